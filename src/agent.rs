@@ -1,0 +1,291 @@
+//! The agent's rules: a pure reducer from what happened to what must be done.
+//!
+//! [`step`] takes a turn and one input and gives effects; it does no I/O, reads no clock and draws no
+//! randomness (ids come from the turn's own seed), so a turn replays from its journal and a crash resumes
+//! at [`TurnState::next`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{
+    Action, ActionStatus, Budget, Event, GateId, GateKind, Message, Millis, Notice, Outbound, Plan, Policy, Todo, ToolCall, ToolResult,
+    ToolSpec, TurnReason, TurnStatus,
+};
+
+/// Version of [`TurnState`]'s stored shape; a newer one is refused.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A turn in memory: stored state, and the message log that only grows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// What is saved as one JSON value.
+    pub state: TurnState,
+    /// What the model sees, without the system prompt and without the open gate's marker.
+    pub log: Vec<Message>,
+}
+
+/// Everything a turn remembers besides its log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnState {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// Turn id as text (`run_id` of the marker).
+    pub turn_id: String,
+    /// 128 random bits from which ids of gates and actions are derived.
+    pub seed: String,
+    /// Ids derived so far.
+    pub minted: u32,
+    /// What the person asked for.
+    pub task: String,
+    /// Who asked.
+    pub requester: String,
+    /// Asked in a group.
+    pub group: bool,
+    /// Settings snapshot.
+    pub policy: Policy,
+    /// The demo model drives this turn; cards and answers say so.
+    pub demo: bool,
+    /// Where it stands.
+    pub status: TurnStatus,
+    /// Why it ended.
+    pub reason: Option<TurnReason>,
+    /// What must be done now. Survives a crash.
+    pub next: Next,
+    /// The current plan.
+    pub plan: Option<Plan>,
+    /// Digest that a person approved.
+    pub approved_digest: Option<String>,
+    /// Write tools that run without asking, granted by `approved_digest`.
+    pub grants: Vec<String>,
+    /// Plan version for which `clarify` was called.
+    pub clarified_version: Option<u32>,
+    /// Current task as declared by `clarify` or `plan_progress`.
+    pub current_task: Option<String>,
+    /// The last decision on the current plan was a revise, and its digest is still not approved.
+    pub revised: bool,
+    /// How the plan review of the current plan was decided; the card that shows progress says so.
+    pub plan_decision: Option<crate::domain::Decision>,
+    /// The plan-review gate whose card shows this turn's progress.
+    pub plan_card: Option<GateId>,
+    /// A progress card without a review was posted.
+    pub progress_posted: bool,
+    /// The request message was edited after it was read.
+    pub request_edited: bool,
+    /// The model's own list.
+    pub todos: Vec<Todo>,
+    /// Replacements of that list.
+    pub todos_revision: u32,
+    /// Its focus, if told.
+    pub focus: Option<String>,
+    /// Limits.
+    pub budget: Budget,
+    /// How often the turn paused.
+    pub pauses: u32,
+    /// The open gate.
+    pub gate: Option<OpenGate>,
+    /// Calls of the last assistant message that are not all answered yet, in call order.
+    pub open_calls: Vec<OpenCall>,
+    /// Empty replies in a row.
+    pub empty_replies: u32,
+    /// CONTINUE loops so far (at most ten).
+    pub continues: u32,
+    /// The limit that was hit; set while the flagged last call is out.
+    pub last_call: bool,
+    /// Final words, once there are any.
+    pub answer: Option<String>,
+    /// Steps that were open at the end.
+    pub open_steps: Vec<String>,
+    /// Memory for later turns of a shared session.
+    pub capsule: Option<serde_json::Value>,
+}
+
+/// What the runner must do next; kept in the state so that a restart knows it too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "next", rename_all = "snake_case")]
+pub enum Next {
+    /// Feed [`Input::Start`].
+    Start,
+    /// Call the model; `last`: without tools, the flagged last call.
+    CallModel {
+        /// No tools, 30 s of its own, whatever comes back is taken.
+        last: bool,
+    },
+    /// Run these open calls (by call id); reads together, then writes in order.
+    RunTools {
+        /// Call ids in call order.
+        calls: Vec<String>,
+    },
+    /// Wait for the open gate.
+    Wait,
+    /// Nothing: the turn is over.
+    Nothing,
+}
+
+/// The open gate as the reducer knows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenGate {
+    /// `rv_…`.
+    pub id: GateId,
+    /// Why it waits.
+    pub kind: GateKind,
+    /// What it is about.
+    pub digest: String,
+    /// For questions: the call to answer.
+    pub call_id: Option<String>,
+}
+
+/// A call of the current batch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// The model's call.
+    pub call: ToolCall,
+    /// Row in `actions`, for write and destructive calls.
+    pub action: Option<String>,
+    /// Its status.
+    pub status: ActionStatus,
+    /// Answer to the model, once there is one (already in its `[tool_result:NAME]` form).
+    pub answer: Option<String>,
+    /// The tool asked to end the turn with this text.
+    pub exit: Option<String>,
+}
+
+/// What the model said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelReply {
+    /// Text, possibly empty.
+    pub text: String,
+    /// Calls in order.
+    pub calls: Vec<ToolCall>,
+    /// Provider fields to send back with this message.
+    pub raw: Option<serde_json::Value>,
+    /// Tokens spent by this call.
+    pub tokens: u64,
+    /// Working time of this call, milliseconds.
+    pub millis: u64,
+}
+
+/// What came of one call that the runner carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallOutcome {
+    /// The model's call id.
+    pub call_id: String,
+    /// The answer, or none when it is not known whether the call ran (a crash between `sent` and `done`).
+    pub result: Option<ToolResult>,
+}
+
+/// How one row of a `tool_approval` gate was settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowVerdict {
+    /// `act_…`.
+    pub action: String,
+    /// Approved, Rejected or Expired.
+    pub status: ActionStatus,
+    /// A rejection's reason.
+    pub reason: Option<String>,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The turn begins.
+    Start,
+    /// The model answered.
+    Reply(ModelReply),
+    /// The model could not answer, after all retries.
+    ModelFailed {
+        /// What to tell people.
+        notice: Notice,
+        /// Incident id that the log carries too.
+        incident: String,
+        /// Working time spent, milliseconds.
+        millis: u64,
+    },
+    /// The calls of [`Next::RunTools`] are done.
+    ToolResults {
+        /// One outcome a call, any order.
+        outcomes: Vec<CallOutcome>,
+        /// Working time spent, milliseconds.
+        millis: u64,
+    },
+    /// The open gate was decided; `rows` is filled for `tool_approval`.
+    Decided {
+        /// The decision as stored.
+        decision: crate::domain::Decision,
+        /// Verdict of every row of a `tool_approval` gate.
+        rows: Vec<RowVerdict>,
+    },
+    /// The requester added something while the turn ran.
+    Steer(String),
+    /// A person stopped the turn (or recalled the request, or the chat is gone).
+    Cancel {
+        /// Who.
+        by: Option<String>,
+        /// Cancelled or Superseded.
+        reason: TurnReason,
+    },
+    /// The card could not be delivered in ten minutes.
+    Undeliverable,
+}
+
+/// A gate to open, with the card that shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateOpening {
+    /// `rv_…`.
+    pub id: GateId,
+    /// Why.
+    pub kind: GateKind,
+    /// What is decided about.
+    pub digest: String,
+    /// Plan version, else 0.
+    pub plan_version: u32,
+    /// Different people needed.
+    pub quorum: u32,
+    /// The card, state `Open`.
+    pub card: Outbound,
+    /// The older gate whose card now points to this one (row 8).
+    pub replaces: Option<GateId>,
+}
+
+/// What must be done. The runner journals all effects of one step in one transaction, then acts on
+/// [`TurnState::next`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Post this to the chat.
+    Say(Outbound),
+    /// Show the plan's progress: repaint the plan card, or post and repaint a progress card of its own.
+    Progress,
+    /// Record this proposed (or granted) call. Boxed: it is by far the largest.
+    Propose(Box<Action>),
+    /// A proposed call moved on without the store's doing (for example `unknown`).
+    ActionMoved {
+        /// `act_…`.
+        action: String,
+        /// New status.
+        status: ActionStatus,
+        /// The gate that asks for it now.
+        gate: Option<GateId>,
+    },
+    /// Open a gate and wait.
+    OpenGate(Box<GateOpening>),
+    /// Put this on the timeline.
+    Emit {
+        /// Iteration (model calls so far, 1-based; 0 before the first).
+        iteration: u64,
+        /// What happened.
+        event: Event,
+        /// At most 200 characters, starting with the phase tag when the event has a phase.
+        summary: String,
+    },
+    /// The turn is over; status, reason, answer are in the state.
+    Finish,
+}
+
+/// What [`step`] may look at besides the turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Env<'a> {
+    /// The present moment.
+    pub now: Millis,
+    /// Action tools on offer (the state tools are the agent's own).
+    pub tools: &'a [ToolSpec],
+    /// Prompt templates.
+    pub prompts: &'a crate::template::Templates,
+}

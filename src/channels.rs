@@ -1,0 +1,101 @@
+//! Chat platforms behind one trait: how each spells what we say, and what it says to us.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::domain::{ChannelKind, Conversation, Locale, Millis, Outbound};
+
+/// A boxed future, for the traits that are used as `dyn`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One thing to carry to a chat.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// Idempotency key, at most 50 characters of `[A-Za-z0-9_-]`; the same over all tries.
+    pub key: String,
+    /// Where to.
+    pub conversation: Conversation,
+    /// What to do.
+    pub op: DeliveryOp,
+    /// Language of our words.
+    pub locale: Locale,
+    /// Say it as plain text: the card was refused.
+    pub plain: bool,
+}
+
+/// Ways to say something.
+#[derive(Clone, Debug)]
+pub enum DeliveryOp {
+    /// A new message, as a reply to `reply_to` when that still exists.
+    Post {
+        /// Message to answer.
+        reply_to: Option<String>,
+        /// What.
+        content: Outbound,
+    },
+    /// Replace one of our cards.
+    Patch {
+        /// The card's message id.
+        message_id: String,
+        /// What it shows now.
+        content: Outbound,
+    },
+    /// A mark on a message.
+    React {
+        /// Whose message.
+        message_id: String,
+        /// Which mark.
+        content: Outbound,
+    },
+}
+
+/// What the platform said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// Id of the new message; none for patches and marks.
+    pub message_id: Option<String>,
+    /// The platform's time of the new message.
+    pub at: Option<Millis>,
+}
+
+/// Why something was not carried.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeliveryError {
+    /// Try again, not before `after` if given.
+    #[error("not delivered yet: {reason}")]
+    Retry {
+        /// For the log; no secrets.
+        reason: String,
+        /// What the platform asked us to wait.
+        after: Option<Duration>,
+    },
+    /// The platform refuses this content; plain text may pass.
+    #[error("content refused: {0}")]
+    Content(String),
+    /// Chat or message is gone, or we may not speak there: no more tries.
+    #[error("not deliverable: {0}")]
+    Gone(String),
+    /// Our credentials or permissions are wrong: an admin must act; tried again slowly.
+    #[error("not permitted: {0}")]
+    Forbidden(String),
+}
+
+/// A chat platform, outward.
+pub trait Channel: Send + Sync + fmt::Debug {
+    /// Which one.
+    fn kind(&self) -> ChannelKind;
+
+    /// Carries one delivery.
+    ///
+    /// # Errors
+    /// See [`DeliveryError`]; the caller retries, falls back or gives up.
+    fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>>;
+
+    /// The bot's own user id on the platform, asked over the network.
+    ///
+    /// # Errors
+    /// As for [`Channel::deliver`].
+    fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>>;
+}

@@ -1,0 +1,206 @@
+//! Configuration: one table of keys, layered file and environment, checked into [`Boot`] and [`Live`].
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use crate::domain::{ApprovalMode, Approvers, ChannelKind, EffectClass, Locale, Policy, QueueMode, SessionMode};
+
+/// What is fixed while the process runs.
+#[derive(Clone, Debug)]
+pub struct Boot {
+    /// `server.bind`.
+    pub bind: SocketAddr,
+    /// `server.roles` has `webhooks`.
+    pub webhooks: bool,
+    /// `server.roles` has `workers`.
+    pub workers: bool,
+    /// `server.max_body_bytes`.
+    pub max_body_bytes: usize,
+    /// `server.shutdown_grace_seconds`.
+    pub shutdown_grace: Duration,
+    /// Lark credentials, whether or not the channel is enabled.
+    pub lark: LarkSecrets,
+    /// `channels.console.token`.
+    pub console_token: Option<SecretString>,
+    /// `store.database_url` (may hold a password).
+    pub database_url: SecretString,
+    /// `store.migrate_on_start`.
+    pub migrate_on_start: bool,
+    /// `store.retention_days`.
+    pub retention: Duration,
+    /// `tools.workspace`.
+    pub workspace: Option<PathBuf>,
+    /// `tools.effects`.
+    pub effects: std::collections::BTreeMap<String, EffectClass>,
+    /// `templates`.
+    pub templates: Option<PathBuf>,
+    /// `telemetry.log_format` is `json`.
+    pub log_json: bool,
+}
+
+/// Lark app credentials.
+#[derive(Clone, Debug)]
+pub struct LarkSecrets {
+    /// `base_url`, without a trailing slash.
+    pub base_url: String,
+    /// `app_id`.
+    pub app_id: String,
+    /// `app_secret`.
+    pub app_secret: SecretString,
+    /// `verification_token`.
+    pub verification_token: SecretString,
+    /// `encrypt_key`; none: events come unsigned.
+    pub encrypt_key: Option<SecretString>,
+}
+
+/// What a saved edit changes for turns that start afterwards.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// Lark.
+    pub lark: ChannelLive,
+    /// Slack.
+    pub slack: ChannelLive,
+    /// Console.
+    pub console: ChannelLive,
+    /// `agent.*`.
+    pub agent: AgentLive,
+    /// `model.*`.
+    pub model: ModelLive,
+    /// `telemetry.log_level`.
+    pub log_level: String,
+}
+
+/// The hot keys of one channel.
+#[derive(Clone, Debug)]
+pub struct ChannelLive {
+    /// `enabled`.
+    pub enabled: bool,
+    /// `locale`.
+    pub locale: Locale,
+    /// `session_mode`.
+    pub session_mode: SessionMode,
+    /// `group_trigger` is `all`: messages that do not mention the bot are tasks too.
+    pub group_all: bool,
+    /// `allowed_chats`; empty: every chat.
+    pub allowed_chats: Vec<String>,
+    /// `allowed_users`; empty: every person.
+    pub allowed_users: Vec<String>,
+    /// `plan_review_enabled`.
+    pub review_enabled: bool,
+    /// `plan_review_require_confirmation`.
+    pub require_confirmation: bool,
+    /// `plan_review_pending_ttl_minutes`.
+    pub review_ttl: Duration,
+    /// `plan_review_approvers`.
+    pub approvers: Approvers,
+    /// `plan_review_quorum`.
+    pub quorum: u32,
+}
+
+/// `agent.*`.
+#[derive(Clone, Debug)]
+pub struct AgentLive {
+    /// `system_prompt`.
+    pub system_prompt: String,
+    /// `max_iterations`.
+    pub max_iterations: u64,
+    /// `turn_timeout_seconds`.
+    pub turn_timeout: Duration,
+    /// `max_turn_tokens`.
+    pub max_turn_tokens: u64,
+    /// `max_plan_continuations`.
+    pub max_plan_continuations: u64,
+    /// `goal_plan_reminder_interval`.
+    pub reminder_interval: u64,
+    /// `max_planner_only_iterations`.
+    pub max_planner_only: u64,
+    /// `history_limit`.
+    pub history_limit: usize,
+    /// `queue_mode`.
+    pub queue_mode: QueueMode,
+    /// `approval`.
+    pub approval: ApprovalMode,
+}
+
+/// Model providers of this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// Built in, deterministic.
+    Demo,
+    /// Any OpenAI-compatible server.
+    OpenAi,
+}
+
+/// `model.*`.
+#[derive(Clone, Debug)]
+pub struct ModelLive {
+    /// `provider`.
+    pub provider: Provider,
+    /// `base_url`, without a trailing slash.
+    pub base_url: String,
+    /// `name`.
+    pub name: String,
+    /// `api_key`.
+    pub api_key: SecretString,
+    /// `timeout_seconds`.
+    pub timeout: Duration,
+    /// `parallel_tool_calls`.
+    pub parallel_tool_calls: bool,
+}
+
+impl Live {
+    /// The hot keys of `channel`.
+    #[must_use]
+    pub fn channel(&self, channel: ChannelKind) -> &ChannelLive {
+        match channel {
+            ChannelKind::Lark => &self.lark,
+            ChannelKind::Slack => &self.slack,
+            ChannelKind::Console => &self.console,
+        }
+    }
+
+    /// The snapshot that a turn starting now in `channel` lives by.
+    #[must_use]
+    pub fn policy(&self, channel: ChannelKind) -> Policy {
+        let (own, agent) = (self.channel(channel), &self.agent);
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        Policy {
+            review_enabled: own.review_enabled,
+            require_confirmation: own.require_confirmation,
+            ttl_ms: i64::try_from(own.review_ttl.as_millis()).unwrap_or(i64::MAX),
+            quorum: own.quorum,
+            max_iterations: agent.max_iterations,
+            timeout_ms: millis(agent.turn_timeout),
+            max_tokens: agent.max_turn_tokens,
+            max_nudges: agent.max_plan_continuations,
+            reminder_interval: agent.reminder_interval,
+            max_planner_only: agent.max_planner_only,
+            history_limit: agent.history_limit,
+            approval: agent.approval,
+            session_mode: own.session_mode,
+            queue_mode: agent.queue_mode,
+        }
+    }
+}
+
+/// The settings in force; cheap to clone, always the newest.
+#[derive(Clone, Debug)]
+pub struct Settings(Arc<RwLock<Arc<Live>>>);
+
+impl Settings {
+    /// Starts with `live`.
+    #[must_use]
+    pub fn new(live: Live) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(live))))
+    }
+
+    /// What is in force now.
+    #[must_use]
+    pub fn current(&self) -> Arc<Live> {
+        Arc::clone(&self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+}

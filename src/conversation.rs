@@ -1,0 +1,1 @@
+//! Who said what to whom: triage, decisions, commands.

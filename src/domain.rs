@@ -1,0 +1,38 @@
+//! The nouns of the project: values without I/O that every other room speaks.
+//!
+//! Nothing here knows a wire format, a database or a clock of its own. Types that are stored derive
+//! `serde` because the ledger keeps JSON as text; they are never sent to a platform as they are.
+
+mod ids;
+mod clock;
+mod inbound;
+mod outbound;
+mod notice;
+mod plan;
+mod tool;
+mod action;
+mod gate;
+mod decision;
+mod budget;
+mod policy;
+mod message;
+mod turn;
+mod event;
+
+pub use action::{Action, ActionStatus, ToolResult};
+pub use budget::{Budget, Meter};
+pub use clock::{Clock, Millis};
+pub use decision::{Decision, DecisionKind, Via, Vote};
+pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
+pub use gate::{Approvers, Gate, GateKind};
+pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, digest128};
+pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
+pub use message::{Message, Role, ToolCall};
+pub use notice::Notice;
+pub use outbound::{
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, ProgressView, QuestionCard, ReactionMark, StepView,
+};
+pub use plan::{Complexity, Plan, Step, StepStatus, Todo, TodoStatus};
+pub use policy::{ApprovalMode, Locale, Policy, QueueMode, SessionMode};
+pub use tool::{EffectClass, ToolSpec};
+pub use turn::{TurnReason, TurnStatus};

@@ -1,0 +1,96 @@
+//! A proposed tool call: from the model's wish to its recorded result.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ActionId, Decision, EffectClass, GateId, Millis, TurnId};
+
+/// Where an action stands. `pending` asks a person; a granted call starts as `approved`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionStatus {
+    /// Waits for a person.
+    Pending,
+    /// May run; journaled as intent.
+    Approved,
+    /// A person said no.
+    Rejected,
+    /// Nobody answered in time; a verdict of its own.
+    Expired,
+    /// Sent; the outcome is not journaled yet.
+    Running,
+    /// Ran and answered.
+    Executed,
+    /// Ran and reported an error.
+    Failed,
+    /// Sent before a crash; it may or may not have run.
+    Unknown,
+}
+
+impl ActionStatus {
+    /// Lower-case name as in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::Running => "running",
+            Self::Executed => "executed",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What a tool answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// Output, capped.
+    pub text: String,
+    /// Exit code of a command.
+    pub exit_code: Option<i32>,
+    /// How long it took.
+    pub seconds: f64,
+    /// The output was cut at the cap.
+    pub truncated: bool,
+    /// False when the tool reported an error to the model.
+    pub ok: bool,
+    /// The tool asked to end the turn with this text once the batch is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<String>,
+}
+
+/// One row of `actions`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Action {
+    /// `act_…`.
+    pub id: ActionId,
+    /// Its turn.
+    pub turn_id: TurnId,
+    /// The gate that asks for it; none for a granted call.
+    pub gate_id: Option<GateId>,
+    /// The model's call id.
+    pub call_id: String,
+    /// Tool name.
+    pub tool: String,
+    /// Write or destructive.
+    pub effect: EffectClass,
+    /// Parsed arguments.
+    pub arguments: Value,
+    /// One line for people: what this call does.
+    pub justification: String,
+    /// Where it stands.
+    pub status: ActionStatus,
+    /// Order within the batch.
+    pub position: u32,
+    /// When it was proposed.
+    pub created_at: Millis,
+    /// When the question lapses; none for a granted call.
+    pub expires_at: Option<Millis>,
+    /// Who decided, how.
+    pub decision: Option<Decision>,
+    /// What came of it.
+    pub result: Option<ToolResult>,
+}

@@ -1,0 +1,99 @@
+//! Votes and decisions: what people said at a gate, with the evidence.
+
+use serde::{Deserialize, Serialize};
+
+use super::Millis;
+
+/// How a gate was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionKind {
+    /// Go ahead.
+    Approve,
+    /// Changes, an answer, or a reason: the text counts.
+    Revise,
+    /// Stop the task.
+    Cancel,
+    /// One action must not run.
+    Reject,
+    /// Nobody answered in time.
+    Expire,
+    /// Something newer took its place.
+    Supersede,
+}
+
+impl DecisionKind {
+    /// Lower-case name as in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Revise => "revise",
+            Self::Cancel => "cancel",
+            Self::Reject => "reject",
+            Self::Expire => "expire",
+            Self::Supersede => "supersede",
+        }
+    }
+
+    /// The kind named by `text`, if any.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [
+            Self::Approve,
+            Self::Revise,
+            Self::Cancel,
+            Self::Reject,
+            Self::Expire,
+            Self::Supersede,
+        ]
+        .into_iter()
+        .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// By which road a decision came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// A chat message.
+    Text,
+    /// A card's button or form.
+    Button,
+    /// The HTTP API.
+    Api,
+    /// Ourselves: expiry, supersession.
+    System,
+    /// An approved plan that declared the tool.
+    Grant,
+}
+
+/// The one decision that a gate takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// How it was settled.
+    pub kind: DecisionKind,
+    /// Who settled it; none for the system.
+    pub by: Option<String>,
+    /// By which road.
+    pub via: Via,
+    /// The words: `OK`, the changes, the answer.
+    pub text: Option<String>,
+    /// When it was recorded.
+    pub at: Millis,
+    /// Evidence: the event that carried it.
+    pub event_id: Option<String>,
+}
+
+/// One person's approval of one gate; unique per gate and person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vote {
+    /// Who.
+    pub by: String,
+    /// By which road.
+    pub via: Via,
+    /// When.
+    pub at: Millis,
+    /// Evidence.
+    pub event_id: Option<String>,
+}

@@ -1,0 +1,103 @@
+//! A gate: a reason to wait for a person.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Conversation, GateId, LaneId, Millis, Outbound, TurnId};
+
+/// Why a turn waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateKind {
+    /// A plan must be countersigned.
+    PlanReview,
+    /// Tool calls must be countersigned.
+    ToolApproval,
+    /// The agent asked something.
+    Question,
+    /// A limit is reached; may it go on?
+    Budget,
+}
+
+impl GateKind {
+    /// Name as in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PlanReview => "plan_review",
+            Self::ToolApproval => "tool_approval",
+            Self::Question => "question",
+            Self::Budget => "budget",
+        }
+    }
+
+    /// The kind named by `text`, if any.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::PlanReview, Self::ToolApproval, Self::Question, Self::Budget]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// Who may approve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approvers {
+    /// Only the person whose task it is.
+    Requester,
+    /// Everybody in the chat.
+    Anyone,
+    /// These user ids.
+    Listed(Vec<String>),
+}
+
+impl Approvers {
+    /// May `user` approve what `requester` asked for?
+    #[must_use]
+    pub fn allow(&self, user: &str, requester: &str) -> bool {
+        match self {
+            Self::Requester => user == requester,
+            Self::Anyone => true,
+            Self::Listed(ids) => ids.iter().any(|id| id == user),
+        }
+    }
+}
+
+/// A gate as stored. It is open until a decision row with its id exists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// `rv_…`.
+    pub id: GateId,
+    /// Its turn.
+    pub turn_id: TurnId,
+    /// Its turn's lane.
+    pub lane_id: LaneId,
+    /// Why it waits.
+    pub kind: GateKind,
+    /// Where its card lives.
+    pub conversation: Conversation,
+    /// Whose task it is.
+    pub requester: String,
+    /// The request's message id: replying to it means this gate.
+    pub request_message: Option<String>,
+    /// What is decided about: the plan's digest, or a digest of the question or calls.
+    pub digest: String,
+    /// Plan version, for plan reviews.
+    pub plan_version: u32,
+    /// The card as it was posted; decided cards are painted from it.
+    pub card: Outbound,
+    /// Different people needed to approve.
+    pub quorum: u32,
+    /// When it was opened.
+    pub opened_at: Millis,
+    /// When the card was delivered, by our clock; the TTL starts here.
+    pub delivered_at: Option<Millis>,
+    /// The card's platform time; messages at or before it never answer it.
+    pub card_at: Option<Millis>,
+    /// The card's message id.
+    pub card_message: Option<String>,
+    /// When it lapses: TTL after delivery, twice the TTL after opening before that.
+    pub expires_at: Millis,
+    /// How long it waits once delivered.
+    pub ttl_ms: i64,
+}

@@ -1,0 +1,98 @@
+//! Short words of ours to a chat. The wording lives in `templates/text/*.yaml` under the serde tag.
+
+use serde::{Deserialize, Serialize};
+
+use super::{DecisionKind, StepStatus};
+
+/// A notice, by what it says. Field values are parameters of the wording; foreign text among them is escaped by the channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "notice", rename_all = "snake_case")]
+pub enum Notice {
+    /// Your message waits for the running task.
+    Queued { position: u32 },
+    /// Your words were handed to the running task.
+    Steered {},
+    /// The queue of this lane is full; the message was not taken.
+    QueueFull { limit: u32 },
+    /// Recorded: one of several approvals.
+    VoteRecorded { votes: u32, quorum: u32 },
+    /// The plan was approved and the work begins.
+    Approved {},
+    /// The changes were passed on.
+    Revised {},
+    /// The task was cancelled.
+    Cancelled {},
+    /// The action was rejected.
+    Rejected {},
+    /// The answer was passed on.
+    Answered {},
+    /// Somebody was first.
+    AlreadyDecided {
+        kind: DecisionKind,
+        by: Option<String>,
+        at: String,
+    },
+    /// You may not decide this; `who` names who may (ids, comma separated) or is empty for the requester.
+    NotEntitled { requester: String },
+    /// The review lapsed; nothing ran. Ask again for a new one.
+    Expired { goal: String },
+    /// The pending plan lapsed and the task ended (posted once by ourselves).
+    ReviewExpired { goal: String },
+    /// A newer card took this one's place.
+    Superseded {},
+    /// This button belongs to nothing that we know.
+    UnknownReview {},
+    /// Several things wait for you here: which one? `goals` lists them.
+    WhichOne { goals: Vec<String> },
+    /// `/stop` with nothing to stop.
+    NothingToStop {},
+    /// Stopped; `done` lists what already ran.
+    Stopped { done: Vec<String> },
+    /// A bare mention: what can I do for you?
+    Greeting {},
+    /// Welcome text when the bot is added.
+    Welcome {},
+    /// The message was longer than we read.
+    TooLong { limit: u32 },
+    /// Only text is understood.
+    NotText {},
+    /// An empty edit form.
+    EmptyFeedback {},
+    /// Too many rounds of changes: say it again as a new task.
+    TooManyRounds {},
+    /// The task could not go on: the model could not be reached.
+    ModelUnreachable {},
+    /// The model refused our key or request.
+    ModelRefused {},
+    /// The model's answer made no sense twice.
+    ModelNonsense {},
+    /// The model did not answer in time.
+    ModelTimeout {},
+    /// The limit of this task is reached.
+    BudgetExhausted {},
+    /// `/status` and `/plan`.
+    Status {
+        goal: Option<String>,
+        state: String,
+        steps: Vec<(String, StepStatus)>,
+    },
+    /// `/help` and unknown commands.
+    Help {},
+    /// The twice-empty answer.
+    NothingToSay {},
+    /// What a model without words ends with after tools asked to end.
+    Done {},
+    /// Something of ours failed; nothing was run because of it.
+    Internal { incident: String },
+}
+
+impl Notice {
+    /// The serde tag: key of the wording.
+    #[must_use]
+    pub fn key(&self) -> String {
+        serde_json::to_value(self)
+            .ok()
+            .and_then(|value| value.get("notice").and_then(|tag| tag.as_str()).map(str::to_owned))
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,222 @@
+//! What we say to a chat, as typed views: the channels turn them into cards and text in the chat's language.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ActionId, ActionStatus, Complexity, Decision, EffectClass, GateId, Millis, Notice, StepStatus, TurnReason};
+
+/// One thing to show.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outbound {
+    /// A plan to countersign, or one that was decided; it shows the steps' progress after an approval.
+    PlanCard(PlanCard),
+    /// Tool calls to countersign.
+    ApprovalCard(ApprovalCard),
+    /// A question of the agent.
+    QuestionCard(QuestionCard),
+    /// A limit is reached.
+    BudgetCard(BudgetCard),
+    /// Progress of a plan that nobody had to countersign.
+    Progress(ProgressView),
+    /// The final answer of a turn.
+    Answer(Answer),
+    /// A short word of ours.
+    Notice(Notice),
+    /// Text of the model that comes with calls.
+    Text {
+        /// The model's words (Markdown).
+        text: String,
+    },
+    /// A mark on somebody's message.
+    Reaction(ReactionMark),
+}
+
+/// The marks that say "seen" and "done".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReactionMark {
+    /// Seen, being worked on.
+    Seen,
+    /// Done.
+    Done,
+    /// Did not work out.
+    Failed,
+}
+
+/// How a card stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum CardState {
+    /// Waits, with buttons.
+    Open {
+        /// Approvals so far, when several are needed.
+        votes: u32,
+    },
+    /// Decided: no buttons any more.
+    Decided {
+        /// By whom, how, when.
+        decision: Decision,
+    },
+    /// Shown for information; nobody has to decide.
+    Informed,
+}
+
+/// A step as shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepView {
+    /// Step id.
+    pub id: String,
+    /// What is to be done; foreign text.
+    pub content: String,
+    /// Where it stands.
+    pub status: StepStatus,
+    /// Tools it declares; foreign text.
+    pub tools: Vec<String>,
+}
+
+/// The plan card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanCard {
+    /// Goes into the buttons; none when nobody has to decide.
+    pub review_id: Option<GateId>,
+    /// Whose task it is.
+    pub requester: String,
+    /// The goal; foreign text.
+    pub goal: String,
+    /// Simple plans show one line.
+    pub complexity: Complexity,
+    /// Version of the plan; from 2 on the card says so.
+    pub plan_version: u32,
+    /// The steps.
+    pub steps: Vec<StepView>,
+    /// Write tools that run after the OK without another question.
+    pub grants: Vec<String>,
+    /// Declared tools that will still ask.
+    pub still_asks: Vec<String>,
+    /// Different people needed.
+    pub quorum: u32,
+    /// True in groups: a second line says how to answer there.
+    pub group: bool,
+    /// What the model said beside the plan, or as answer to a question about it; foreign text.
+    pub note: Option<String>,
+    /// The request was edited after it was read.
+    pub request_edited: bool,
+    /// When the review lapses, as far as known when the card was made.
+    pub ttl_ms: i64,
+    /// Drawn by the demo model.
+    pub demo: bool,
+    /// How it stands.
+    pub state: CardState,
+}
+
+/// One row of an approval card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionView {
+    /// Goes into the row's buttons.
+    pub id: ActionId,
+    /// Tool name.
+    pub tool: String,
+    /// Write or destructive.
+    pub effect: EffectClass,
+    /// What it will do; foreign text.
+    pub justification: String,
+    /// Arguments as pretty JSON, capped; foreign text.
+    pub arguments: String,
+    /// Where it stands.
+    pub status: ActionStatus,
+    /// First lines of its output once it ran; foreign text.
+    pub output: Option<String>,
+}
+
+/// The approval card: one row a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalCard {
+    /// The gate, for whole-card answers.
+    pub gate_id: GateId,
+    /// Whose task it is.
+    pub requester: String,
+    /// The calls in order.
+    pub actions: Vec<ActionView>,
+    /// What the model said with them; foreign text.
+    pub note: Option<String>,
+    /// True in groups.
+    pub group: bool,
+    /// How long it waits.
+    pub ttl_ms: i64,
+    /// How it stands.
+    pub state: CardState,
+}
+
+/// A question to the requester; any text is the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionCard {
+    /// The gate.
+    pub gate_id: GateId,
+    /// Whose task it is.
+    pub requester: String,
+    /// Short title, if the model gave one; foreign text.
+    pub title: Option<String>,
+    /// The question; foreign text.
+    pub question: String,
+    /// Why it is asked; foreign text.
+    pub reason: Option<String>,
+    /// True in groups.
+    pub group: bool,
+    /// How long it waits.
+    pub ttl_ms: i64,
+    /// How it stands.
+    pub state: CardState,
+}
+
+/// May the task go on past its limit?
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetCard {
+    /// The gate; its id goes into the buttons as `review_id`.
+    pub gate_id: GateId,
+    /// Whose task it is.
+    pub requester: String,
+    /// What is done and what is not, in the model's words; foreign text.
+    pub summary: String,
+    /// Steps that are open; foreign text.
+    pub open_steps: Vec<String>,
+    /// Model calls spent.
+    pub steps_used: u64,
+    /// How long it waits.
+    pub ttl_ms: i64,
+    /// How it stands.
+    pub state: CardState,
+}
+
+/// Progress without a review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgressView {
+    /// The goal; foreign text.
+    pub goal: String,
+    /// The steps.
+    pub steps: Vec<StepView>,
+    /// All done, or the turn is over.
+    pub finished: bool,
+}
+
+/// The final word of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The model's words (Markdown); foreign text. May be empty when only `reason` speaks.
+    pub text: String,
+    /// Whose task it was; mentioned in groups.
+    pub requester: String,
+    /// Why the turn ended.
+    pub reason: TurnReason,
+    /// Steps that were not finished, as `id. content`; named honestly under the text.
+    pub open_steps: Vec<String>,
+    /// For a model error: one sentence for people, no internals.
+    pub problem: Option<Notice>,
+    /// Short id to quote to an admin when something failed.
+    pub incident: Option<String>,
+    /// Mention the requester (groups).
+    pub group: bool,
+    /// Written by the demo model.
+    pub demo: bool,
+    /// When it was made.
+    pub at: Millis,
+}

@@ -1,0 +1,113 @@
+//! The plan: goal, complexity and ordered steps, with the digest that an approval binds to.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// How much ceremony a task needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Complexity {
+    /// One line, no guard.
+    Simple,
+    /// Several steps; reviewed and guarded.
+    Complex,
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    /// Not begun.
+    Pending,
+    /// Being worked on.
+    InProgress,
+    /// Done.
+    Completed,
+    /// Tried and not done.
+    Failed,
+    /// Left out on purpose.
+    Skipped,
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Id that the model gave, or its 1-based position.
+    pub id: String,
+    /// What is to be done.
+    pub content: String,
+    /// Why, if told.
+    pub intent: Option<String>,
+    /// Where it stands.
+    pub status: StepStatus,
+    /// Names of the tools it declares.
+    pub tools: Vec<String>,
+    /// What came of it.
+    pub result: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// A plan as shown to people and followed by the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Rises with every accepted `plan()`; 1 for the first.
+    pub version: u32,
+    /// Rises with every change of any kind.
+    pub revision: u32,
+    /// The goal in the user's words (`overall_goal_ui`).
+    pub goal: String,
+    /// Simple or complex.
+    pub complexity: Complexity,
+    /// The steps in order.
+    pub steps: Vec<Step>,
+    /// `internal_plan` as the model sent it, JSON text; the marker and the look-up carry it.
+    pub internal_plan: String,
+    /// Explicitly completed, or every step completed or skipped.
+    pub done: bool,
+}
+
+impl Plan {
+    /// `sha256:` and 64 hex digits over goal and ordered id, content and tools; statuses never count.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut part = |text: &str| {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text.as_bytes());
+        };
+        part(&self.goal);
+        for step in &self.steps {
+            part(&step.id);
+            part(&step.content);
+            part(&step.tools.len().to_string());
+            for tool in &step.tools {
+                part(tool);
+            }
+        }
+        format!("sha256:{}", hex::encode(hash.finalize()))
+    }
+}
+
+/// Status of an item of the model's own list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoStatus {
+    /// Not begun.
+    Pending,
+    /// Being worked on.
+    InProgress,
+    /// Done.
+    Completed,
+}
+
+/// An item of the list that `write_todos` keeps beside the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Todo {
+    /// 1 to 40 characters.
+    pub id: String,
+    /// 1 to 140 characters.
+    pub content: String,
+    /// Where it stands.
+    pub status: TodoStatus,
+}

@@ -1,0 +1,93 @@
+//! The settings a turn lives by, saved with it when it starts.
+
+use serde::{Deserialize, Serialize};
+
+/// Language of what people read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Locale {
+    /// Simplified Chinese.
+    #[default]
+    #[serde(rename = "zh-CN")]
+    ZhCn,
+    /// English.
+    #[serde(rename = "en-US")]
+    EnUs,
+}
+
+impl Locale {
+    /// BCP 47 tag.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ZhCn => "zh-CN",
+            Self::EnUs => "en-US",
+        }
+    }
+}
+
+/// Which tool calls ask a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ApprovalMode {
+    /// Every write call.
+    Always,
+    /// Write calls that no approved plan declares.
+    Write,
+    /// None but destructive ones.
+    Never,
+}
+
+/// Does a task see the chat's earlier ones?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionMode {
+    /// No.
+    Fresh,
+    /// Yes: capsules and messages of earlier turns.
+    Shared,
+}
+
+/// What a message of the requester does while a turn runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueMode {
+    /// Waits in the lane.
+    Followup,
+    /// Is handed to the running turn.
+    Steer,
+    /// Stops the running turn and starts its own.
+    Interrupt,
+}
+
+/// Settings snapshot of one turn. Approvers are not in it: who may approve is read at decision time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Plans are shown and countersigned.
+    pub review_enabled: bool,
+    /// False: the plan is shown and the turn goes on; grants nothing.
+    pub require_confirmation: bool,
+    /// How long a gate waits, milliseconds.
+    pub ttl_ms: i64,
+    /// Different people needed to approve a plan.
+    pub quorum: u32,
+    /// Model calls per turn.
+    pub max_iterations: u64,
+    /// Working time per turn, milliseconds.
+    pub timeout_ms: u64,
+    /// 0 = no limit.
+    pub max_tokens: u64,
+    /// Nudges per plan version.
+    pub max_nudges: u64,
+    /// The goal and plan are repeated every this many iterations.
+    pub reminder_interval: u64,
+    /// Consecutive bookkeeping iterations allowed.
+    pub max_planner_only: u64,
+    /// Messages of earlier turns given to the model (shared sessions).
+    pub history_limit: usize,
+    /// Which calls ask.
+    pub approval: ApprovalMode,
+    /// Earlier tasks visible?
+    pub session_mode: SessionMode,
+    /// What a message does while a turn runs.
+    pub queue_mode: QueueMode,
+}

@@ -1,0 +1,1 @@
+//! HTTP in, workers, dispatcher out, API.

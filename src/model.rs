@@ -1,0 +1,68 @@
+//! Language models behind one trait: a request in, one reply out.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::domain::{Message, ToolCall, ToolSpec};
+
+/// A boxed future, for the traits that are used as `dyn`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a model is asked.
+#[derive(Clone, Debug)]
+pub struct ChatRequest {
+    /// System prompt first, once; then the log.
+    pub messages: Vec<Message>,
+    /// Tools on offer; empty: the model must answer in words.
+    pub tools: Vec<ToolSpec>,
+    /// May it ask for several calls at once?
+    pub parallel_tool_calls: bool,
+    /// Whole time for this call, retries included.
+    pub deadline: Duration,
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChatReply {
+    /// Text, possibly empty.
+    pub text: String,
+    /// Calls in order.
+    pub calls: Vec<ToolCall>,
+    /// Provider fields that must go back with this message.
+    pub raw: Option<serde_json::Value>,
+    /// Tokens in and out, 0 when the provider does not tell.
+    pub tokens: u64,
+}
+
+/// Why there is no answer. Carries no key, URL with credentials or body of the provider.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// Not reachable, or 5xx/429 after all retries.
+    #[error("the model's server cannot be reached: {0}")]
+    Unreachable(String),
+    /// Key or request refused (4xx).
+    #[error("the model's server refused the request: HTTP {status}")]
+    Refused {
+        /// HTTP status.
+        status: u16,
+    },
+    /// No answer in time.
+    #[error("the model did not answer in time")]
+    Timeout,
+    /// 200 with something that is no answer.
+    #[error("the model's server sent something that is no answer: {0}")]
+    Nonsense(String),
+}
+
+/// A chat model. Implementations retry what is worth retrying inside `deadline`.
+pub trait ChatModel: Send + Sync + fmt::Debug {
+    /// Asks once. Dropping the future cancels the request.
+    fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>>;
+
+    /// True for the built-in demo: everything it says is labelled.
+    fn is_demo(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,1 @@
+//! Logs: structured, with turn and event ids, never a secret.

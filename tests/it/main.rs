@@ -1,0 +1,1 @@
+//! One integration-test binary: the specification as tests, one file a theme.
