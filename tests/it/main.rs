@@ -1,1 +1,3 @@
 //! One integration-test binary: the specification as tests, one file a theme.
+
+mod config;
