@@ -1,5 +1,9 @@
 //! Chat platforms behind one trait: how each spells what we say, and what it says to us.
 
+pub mod lark;
+mod signature;
+mod strict_json;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
