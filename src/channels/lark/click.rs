@@ -73,7 +73,7 @@ fn id(raw: Option<&RawValue>) -> Result<Option<String>, &'static str> {
     if !rest.is_some_and(ours) {
         return Err("an id that cannot be ours");
     }
-    Ok(Some(id))
+    Ok(Some(id.into_owned()))
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ fn message(mut origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
     let event: MessageEvent<'_> = object(event).ok_or(UNREADABLE)?;
     // Loop guard: our own messages and other bots' never reach the conversation; `app` and `bot` are both seen.
     if event.sender.0.sender_type != "user" {
-        return Ok(Received::Ignored("sent by an app or a bot"));
+        return Ok(Received::Ignored("not sent by a person"));
     }
     let sender = open_id(event.sender.0.sender_id)?;
     let message: Message<'_> = object(event.message.get()).ok_or(UNREADABLE)?;

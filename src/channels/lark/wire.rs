@@ -1,5 +1,6 @@
 //! The shapes of Lark's JSON, as far as we read it: unknown members are skipped, needed ones have one type.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -38,9 +39,12 @@ pub(super) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
     serde_json::from_str::<Object<T>>(text).ok().map(|object| object.0)
 }
 
-/// The string that `raw` is, if it is one.
-pub(super) fn string(raw: Option<&RawValue>) -> Option<String> {
-    serde_json::from_str(raw?.get()).ok()
+/// The string that `raw` is, if it is one; borrowed unless it holds escapes.
+pub(super) fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+    serde_json::from_str::<Text<'_>>(raw?.get()).ok().map(|text| text.0)
 }
 
 /// What every push has around its event, in both schemas, in the clear and inside `encrypt`. Kept raw, so that the

@@ -1,0 +1,4 @@
+//! What the themes share: signing as the platforms do, and the bad request bodies.
+
+pub mod badinput;
+pub mod sign;
