@@ -7,6 +7,7 @@
 
 mod support;
 
+mod lark_access;
 mod lark_badinput;
 mod lark_events;
 mod lark_vectors;
