@@ -1,11 +1,17 @@
 //! Chat platforms behind one trait: how each spells what we say, and what it says to us.
 
+mod lark;
+mod signature;
+mod strict_json;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
 use crate::domain::{ChannelKind, Conversation, Locale, Millis, Outbound};
+
+pub use lark::{LarkHook, Received, Refusal, Sealed, seal};
 
 /// A boxed future, for the traits that are used as `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
