@@ -1,0 +1,1 @@
+//! The whole handshake on one machine, with a Lark tenant that we play ourselves.
