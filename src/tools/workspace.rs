@@ -148,15 +148,18 @@ impl Workspace {
             if let Some(old) = &old {
                 file.set_permissions(old.permissions())?;
             }
-            // On disk before it gets its name, and the name before we say so: the journal will say `done`.
+            // On disk before it gets its name: after a power cut there is the old text or the new one.
             file.sync_all()?;
-            folder.rename(&unfinished, &folder, name)?;
-            folder.try_clone()?.into_std_file().sync_all()
+            folder.rename(&unfinished, &folder, name)
         })();
         if let Err(error) = written {
-            // Gone already when only the last sync failed.
             let _ = folder.remove_file(&unfinished);
             return Err(fail(error));
+        }
+        // The journal will say `done`, so the name should be on disk too. Some network file systems cannot
+        // sync a folder; the file is in its place all the same.
+        if let Err(error) = folder.open(".").and_then(|folder| folder.sync_all()) {
+            tracing::debug!(%error, "a folder of the workspace cannot be synced");
         }
         Ok(old.is_none())
     }

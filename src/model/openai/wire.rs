@@ -237,6 +237,3 @@ pub(super) fn error_code(body: &[u8]) -> Option<String> {
         (!code.is_empty() && code.len() <= 40 && code.chars().all(harmless)).then_some(code)
     })
 }
-
-#[cfg(test)]
-mod tests;
