@@ -8,8 +8,11 @@
 mod support;
 
 mod config;
+mod demo_model;
 mod lark_access;
 mod lark_badinput;
 mod lark_events;
 mod lark_vectors;
+mod openai;
 mod requirements;
+mod tools;
