@@ -85,6 +85,13 @@ pub struct InboundMessage {
     pub mentions_all: bool,
     /// Messages this one answers: parent and root, nearest first.
     pub replies_to: Vec<String>,
+    /// No words at all, only an image, a file or the like: `text` holds a marker such as `[image]`, which must
+    /// never answer a gate.
+    #[serde(default)]
+    pub attachment_only: bool,
+    /// The text was longer than we take; `text` is its beginning.
+    #[serde(default)]
+    pub truncated: bool,
 }
 
 /// One mention inside a message.

@@ -245,6 +245,11 @@ impl Session {
     pub async fn turn_by_message(&mut self, _conversation: &Conversation, _message_ids: &[String]) -> Result<Option<TurnRow>> {
         unimplemented!()
     }
+    /// Something in this chat (any thread) is unfinished: an open gate or turn. The cheap look before everything else
+    /// for messages that nobody addressed to us.
+    pub async fn anything_open(&mut self, _conversation: &Conversation) -> Result<bool> {
+        unimplemented!()
+    }
     /// The requester's most recently closed gate in this chat, if closed after `since`.
     pub async fn last_closed_gate(&mut self, _conversation: &Conversation, _user: &str, _since: Millis) -> Result<Option<GateRecord>> {
         unimplemented!()
