@@ -1,0 +1,305 @@
+//! Opening the database: address, file, lock, connections, schema, and what a restart makes void.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::migrate::{Migrate, MigrateError, Migrator};
+use sqlx::{Any, AnyConnection, AnyPool, Executor, Row};
+
+use super::accept::Acceptor;
+use super::bells::Bells;
+use super::ids::Sequence;
+use super::turnstile::Turnstile;
+use super::{Inner, Ledger, Result, lock};
+use crate::domain::Clock;
+use crate::store::StoreError;
+use crate::store::reviews::PendingReviews;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// How long a verb waits for a connection.
+const CONNECTION_WAIT: Duration = Duration::from_secs(2);
+/// Readers beside the one writer.
+const READERS: u32 = 4;
+
+impl Ledger {
+    /// Opens (and creates) the database, takes the file's lock, migrates if asked, voids all leases on SQLite.
+    ///
+    /// # Errors
+    /// `Held` when another process has the file; `Unusable` for a wrong address, a damaged file, a schema that is
+    /// newer than this program, or an older one when `migrate` is false.
+    pub async fn open(url: &SecretString, clock: Clock, migrate: bool) -> Result<Self> {
+        let path = file_of(url)?;
+        prepare_file(&path)?;
+        let lock = lock::take(&path)?;
+        let named = |error| naming(&path, error);
+        let write = connect(&path, Access::Write).await.map_err(named)?;
+        let opened = set_up(&write, &clock, migrate).await.map_err(named);
+        let last = match opened {
+            Ok(last) => last,
+            Err(error) => {
+                write.close().await;
+                return Err(error);
+            }
+        };
+        let read = connect(&path, Access::Read).await.map_err(named)?;
+        let inner = Arc::new(Inner {
+            clock,
+            sequence: Sequence::after(last),
+            write: Some(write),
+            read,
+            turnstile: Turnstile::default(),
+            bells: Bells::default(),
+            reviews: PendingReviews::embedded(),
+            lock: std::sync::Mutex::new(Some(lock)),
+        });
+        let acceptor = Acceptor::start(Arc::clone(&inner));
+        Ok(Self {
+            inner,
+            acceptor: Some(acceptor),
+        })
+    }
+
+    /// Opens an existing database to look at it, beside a running process: no lock, no migration, no write.
+    ///
+    /// # Errors
+    /// `Unusable` when there is no such file, or its schema is not this program's.
+    pub async fn open_read_only(url: &SecretString) -> Result<Self> {
+        let path = file_of(url)?;
+        if !path.exists() {
+            return Err(StoreError::Unusable(format!("there is no file `{}`", path.display())));
+        }
+        let named = |error| naming(&path, error);
+        let read = connect(&path, Access::Look).await.map_err(named)?;
+        let mut conn = read.acquire().await.map_err(|error| named(error.into()))?;
+        check_schema(&mut conn).await.map_err(named)?;
+        drop(conn);
+        Ok(Self {
+            inner: Arc::new(Inner {
+                clock: Clock::system(),
+                sequence: Sequence::after(0),
+                write: None,
+                read,
+                turnstile: Turnstile::default(),
+                bells: Bells::default(),
+                reviews: PendingReviews::embedded(),
+                lock: std::sync::Mutex::new(None),
+            }),
+            acceptor: None,
+        })
+    }
+
+    /// Cheap liveness check for `/readyz`: reads, and asks whether the writer still takes events.
+    ///
+    /// # Errors
+    /// `Unavailable` when the database does not answer or is closed.
+    pub async fn ping(&self) -> Result<()> {
+        if self.acceptor.as_ref().is_some_and(Acceptor::is_closed) {
+            return Err(StoreError::Unavailable("closed".to_owned()));
+        }
+        sqlx::query("SELECT 1").fetch_one(&self.inner.read).await?;
+        Ok(())
+    }
+
+    /// Flushes the writer task and closes; gives the file free.
+    pub async fn close(&self) {
+        if let Some(acceptor) = &self.acceptor {
+            acceptor.finish().await;
+        }
+        self.inner.read.close().await;
+        if let Some(write) = &self.inner.write {
+            write.close().await;
+        }
+        if let Ok(mut lock) = self.inner.lock.lock() {
+            lock.take();
+        }
+    }
+}
+
+/// Schema, integrity, and the end of every lease: on SQLite the lock has proved that no other process lives.
+/// Gives the highest process-made id in use.
+async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<i64> {
+    let mut conn = write.acquire().await?;
+    let verdict: String = conn.fetch_one("PRAGMA quick_check(1)").await?.try_get(0)?;
+    if verdict != "ok" {
+        return Err(StoreError::Unusable(format!("the file is damaged: {verdict}")));
+    }
+    if migrate {
+        MIGRATIONS.run(&mut *conn).await.map_err(unmigrated)?;
+    } else {
+        check_schema(&mut conn).await?;
+    }
+    sqlx::query("UPDATE lanes SET owner = '', lease_until = 0 WHERE owner <> ''")
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query(
+        "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE ready_at > $1 AND (turn_id IS NOT NULL
+           OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned'))",
+    )
+    .bind(clock.now().0)
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query("UPDATE outbox SET owner = '', held_until = 0 WHERE state = 'waiting' AND held_until > 0")
+        .execute(&mut *conn)
+        .await?;
+    let last = sqlx::query(
+        "SELECT CAST(MAX(id) AS BIGINT) AS last FROM (SELECT COALESCE(MAX(id), 0) AS id FROM inbox
+           UNION ALL SELECT COALESCE(MAX(id), 0) FROM outbox
+           UNION ALL SELECT COALESCE(MAX(id), 0) FROM signals
+           UNION ALL SELECT COALESCE(MAX(fence), 0) FROM lanes) AS ids",
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    Ok(last.try_get("last")?)
+}
+
+/// Refuses a schema that is not the one this program was built with.
+async fn check_schema(conn: &mut AnyConnection) -> Result<()> {
+    let ours = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
+    let applied = match conn.list_applied_migrations(&MIGRATIONS.table_name).await {
+        Ok(applied) => applied.iter().map(|migration| migration.version).max().unwrap_or(0),
+        Err(MigrateError::Execute(sqlx::Error::Database(error))) if error.message().contains("no such table") => 0,
+        Err(error) => return Err(unmigrated(error)),
+    };
+    match applied.cmp(&ours) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Less => Err(StoreError::Unusable(format!(
+            "its schema has version {applied}, this program needs {ours}: run `countersign migrate`"
+        ))),
+        std::cmp::Ordering::Greater => Err(newer(applied)),
+    }
+}
+
+fn newer(version: i64) -> StoreError {
+    let ours = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
+    StoreError::Unusable(format!("its schema has version {version}, newer than this program's {ours}"))
+}
+
+fn unmigrated(error: MigrateError) -> StoreError {
+    match error {
+        MigrateError::VersionMissing(version) => newer(version),
+        MigrateError::VersionMismatch(version) => {
+            StoreError::Unusable(format!("migration {version} was applied with another text than this program's"))
+        }
+        MigrateError::Dirty(version) => StoreError::Unusable(format!("migration {version} is half applied")),
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
+        other => StoreError::Unusable(other.to_string()),
+    }
+}
+
+/// Names the file in what is said about it.
+fn naming(path: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Unusable(why) => StoreError::Unusable(format!("`{}`: {why}", path.display())),
+        StoreError::Unavailable(why) => StoreError::Unavailable(format!("`{}`: {why}", path.display())),
+        other @ (StoreError::Stale | StoreError::Held { .. } | StoreError::Corrupt(_)) => other,
+    }
+}
+
+/// The file that a `sqlite://` address names, absolute. Of other addresses nothing is repeated: they hold passwords.
+fn file_of(url: &SecretString) -> Result<PathBuf> {
+    let url = url.expose_secret();
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return Err(StoreError::Unusable("postgres:// is not in this version".to_owned()));
+    }
+    let Some(path) = url.strip_prefix("sqlite://") else {
+        return Err(StoreError::Unusable(
+            "the address must be sqlite://PATH, for example sqlite://data/countersign.db".to_owned(),
+        ));
+    };
+    if path.is_empty() || path.contains(":memory:") || path.contains('?') {
+        return Err(StoreError::Unusable(
+            "the address must name a file after sqlite://, without options".to_owned(),
+        ));
+    }
+    std::path::absolute(path).map_err(|error| StoreError::Unusable(format!("`{path}`: {error}")))
+}
+
+/// Makes the folder and an empty file that only we may read: people's chats are in it. SQLite gives its
+/// side files the rights of the main one.
+fn prepare_file(path: &Path) -> Result<()> {
+    let trouble = |error: std::io::Error| StoreError::Unusable(format!("`{}`: {error}", path.display()));
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(trouble)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(trouble)?;
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// The one writer.
+    Write,
+    /// A reader of our own process.
+    Read,
+    /// A reader beside another process.
+    Look,
+}
+
+async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
+    sqlx::any::install_default_drivers();
+    let mode = if access == Access::Look { "ro" } else { "rwc" };
+    let options: AnyConnectOptions = format!("sqlite://{}?mode={mode}", encoded(path)?)
+        .parse()
+        .map_err(StoreError::from)?;
+    let size = if access == Access::Write { 1 } else { READERS };
+    let pool: AnyPool = AnyPoolOptions::new()
+        .max_connections(size)
+        .min_connections(1)
+        .acquire_timeout(CONNECTION_WAIT)
+        // A file does not go away like a server does: asking first would cost a round trip a verb.
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .after_connect(move |conn, _| {
+            Box::pin(async move {
+                for pragma in pragmas(access) {
+                    conn.execute(*pragma).await?;
+                }
+                Ok(())
+            })
+        })
+        .connect_with(options)
+        .await?;
+    Ok::<sqlx::Pool<Any>, StoreError>(pool)
+}
+
+/// `FULL`: a commit that was answered with 200 survives a power cut, <https://www.sqlite.org/pragma.html#pragma_synchronous>.
+fn pragmas(access: Access) -> &'static [&'static str] {
+    match access {
+        Access::Write => &[
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "PRAGMA foreign_keys = ON",
+            "PRAGMA busy_timeout = 5000",
+        ],
+        Access::Read | Access::Look => &["PRAGMA busy_timeout = 5000", "PRAGMA query_only = ON"],
+    }
+}
+
+/// The path inside a URL: every byte that could mean something there is spelled out.
+fn encoded(path: &Path) -> Result<String> {
+    use std::fmt::Write as _;
+    let text = path
+        .to_str()
+        .ok_or_else(|| StoreError::Unusable(format!("`{}` is not UTF-8", path.display())))?;
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _infallible = write!(out, "%{byte:02X}");
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests;
