@@ -16,3 +16,5 @@ mod lark_vectors;
 mod openai;
 mod requirements;
 mod tools;
+
+mod phrases;
