@@ -14,7 +14,6 @@ mod lark_badinput;
 mod lark_events;
 mod lark_vectors;
 mod openai;
+mod phrases;
 mod requirements;
 mod tools;
-
-mod phrases;
