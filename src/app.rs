@@ -138,6 +138,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         failpoint: parts.failpoint,
         max_body_bytes: boot.max_body_bytes,
         console_token: boot.console_token,
+        lark_app: boot.lark.app_id.clone(),
         lark_unsigned: boot.lark.encrypt_key.is_none(),
         retention: boot.retention,
     });

@@ -7,6 +7,7 @@ mod problem;
 mod layer;
 mod file;
 mod env;
+mod failpoint;
 mod secret;
 mod shape;
 mod check;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 pub use env::environment;
+pub use failpoint::failpoint;
 pub use problem::Problem;
 pub use table::{KEYS, Key, Reload, Since};
 pub(crate) use yaml::{Node, NotYaml, Yaml, parse as parse_yaml};

@@ -82,6 +82,11 @@ impl ListParams {
     }
 }
 
+/// Who decides, for the approval trail: the holder of the token, or whoever has this machine.
+fn principal(gateway: &Gateway) -> String {
+    String::from(if gateway.console_token.is_some() { "api_token" } else { "local" })
+}
+
 fn page<T>(page: Page<T>, view: impl Fn(T) -> Value) -> Value {
     json!({ "items": page.items.into_iter().map(view).collect::<Vec<_>>(), "next": page.next })
 }

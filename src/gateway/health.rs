@@ -63,8 +63,7 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
 
 async fn knows_itself(gateway: &Gateway) -> bool {
     let fact = async {
-        let app = gateway.channels.lark_hook.app_id().unwrap_or_default().to_owned();
-        gateway.ledger.read().await?.fact(&format!("bot.lark.{app}")).await
+        gateway.ledger.read().await?.fact(&format!("bot.lark.{}", gateway.lark_app)).await
     };
     fact.await.is_ok_and(|id| id.is_some())
 }

@@ -65,6 +65,8 @@ pub struct GatewayParts {
     pub max_body_bytes: usize,
     /// `channels.console.token`.
     pub console_token: Option<SecretString>,
+    /// `channels.lark.app_id`.
+    pub lark_app: String,
     /// No encrypt key: Lark's events come unsigned.
     pub lark_unsigned: bool,
     /// `store.retention_days`.

@@ -120,8 +120,10 @@ async fn lane_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker
 
 /// Asks the platform who the bot is, once; until then group messages wait in the inbox.
 async fn identity_loop(gateway: Gateway, stop: CancellationToken) {
-    let Some(app) = gateway.channels.lark_hook.app_id().filter(|_| gateway.settings.current().lark.enabled) else { return };
-    let fact = format!("bot.{}.{app}", ChannelKind::Lark.as_str());
+    if !gateway.settings.current().lark.enabled {
+        return;
+    }
+    let fact = format!("bot.{}.{}", ChannelKind::Lark.as_str(), gateway.lark_app);
     let mut pause = Duration::from_millis(500);
     while !stop.is_cancelled() {
         match gateway.channels.lark.identity().await {

@@ -128,7 +128,7 @@ impl Runner {
         let id = self.ids.turn();
         let text = message.addressed(bot).text;
         let turn = agent::begin(Beginning {
-            turn_id: id.clone(),
+            turn_id: id.to_string(),
             seed: self.ids.token(),
             task: text.clone(),
             requester: task.inbound.sender.clone(),

@@ -62,9 +62,8 @@ impl Runner {
         let mut messages = Vec::new();
         for row in earlier.iter().rev() {
             let Ok(state) = super::drive::read_state(row) else { continue };
-            messages.push(Message::text(Role::User, agent::foreign(&row.text)));
-            let answer = state.answer.unwrap_or_default();
-            messages.push(Message::text(Role::Assistant, agent::foreign(&answer)));
+            messages.push(Message::text(Role::User, &row.text));
+            messages.push(Message::text(Role::Assistant, state.answer.unwrap_or_default()));
         }
         let surplus = messages.len().saturating_sub(policy.history_limit);
         messages.drain(..surplus);

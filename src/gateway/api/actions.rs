@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ListParams, body, page, views};
+use super::{ListParams, body, page, principal, views};
 use crate::conversation::ApiDecision;
 use crate::domain::{ActionId, DecisionKind};
 use crate::gateway::error::ApiError;
@@ -49,7 +49,7 @@ pub(in crate::gateway) async fn decide(
         _ => return Err(ApiError::invalid("decision must be approve or reject")),
     };
     let id = ActionId::new(id);
-    gateway.desk.decide_action(&id, ApiDecision { kind, text: reason, user_id }).await?;
+    gateway.desk.decide_action(&id, ApiDecision { kind, feedback: reason, user_id, principal: principal(&gateway) }).await?;
     Ok(Json(views::action(&find(&gateway, &id).await?)))
 }
 

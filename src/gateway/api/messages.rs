@@ -69,7 +69,8 @@ pub(in crate::gateway) async fn send(
             mentions: Vec::new(),
             mentions_all: false,
             replies_to: Vec::new(),
-            ..InboundMessage::default()
+            attachment_only: false,
+            truncated: false,
         }),
     };
     gateway.ledger.accept(&inbound).await?;

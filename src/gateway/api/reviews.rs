@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ListParams, body, page, views};
+use super::{ListParams, body, page, principal, views};
 use crate::conversation::ApiDecision;
 use crate::domain::{Approvers, DecisionKind, GateId, GateKind};
 use crate::gateway::error::ApiError;
@@ -50,7 +50,7 @@ pub(in crate::gateway) async fn decide(
     };
     let id = GateId::new(id);
     find(&gateway, &id).await?;
-    gateway.desk.decide_review(&id, ApiDecision { kind, text: feedback, user_id }).await?;
+    gateway.desk.decide_review(&id, ApiDecision { kind, feedback, user_id, principal: principal(&gateway) }).await?;
     Ok(Json(view(&gateway, &find(&gateway, &id).await?)))
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::channels::{card_json, console_kind, plain_text};
+use crate::channels::{card_json, message_kind, plain_text};
 use crate::domain::{
     Budget, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, PlanCard, StepView,
 };
@@ -189,7 +189,7 @@ pub(super) fn said_by_bot(templates: &Templates, locale: Locale, chat: &str, sai
         "thread_id": non_empty(said.thread),
         "from": "bot",
         "user_id": null,
-        "kind": console_kind(said.content),
+        "kind": message_kind(said.content),
         "text": plain_text(templates, locale, said.content),
         "card": card_json(said.content),
         "at": said.at.rfc3339(),
