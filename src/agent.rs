@@ -8,6 +8,7 @@ mod step;
 mod reply;
 mod rules;
 mod schema;
+mod specs;
 mod state_tools;
 mod plan_tool;
 mod plan_text;

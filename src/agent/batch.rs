@@ -73,13 +73,14 @@ impl Step<'_> {
         let tool = open.call.name.clone();
         let arguments = serde_json::from_str(&open.call.arguments).unwrap_or_default();
         let what = describe(&tool, &arguments);
+        let lost = format!("{what} (?)");
         let Some(result) = result else {
             if effect == EffectClass::Read {
                 open.status = ActionStatus::Failed;
                 open.answer = Some(compose::not_run(&tool, "no answer; call it again if it is still needed"));
             } else {
                 open.status = ActionStatus::Unknown;
-                self.turn.state.done_writes.push(format!("{what} (?)"));
+                self.turn.state.done_writes.push(lost);
             }
             return;
         };
@@ -87,8 +88,10 @@ impl Step<'_> {
         open.answer = Some(compose::tool_result(&tool, &result));
         open.exit = result.exit;
         let (status, action) = (open.status, open.action.clone());
+        let done = &mut self.turn.state.done_writes;
+        done.retain(|known| *known != lost);
         if effect != EffectClass::Read && result.ok {
-            self.turn.state.done_writes.push(what);
+            done.push(what);
         }
         let finished = Event::ToolFinished {
             call_id: call_id.to_owned(),

@@ -44,7 +44,7 @@ fn declared<'a>(plan: &'a Plan, tools: &'a [ToolSpec]) -> impl Iterator<Item = &
     names.filter_map(|name| {
         tools
             .iter()
-            .find(|spec| spec.name == *name && !super::state_tools::is_state_tool(name))
+            .find(|spec| spec.name == *name && !super::specs::is_state_tool(name))
     })
 }
 

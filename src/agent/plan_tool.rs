@@ -9,7 +9,8 @@ use super::compose;
 use super::escape::clean;
 use super::grants;
 use super::plan_text;
-use super::state_tools::{arguments, plan_schema, text};
+use super::specs::plan_schema;
+use super::state_tools::{arguments, text};
 use super::step::Step;
 
 /// Bytes of `internal_plan`.
@@ -149,10 +150,10 @@ fn renewed(draft: Draft, before: Option<&Plan>) -> Plan {
 
 fn changes(before: Option<&Plan>, after: &Plan) -> Vec<Change> {
     let old = before.map_or(&[][..], |plan| &plan.steps);
-    let find = |steps: &[PlanStep], id: &str| steps.iter().find(|step| step.id == id).map(|step| step.content.clone());
+    let find = |steps: &[PlanStep], id: &str| steps.iter().find(|step| step.id == id).map(|step| (step.content.clone(), step.tools.clone()));
     let told = after.steps.iter().filter_map(|step| match find(old, &step.id) {
-        Some(content) if content == step.content => None,
-        Some(content) => Some((ChangeKind::Updated, step.id.clone(), Some(content), Some(step.content.clone()))),
+        Some((content, tools)) if content == step.content && tools == step.tools => None,
+        Some((content, _)) => Some((ChangeKind::Updated, step.id.clone(), Some(content), Some(step.content.clone()))),
         None => Some((ChangeKind::Added, step.id.clone(), None, Some(step.content.clone()))),
     });
     let gone = old.iter().filter(|step| find(&after.steps, &step.id).is_none());

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::domain::{GateKind, Message, Role, ToolSpec};
 
 use super::compose;
-use super::{Env, Next, Turn, state_tools};
+use super::{Env, Next, Turn, specs};
 
 /// Bytes of a whole request's messages; past it the oldest tool outputs are folded.
 const PROMPT_CAP: usize = 200 * 1024;
@@ -38,7 +38,7 @@ pub(super) fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message
         for call in message
             .calls
             .iter_mut()
-            .filter(|call| !state_tools::is_state_tool(&call.name) && call.arguments.len() > FOLD_FROM)
+            .filter(|call| !specs::is_state_tool(&call.name) && call.arguments.len() > FOLD_FROM)
         {
             if over == 0 {
                 break;
@@ -58,8 +58,8 @@ pub(super) fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
     if turn.state.next == (Next::CallModel { last: true }) {
         return Vec::new();
     }
-    let actions = tools.iter().filter(|spec| !state_tools::is_state_tool(&spec.name)).cloned();
-    state_tools::specs().into_iter().chain(actions).collect()
+    let actions = tools.iter().filter(|spec| !specs::is_state_tool(&spec.name)).cloned();
+    specs::specs().into_iter().chain(actions).collect()
 }
 
 pub(super) fn view(turn: &Turn, env: &Env<'_>, extra: &str) -> Vec<Message> {

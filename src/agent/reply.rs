@@ -6,7 +6,7 @@ use super::compose;
 use super::escape::{clean, clip};
 use super::rules::{self, Asked};
 use super::step::Step;
-use super::{ModelReply, OpenCall, Showing, state_tools};
+use super::{ModelReply, OpenCall, Showing, specs, state_tools};
 
 /// Bytes of one reply's text that are kept.
 pub(super) const TEXT_CAP: usize = 64 * 1024;
@@ -78,7 +78,7 @@ impl Step<'_> {
     /// Rows 1 and 2: every call of the batch gets its error, nothing is applied.
     fn refuse(&mut self, errors: Vec<String>) {
         for (call, error) in self.turn.state.open_calls.iter_mut().zip(errors) {
-            call.answer = Some(if state_tools::is_state_tool(&call.call.name) {
+            call.answer = Some(if specs::is_state_tool(&call.call.name) {
                 compose::state_error(&error)
             } else {
                 compose::not_run(&call.call.name, &error)
@@ -117,7 +117,9 @@ impl Step<'_> {
                 .map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' })
                 .collect();
             let name = if name.is_empty() { String::from("unnamed") } else { name };
-            admitted.push(ToolCall { id, name, ..call });
+            // A call without arguments comes as an empty string from some servers.
+            let arguments = if call.arguments.trim().is_empty() { String::from("{}") } else { call.arguments };
+            admitted.push(ToolCall { id, name, arguments });
         }
         admitted
     }

@@ -5,9 +5,9 @@ use serde_json::Value;
 use crate::domain::{Complexity, EffectClass, ToolCall, ToolSpec};
 
 use super::plan_tool::Draft;
-use super::state_tools::{self, PlanReport, Question, Task};
+use super::state_tools::{PlanReport, Question, Task};
 use super::todos::TodoList;
-use super::{TurnState, schema};
+use super::{TurnState, schema, specs};
 
 /// Calls of one reply that are looked at.
 const MAX_CALLS: usize = 32;
@@ -99,7 +99,7 @@ fn understand(state: &TurnState, tools: &[ToolSpec], call: &ToolCall) -> Result<
 }
 
 fn unknown(tools: &[ToolSpec], name: &str) -> String {
-    let names = state_tools::NAMES.into_iter().chain(tools.iter().map(|spec| spec.name.as_str()));
+    let names = specs::NAMES.into_iter().chain(tools.iter().map(|spec| spec.name.as_str()));
     format!("there is no tool {name}; there are: {}", names.collect::<Vec<_>>().join(", "))
 }
 

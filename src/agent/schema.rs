@@ -10,8 +10,6 @@ const MAX_PROBLEMS: usize = 6;
 /// Arguments as a JSON object that `schema` accepts, else what to mend. Optional members that are null
 /// count as left out, which is how some models spell that; `ignored` ones are dropped.
 pub(super) fn arguments(text: &str, schema: &Value, ignored: &[&str]) -> Result<Map<String, Value>, String> {
-    // A call without arguments comes as an empty string from some servers.
-    let text = if text.trim().is_empty() { "{}" } else { text };
     let value: Value =
         serde_json::from_str(text).map_err(|error| format!("the arguments are not valid JSON ({error}); send one JSON object"))?;
     let Value::Object(mut map) = value else {

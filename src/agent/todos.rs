@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::domain::{Event, Step as PlanStep, StepStatus, Todo, TodoStatus};
 
-use super::state_tools::{arguments, text, todos_schema};
+use super::specs::todos_schema;
+use super::state_tools::{arguments, text};
 use super::step::Step;
 
 /// The whole list, as one call replaces it.
