@@ -4,7 +4,30 @@
 //! randomness (ids come from the turn's own seed), so a turn replays from its journal and a crash resumes
 //! at [`TurnState::next`].
 
+mod step;
+mod reply;
+mod rules;
+mod schema;
+mod specs;
+mod state_tools;
+mod plan_tool;
+mod plan_text;
+mod todos;
+mod batch;
+mod grants;
+mod gates;
+mod decide;
+mod guard;
+mod finish;
+mod reminder;
+mod progress;
+mod prompt;
+mod compose;
+mod escape;
+mod lookalike;
 
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 
@@ -347,44 +370,38 @@ pub struct Env<'a> {
 /// A turn that has not begun: status queued, next [`Next::Start`].
 #[must_use]
 pub fn begin(beginning: Beginning) -> Turn {
-    let _ = (beginning);
-    unimplemented!()
+    step::begin(beginning)
 }
 
 /// Takes one input into the turn and says what must be done; [`TurnState::next`] tells what comes after
 /// that. Total: an input that does not fit the state changes nothing and has no effects.
 pub fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> {
-    let _ = (turn, env, input);
-    unimplemented!()
+    step::step(turn, env, input)
 }
 
 /// The messages of the next model request: the system prompt once, `history` of earlier turns, the log.
 /// Oldest tool outputs are folded to one line when the whole grows past its cap.
 #[must_use]
 pub fn prompt(turn: &Turn, env: &Env<'_>, extra_system_prompt: &str, history: &[Message]) -> Vec<Message> {
-    let _ = (turn, env, extra_system_prompt, history);
-    unimplemented!()
+    prompt::prompt(turn, env, extra_system_prompt, history)
 }
 
 /// The tools of the next model request: the five state tools, then `tools`; none for the flagged last call.
 #[must_use]
 pub fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
-    let _ = (turn, tools);
-    unimplemented!()
+    prompt::offered(turn, tools)
 }
 
 /// The turn's messages as the API shows them: system prompt, whole log and, while a plan review is open,
 /// the marker.
 #[must_use]
 pub fn view(turn: &Turn, env: &Env<'_>, extra_system_prompt: &str) -> Vec<Message> {
-    let _ = (turn, env, extra_system_prompt);
-    unimplemented!()
+    prompt::view(turn, env, extra_system_prompt)
 }
 
 /// What [`Effect::Progress`] shows: the gate whose card is repainted (none: a card of the turn's own), and
 /// the view. None when there is nothing to show.
 #[must_use]
 pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
-    let _ = (turn);
-    unimplemented!()
+    progress::progress(turn)
 }
