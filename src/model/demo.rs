@@ -65,7 +65,7 @@ fn answer(request: &ChatRequest) -> ChatReply {
 }
 
 fn decide(log: &Log<'_>, tongue: Tongue, offers: &dyn Fn(&str) -> bool, request: &ChatRequest) -> Move {
-    let draft = Draft::new(&log.task, log.edits(), tongue, offers);
+    let draft = || Draft::new(&log.task, log.edits(), tongue, offers);
     let planned = log.said.iter().rposition(|said| matches!(said, Said::Call { name: "plan", .. }));
     let Some(planned) = planned else {
         return if request.tools.is_empty() {
@@ -73,20 +73,23 @@ fn decide(log: &Log<'_>, tongue: Tongue, offers: &dyn Fn(&str) -> bool, request:
         } else if words::is_chat(&log.task) || !offers("plan") {
             Move::Say(tongue.introduction())
         } else {
-            Move::Call(vec![("plan", draft.arguments())])
+            Move::Call(vec![("plan", draft().arguments())])
         };
     };
     let after = &log.said[planned + 1..];
     if request.tools.is_empty() {
+        // Nothing is on offer any more: what the plan declared tells what it was about.
+        let declared = |name: &str| matches!(&log.said[planned], Said::Call { arguments, .. } if draft::declares(arguments, name));
+        let draft = Draft::new(&log.task, log.edits(), tongue, &declared);
         return Move::Say(act::report(after, &draft, tongue, true));
     }
     let feedback = after.iter().rposition(|said| matches!(said, Said::Feedback(_)));
     let said_since = |at: usize| after[at..].iter().any(|said| matches!(said, Said::Text));
     match feedback.map(|at| (at, &after[at])) {
-        Some((_, Said::Feedback(Feedback::Revise(_)))) if offers("plan") => Move::Call(vec![("plan", draft.arguments())]),
+        Some((_, Said::Feedback(Feedback::Revise(_)))) if offers("plan") => Move::Call(vec![("plan", draft().arguments())]),
         // The review opens again after the answer; whatever else calls us then finds the question answered.
-        Some((at, Said::Feedback(Feedback::Question(question)))) if !said_since(at) => Move::Say(draft.explain(question)),
-        _ => act::next(after, &draft, tongue, offers, request.parallel_tool_calls),
+        Some((at, Said::Feedback(Feedback::Question(question)))) if !said_since(at) => Move::Say(draft().explain(question)),
+        _ => act::next(after, &draft(), tongue, offers, request.parallel_tool_calls),
     }
 }
 

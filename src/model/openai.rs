@@ -99,8 +99,8 @@ impl OpenAi {
                 .await?
                 .ok_or_else(|| Failure::Nonsense(format!("more than {} MiB", MAX_ANSWER_BYTES >> 20)));
         }
-        let retry_after = header(response.headers(), &RETRY_AFTER)
-            .and_then(|value| retry::retry_after(value, header(response.headers(), &DATE)));
+        let retry_after =
+            header(response.headers(), &RETRY_AFTER).and_then(|value| retry::retry_after(value, header(response.headers(), &DATE)));
         // The body is only good for its code: when it does not come, the status is still known.
         let body = read(response, MAX_ERROR_BYTES).await.ok().flatten().unwrap_or_default();
         Err(Failure::Status {
@@ -134,7 +134,8 @@ fn target(base_url: &str, secret: &SecretString) -> Result<Target, &'static str>
     let key = match secret.expose_secret().trim() {
         "" => None,
         text => {
-            let mut value = HeaderValue::try_from(format!("Bearer {text}")).map_err(|_| "model.api_key holds characters that no header carries")?;
+            let mut value =
+                HeaderValue::try_from(format!("Bearer {text}")).map_err(|_| "model.api_key holds characters that no header carries")?;
             value.set_sensitive(true);
             Some(value)
         }

@@ -130,7 +130,10 @@ mod tests {
     #[test]
     fn only_passing_troubles_are_tried_again() {
         for passing in [408, 409, 429, 500, 502, 503, 504, 529] {
-            assert!(matches!(decide(status(passing, None), 1, MINUTE, 7), Verdict::Again(_)), "{passing}");
+            assert!(
+                matches!(decide(status(passing, None), 1, MINUTE, 7), Verdict::Again(_)),
+                "{passing}"
+            );
             assert_eq!(
                 decide(status(passing, None), TRIES, MINUTE, 7),
                 Verdict::GiveUp(ModelError::Unreachable(format!("HTTP {passing}"))),

@@ -160,5 +160,9 @@ fn read(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
 fn write(workspace: &Workspace, path: &str, content: &str) -> Result<String, ToolError> {
     let new = workspace.write(path, content)?;
     let what = if new { "created" } else { "replaced" };
-    Ok(format!("{what} `{path}`: {} bytes, {} lines", content.len(), content.lines().count()))
+    Ok(format!(
+        "{what} `{path}`: {} bytes, {} lines",
+        content.len(),
+        content.lines().count()
+    ))
 }

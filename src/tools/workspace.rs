@@ -137,7 +137,11 @@ impl Workspace {
         let old = match folder.symlink_metadata(name) {
             Ok(old) if old.is_file() => Some(old),
             Ok(old) if old.is_dir() => return Err(ToolError::TellModel(format!("`{path}` is a folder; name a file in it"))),
-            Ok(_) => return Err(ToolError::TellModel(format!("`{path}` is a link or a special file; choose another name"))),
+            Ok(_) => {
+                return Err(ToolError::TellModel(format!(
+                    "`{path}` is a link or a special file; choose another name"
+                )));
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(fail(error)),
         };

@@ -5,6 +5,10 @@
     reason = "`pub` marks what the themes may use of a support file; nothing leaves this binary"
 )]
 
+#![expect(clippy::unwrap_used, reason = "a test and its helpers stop at the first surprise")]
+
+mod demo_model;
+mod openai;
 mod support;
 
 mod config;

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use countersign::domain::EffectClass;
-use countersign::tools::{Toolbox, ToolError, unpack_sample};
+use countersign::tools::{ToolError, Toolbox, unpack_sample};
 use serde_json::{Value, json};
 
 use crate::support::workspace::{boot, toolbox};
@@ -137,7 +137,10 @@ async fn nothing_leads_out() {
         let shown = path.escape_debug();
         for refusal in [read(&tools, path).await, write(&tools, path, "evil").await] {
             let refusal = refusal.expect_err(&format!("`{shown}`"));
-            assert!(!refusal.contains("canary") && !refusal.contains(outside.path().to_str().unwrap()), "{refusal}");
+            assert!(
+                !refusal.contains("canary") && !refusal.contains(outside.path().to_str().unwrap()),
+                "{refusal}"
+            );
         }
     }
     for path in ["..", "/", "folder-out", "twice", "a/etc", "loop", "a/../..", "real.md", "fifo"] {
@@ -147,7 +150,10 @@ async fn nothing_leads_out() {
     assert_eq!(fs::read_to_string(outside.path().join("secret.md")).unwrap(), "canary");
     assert_eq!(fs::read_to_string(inside.join("real.md")).unwrap(), "real");
     let listing = list(&tools, ".").await.unwrap();
-    assert!(listing.contains("folder-out\tnot a regular file") && !listing.contains("secret"), "{listing}");
+    assert!(
+        listing.contains("folder-out\tnot a regular file") && !listing.contains("secret"),
+        "{listing}"
+    );
 }
 
 /// design: a link that stays inside is followed for reading, and never written through.
@@ -164,22 +170,32 @@ async fn links_inside_are_read_only() {
     );
 }
 
-/// I7: what a tool gives or takes is bounded, and the cut is marked and never inside a character.
+/// design: failures I7, what a tool gives or takes is bounded, and the cut is marked and never inside a character.
 #[tokio::test]
 async fn sizes_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let tools = toolbox(folder.path());
     fs::write(folder.path().join("exact.txt"), "x".repeat(65_536)).unwrap();
     assert_eq!(read(&tools, "exact.txt").await.unwrap().len(), 65_536);
-    for (text, kept) in [("x".repeat(65_537), 65_536), ("好".repeat(30_000), 65_535), (format!("x{}", "😀".repeat(20_000)), 65_533)] {
+    for (text, kept) in [
+        ("x".repeat(65_537), 65_536),
+        ("好".repeat(30_000), 65_535),
+        (format!("x{}", "😀".repeat(20_000)), 65_533),
+    ] {
         fs::write(folder.path().join("long.txt"), &text).unwrap();
         let shown = read(&tools, "long.txt").await.unwrap();
         let (head, mark) = shown.rsplit_once("\n[cut: ").unwrap();
         assert_eq!(head, &text[..kept]);
-        assert_eq!(mark, format!("the first {kept} of {} bytes; one read gives 65536 at most]", text.len()));
+        assert_eq!(
+            mark,
+            format!("the first {kept} of {} bytes; one read gives 65536 at most]", text.len())
+        );
     }
     let refusal = write(&tools, "big.txt", &"x".repeat(65_537)).await.unwrap_err();
-    assert_eq!(refusal, "the content has 65537 bytes, allowed are 65536; write less or several files");
+    assert_eq!(
+        refusal,
+        "the content has 65537 bytes, allowed are 65536; write less or several files"
+    );
     write(&tools, "big.txt", &"x".repeat(65_536)).await.unwrap();
 
     let many = tempfile::tempdir().unwrap();
@@ -244,7 +260,10 @@ async fn writers_do_not_mix() {
     let writers: Vec<_> = (0..40)
         .map(|n| {
             let tool = Arc::clone(&tool);
-            tokio::spawn(async move { tool.run(&json!({"path": "one.md", "content": format!("{n:02}").repeat(1000)})).await })
+            tokio::spawn(async move {
+                tool.run(&json!({"path": "one.md", "content": format!("{n:02}").repeat(1000)}))
+                    .await
+            })
         })
         .collect();
     for writer in writers {
@@ -294,7 +313,10 @@ fn a_missing_workspace_is_an_error() {
     let problem = |path: &Path| Toolbox::from_config(&boot(Some(path))).unwrap_err().to_string();
     assert_eq!(
         problem(&missing),
-        format!("tools.workspace: `{}` does not exist: create the folder or mend the path", missing.display())
+        format!(
+            "tools.workspace: `{}` does not exist: create the folder or mend the path",
+            missing.display()
+        )
     );
     assert!(!missing.exists());
     fs::write(&missing, "").unwrap();
@@ -308,8 +330,17 @@ async fn the_sample_unpacks() {
     unpack_sample(folder.path()).unwrap();
     let tools = toolbox(folder.path());
     let listing = list(&tools, ".").await.unwrap();
-    for path in ["README.md", "tasks.csv", "metrics.csv", "weekly/2026-W46-maria.md", "notes/2026-11-13-standup.md"] {
-        assert!(listing.lines().any(|line| line.starts_with(&format!("{path}\t"))), "{path} in {listing}");
+    for path in [
+        "README.md",
+        "tasks.csv",
+        "metrics.csv",
+        "weekly/2026-W46-maria.md",
+        "notes/2026-11-13-standup.md",
+    ] {
+        assert!(
+            listing.lines().any(|line| line.starts_with(&format!("{path}\t"))),
+            "{path} in {listing}"
+        );
         assert!(!read(&tools, path).await.unwrap().is_empty());
     }
     let again = unpack_sample(folder.path()).unwrap_err();

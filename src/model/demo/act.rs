@@ -73,7 +73,7 @@ impl<'a> Work<'a> {
 
     /// The files that were really read.
     fn sources(&self) -> Vec<Source<'a>> {
-        let read = self.reads.iter().filter(|(path, text)| !is_refusal(path, text));
+        let read = self.reads.iter().filter(|(_, text)| !is_refusal(text));
         read.map(|(path, text)| Source { path, text }).collect()
     }
 }
@@ -197,11 +197,9 @@ fn tell(work: &Work<'_>, draft: &Draft, tongue: Tongue, cut_short: bool) -> Stri
     parts.join("\n\n")
 }
 
-/// One line that is about the file instead of its text: an error of the tool, or the agent's refusal.
-fn is_refusal(path: &str, text: &str) -> bool {
-    let text = text.trim();
-    let about = text.contains(&format!("`{path}`")) || ["error", "budget_exhausted", "rejected"].iter().any(|word| text.starts_with(word));
-    text.is_empty() || (about && text.lines().count() == 1)
+/// The tool's or the agent's error instead of a file's text.
+fn is_refusal(text: &str) -> bool {
+    text.trim().is_empty() || (text.starts_with("error: ") && text.trim_end().lines().count() == 1)
 }
 
 /// The text files of a listing (`path<TAB>n bytes` lines), in its order, without our own output.

@@ -100,14 +100,46 @@ impl Draft {
     }
 }
 
+/// Does a plan with these arguments declare the tool `name`?
+pub(super) fn declares(arguments: &Value, name: &str) -> bool {
+    let steps = arguments.pointer("/internal_plan/steps").and_then(Value::as_array);
+    let mut tools = steps
+        .into_iter()
+        .flatten()
+        .filter_map(|step| step.get("tools")?.as_array())
+        .flatten();
+    tools.any(|tool| tool == name)
+}
+
 /// "OK, but leave step 2 out", "不要写文件": the writing step is not wanted.
 fn forbids_writing(words: &str) -> bool {
     let words = words.to_lowercase();
     let any = |list: &[&str]| list.iter().any(|word| words.contains(word));
     let refusal = any(&[
-        "不要", "别", "不用", "不做", "去掉", "删掉", "don't", "do not", "without", "skip", "remove", "leave out",
+        "不要",
+        "别",
+        "不用",
+        "不做",
+        "去掉",
+        "删掉",
+        "don't",
+        "do not",
+        "without",
+        "skip",
+        "remove",
+        "leave out",
     ]);
-    let writing = any(&["第二步", "第2步", "第 2 步", "写文件", "写入", "step 2", "step two", "writ", "a file"]);
+    let writing = any(&[
+        "第二步",
+        "第2步",
+        "第 2 步",
+        "写文件",
+        "写入",
+        "step 2",
+        "step two",
+        "writ",
+        "a file",
+    ]);
     // "不要写到 a.md，写到 b.md" asks for another place, not for none.
     refusal && writing && named_output(&words).is_none()
 }

@@ -59,7 +59,7 @@ impl<'a> Log<'a> {
             match message.role {
                 Role::User => said.push(match block(&message.content) {
                     Some("plan_feedback") => Said::Feedback(feedback(&message.content)),
-                    _ => Said::Mail(inside(&message.content)),
+                    _ => Said::Mail(section(&message.content, "message:")),
                 }),
                 Role::System if message.content.trim_start().starts_with("<plan-continuation>") => said.push(Said::Nudge),
                 Role::Assistant if message.calls.is_empty() => said.push(Said::Text),
@@ -97,28 +97,23 @@ impl<'a> Log<'a> {
 fn block(text: &str) -> Option<&str> {
     let name = text.trim_start().strip_prefix('<')?;
     let (name, _) = name.split_once('>')?;
-    let known = ["plan_feedback", "mailbox", "plan-continuation"];
-    known.contains(&name).then_some(name)
+    ["plan_feedback", "mailbox"].contains(&name).then_some(name)
 }
 
-/// What stands between the tags of a block, unescaped.
-fn inside(text: &str) -> String {
-    let text = text.trim();
-    let text = text.split_once('>').map_or(text, |(_, rest)| rest);
-    let text = text.rsplit_once("</").map_or(text, |(rest, _)| rest);
-    unescape(text.trim())
-}
-
-/// Reads the `user_feedback:` part of a block: labels at column 0 are the gateway's own, a person's lines
-/// are indented by two blanks and escaped.
-fn feedback(block: &str) -> Feedback {
-    let mut lines = block.lines().skip_while(|line| !line.starts_with("user_feedback:"));
-    let first = lines.next().and_then(|line| line.strip_prefix("user_feedback:")).unwrap_or_default();
+/// What stands under `label` of a block, unescaped: labels at column 0 are the gateway's own, a person's
+/// lines are indented by two blanks.
+fn section(block: &str, label: &str) -> String {
+    let mut lines = block.lines().skip_while(|line| !line.starts_with(label));
+    let first = lines.next().and_then(|line| line.strip_prefix(label)).unwrap_or_default();
     let rest = lines.take_while(|line| line.is_empty() || line.starts_with("  "));
     let text: Vec<_> = std::iter::once(first.trim())
         .chain(rest.map(|line| line.strip_prefix("  ").unwrap_or(line)))
         .collect();
-    let text = unescape(text.join("\n").trim());
+    unescape(text.join("\n").trim())
+}
+
+fn feedback(block: &str) -> Feedback {
+    let text = section(block, "user_feedback:");
     if approves(&text) {
         Feedback::Approve
     } else if text.contains(['?', '？']) {
@@ -134,7 +129,20 @@ fn approves(text: &str) -> bool {
     let outer = |c: char| c.is_whitespace() || ".。!！,，、~～…".contains(c);
     let folded: String = text.trim_matches(outer).nfkc().collect::<String>().to_lowercase();
     let words = [
-        "ok", "okay", "yes", "lgtm", "好", "好的", "可以", "同意", "确认", "继续", "批准", "👍", ":+1:", ":thumbsup:",
+        "ok",
+        "okay",
+        "yes",
+        "lgtm",
+        "好",
+        "好的",
+        "可以",
+        "同意",
+        "确认",
+        "继续",
+        "批准",
+        "👍",
+        ":+1:",
+        ":thumbsup:",
     ];
     words.contains(&folded.trim_matches(outer))
 }
@@ -142,7 +150,9 @@ fn approves(text: &str) -> bool {
 /// A tool's own words: without the head, and without a reminder that the agent appended.
 fn result(content: &str) -> &str {
     let body = match content.strip_prefix("[tool_result:") {
-        Some(rest) => rest.split_once(']').map_or(content, |(_, body)| body.strip_prefix(' ').unwrap_or(body)),
+        Some(rest) => rest
+            .split_once(']')
+            .map_or(content, |(_, body)| body.strip_prefix(' ').unwrap_or(body)),
         None => content,
     };
     let reminder = body.rmatch_indices("\n\n<").find(|(at, _)| {
@@ -221,7 +231,10 @@ mod tests {
     #[test]
     fn results_are_read_without_head_and_reminder() {
         assert_eq!(result("[tool_result:read_file] a\n\nb"), "a\n\nb");
-        assert_eq!(result("[tool_result:read_file] a\n\n<b>\n\n<plan-reminder>\nx\n</plan-reminder>"), "a\n\n<b>");
+        assert_eq!(
+            result("[tool_result:read_file] a\n\n<b>\n\n<plan-reminder>\nx\n</plan-reminder>"),
+            "a\n\n<b>"
+        );
         assert_eq!(result("plain"), "plain");
     }
 

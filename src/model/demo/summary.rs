@@ -19,12 +19,15 @@ const MAX_ITEM_CHARS: usize = 160;
 /// A Markdown document about `sources`: an overview, then a section a file.
 pub(super) fn compose(tongue: Tongue, sources: &[Source<'_>]) -> String {
     let (mut done, mut all, mut lines) = (0, 0, 0);
-    let mut sections = String::new();
+    let (mut sections, mut figures) = (String::new(), String::new());
     for source in sources {
         let _ = write!(sections, "\n## {}\n\n", source.path);
         lines += source.text.lines().count();
         if source.path.ends_with(".csv") {
-            table(tongue, source.text, &mut sections);
+            let facts = table(tongue, source.text, &mut sections);
+            if !facts.is_empty() {
+                let _ = write!(figures, "\n- `{}`: {}", source.path, facts.join("; "));
+            }
         } else {
             let boxes = page(tongue, source.text, &mut sections);
             done += boxes.0;
@@ -32,7 +35,7 @@ pub(super) fn compose(tongue: Tongue, sources: &[Source<'_>]) -> String {
         }
     }
     let overview = tongue.overview(sources.len(), lines, done, all);
-    format!("# {}\n\n{overview}\n{sections}", tongue.title())
+    format!("# {}\n\n{overview}{figures}\n{sections}", tongue.title())
 }
 
 /// The overview of a composed document: what stands before its first section, without the title.
@@ -87,28 +90,44 @@ fn items(out: &mut String, title: &str, items: &[&str]) {
 }
 
 /// Columns of a table: counts of a status column, first and last value of columns of numbers.
-fn table(tongue: Tongue, text: &str, out: &mut String) {
+fn table(tongue: Tongue, text: &str, out: &mut String) -> Vec<String> {
     let mut rows = text.lines().filter(|line| !line.trim().is_empty()).map(cells);
-    let Some(header) = rows.next() else { return };
+    let Some(header) = rows.next() else { return Vec::new() };
     let rows: Vec<_> = rows.filter(|row| row.len() == header.len()).collect();
     let _ = writeln!(out, "{}", tongue.table_facts(rows.len(), &header.join(", ")));
-    for (at, name) in header.iter().enumerate() {
+    let columns = header.iter().enumerate().filter_map(|(at, name)| {
         let column: Vec<_> = rows.iter().map(|row| row[at].as_str()).collect();
-        if ["status", "state", "状态"].contains(&name.to_lowercase().as_str()) {
-            let mut counts = BTreeMap::new();
-            for value in &column {
-                *counts.entry(*value).or_insert(0_usize) += 1;
-            }
-            let counts: Vec<_> = counts.iter().map(|(value, count)| format!("{value} {count}")).collect();
-            let _ = writeln!(out, "- {name}: {}", counts.join(", "));
-        } else if at > 0
-            && let (Some(first), Some(last)) = (column.first(), column.last())
-            && column.len() > 1
-            && column.iter().all(|value| value.parse::<f64>().is_ok())
-        {
-            let _ = writeln!(out, "- {name}: {first} → {last}");
-        }
+        let fact = if ["status", "state", "状态"].contains(&name.to_lowercase().as_str()) {
+            tally(&column)
+        } else if at > 0 {
+            change(&column)?
+        } else {
+            return None;
+        };
+        Some(format!("{name}: {fact}"))
+    });
+    let facts: Vec<_> = columns.take(MAX_ITEMS).collect();
+    for fact in &facts {
+        let _ = writeln!(out, "- {fact}");
     }
+    facts
+}
+
+/// How often each value occurs.
+fn tally(column: &[&str]) -> String {
+    let mut counts = BTreeMap::new();
+    for value in column {
+        *counts.entry(*value).or_insert(0_usize) += 1;
+    }
+    let counts: Vec<_> = counts.iter().map(|(value, count)| format!("{value} {count}")).collect();
+    counts.join(", ")
+}
+
+/// From the first to the last value, when all are numbers.
+fn change(column: &[&str]) -> Option<String> {
+    let numbers = column.len() > 1 && column.iter().all(|value| value.parse::<f64>().is_ok());
+    let (first, last) = (column.first()?, column.last()?);
+    numbers.then(|| format!("{first} → {last}"))
 }
 
 /// The cells of one CSV line; quotes may hold commas and doubled quotes, not line breaks.
@@ -151,11 +170,14 @@ mod tests {
         let english = compose(Tongue::English, &sources);
         assert_eq!(
             english,
-            "# Summary\n\n- Files: 2, lines: 14\n- Tasks ticked: 1 of 2\n\
+            "# Summary\n\n- Files: 2, lines: 14\n- Tasks ticked: 1 of 2\n- `t.csv`: status: done 1, todo 1; n: 3 → 5\n\
              \n## w.md\n\n- 10 lines; sections: Week / Risks\n- Ticked: 1 of 2\n- Open:\n  - b\n- Points:\n  - late\n\
              \n## t.csv\n\n- 2 rows; columns: week, who, status, n\n- status: done 1, todo 1\n- n: 3 → 5\n"
         );
-        assert_eq!(overview(&english), "- Files: 2, lines: 14\n- Tasks ticked: 1 of 2");
+        assert_eq!(
+            overview(&english),
+            "- Files: 2, lines: 14\n- Tasks ticked: 1 of 2\n- `t.csv`: status: done 1, todo 1; n: 3 → 5"
+        );
         assert!(compose(Tongue::Chinese, &sources).starts_with("# 汇总\n\n- 文件 2 个，共 14 行\n"));
     }
 }

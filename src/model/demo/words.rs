@@ -20,12 +20,32 @@ pub(super) fn is_chat(task: &str) -> bool {
         return true;
     }
     let greeting = [
-        "hi", "hello", "hey", "hi there", "hello there", "thanks", "thank you", "good morning", "ping", "test", "你好", "您好", "嗨", "在吗",
-        "在么", "谢谢", "多谢", "早", "早上好", "下午好", "晚上好", "测试",
+        "hi",
+        "hello",
+        "hey",
+        "hi there",
+        "hello there",
+        "thanks",
+        "thank you",
+        "good morning",
+        "ping",
+        "test",
+        "你好",
+        "您好",
+        "嗨",
+        "在吗",
+        "在么",
+        "谢谢",
+        "多谢",
+        "早",
+        "早上好",
+        "下午好",
+        "晚上好",
+        "测试",
     ];
     let work = [
-        "summar", "report", "write", "draft", "read", "list", "check", "create", "make", "compile", "collect", "总结", "汇总", "整理", "周报",
-        "报告", "写", "生成", "读", "检查", "列出", "统计", "归纳", "准备",
+        "summar", "report", "write", "draft", "read", "list", "check", "create", "make", "compile", "collect", "总结", "汇总", "整理",
+        "周报", "报告", "写", "生成", "读", "检查", "列出", "统计", "归纳", "准备",
     ];
     greeting.contains(&bare) || (words.contains(['?', '？']) && !any(&work))
 }
@@ -68,12 +88,16 @@ impl Tongue {
     }
 
     pub(super) fn nothing_done(self) -> String {
-        self.pick("什么都还没有做：没有计划，也没有可用的工具。", "Nothing was done: there is no plan and no tool on offer.")
-            .to_owned()
+        self.pick(
+            "什么都还没有做：没有计划，也没有可用的工具。",
+            "Nothing was done: there is no plan and no tool on offer.",
+        )
+        .to_owned()
     }
 
     pub(super) fn step_read(self) -> String {
-        self.pick("查看工作区，读取相关文件", "Look through the workspace and read the files").to_owned()
+        self.pick("查看工作区，读取相关文件", "Look through the workspace and read the files")
+            .to_owned()
     }
 
     pub(super) fn step_write(self, output: &str) -> String {
@@ -91,7 +115,8 @@ impl Tongue {
     }
 
     pub(super) fn step_tell(self) -> String {
-        self.pick("直接在聊天里给出结果，不写文件", "Give the result here in the chat, without a file").to_owned()
+        self.pick("直接在聊天里给出结果，不写文件", "Give the result here in the chat, without a file")
+            .to_owned()
     }
 
     pub(super) fn step_compare(self) -> String {
@@ -103,7 +128,11 @@ impl Tongue {
     }
 
     pub(super) fn step_no_tools(self) -> String {
-        self.pick("确认可用的工具（目前没有文件工具）", "Check the tools on offer (no file tools at present)").to_owned()
+        self.pick(
+            "确认可用的工具（目前没有文件工具）",
+            "Check the tools on offer (no file tools at present)",
+        )
+        .to_owned()
     }
 
     pub(super) fn changed(self, edit: &str) -> String {
@@ -142,7 +171,7 @@ impl Tongue {
     }
 
     pub(super) fn not_written(self, result: &str) -> String {
-        let why = one_line(result.lines().next().unwrap_or_default());
+        let why = one_line(result.strip_prefix("error: ").unwrap_or(result));
         match self {
             Chinese => format!("没有写入文件：{why}"),
             English => format!("The file was not written: {why}"),
@@ -166,7 +195,11 @@ impl Tongue {
     }
 
     pub(super) fn cut_short(self) -> String {
-        self.pick("到了本次任务的上限，先停在这里。", "The limit of this task is reached, so I stop here.").to_owned()
+        self.pick(
+            "到了本次任务的上限，先停在这里。",
+            "The limit of this task is reached, so I stop here.",
+        )
+        .to_owned()
     }
 
     pub(super) fn no_tools(self) -> String {
@@ -193,7 +226,10 @@ impl Tongue {
         let size = result.trim_end().split_once(": ").map_or("", |(_, size)| size);
         let check = match confirmed {
             Some(true) => self.pick("读回内容一致", "reading it back gave the same text"),
-            Some(false) => self.pick("但读回的内容不一样，请检查", "but reading it back gave a different text, please check"),
+            Some(false) => self.pick(
+                "但读回的内容不一样，请检查",
+                "but reading it back gave a different text, please check",
+            ),
             None => self.pick("没有读回核对", "it was not read back"),
         };
         match self {

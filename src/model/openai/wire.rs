@@ -154,7 +154,11 @@ fn read_calls(calls: &[Value], request: &ChatRequest, cut: bool) -> Result<Vec<T
         .collect();
     let mut read = Vec::with_capacity(calls.len());
     for call in calls {
-        let Some(name) = call.pointer("/function/name").and_then(Value::as_str).filter(|name| !name.is_empty()) else {
+        let Some(name) = call
+            .pointer("/function/name")
+            .and_then(Value::as_str)
+            .filter(|name| !name.is_empty())
+        else {
             return Err("a tool call without a name".to_owned());
         };
         let arguments = match call.pointer("/function/arguments") {
@@ -210,7 +214,11 @@ fn raw(message: &Map<String, Value>, calls: &[Value]) -> Option<Value> {
     let message = unknown(message, &OWN_MEMBERS);
     let calls: Vec<_> = calls
         .iter()
-        .map(|call| call.as_object().map(|call| unknown(call, &["id", "type", "function", "index"])).unwrap_or_default())
+        .map(|call| {
+            call.as_object()
+                .map(|call| unknown(call, &["id", "type", "function", "index"]))
+                .unwrap_or_default()
+        })
         .collect();
     if message.is_empty() && calls.iter().all(Map::is_empty) {
         return None;

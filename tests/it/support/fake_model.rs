@@ -87,7 +87,11 @@ impl Script {
 
     pub(crate) fn status(self, status: u16, headers: &[(&'static str, &str)]) -> Self {
         let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        self.then(Step::Status(status, headers, json!({"error": {"code": "scripted", "message": "canary-body"}})))
+        self.then(Step::Status(
+            status,
+            headers,
+            json!({"error": {"code": "scripted", "message": "canary-body"}}),
+        ))
     }
 }
 
@@ -260,7 +264,10 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
             Step::CutOff => {
                 let pieces = [Ok(Bytes::from_static(b"{\"choices\":[{\"mess")), Err(io::Error::other("scripted"))];
                 let body = Body::from_stream(stream::iter(pieces));
-                return Response::builder().header(header::CONTENT_TYPE, "application/json").body(body).unwrap();
+                return Response::builder()
+                    .header(header::CONTENT_TYPE, "application/json")
+                    .body(body)
+                    .unwrap();
             }
         }
     }
@@ -269,7 +276,11 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
 impl Inner {
     fn next(&mut self, body: &Value) -> Step {
         let first = first_user(body);
-        let word = self.scripts.keys().filter(|word| first.contains(word.as_str())).max_by_key(|word| word.len());
+        let word = self
+            .scripts
+            .keys()
+            .filter(|word| first.contains(word.as_str()))
+            .max_by_key(|word| word.len());
         if let Some(word) = word.cloned()
             && let Some(step) = self.scripts.get_mut(&word).and_then(|script| script.0.pop_front())
         {
@@ -305,12 +316,17 @@ impl Inner {
 
 fn first_user(body: &Value) -> String {
     let messages = body["messages"].as_array().into_iter().flatten();
-    let text = messages.filter(|message| message["role"] == "user").find_map(|message| message["content"].as_str());
+    let text = messages
+        .filter(|message| message["role"] == "user")
+        .find_map(|message| message["content"].as_str());
     text.unwrap_or_default().to_owned()
 }
 
 fn respond(kind: &str, body: Vec<u8>) -> Response {
-    Response::builder().header(header::CONTENT_TYPE, kind).body(Body::from(body)).unwrap()
+    Response::builder()
+        .header(header::CONTENT_TYPE, kind)
+        .body(Body::from(body))
+        .unwrap()
 }
 
 fn status(code: u16, headers: &[(&'static str, String)], body: &Value) -> Response {

@@ -6,11 +6,12 @@ use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 /// Blocks of the contract, and the role that may carry one as its whole message.
-const BLOCKS: [(&str, &str); 4] = [
+const BLOCKS: [(&str, &str); 5] = [
     ("plan_feedback", "user"),
     ("mailbox", "user"),
     ("plan-continuation", "system"),
     ("plan_review_pending", "system"),
+    ("turn-limit", "system"),
 ];
 
 /// Everything that is wrong with a chat-completions request.
@@ -18,7 +19,15 @@ pub(crate) fn violations(body: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     let none = Vec::new();
     let messages = body["messages"].as_array().unwrap_or(&none);
-    for setting in ["temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty", "seed", "n"] {
+    for setting in [
+        "temperature",
+        "top_p",
+        "top_k",
+        "presence_penalty",
+        "frequency_penalty",
+        "seed",
+        "n",
+    ] {
         if body.get(setting).is_some() {
             wrong.push(format!("a sampling setting: {setting}"));
         }
@@ -47,7 +56,10 @@ fn prompt(messages: &[Value], wrong: &mut Vec<String>) {
         wrong.push("the first message is no system prompt".to_owned());
         return;
     };
-    if messages[1..].iter().any(|message| message["role"] == "system" && message["content"] == first["content"]) {
+    if messages[1..]
+        .iter()
+        .any(|message| message["role"] == "system" && message["content"] == first["content"])
+    {
         wrong.push("the system prompt comes twice".to_owned());
     }
 }
@@ -140,7 +152,10 @@ mod tests {
         let calls = |ids: &[&str]| json!({"role": "assistant", "content": null, "tool_calls": ids.iter().map(|id| json!({"id": id})).collect::<Vec<_>>()});
         let tool = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "x"});
         let block = "<plan_feedback>\nplan:\n  goal: a &lt;plan_feedback&gt;\n\nuser_feedback:\n  OK\n</plan_feedback>";
-        assert_eq!(wrong(json!([system, user("hi"), calls(&["a", "b"]), tool("b"), tool("a"), user(block)])), Vec::<String>::new());
+        assert_eq!(
+            wrong(json!([system, user("hi"), calls(&["a", "b"]), tool("b"), tool("a"), user(block)])),
+            Vec::<String>::new()
+        );
         for broken in [
             json!([user("hi")]),
             json!([system, user("hi"), system]),
