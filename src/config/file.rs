@@ -54,8 +54,8 @@ impl Walk<'_> {
         let mut seen: HashMap<&str, u64> = HashMap::new();
         for entry in entries {
             let below = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
-            let at = self.place.at(entry.line);
-            if let Some(first) = seen.insert(&entry.key, entry.line) {
+            let at = self.place.at(entry.node.line);
+            if let Some(first) = seen.insert(&entry.key, entry.node.line) {
                 self.report.problem(at, &below, format!("duplicate key, first on line {first}"));
             } else if entry.key.contains('.') {
                 self.report.problem(at, &below, "unknown key: nest the parts instead of joining them with dots");

@@ -151,7 +151,7 @@ impl Kind {
         let Yaml::Map(entries) = &node.value else { return Ok(ValueKind::Table(Map::new())) };
         let mut read = Map::new();
         for entry in entries {
-            let refuse = |found: String| Refused { line: entry.line, why: format!("found {found}, allowed {}", self.allowed()) };
+            let refuse = |found: String| Refused { line: entry.node.line, why: format!("found {found}, allowed {}", self.allowed()) };
             match &entry.node.value {
                 Yaml::Text(effect) if EFFECTS.contains(&effect.as_str()) && !entry.key.is_empty() => {
                     if read.insert(entry.key.clone(), effect.as_str().into()).is_some() {

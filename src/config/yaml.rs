@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
-/// A value and the line it stands on (from 1).
+/// A value and its line (from 1): in a mapping the line of its key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) line: u64,
@@ -16,7 +16,6 @@ pub(crate) struct Node {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    pub(crate) line: u64,
     pub(crate) node: Node,
 }
 
@@ -128,8 +127,8 @@ impl<'de> Visitor<'de> for AnyYaml {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Yaml, A::Error> {
         let mut found = Vec::new();
         while let Some(key) = entries.next_key::<Spanned<String>>()? {
-            let node = entries.next_value::<Spanned<Yaml>>()?.into();
-            found.push(Entry { key: key.value, line: key.referenced.line(), node });
+            let node = Node { line: key.referenced.line(), value: entries.next_value()? };
+            found.push(Entry { key: key.value, node });
         }
         Ok(Yaml::Map(found))
     }
@@ -139,9 +138,9 @@ impl<'de> Visitor<'de> for AnyYaml {
 mod tests {
     use super::*;
 
-    fn map(text: &str) -> Vec<(String, u64, Node)> {
+    fn map(text: &str) -> Vec<(String, u64, Yaml)> {
         match parse(text).unwrap().value {
-            Yaml::Map(entries) => entries.into_iter().map(|entry| (entry.key, entry.line, entry.node)).collect(),
+            Yaml::Map(entries) => entries.into_iter().map(|entry| (entry.key, entry.node.line, entry.node.value)).collect(),
             other => panic!("not a map: {other:?}"),
         }
     }
@@ -150,12 +149,13 @@ mod tests {
     #[test]
     fn values_keep_their_lines() {
         let found = map("# head\na: 1\nb:\n  c: two\n  d: [x,\n    3.5]\ne:\n");
-        assert_eq!((found[0].0.as_str(), found[0].1, &found[0].2.value), ("a", 2, &Yaml::Whole(1)));
-        let Yaml::Map(inner) = &found[1].2.value else { panic!("no map") };
-        assert_eq!((inner[0].line, &inner[0].node.value), (4, &Yaml::Text("two".into())));
+        assert_eq!((found[0].0.as_str(), found[0].1, &found[0].2), ("a", 2, &Yaml::Whole(1)));
+        let Yaml::Map(inner) = &found[1].2 else { panic!("no map") };
+        assert_eq!((inner[0].node.line, &inner[0].node.value), (4, &Yaml::Text("two".into())));
         let Yaml::List(items) = &inner[1].node.value else { panic!("no list") };
         assert_eq!((items[1].line, &items[1].value), (6, &Yaml::Float(3.5)));
-        assert_eq!(found[2].2.value, Yaml::Null);
+        assert_eq!((found[2].1, &found[2].2), (7, &Yaml::Null));
+        assert_eq!(map("a:\n\n  |\n  text\n")[0].1, 1, "a value below its key is told at the key");
     }
 
     /// design: a duplicate key is kept, so that it can be reported with both lines beside all other problems.
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn scalars_are_what_yaml_1_2_says() {
         let found = map("a: yes\nb: true\nc: '12'\nd: 18446744073709551615\ng: -1000000000000000000000\ne: 0x10\nf: ~\n");
-        let values: Vec<_> = found.into_iter().map(|(_, _, node)| node.value).collect();
+        let values: Vec<_> = found.into_iter().map(|(_, _, value)| value).collect();
         assert_eq!(
             values,
             [

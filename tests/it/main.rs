@@ -11,6 +11,7 @@ mod demo_model;
 mod openai;
 mod support;
 
+mod tidy;
 mod config;
 mod demo_model;
 mod lark_access;
@@ -21,3 +22,4 @@ mod openai;
 mod phrases;
 mod requirements;
 mod tools;
+mod template;
