@@ -47,11 +47,8 @@ impl Key {
     /// would be a padding oracle.
     pub(super) fn decrypt(&self, text: &str) -> Option<Vec<u8>> {
         let mut blob = STANDARD.decode(text).ok()?;
-        if blob.len() < 2 * BLOCK {
-            return None;
-        }
         let (iv, ciphertext) = blob.split_first_chunk_mut::<BLOCK>()?;
-        // Refuses lengths that are no multiple of the block, a pad of 0 or over 16, and unequal pad bytes.
+        // Refuses nothing at all, lengths that are no multiple of the block, a pad of 0 or over 16, and unequal pad bytes.
         let length = cbc::Decryptor::inner_iv_init(self.cipher.clone(), &(*iv).into())
             .decrypt_padded::<Pkcs7>(ciphertext)
             .ok()?

@@ -11,7 +11,7 @@ use super::wire::{
 };
 use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
 
-const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
+pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
 const MAX_ID: usize = 256;
 
 /// What the envelope says about an event, whatever it is.
@@ -80,21 +80,12 @@ fn message(mut origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
     let message: Message<'_> = object(event.message.get()).ok_or(UNREADABLE)?;
     origin.at = moment(&message.create_time).ok_or(Refusal::Bad("odd create_time of the message"))?;
 
-    let chat_type = match message.chat_type.as_str() {
-        "p2p" | "private" => ChatType::Direct,
-        // `group`, and `topic` and `public`, which have been seen too.
-        _ => ChatType::Group,
-    };
+    let chat_type = chat_type(&message.chat_type);
     let thread = match chat_type {
         ChatType::Direct => String::new(),
         ChatType::Group => optional_id(message.thread_id)?.unwrap_or_default(),
     };
-    let mut replies_to: Vec<String> = Vec::new();
-    for reply in [message.parent_id, message.root_id] {
-        if let Some(reply) = optional_id(reply)?.filter(|reply| !replies_to.contains(reply)) {
-            replies_to.push(reply);
-        }
-    }
+    let replies_to = replies(message.parent_id, message.root_id)?;
 
     let mut found = content::read(&message.message_type, string(message.content).as_deref()).map_err(Refusal::Bad)?;
     for mention in message.mentions.into_iter().flatten() {
@@ -169,6 +160,22 @@ fn chat(origin: Origin<'_>, event: &str, body: InboundBody) -> Result<Received, 
     let event: ChatEvent = object(event).ok_or(UNREADABLE)?;
     let operator = somebody(event.operator_id)?;
     Ok(Received::Event(origin.inbound(id(event.chat_id)?, String::new(), operator, body)))
+}
+
+/// `p2p` (2.0) and `private` (1.0); anything else is a group: `group`, and `topic` and `public`, which have been
+/// seen too.
+pub(super) fn chat_type(name: &str) -> ChatType {
+    match name {
+        "p2p" | "private" => ChatType::Direct,
+        _ => ChatType::Group,
+    }
+}
+
+/// What a message answers, nearest first; in a thread both are the thread's root.
+pub(super) fn replies(parent: Option<String>, root: Option<String>) -> Result<Vec<String>, Refusal> {
+    let (parent, root) = (optional_id(parent)?, optional_id(root)?);
+    let root = root.filter(|root| parent.as_ref() != Some(root));
+    Ok(parent.into_iter().chain(root).collect())
 }
 
 /// An id that may be stored, logged and sent back to the platform.

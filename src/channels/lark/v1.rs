@@ -3,12 +3,10 @@
 use serde::Deserialize;
 
 use super::content::Content;
-use super::events::{Origin, id, optional_id};
+use super::events::{Origin, UNREADABLE, chat_type, id, optional_id, replies};
 use super::webhook::{Received, Refusal};
 use super::wire::object;
-use crate::domain::{ChatType, InboundBody, Millis};
-
-const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
+use crate::domain::{InboundBody, Millis};
 
 #[derive(Deserialize)]
 struct Callback {
@@ -56,20 +54,12 @@ pub(super) fn read(app: &str, push: &str, event: &str) -> Result<Received, Refus
     }
 
     let message: Message = object(event).ok_or(UNREADABLE)?;
-    let mut replies_to: Vec<String> = Vec::new();
-    for reply in [message.parent_id, message.root_id] {
-        if let Some(reply) = optional_id(reply)?.filter(|reply| !replies_to.contains(reply)) {
-            replies_to.push(reply);
-        }
-    }
+    let replies_to = replies(message.parent_id, message.root_id)?;
     let content = match message.msg_type.as_str() {
         "text" | "post" => words(message.text.ok_or(UNREADABLE)?)?,
         other => Content::attachment(other),
     };
-    let chat_type = match message.chat_type.as_str() {
-        "private" | "p2p" => ChatType::Direct,
-        _ => ChatType::Group,
-    };
+    let chat_type = chat_type(&message.chat_type);
     let body = InboundBody::Message(content.into_message(id(message.open_message_id)?, chat_type, replies_to));
     let (chat, sender) = (id(message.open_chat_id)?, id(message.open_id)?);
     Ok(Received::Event(origin.inbound(chat, String::new(), sender, body)))
@@ -120,7 +110,7 @@ fn moment(text: &str) -> Option<Millis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Mention;
+    use crate::domain::{ChatType, Mention};
 
     fn group(text: &str) -> crate::domain::InboundMessage {
         words(text.to_owned())

@@ -78,8 +78,9 @@ impl LarkHook {
     /// Reads one push. `body` must be the raw request body: the signature is over exactly these bytes.
     ///
     /// # Errors
-    /// [`Refusal::Unauthorized`] before [`Refusal::Bad`]; whatever is wrong with a push that is not authenticated
-    /// is the former.
+    /// [`Refusal::Unauthorized`] when signature, token or app are not right, and for every fault of an unsigned push
+    /// to an app with an Encrypt Key. [`Refusal::Bad`] when the push cannot be read; without an Encrypt Key that may
+    /// come first, since the token is in what cannot be read.
     pub fn receive(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<Received, Refusal> {
         let Some(key) = &self.key else {
             return self.read(body);
