@@ -5,13 +5,8 @@
     reason = "`pub` marks what the themes may use of a support file; nothing leaves this binary"
 )]
 
-#![expect(clippy::unwrap_used, reason = "a test and its helpers stop at the first surprise")]
-
-mod demo_model;
-mod openai;
 mod support;
 
-mod tidy;
 mod config;
 mod demo_model;
 mod lark_access;
@@ -21,5 +16,6 @@ mod lark_vectors;
 mod openai;
 mod phrases;
 mod requirements;
-mod tools;
 mod template;
+mod tidy;
+mod tools;
