@@ -1,6 +1,7 @@
 //! Configuration: one table of keys, layered file and environment, checked into [`Boot`] and [`Live`].
 
 mod table;
+mod hint;
 mod kind;
 mod yaml;
 mod problem;
@@ -24,7 +25,7 @@ pub use env::environment;
 pub use failpoint::failpoint;
 pub use problem::Problem;
 pub use table::{KEYS, Key, Reload, Since};
-pub(crate) use yaml::{Node, NotYaml, Yaml, parse as parse_yaml};
+pub(crate) use yaml::{Node, Yaml, parse as parse_yaml};
 
 use crate::domain::{ApprovalMode, Approvers, ChannelKind, EffectClass, Locale, Policy, QueueMode, SessionMode};
 use check::Layered;
@@ -60,7 +61,11 @@ pub fn load(named: Option<&Path>, env: impl Iterator<Item = (String, String)>) -
 }
 
 fn layered(file: Layer, env: Layer, mut report: Report) -> Result<Loaded, Vec<Problem>> {
-    let built = ::config::Config::builder().add_source(Layer::defaults()).add_source(file).add_source(env).build();
+    let built = ::config::Config::builder()
+        .add_source(Layer::defaults())
+        .add_source(file)
+        .add_source(env)
+        .build();
     let shape = built.and_then(|all| Ok((all.cache.clone(), all.try_deserialize::<shape::Shape>()?)));
     match shape {
         Ok((all, shape)) => {
@@ -68,7 +73,12 @@ fn layered(file: Layer, env: Layer, mut report: Report) -> Result<Loaded, Vec<Pr
             check::rules(&shape, all, &mut report);
             if report.problems.is_empty() {
                 let (boot, live) = check::split(shape);
-                return Ok(Loaded { boot, live, warnings: report.warnings, effective: effective::render(all) });
+                return Ok(Loaded {
+                    boot,
+                    live,
+                    warnings: report.warnings,
+                    effective: effective::render(all),
+                });
             }
         }
         // Every value passed its key, so only a table that does not fit the shape comes here; the error's text

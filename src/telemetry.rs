@@ -20,7 +20,12 @@ pub fn init(json: bool, level: &str) -> Logs {
     let logs = LOGS.get_or_init(|| {
         let (filter, handle) = reload::Layer::new(filter(level));
         let lines = if json {
-            fmt::layer().json().flatten_event(true).with_span_list(false).with_writer(io::stderr).boxed()
+            fmt::layer()
+                .json()
+                .flatten_event(true)
+                .with_span_list(false)
+                .with_writer(io::stderr)
+                .boxed()
         } else {
             fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed()
         };

@@ -33,7 +33,9 @@ impl Templates {
     pub fn load(folder: Option<&Path>) -> Result<Self, TemplateError> {
         let mut problems = Vec::new();
         let embedded = pieces::embedded(&mut problems);
-        let overrides = folder.map(|folder| pieces::folder(folder, &embedded, &mut problems)).unwrap_or_default();
+        let overrides = folder
+            .map(|folder| pieces::folder(folder, &embedded, &mut problems))
+            .unwrap_or_default();
         Self::build(embedded, overrides, problems)
     }
 
@@ -49,7 +51,11 @@ impl Templates {
         for (name, piece) in embedded.iter().filter(|(name, _)| !overrides.contains_key(*name)).chain(&overrides) {
             trial::render(&env, name, piece, &mut problems);
         }
-        if problems.is_empty() { Ok(Self { env }) } else { Err(TemplateError(problems.join("\n"))) }
+        if problems.is_empty() {
+            Ok(Self { env })
+        } else {
+            Err(TemplateError(problems.join("\n")))
+        }
     }
 
     /// Renders `prompts/{name}` (for example `base.md`, `blocks/nudge.md`). If that fails, which is a bug of the
@@ -68,11 +74,14 @@ impl Templates {
 
     fn render(&self, name: &str, fallback: &str, values: impl Serialize) -> String {
         let values = Value::from(Serde(&values));
-        self.env.get_template(name).and_then(|template| template.render(values)).unwrap_or_else(|error| {
-            // Kind and place only: the detail could quote a value.
-            tracing::error!(template = name, line = error.line(), error = %error.kind(), "template does not render");
-            fallback.to_owned()
-        })
+        self.env
+            .get_template(name)
+            .and_then(|template| template.render(values))
+            .unwrap_or_else(|error| {
+                // Kind and place only: the detail could quote a value.
+                tracing::error!(template = name, line = error.line(), error = %error.kind(), "template does not render");
+                fallback.to_owned()
+            })
     }
 }
 

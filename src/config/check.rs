@@ -49,15 +49,27 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
         ("channels.lark.app_secret", blank(&lark.app_secret)),
         ("channels.lark.verification_token", blank(&lark.verification_token)),
     ] {
-        rule(&[key, "channels.lark.enabled"], lark.enabled && missing, "found a blank, must be set when channels.lark.enabled is true".into());
+        rule(
+            &[key, "channels.lark.enabled"],
+            lark.enabled && missing,
+            "found a blank, must be set when channels.lark.enabled is true".into(),
+        );
     }
     rule(
         &["channels.console.token", "server.bind"],
         !shape.server.bind.ip().is_loopback() && blank(&console.token),
-        format!("found a blank, must be set when server.bind ({}) is not loopback", shape.server.bind),
+        format!(
+            "found a blank, must be set when server.bind ({}) is not loopback",
+            shape.server.bind
+        ),
     );
     for (quorum, approvers, needed, policy) in [
-        ("channels.lark.plan_review_quorum", "channels.lark.plan_review_approvers", lark.plan_review_quorum, &lark.plan_review_approvers),
+        (
+            "channels.lark.plan_review_quorum",
+            "channels.lark.plan_review_approvers",
+            lark.plan_review_quorum,
+            &lark.plan_review_approvers,
+        ),
         (
             "channels.console.plan_review_quorum",
             "channels.console.plan_review_approvers",
@@ -68,24 +80,51 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
         let (most, why) = match policy {
             Approvers::Requester => (1, "needs plan_review_approvers: anyone or a list when over 1".to_owned()),
             Approvers::Anyone => (u32::MAX, String::new()),
-            Approvers::Listed(ids) => (u32::try_from(ids.len()).unwrap_or(u32::MAX), format!("plan_review_approvers lists {}", ids.len())),
+            Approvers::Listed(ids) => (
+                u32::try_from(ids.len()).unwrap_or(u32::MAX),
+                format!("plan_review_approvers lists {}", ids.len()),
+            ),
         };
-        rule(&[quorum, approvers], needed > most, format!("found {needed}, allowed 1 to {most}: {why}"));
+        rule(
+            &[quorum, approvers],
+            needed > most,
+            format!("found {needed}, allowed 1 to {most}: {why}"),
+        );
     }
     if matches!(shape.model.provider, ProviderName::OpenAi) {
-        for (key, missing) in [("model.base_url", shape.model.base_url.is_empty()), ("model.name", shape.model.name.trim().is_empty())] {
-            rule(&[key, "model.provider"], missing, "found a blank, must be set when model.provider is openai".into());
+        for (key, missing) in [
+            ("model.base_url", shape.model.base_url.is_empty()),
+            ("model.name", shape.model.name.trim().is_empty()),
+        ] {
+            rule(
+                &[key, "model.provider"],
+                missing,
+                "found a blank, must be set when model.provider is openai".into(),
+            );
         }
     }
     if lark.enabled && blank(&lark.encrypt_key) && !report.is_refused("channels.lark.encrypt_key") {
         let place = layered.origin("channels.lark.encrypt_key").unwrap_or("default");
-        report.warning(place, "channels.lark.encrypt_key", "blank: Lark events arrive UNSIGNED, anybody who knows the verification token can forge them");
+        report.warning(
+            place,
+            "channels.lark.encrypt_key",
+            "blank: Lark events arrive UNSIGNED, anybody who knows the verification token can forge them",
+        );
     }
 }
 
 /// The two halves of a shape that keeps the rules.
 pub(super) fn split(shape: Shape) -> (Boot, Live) {
-    let Shape { server, channels, store, agent, model, tools, templates, telemetry } = shape;
+    let Shape {
+        server,
+        channels,
+        store,
+        agent,
+        model,
+        tools,
+        templates,
+        telemetry,
+    } = shape;
     let (lark, console) = (channels.lark, channels.console);
     let boot = Boot {
         bind: server.bind,

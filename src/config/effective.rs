@@ -35,7 +35,11 @@ pub(super) fn render(layered: Layered<'_>) -> String {
 
 fn line(out: &mut String, depth: usize, name: &str, value: &str, note: &str) {
     let gap = if value.is_empty() { "" } else { " " };
-    let comment = if note.is_empty() { String::new() } else { format!("  # {}", note.escape_debug()) };
+    let comment = if note.is_empty() {
+        String::new()
+    } else {
+        format!("  # {}", note.escape_debug())
+    };
     // Writing to a String cannot fail.
     let _ = writeln!(out, "{:indent$}{name}:{gap}{value}{comment}", "", indent = depth * 2);
 }
@@ -64,7 +68,10 @@ fn flow(kind: &ValueKind) -> String {
             format!("[{}]", items.join(", "))
         }
         ValueKind::Table(table) => {
-            let mut entries: Vec<_> = table.iter().map(|(name, value)| format!("{}: {}", quoted(name), flow(&value.kind))).collect();
+            let mut entries: Vec<_> = table
+                .iter()
+                .map(|(name, value)| format!("{}: {}", quoted(name), flow(&value.kind)))
+                .collect();
             entries.sort();
             format!("{{{}}}", entries.join(", "))
         }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::hint::{self, Hint};
 use super::layer::Layer;
 use super::problem::{Place, Report};
 use super::secret;
-use super::table::{self, Hint, Key};
+use super::table::{self, Key};
 use super::yaml::{self, Node, Yaml};
 
 const PREFIX: &str = "COUNTERSIGN__";
@@ -28,7 +29,11 @@ pub(super) fn read(variables: impl Iterator<Item = (String, String)>, report: &m
             Some((key, false)) => take(key, name, value, &mut layer, report),
             Some((key, true)) => {
                 if ours.contains_key(name.trim_end_matches(FILE)) {
-                    report.problem(Place::Env(name).at(0), key.path, format!("{} is set too: keep one of them", name.trim_end_matches(FILE)));
+                    report.problem(
+                        Place::Env(name).at(0),
+                        key.path,
+                        format!("{} is set too: keep one of them", name.trim_end_matches(FILE)),
+                    );
                 } else {
                     match secret::read_file(Path::new(value)) {
                         Ok(secret) => take(key, name, &secret, &mut layer, report),
@@ -61,7 +66,14 @@ fn take(key: &'static Key, name: &str, value: &str, layer: &mut Layer, report: &
     if value.contains(char::REPLACEMENT_CHARACTER) {
         return report.problem(place.at(0), key.path, "not UTF-8 text");
     }
-    let node = if key.kind.is_text() { Ok(Node { line: 0, value: Yaml::Text(value.to_owned()) }) } else { yaml::parse(value) };
+    let node = if key.kind.is_text() {
+        Ok(Node {
+            line: 0,
+            value: Yaml::Text(value.to_owned()),
+        })
+    } else {
+        yaml::parse(value)
+    };
     match node {
         Ok(node) => layer.take(key, &node, place, report),
         Err(_) => report.problem(place.at(0), key.path, format!("not valid YAML, allowed {}", key.allowed())),
@@ -73,7 +85,7 @@ fn unknown(name: &str) -> String {
     if table::is_section(&path) {
         return format!("{path} is a section: set its keys one by one");
     }
-    match table::hint(&path) {
+    match hint::find(&path) {
         Hint::Nearest(known) => format!("unknown key, did you mean {}?", variable(&known)),
         Hint::Allowed(names) => format!("unknown key, allowed there: {}", names.join(", ")),
     }

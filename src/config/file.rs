@@ -5,9 +5,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use super::hint::{self, Hint};
 use super::layer::Layer;
 use super::problem::{Place, Report};
-use super::table::{self, Hint};
+use super::table;
 use super::yaml::{self, Node, Yaml};
 
 /// The layer of the file at `path`; if it is not `needed`, a missing one is an empty one.
@@ -29,10 +30,16 @@ pub(super) fn read(path: &Path, needed: bool, report: &mut Report) -> Layer {
 
 /// The layer that `text` of the file `name` makes.
 fn read_text(name: &str, text: &str, report: &mut Report) -> Layer {
-    let mut walk = Walk { place: Place::File(name), layer: Layer::default(), report };
+    let mut walk = Walk {
+        place: Place::File(name),
+        layer: Layer::default(),
+        report,
+    };
     match yaml::parse(text) {
         Ok(root) => walk.section("", &root),
-        Err(error) => walk.report.problem(walk.place.at(error.line.unwrap_or(0)), "", format!("not valid YAML: {}", error.why)),
+        Err(error) => walk
+            .report
+            .problem(walk.place.at(error.line.unwrap_or(0)), "", format!("not valid YAML: {}", error.why)),
     }
     walk.layer
 }
@@ -49,22 +56,31 @@ impl Walk<'_> {
             Yaml::Map(entries) => entries,
             // A section whose keys are all commented out.
             Yaml::Null => return,
-            _ => return self.report.problem(self.place.at(node.line), path, "this is a section: it needs keys below it"),
+            _ => {
+                return self
+                    .report
+                    .problem(self.place.at(node.line), path, "this is a section: it needs keys below it");
+            }
         };
         let mut seen: HashMap<&str, u64> = HashMap::new();
         for entry in entries {
-            let below = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+            let below = if path.is_empty() {
+                entry.key.clone()
+            } else {
+                format!("{path}.{}", entry.key)
+            };
             let at = self.place.at(entry.node.line);
             if let Some(first) = seen.insert(&entry.key, entry.node.line) {
                 self.report.problem(at, &below, format!("duplicate key, first on line {first}"));
             } else if entry.key.contains('.') {
-                self.report.problem(at, &below, "unknown key: nest the parts instead of joining them with dots");
+                self.report
+                    .problem(at, &below, "unknown key: nest the parts instead of joining them with dots");
             } else if let Some(key) = table::find(&below) {
                 self.layer.take(key, &entry.node, self.place, self.report);
             } else if table::is_section(&below) {
                 self.section(&below, &entry.node);
             } else {
-                let why = match table::hint(&below) {
+                let why = match hint::find(&below) {
                     Hint::Nearest(known) => format!("unknown key, did you mean {known}?"),
                     Hint::Allowed(names) => format!("unknown key, allowed here: {}", names.join(", ")),
                 };

@@ -12,17 +12,25 @@ use super::yaml::{self, Node, Yaml};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Flag,
-    Whole { min: i64, max: i64 },
+    Whole {
+        min: i64,
+        max: i64,
+    },
     Text,
     Secret,
     /// One of these words; `later` ones exist, but not in this version.
-    Choice { now: &'static [&'static str], later: &'static [&'static str] },
+    Choice {
+        now: &'static [&'static str],
+        later: &'static [&'static str],
+    },
     /// Both halves of the gateway; running only one of them is not in this version.
     Roles,
     /// IP address and port.
     Address,
     /// `http` or `https`, without credentials, query or fragment.
-    Url { blank: bool },
+    Url {
+        blank: bool,
+    },
     /// `sqlite://FILE`; `postgres://…` is not in this version.
     Database,
     /// A folder that exists; blank: none.
@@ -73,7 +81,10 @@ impl Kind {
             Self::Choice { now, .. } => either(now),
             Self::Roles => format!("[{}]", ROLES.join(", ")),
             Self::Address => "IP:PORT, for example 127.0.0.1:8080 or [::]:8080".into(),
-            Self::Url { blank } => format!("http://… or https://… without credentials or query{}", if blank { ", or blank" } else { "" }),
+            Self::Url { blank } => format!(
+                "http://… or https://… without credentials or query{}",
+                if blank { ", or blank" } else { "" }
+            ),
             Self::Database => "sqlite://FILE".into(),
             Self::Folder => "a folder that exists, or blank".into(),
             Self::Ids => "a list of texts without blanks, each once, for example [a, b]".into(),
@@ -90,13 +101,18 @@ impl Kind {
     pub(super) fn read(self, node: &Node) -> Result<ValueKind, Refused> {
         let refuse = || {
             let hint = if self.is_quoted(&node.value) { " (without quotes)" } else { "" };
-            Refused { line: node.line, why: format!("found {}, allowed {}{hint}", self.found(&node.value), self.allowed()) }
+            Refused {
+                line: node.line,
+                why: format!("found {}, allowed {}{hint}", self.found(&node.value), self.allowed()),
+            }
         };
         match (self, &node.value) {
             (Self::Flag, Yaml::Flag(value)) => Ok((*value).into()),
-            (Self::Whole { min, max }, Yaml::Whole(value)) => {
-                i64::try_from(*value).ok().filter(|value| (min..=max).contains(value)).map(ValueKind::from).ok_or_else(refuse)
-            }
+            (Self::Whole { min, max }, Yaml::Whole(value)) => i64::try_from(*value)
+                .ok()
+                .filter(|value| (min..=max).contains(value))
+                .map(ValueKind::from)
+                .ok_or_else(refuse),
             (Self::Ids | Self::Servers, Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
             (Self::Effects, Yaml::Null) => Ok(ValueKind::Table(Map::new())),
             // `app_id:` with nothing behind it says what `app_id: ""` says.
@@ -132,26 +148,45 @@ impl Kind {
         for item in items {
             match &item.value {
                 Yaml::Text(id) if !id.is_empty() && !id.contains(char::is_whitespace) && !read.contains(&id.as_str()) => read.push(id),
-                other => return Err(Refused { line: item.line, why: format!("found {} in the list, allowed {}", found(other), self.allowed()) }),
+                other => {
+                    return Err(Refused {
+                        line: item.line,
+                        why: format!("found {} in the list, allowed {}", found(other), self.allowed()),
+                    });
+                }
             }
         }
         Ok(read.into())
     }
 
     fn read_roles(self, items: &[Node], node: &Node) -> Option<Result<ValueKind, Refused>> {
-        let named = |role: &str| items.iter().filter(|item| matches!(&item.value, Yaml::Text(text) if text == role)).count();
+        let named = |role: &str| {
+            items
+                .iter()
+                .filter(|item| matches!(&item.value, Yaml::Text(text) if text == role))
+                .count()
+        };
         let known: usize = ROLES.iter().map(|role| named(role)).sum();
         if items.is_empty() || known != items.len() || ROLES.iter().any(|role| named(role) > 1) {
             return None;
         }
-        Some(if known == ROLES.len() { Ok(ROLES.to_vec().into()) } else { Err(self.not_yet(node)) })
+        Some(if known == ROLES.len() {
+            Ok(ROLES.to_vec().into())
+        } else {
+            Err(self.not_yet(node))
+        })
     }
 
     fn read_effects(self, node: &Node) -> Result<ValueKind, Refused> {
-        let Yaml::Map(entries) = &node.value else { return Ok(ValueKind::Table(Map::new())) };
+        let Yaml::Map(entries) = &node.value else {
+            return Ok(ValueKind::Table(Map::new()));
+        };
         let mut read = Map::new();
         for entry in entries {
-            let refuse = |found: String| Refused { line: entry.node.line, why: format!("found {found}, allowed {}", self.allowed()) };
+            let refuse = |found: String| Refused {
+                line: entry.node.line,
+                why: format!("found {found}, allowed {}", self.allowed()),
+            };
             match &entry.node.value {
                 Yaml::Text(effect) if EFFECTS.contains(&effect.as_str()) && !entry.key.is_empty() => {
                     if read.insert(entry.key.clone(), effect.as_str().into()).is_some() {
@@ -171,7 +206,14 @@ impl Kind {
     }
 
     fn not_yet(self, node: &Node) -> Refused {
-        Refused { line: node.line, why: format!("found {}, not in this version (allowed {})", self.found(&node.value), self.allowed()) }
+        Refused {
+            line: node.line,
+            why: format!(
+                "found {}, not in this version (allowed {})",
+                self.found(&node.value),
+                self.allowed()
+            ),
+        }
     }
 
     /// The value in words; a secret only by its type.
@@ -209,7 +251,11 @@ fn shortened(text: &str) -> String {
         return "\"\"".into();
     }
     let line: String = text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'");
-    if line.chars().count() <= MOST { line } else { line.chars().take(MOST).chain(['…']).collect() }
+    if line.chars().count() <= MOST {
+        line
+    } else {
+        line.chars().take(MOST).chain(['…']).collect()
+    }
 }
 
 fn either(words: &[&str]) -> String {

@@ -15,7 +15,12 @@ pub(super) struct Layer(Map<String, Value>);
 impl Layer {
     /// The built-in defaults of the served keys.
     pub(super) fn defaults() -> Self {
-        Self(KEYS.iter().filter(|key| key.since == Since::Served).map(|key| (key.path.to_owned(), Value::new(None, default(key)))).collect())
+        Self(
+            KEYS.iter()
+                .filter(|key| key.since == Since::Served)
+                .map(|key| (key.path.to_owned(), Value::new(None, default(key))))
+                .collect(),
+        )
     }
 
     /// Takes `node` as the value of `key`, or says what is wrong with it.
@@ -41,7 +46,9 @@ impl Layer {
         }
         if let ValueKind::Table(entries) = &mut value {
             // Maps are merged entry by entry, and only the entries keep their origin.
-            entries.values_mut().for_each(|entry| *entry = Value::new(Some(&origin), entry.kind.clone()));
+            entries
+                .values_mut()
+                .for_each(|entry| *entry = Value::new(Some(&origin), entry.kind.clone()));
         }
         self.0.insert(key.path.to_owned(), Value::new(Some(&origin), value));
     }
@@ -49,7 +56,10 @@ impl Layer {
 
 /// The default of `key`. A test proves that every default passes its own key.
 pub(super) fn default(key: &Key) -> ValueKind {
-    yaml::parse(key.default).ok().and_then(|node| key.kind.read(&node).ok()).unwrap_or_default()
+    yaml::parse(key.default)
+        .ok()
+        .and_then(|node| key.kind.read(&node).ok())
+        .unwrap_or_default()
 }
 
 impl Source for Layer {
@@ -78,7 +88,9 @@ mod tests {
     fn every_default_passes_its_own_key() {
         for key in KEYS {
             let node = yaml::parse(key.default).unwrap();
-            key.kind.read(&node).unwrap_or_else(|refused| panic!("{}: {}", key.path, refused.why));
+            key.kind
+                .read(&node)
+                .unwrap_or_else(|refused| panic!("{}: {}", key.path, refused.why));
         }
     }
 }

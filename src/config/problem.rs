@@ -14,7 +14,11 @@ pub struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, key, why } = self;
-        if key.is_empty() { write!(f, "{place}: {why}") } else { write!(f, "{place}: {key}: {why}") }
+        if key.is_empty() {
+            write!(f, "{place}: {why}")
+        } else {
+            write!(f, "{place}: {key}: {why}")
+        }
     }
 }
 
@@ -49,7 +53,11 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn problem(&mut self, place: String, key: &str, why: impl Into<String>) {
         self.refused.insert(key.to_owned());
-        self.problems.push(Problem { place, key: key.to_owned(), why: why.into() });
+        self.problems.push(Problem {
+            place,
+            key: key.to_owned(),
+            why: why.into(),
+        });
     }
 
     pub(super) fn warning(&mut self, place: &str, key: &str, why: &str) {

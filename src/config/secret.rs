@@ -25,11 +25,22 @@ pub(super) fn read_file(path: &Path) -> io::Result<String> {
 /// `text` with the password of a URL hidden, in its user part or its query. Anything that is not a URL comes
 /// back as it is; a URL that cannot be read is hidden but for its scheme.
 pub(super) fn without_password(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
-    let Ok(mut url) = reqwest::Url::parse(text) else {
-        return if rest.contains('@') || rest.contains('=') { format!("{scheme}://{HIDDEN}") } else { text.to_owned() };
+    let is_scheme = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
+        return text.to_owned();
     };
-    let is_secret = |name: &str| ["password", "passwd", "pwd", "secret", "token", "key"].iter().any(|word| name.to_ascii_lowercase().contains(word));
+    let Ok(mut url) = reqwest::Url::parse(text) else {
+        return if rest.contains('@') || rest.contains('=') {
+            format!("{scheme}://{HIDDEN}")
+        } else {
+            text.to_owned()
+        };
+    };
+    let is_secret = |name: &str| {
+        ["password", "passwd", "pwd", "secret", "token", "key"]
+            .iter()
+            .any(|word| name.to_ascii_lowercase().contains(word))
+    };
     let in_query = url.query_pairs().any(|(name, _)| is_secret(&name));
     if url.password().is_none() && !in_query {
         return text.to_owned();
@@ -40,7 +51,12 @@ pub(super) fn without_password(text: &str) -> String {
     if in_query {
         let pairs: Vec<(String, String)> = url
             .query_pairs()
-            .map(|(name, value)| (name.to_string(), if is_secret(&name) { HIDDEN.to_owned() } else { value.to_string() }))
+            .map(|(name, value)| {
+                (
+                    name.to_string(),
+                    if is_secret(&name) { HIDDEN.to_owned() } else { value.to_string() },
+                )
+            })
             .collect();
         url.query_pairs_mut().clear().extend_pairs(pairs);
     }
@@ -61,7 +77,7 @@ mod tests {
             ("postgres://ann:hun/ter2@db:port/x", "postgres://***"),
             ("sqlite://data/countersign.db", "sqlite://data/countersign.db"),
             ("sqlite://data/c.db?mode=rwc", "sqlite://data/c.db?mode=rwc"),
-            ("plain text", "plain text"),
+            ("see https://wiki or ask ann@x", "see https://wiki or ask ann@x"),
         ] {
             assert_eq!(without_password(from), to, "{from}");
         }
@@ -72,7 +88,14 @@ mod tests {
     fn secret_files_lose_one_line_break() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
-        for (content, secret) in [("s3\n", "s3"), ("s3\r\n", "s3"), ("s3", "s3"), ("s3 \n", "s3 "), ("s3\n\n", "s3\n"), ("", "")] {
+        for (content, secret) in [
+            ("s3\n", "s3"),
+            ("s3\r\n", "s3"),
+            ("s3", "s3"),
+            ("s3 \n", "s3 "),
+            ("s3\n\n", "s3\n"),
+            ("", ""),
+        ] {
             fs::write(&path, content).unwrap();
             assert_eq!(read_file(&path).unwrap(), secret);
         }

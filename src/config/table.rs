@@ -49,16 +49,31 @@ impl Key {
     }
 
     const fn later(self) -> Self {
-        Self { since: Since::Later, ..self }
+        Self {
+            since: Since::Later,
+            ..self
+        }
     }
 }
 
 const fn hot(path: &'static str, kind: Kind, default: &'static str) -> Key {
-    Key { path, kind, default, reload: Reload::Hot, since: Since::Served }
+    Key {
+        path,
+        kind,
+        default,
+        reload: Reload::Hot,
+        since: Since::Served,
+    }
 }
 
 const fn fixed(path: &'static str, kind: Kind, default: &'static str) -> Key {
-    Key { path, kind, default, reload: Reload::Restart, since: Since::Served }
+    Key {
+        path,
+        kind,
+        default,
+        reload: Reload::Restart,
+        since: Since::Served,
+    }
 }
 
 const fn whole(min: i64, max: i64) -> Kind {
@@ -140,7 +155,14 @@ pub const KEYS: &[Key] = &[
     hot("agent.require_explicit_signal", Kind::Flag, "false").later(),
     hot("agent.prompt_features", Kind::Ids, "[continuation]").later(),
     hot("agent.reflection", one_of(&["per_step", "on_failure", "off"]), "per_step").later(),
-    hot("model.provider", Kind::Choice { now: &["demo", "openai"], later: &["anthropic"] }, "demo"),
+    hot(
+        "model.provider",
+        Kind::Choice {
+            now: &["demo", "openai"],
+            later: &["anthropic"],
+        },
+        "demo",
+    ),
     hot("model.base_url", Kind::Url { blank: true }, "''"),
     hot("model.name", Kind::Text, "''"),
     hot("model.api_key", Kind::Secret, "''"),
@@ -164,100 +186,33 @@ pub(super) fn find(path: &str) -> Option<&'static Key> {
 
 /// Is `path` a section, that is, do keys live below it? The root is the section "".
 pub(super) fn is_section(path: &str) -> bool {
-    KEYS.iter().any(|key| child(path, key.path).is_some_and(|rest| path.is_empty() || !rest.is_empty()))
+    KEYS.iter().any(|key| below(path, key.path).is_some())
 }
 
 /// The part of `path` below `section`.
-fn child<'a>(section: &str, path: &'a str) -> Option<&'a str> {
-    if section.is_empty() { Some(path) } else { path.strip_prefix(section)?.strip_prefix('.') }
-}
-
-/// What to say about `path`, which is no key: the nearest real one, else what its section has.
-pub(super) fn hint(path: &str) -> Hint {
-    let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
-    let nearest = |wanted: &dyn Fn(&str) -> bool| {
-        candidates()
-            .into_iter()
-            .filter(|known| wanted(known))
-            .map(|known| (distance(name, known.rsplit('.').next().unwrap_or_default()), known))
-            .filter(|(apart, _)| *apart <= 1 + name.chars().count() / 4)
-            .min_by_key(|(apart, _)| *apart)
-            .map(|(_, known)| known)
-    };
-    let beside = |known: &str| child(section, known).is_some_and(|rest| !rest.contains('.'));
-    match nearest(&beside).or_else(|| nearest(&|_| true)) {
-        Some(known) => Hint::Nearest(known),
-        None => {
-            let mut names: Vec<_> =
-                candidates().into_iter().filter_map(|known| child(section, &known).filter(|rest| !rest.contains('.')).map(str::to_owned)).collect();
-            names.dedup();
-            Hint::Allowed(names)
-        }
+pub(super) fn below<'a>(section: &str, path: &'a str) -> Option<&'a str> {
+    if section.is_empty() {
+        Some(path)
+    } else {
+        path.strip_prefix(section)?.strip_prefix('.')
     }
-}
-
-/// See [`hint`].
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Hint {
-    /// Path of the key or section that was probably meant.
-    Nearest(String),
-    /// Names that the section has.
-    Allowed(Vec<String>),
-}
-
-/// Paths of all keys and sections, in order.
-fn candidates() -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for key in KEYS {
-        for (at, _) in key.path.match_indices('.') {
-            let section = &key.path[..at];
-            if !found.iter().any(|known| known == section) {
-                found.push(section.to_owned());
-            }
-        }
-        found.push(key.path.to_owned());
-    }
-    found
-}
-
-/// Edits (insert, remove, replace) between two names.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// design: a mistyped key is told the key that was meant, first in its own section, then anywhere.
-    #[test]
-    fn unknown_keys_get_the_nearest_one() {
-        let near = |path: &str| Hint::Nearest(path.to_owned());
-        assert_eq!(hint("channels.lark.plan_reveiw_enabled"), near("channels.lark.plan_review_enabled"));
-        assert_eq!(hint("channels.console.plan_review_qorum"), near("channels.console.plan_review_quorum"));
-        assert_eq!(hint("sever"), near("server"));
-        assert_eq!(hint("channels.larc"), near("channels.lark"));
-        assert_eq!(hint("agent.log_level"), near("telemetry.log_level"));
-        assert_eq!(hint("telemetry.zebra_crossing"), Hint::Allowed(vec!["log_format".into(), "log_level".into(), "otlp_endpoint".into()]));
-        let Hint::Allowed(top) = hint("zebra_crossing") else { panic!("no near key") };
-        assert_eq!(top, ["server", "channels", "store", "agent", "model", "tools", "templates", "telemetry"]);
-    }
-
     /// design: sections are what keys live below; a key is none.
     #[test]
     fn sections_are_derived_from_keys() {
-        for (path, section) in [("", true), ("channels", true), ("channels.lark", true), ("templates", false), ("server.bind", false), ("chan", false)] {
+        for (path, section) in [
+            ("", true),
+            ("channels", true),
+            ("channels.lark", true),
+            ("templates", false),
+            ("server.bind", false),
+            ("chan", false),
+        ] {
             assert_eq!(is_section(path), section, "{path}");
         }
     }

@@ -37,22 +37,49 @@ fn built_in_defaults() {
     assert_eq!(boot.bind, "127.0.0.1:8080".parse().unwrap());
     assert!(boot.webhooks && boot.workers && boot.migrate_on_start && !boot.log_json);
     assert_eq!((boot.max_body_bytes, boot.shutdown_grace), (1_048_576, Duration::from_secs(30)));
-    assert_eq!((boot.lark.base_url.as_str(), boot.lark.app_id.as_str()), ("https://open.feishu.cn", ""));
+    assert_eq!(
+        (boot.lark.base_url.as_str(), boot.lark.app_id.as_str()),
+        ("https://open.feishu.cn", "")
+    );
     assert!(boot.lark.encrypt_key.is_none() && boot.console_token.is_none() && boot.workspace.is_none() && boot.templates.is_none());
-    assert_eq!((boot.database_url.expose_secret(), boot.retention), ("sqlite://data/countersign.db", Duration::from_secs(90 * 86_400)));
+    assert_eq!(
+        (boot.database_url.expose_secret(), boot.retention),
+        ("sqlite://data/countersign.db", Duration::from_secs(90 * 86_400))
+    );
     assert!(!live.lark.enabled && !live.slack.enabled && live.console.enabled);
-    assert_eq!((live.lark.locale, live.slack.locale, live.console.locale), (Locale::ZhCn, Locale::EnUs, Locale::ZhCn));
+    assert_eq!(
+        (live.lark.locale, live.slack.locale, live.console.locale),
+        (Locale::ZhCn, Locale::EnUs, Locale::ZhCn)
+    );
     for channel in [&live.lark, &live.slack, &live.console] {
         assert!(channel.review_enabled && channel.require_confirmation);
-        assert_eq!((channel.review_ttl, channel.quorum, &channel.approvers), (Duration::from_secs(3600), 1, &Approvers::Requester));
-        assert_eq!((channel.session_mode, channel.allowed_chats.len(), channel.allowed_users.len()), (SessionMode::Fresh, 0, 0));
+        assert_eq!(
+            (channel.review_ttl, channel.quorum, &channel.approvers),
+            (Duration::from_secs(3600), 1, &Approvers::Requester)
+        );
+        assert_eq!(
+            (channel.session_mode, channel.allowed_chats.len(), channel.allowed_users.len()),
+            (SessionMode::Fresh, 0, 0)
+        );
     }
     assert!(!live.lark.group_all);
     let agent = &live.agent;
-    assert_eq!((agent.max_iterations, agent.turn_timeout, agent.max_turn_tokens), (50, Duration::from_secs(300), 0));
-    assert_eq!((agent.max_plan_continuations, agent.reminder_interval, agent.max_planner_only), (5, 3, 2));
-    assert_eq!((agent.history_limit, agent.queue_mode, agent.approval), (40, QueueMode::Followup, ApprovalMode::Write));
-    assert_eq!((live.model.provider, live.model.timeout), (Provider::Demo, Duration::from_secs(120)));
+    assert_eq!(
+        (agent.max_iterations, agent.turn_timeout, agent.max_turn_tokens),
+        (50, Duration::from_secs(300), 0)
+    );
+    assert_eq!(
+        (agent.max_plan_continuations, agent.reminder_interval, agent.max_planner_only),
+        (5, 3, 2)
+    );
+    assert_eq!(
+        (agent.history_limit, agent.queue_mode, agent.approval),
+        (40, QueueMode::Followup, ApprovalMode::Write)
+    );
+    assert_eq!(
+        (live.model.provider, live.model.timeout),
+        (Provider::Demo, Duration::from_secs(120))
+    );
     assert!(live.model.parallel_tool_calls);
     assert_eq!(live.log_level, "info");
     assert_eq!(warnings, Vec::<String>::new());
@@ -87,7 +114,10 @@ fn later_layers_win() {
     assert_eq!((live.lark.locale, live.lark.review_enabled), (Locale::EnUs, true));
     assert_eq!((live.lark.allowed_chats.len(), &live.lark.approvers), (2, &Approvers::Anyone));
     assert_eq!(live.model.name, "8080: #not yaml", "text is taken as it is");
-    assert_eq!(boot.effects.into_iter().collect::<Vec<_>>(), [("a".into(), EffectClass::Read), ("b".into(), EffectClass::Destructive)]);
+    assert_eq!(
+        boot.effects.into_iter().collect::<Vec<_>>(),
+        [("a".into(), EffectClass::Read), ("b".into(), EffectClass::Destructive)]
+    );
 }
 
 /// M-3: every problem of a file is told at once, each with file, line, key, what was found and what is allowed.
@@ -162,7 +192,10 @@ fn unreadable_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("none.yaml");
     let told = load(Some(&path), std::iter::empty()).unwrap_err();
-    assert_eq!(told.iter().map(ToString::to_string).collect::<Vec<_>>(), [format!("{}: no such file", path.display())]);
+    assert_eq!(
+        told.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [format!("{}: no such file", path.display())]
+    );
     std::fs::write(&path, b"server: \xff\n").unwrap();
     let told = load(Some(&path), std::iter::empty()).unwrap_err();
     assert_eq!(told[0].to_string(), format!("{}: not UTF-8 text", path.display()));
@@ -203,7 +236,9 @@ fn rules_between_keys() {
     problems(
         &format!("{quorum}}}}}\n"),
         &[],
-        &["config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1 to 1: needs plan_review_approvers: anyone or a list when over 1"],
+        &[
+            "config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1 to 1: needs plan_review_approvers: anyone or a list when over 1",
+        ],
     );
     problems(
         &format!("{quorum}, plan_review_approvers: [ou_a]}}}}\n"),
@@ -221,7 +256,9 @@ fn rules_between_keys() {
     problems(
         "",
         &open,
-        &["env COUNTERSIGN__SERVER__BIND: channels.console.token: found a blank, must be set when server.bind (0.0.0.0:80) is not loopback"],
+        &[
+            "env COUNTERSIGN__SERVER__BIND: channels.console.token: found a blank, must be set when server.bind (0.0.0.0:80) is not loopback",
+        ],
     );
     assert!(loaded("channels: {console: {token: abc}}\n", &open).boot.console_token.is_some());
     problems(
@@ -232,8 +269,13 @@ fn rules_between_keys() {
             "config.yaml:1: model.name: found a blank, must be set when model.provider is openai",
         ],
     );
-    let model = loaded("model: {provider: openai, base_url: 'http://127.0.0.1:1/v1/', name: m}\n", &[]).live.model;
-    assert_eq!((model.provider, model.base_url.as_str(), model.name.as_str()), (Provider::OpenAi, "http://127.0.0.1:1/v1", "m"));
+    let model = loaded("model: {provider: openai, base_url: 'http://127.0.0.1:1/v1/', name: m}\n", &[])
+        .live
+        .model;
+    assert_eq!(
+        (model.provider, model.base_url.as_str(), model.name.as_str()),
+        (Provider::OpenAi, "http://127.0.0.1:1/v1", "m")
+    );
 }
 
 /// design: a secret from a file; both ways at once, a missing file and a key that is no secret are refused.
@@ -245,10 +287,16 @@ fn secrets_from_files() {
     let file = path.display().to_string();
     let found = loaded("", &[("COUNTERSIGN__CHANNELS__LARK__APP_SECRET_FILE", &file)]);
     assert_eq!(found.boot.lark.app_secret.expose_secret(), "s3cret");
-    assert_eq!(found.warnings, ["env COUNTERSIGN__CHANNELS__LARK__APP_SECRET_FILE: channels.lark.app_secret: blanks round the secret are dropped"]);
+    assert_eq!(
+        found.warnings,
+        ["env COUNTERSIGN__CHANNELS__LARK__APP_SECRET_FILE: channels.lark.app_secret: blanks round the secret are dropped"]
+    );
     std::fs::write(&path, "sqlite://x.db\n").unwrap();
     let found = loaded("", &[("COUNTERSIGN__STORE__DATABASE_URL_FILE", &file)]);
-    assert_eq!((found.boot.database_url.expose_secret(), found.warnings.len()), ("sqlite://x.db", 0));
+    assert_eq!(
+        (found.boot.database_url.expose_secret(), found.warnings.len()),
+        ("sqlite://x.db", 0)
+    );
     problems(
         "",
         &[
@@ -281,7 +329,12 @@ fn secrets_stay_inside() {
             Err(problems) => problems.join("\n"),
         };
         assert!(!said.contains(CANARY), "{said}");
-        for wrong in [format!("[{CANARY}]"), format!("{{{CANARY}: 1}}"), format!("\"{CANARY}\" x"), format!("*{CANARY}")] {
+        for wrong in [
+            format!("[{CANARY}]"),
+            format!("{{{CANARY}: 1}}"),
+            format!("\"{CANARY}\" x"),
+            format!("*{CANARY}"),
+        ] {
             let mut yaml = String::new();
             for (depth, part) in key.path.split('.').enumerate() {
                 yaml.push_str(&format!("{}{}{part}:", if depth > 0 { "\n" } else { "" }, "  ".repeat(depth)));
@@ -295,17 +348,34 @@ fn secrets_stay_inside() {
 /// design: the effective configuration prints every key, is itself a configuration, and says where values come from.
 #[test]
 fn the_effective_configuration_is_complete() {
-    let first = loaded("channels:\n  lark:\n    locale: en-US\n    allowed_chats: ['1', \"a\\\"b\"]\n", &[("COUNTERSIGN__TOOLS__EFFECTS", "{x: read}")]);
+    let first = loaded(
+        "channels:\n  lark:\n    locale: en-US\n    allowed_chats: ['1', \"a\\\"b\"]\n",
+        &[("COUNTERSIGN__TOOLS__EFFECTS", "{x: read}")],
+    );
     assert!(first.effective.contains("    locale: en-US  # "), "{}", first.effective);
-    assert!(first.effective.contains("  effects: {\"x\": read}  # env COUNTERSIGN__TOOLS__EFFECTS\n"), "{}", first.effective);
-    assert!(first.effective.contains("    allowed_chats: [\"1\", \"a\\\"b\"]  # "), "{}", first.effective);
+    assert!(
+        first
+            .effective
+            .contains("  effects: {\"x\": read}  # env COUNTERSIGN__TOOLS__EFFECTS\n"),
+        "{}",
+        first.effective
+    );
+    assert!(
+        first.effective.contains("    allowed_chats: [\"1\", \"a\\\"b\"]  # "),
+        "{}",
+        first.effective
+    );
     for key in KEYS {
         let name = key.path.rsplit('.').next().unwrap();
         assert!(first.effective.contains(&format!("{name}: ")), "{name}");
     }
     let again = loaded(&first.effective, &[]);
     assert_eq!(again.live.lark.allowed_chats, ["1", "a\"b"]);
-    let plain = |text: &str| text.lines().map(|line| line.split("  # ").next().unwrap_or_default().to_owned()).collect::<Vec<_>>();
+    let plain = |text: &str| {
+        text.lines()
+            .map(|line| line.split("  # ").next().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(plain(&again.effective), plain(&first.effective));
 }
 
@@ -315,7 +385,16 @@ fn hot_keys_are_the_promised_ones() {
     for key in KEYS {
         let name = key.path.rsplit('.').next().unwrap();
         let hot = name.starts_with("plan_review_")
-            || (key.path.starts_with("channels.") && ["enabled", "locale", "session_mode", "group_trigger", "allowed_chats", "allowed_users"].contains(&name))
+            || (key.path.starts_with("channels.")
+                && [
+                    "enabled",
+                    "locale",
+                    "session_mode",
+                    "group_trigger",
+                    "allowed_chats",
+                    "allowed_users",
+                ]
+                .contains(&name))
             || key.path.starts_with("agent.")
             || key.path.starts_with("model.")
             || key.path == "telemetry.log_level";

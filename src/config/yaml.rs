@@ -65,7 +65,10 @@ fn first_line(text: &str) -> String {
 
 impl From<Spanned<Yaml>> for Node {
     fn from(spanned: Spanned<Yaml>) -> Self {
-        Self { line: spanned.referenced.line(), value: spanned.value }
+        Self {
+            line: spanned.referenced.line(),
+            value: spanned.value,
+        }
     }
 }
 
@@ -127,7 +130,10 @@ impl<'de> Visitor<'de> for AnyYaml {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Yaml, A::Error> {
         let mut found = Vec::new();
         while let Some(key) = entries.next_key::<Spanned<String>>()? {
-            let node = Node { line: key.referenced.line(), value: entries.next_value()? };
+            let node = Node {
+                line: key.referenced.line(),
+                value: entries.next_value()?,
+            };
             found.push(Entry { key: key.value, node });
         }
         Ok(Yaml::Map(found))
@@ -140,7 +146,10 @@ mod tests {
 
     fn map(text: &str) -> Vec<(String, u64, Yaml)> {
         match parse(text).unwrap().value {
-            Yaml::Map(entries) => entries.into_iter().map(|entry| (entry.key, entry.node.line, entry.node.value)).collect(),
+            Yaml::Map(entries) => entries
+                .into_iter()
+                .map(|entry| (entry.key, entry.node.line, entry.node.value))
+                .collect(),
             other => panic!("not a map: {other:?}"),
         }
     }
@@ -152,7 +161,9 @@ mod tests {
         assert_eq!((found[0].0.as_str(), found[0].1, &found[0].2), ("a", 2, &Yaml::Whole(1)));
         let Yaml::Map(inner) = &found[1].2 else { panic!("no map") };
         assert_eq!((inner[0].node.line, &inner[0].node.value), (4, &Yaml::Text("two".into())));
-        let Yaml::List(items) = &inner[1].node.value else { panic!("no list") };
+        let Yaml::List(items) = &inner[1].node.value else {
+            panic!("no list")
+        };
         assert_eq!((items[1].line, &items[1].value), (6, &Yaml::Float(3.5)));
         assert_eq!((found[2].1, &found[2].2), (7, &Yaml::Null));
         assert_eq!(map("a:\n\n  |\n  text\n")[0].1, 1, "a value below its key is told at the key");
@@ -162,7 +173,10 @@ mod tests {
     #[test]
     fn duplicates_are_kept() {
         let found = map("a: 1\nb: 2\na: 3\n");
-        assert_eq!(found.iter().map(|(key, line, _)| (key.as_str(), *line)).collect::<Vec<_>>(), [("a", 1), ("b", 2), ("a", 3)]);
+        assert_eq!(
+            found.iter().map(|(key, line, _)| (key.as_str(), *line)).collect::<Vec<_>>(),
+            [("a", 1), ("b", 2), ("a", 3)]
+        );
     }
 
     /// design: `yes` is text, quotes make text, a number too big for 64 bits is still a number.
@@ -187,7 +201,13 @@ mod tests {
     /// design: bad syntax names its line and never quotes the file (it may hold a secret).
     #[test]
     fn bad_syntax_names_its_line_only() {
-        for text in ["a: 1\nb: [hunter2\nc: 3\n", "a: \"hunter2\nb: 1\n", "a: hunter2\n b: hunter2\n", "a: *hunter2\n", "a: !!int hunter2\n"] {
+        for text in [
+            "a: 1\nb: [hunter2\nc: 3\n",
+            "a: \"hunter2\nb: 1\n",
+            "a: hunter2\n b: hunter2\n",
+            "a: *hunter2\n",
+            "a: !!int hunter2\n",
+        ] {
             let error = parse(text).unwrap_err();
             assert!(error.line.is_some(), "{text}: {error:?}");
             assert!(!error.why.contains("hunter2"), "{text}: {error:?}");

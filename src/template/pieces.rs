@@ -72,8 +72,18 @@ fn walk(folder: &Path, inside: &str, files: &mut BTreeMap<String, String>, probl
         Err(error) => return problems.push(format!("{}: cannot be read: {error}", folder.display())),
     };
     for path in entries.flatten().map(|entry| entry.path()) {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|name| !name.starts_with('.')) else { continue };
-        let inner = if inside.is_empty() { name.to_owned() } else { format!("{inside}/{name}") };
+        let Some(name) = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .filter(|name| !name.starts_with('.'))
+        else {
+            continue;
+        };
+        let inner = if inside.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{inside}/{name}")
+        };
         if path.is_dir() {
             walk(&path, &inner, files, problems);
         } else {
@@ -92,7 +102,13 @@ fn cut(path: &str, place: &str, data: &[u8], pieces: &mut Pieces, problems: &mut
         return problems.push(format!("{place}: not UTF-8 text"));
     };
     if !is_text {
-        pieces.insert(path.to_owned(), Piece { place: place.to_owned(), text: text.to_owned() });
+        pieces.insert(
+            path.to_owned(),
+            Piece {
+                place: place.to_owned(),
+                text: text.to_owned(),
+            },
+        );
         return;
     }
     match parse_yaml(text) {
@@ -108,14 +124,21 @@ fn cut(path: &str, place: &str, data: &[u8], pieces: &mut Pieces, problems: &mut
 fn texts(path: &str, place: &str, prefix: &str, node: &Node, pieces: &mut Pieces, problems: &mut Vec<String>) {
     match &node.value {
         Yaml::Text(text) => {
-            let piece = Piece { place: format!("{place}:{}", node.line), text: text.clone() };
+            let piece = Piece {
+                place: format!("{place}:{}", node.line),
+                text: text.clone(),
+            };
             if pieces.insert(format!("{path}#{prefix}"), piece).is_some() {
                 problems.push(format!("{place}:{}: {prefix}: duplicate key", node.line));
             }
         }
         Yaml::Map(entries) => {
             for entry in entries {
-                let key = if prefix.is_empty() { entry.key.clone() } else { format!("{prefix}.{}", entry.key) };
+                let key = if prefix.is_empty() {
+                    entry.key.clone()
+                } else {
+                    format!("{prefix}.{}", entry.key)
+                };
                 texts(path, place, &key, &entry.node, pieces, problems);
             }
         }
@@ -131,7 +154,13 @@ mod tests {
     fn cut_text(yaml: &str) -> (Vec<(String, String)>, Vec<String>) {
         let (mut pieces, mut problems) = (Pieces::new(), Vec::new());
         cut("text/zh-CN.yaml", "t.yaml", yaml.as_bytes(), &mut pieces, &mut problems);
-        (pieces.into_iter().map(|(name, piece)| (name, format!("{} {}", piece.place, piece.text))).collect(), problems)
+        (
+            pieces
+                .into_iter()
+                .map(|(name, piece)| (name, format!("{} {}", piece.place, piece.text)))
+                .collect(),
+            problems,
+        )
     }
 
     /// design: a text file is nested maps of texts; each text is a piece with its dotted key and its line.
@@ -139,8 +168,15 @@ mod tests {
     fn text_files_are_cut_by_key() {
         let (pieces, problems) = cut_text("card:\n  title: 计划确认\n  buttons:\n    ok: 'OK'\nhelp: |\n  a\n  b\n");
         assert_eq!(problems, Vec::<String>::new());
-        let expected = [("card.buttons.ok", "t.yaml:4 OK"), ("card.title", "t.yaml:2 计划确认"), ("help", "t.yaml:5 a\nb\n")];
-        assert_eq!(pieces, expected.map(|(key, piece)| (format!("text/zh-CN.yaml#{key}"), piece.to_owned())));
+        let expected = [
+            ("card.buttons.ok", "t.yaml:4 OK"),
+            ("card.title", "t.yaml:2 计划确认"),
+            ("help", "t.yaml:5 a\nb\n"),
+        ];
+        assert_eq!(
+            pieces,
+            expected.map(|(key, piece)| (format!("text/zh-CN.yaml#{key}"), piece.to_owned()))
+        );
         assert_eq!(text_name(Locale::ZhCn, "help"), "text/zh-CN.yaml#help");
     }
 

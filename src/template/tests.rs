@@ -11,7 +11,13 @@ fn pieces(of: &[(&str, &str)]) -> Pieces {
         .map(|(name, text)| {
             let file = name.split('#').next().unwrap_or_default();
             let line = if name.contains('#') { ":1" } else { "" };
-            ((*name).to_owned(), Piece { place: format!("folder/{file}{line}"), text: (*text).to_owned() })
+            (
+                (*name).to_owned(),
+                Piece {
+                    place: format!("folder/{file}{line}"),
+                    text: (*text).to_owned(),
+                },
+            )
         })
         .collect()
 }
@@ -20,11 +26,18 @@ fn build(embedded: &[(&str, &str)], overrides: &[(&str, &str)]) -> Result<Templa
     Templates::build(pieces(embedded), pieces(overrides), Vec::new()).map_err(|error| error.0)
 }
 
-const GREETING: (&str, &str) = ("text/en-US.yaml#notice.hello", "Hello {{ name }}{% if plan %}, about {{ plan.goal }}{% endif %}");
+const GREETING: (&str, &str) = (
+    "text/en-US.yaml#notice.hello",
+    "Hello {{ name }}{% if plan %}, about {{ plan.goal }}{% endif %}",
+);
 
 #[track_caller]
 fn refused(overridden: &str, why: &str) {
-    assert_eq!(build(&[GREETING], &[(GREETING.0, overridden)]).err().as_deref(), Some(why), "{overridden}");
+    assert_eq!(
+        build(&[GREETING], &[(GREETING.0, overridden)]).err().as_deref(),
+        Some(why),
+        "{overridden}"
+    );
 }
 
 /// design: prompts and texts render with the values given; text is put in as it is, never escaped.
@@ -49,7 +62,12 @@ fn a_missing_value_gives_the_key() {
 /// design: an override replaces its original and may use the original's variables and their members.
 #[test]
 fn an_override_replaces_its_original() {
-    for (text, shown) in [("Hi {{ name }}", "Hi Ann"), ("Hi {{ plan.goal|upper }}", "Hi RIP"), ("Hi", "Hi"), ("{% for i in range(2) %}{{ i }}{% endfor %}", "01")] {
+    for (text, shown) in [
+        ("Hi {{ name }}", "Hi Ann"),
+        ("Hi {{ plan.goal|upper }}", "Hi RIP"),
+        ("Hi", "Hi"),
+        ("{% for i in range(2) %}{{ i }}{% endfor %}", "01"),
+    ] {
         let all = build(&[GREETING], &[(GREETING.0, text)]).unwrap();
         let values = serde_json::json!({"name": "Ann", "plan": {"goal": "rip"}});
         assert_eq!(all.say(Locale::EnUs, "notice.hello", values), shown);
@@ -59,15 +77,30 @@ fn an_override_replaces_its_original() {
 /// design: an override with a variable, filter, include or syntax that cannot work is refused at start.
 #[test]
 fn what_cannot_work_is_refused() {
-    refused("Hi {{ nmae }}", "folder/text/en-US.yaml:1: notice.hello: unknown variable nmae (it has name, plan, plan.goal)");
-    refused("Hi {{ plan.gaol }}{{ plan.goal }}", "folder/text/en-US.yaml:1: notice.hello: unknown variable plan.gaol (it has name, plan, plan.goal)");
-    refused("{% if plan %}{{ name|shout }}{% endif %}", "folder/text/en-US.yaml:1: notice.hello: unknown filter: filter shout is unknown");
-    refused("{% if not plan %}{{ name is loud }}{% endif %}", "folder/text/en-US.yaml:1: notice.hello: unknown test: test loud is unknown");
+    refused(
+        "Hi {{ nmae }}",
+        "folder/text/en-US.yaml:1: notice.hello: unknown variable nmae (it has name, plan, plan.goal)",
+    );
+    refused(
+        "Hi {{ plan.gaol }}{{ plan.goal }}",
+        "folder/text/en-US.yaml:1: notice.hello: unknown variable plan.gaol (it has name, plan, plan.goal)",
+    );
+    refused(
+        "{% if plan %}{{ name|shout }}{% endif %}",
+        "folder/text/en-US.yaml:1: notice.hello: unknown filter: filter shout is unknown",
+    );
+    refused(
+        "{% if not plan %}{{ name is loud }}{% endif %}",
+        "folder/text/en-US.yaml:1: notice.hello: unknown test: test loud is unknown",
+    );
     refused(
         "{% include 'prompts/none.md' %}",
         "folder/text/en-US.yaml:1: notice.hello: template not found: tried to include non-existing template 'prompts/none.md'",
     );
-    refused("Hi {{ name", "folder/text/en-US.yaml:1: notice.hello: syntax error: unexpected end of input, expected end of variable block");
+    refused(
+        "Hi {{ name",
+        "folder/text/en-US.yaml:1: notice.hello: syntax error: unexpected end of input, expected end of variable block",
+    );
     let told = build(&[("prompts/base.md", "a\nb\n{% if %}")], &[]).unwrap_err();
     assert!(told.starts_with("folder/prompts/base.md:3: syntax error: "), "{told}");
 }
@@ -76,18 +109,29 @@ fn what_cannot_work_is_refused() {
 #[test]
 fn a_folder_overrides_by_path() {
     let folder = tempfile::tempdir().unwrap();
-    for (path, text) in [("prompts/base.md", "mine"), ("text/en-US.yaml", "notice:\n  hello: Hi {{ name }}\n")] {
+    for (path, text) in [
+        ("prompts/base.md", "mine"),
+        ("text/en-US.yaml", "notice:\n  hello: Hi {{ name }}\n"),
+    ] {
         let path = folder.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    let embedded = pieces(&[GREETING, ("text/en-US.yaml#notice.bye", "Bye"), ("prompts/base.md", "theirs"), ("prompts/other.md", "other")]);
+    let embedded = pieces(&[
+        GREETING,
+        ("text/en-US.yaml#notice.bye", "Bye"),
+        ("prompts/base.md", "theirs"),
+        ("prompts/other.md", "other"),
+    ]);
     let mut problems = Vec::new();
     let overrides = pieces::folder(folder.path(), &embedded, &mut problems);
     let all = Templates::build(embedded.clone(), overrides, problems).unwrap();
     assert_eq!(all.say(Locale::EnUs, "notice.hello", BTreeMap::from([("name", "Ann")])), "Hi Ann");
     assert_eq!(all.say(Locale::EnUs, "notice.bye", ()), "Bye");
-    assert_eq!((all.prompt("base.md", ()), all.prompt("other.md", ())), ("mine".into(), "other".into()));
+    assert_eq!(
+        (all.prompt("base.md", ()), all.prompt("other.md", ())),
+        ("mine".into(), "other".into())
+    );
 
     std::fs::write(folder.path().join("text/en-US.yaml"), "notice:\n  helo: x\n  hello: '{{ nmae }}'\n").unwrap();
     let mut problems = Vec::new();
@@ -121,5 +165,10 @@ fn stray_files_are_refused() {
         shown,
         "prompts/no_such_prompt.md: there is no built-in template prompts/no_such_prompt.md\ntext/xx-XX.yaml: there is no built-in template text/xx-XX.yaml"
     );
-    assert!(Templates::load(Some(&folder.path().join("none"))).unwrap_err().0.contains("cannot be read"));
+    assert!(
+        Templates::load(Some(&folder.path().join("none")))
+            .unwrap_err()
+            .0
+            .contains("cannot be read")
+    );
 }

@@ -22,7 +22,11 @@ pub(super) fn replace(env: &mut Environment<'static>, name: &str, piece: &Piece,
     for variable in variables(env, name) {
         let global = env.globals().any(|(global, _)| Some(global) == variable.split('.').next());
         if !global && !is_provided(&variable, &original) {
-            let choice = if original.is_empty() { "it has none".to_owned() } else { format!("it has {}", original.join(", ")) };
+            let choice = if original.is_empty() {
+                "it has none".to_owned()
+            } else {
+                format!("it has {}", original.join(", "))
+            };
             problems.push(format!("{}: unknown variable {variable} ({choice})", head(name, piece)));
         }
     }
@@ -37,10 +41,16 @@ pub(super) fn render(env: &Environment<'static>, name: &str, piece: &Piece, prob
     let hopeless = |error: &Error| {
         matches!(
             error.kind(),
-            ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction | ErrorKind::TemplateNotFound | ErrorKind::BadInclude
+            ErrorKind::UnknownFilter
+                | ErrorKind::UnknownTest
+                | ErrorKind::UnknownFunction
+                | ErrorKind::TemplateNotFound
+                | ErrorKind::BadInclude
         )
     };
-    let failure = [Value::from_object(Anything), Value::UNDEFINED].into_iter().find_map(|values| template.render(values).err().filter(hopeless));
+    let failure = [Value::from_object(Anything), Value::UNDEFINED]
+        .into_iter()
+        .find_map(|values| template.render(values).err().filter(hopeless));
     if let Some(error) = failure {
         problems.push(told(name, piece, &error));
     }
@@ -48,7 +58,12 @@ pub(super) fn render(env: &Environment<'static>, name: &str, piece: &Piece, prob
 
 /// Variables that a template looks up, with their members (`plan.goal`), in order.
 fn variables(env: &Environment<'static>, name: &str) -> Vec<String> {
-    let mut found: Vec<String> = env.get_template(name).map(|template| template.undeclared_variables(true)).unwrap_or_default().into_iter().collect();
+    let mut found: Vec<String> = env
+        .get_template(name)
+        .map(|template| template.undeclared_variables(true))
+        .unwrap_or_default()
+        .into_iter()
+        .collect();
     found.sort();
     found
 }
@@ -57,12 +72,15 @@ fn variables(env: &Environment<'static>, name: &str) -> Vec<String> {
 /// of a value that the original hands on as a whole (`{{ plan|tojson }}` may become `{{ plan.goal }}`).
 fn is_provided(variable: &str, known: &[String]) -> bool {
     let is_opaque = |whole: &str| !known.iter().any(|other| other != whole && within(other, whole));
-    known.iter().any(|one| within(one, variable) || (within(variable, one) && is_opaque(one)))
+    known
+        .iter()
+        .any(|one| within(one, variable) || (within(variable, one) && is_opaque(one)))
 }
 
 /// Is `part` the variable `whole` or a member of it?
 fn within(part: &str, whole: &str) -> bool {
-    part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    part.strip_prefix(whole)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// File, and line of the prompt or key of the text.
@@ -74,7 +92,11 @@ fn head(name: &str, piece: &Piece) -> String {
 }
 
 fn told(name: &str, piece: &Piece, error: &Error) -> String {
-    let line = error.line().filter(|_| !name.contains('#')).map(|line| format!(":{line}")).unwrap_or_default();
+    let line = error
+        .line()
+        .filter(|_| !name.contains('#'))
+        .map(|line| format!(":{line}"))
+        .unwrap_or_default();
     let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
     format!("{}{line}: {}{detail}", head(name, piece), error.kind())
 }

@@ -11,7 +11,9 @@ fn documented() -> String {
 
 /// Is the line a key of a later version: `#name: …`, without a blank behind the `#`?
 fn is_later(line: &str) -> bool {
-    line.trim_start().strip_prefix('#').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
+    line.trim_start()
+        .strip_prefix('#')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
 }
 
 /// Paths of all keys (served, later) by indentation; sections left out.
@@ -20,13 +22,23 @@ fn paths(text: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let mut open: Vec<(usize, String)> = Vec::new();
     for line in text.lines() {
         let indent = line.len() - line.trim_start().len();
-        let bare = if is_later(line) { &line.trim_start()[1..] } else { line.trim_start() };
-        let Some((name, value)) = bare.split_once(':').filter(|_| !bare.starts_with('#')) else { continue };
+        let bare = if is_later(line) {
+            &line.trim_start()[1..]
+        } else {
+            line.trim_start()
+        };
+        let Some((name, value)) = bare.split_once(':').filter(|_| !bare.starts_with('#')) else {
+            continue;
+        };
         open.retain(|(depth, _)| *depth < indent);
         open.push((indent, name.to_owned()));
         if !value.trim().is_empty() {
             let path = open.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(".");
-            if is_later(line) { later.insert(path) } else { served.insert(path) };
+            if is_later(line) {
+                later.insert(path)
+            } else {
+                served.insert(path)
+            };
         }
     }
     (served, later)
@@ -39,14 +51,23 @@ fn effective(text: &str) -> Vec<String> {
     std::fs::write(&path, text).unwrap();
     let loaded = load(Some(&path), std::iter::empty()).unwrap_or_else(|problems| panic!("{problems:#?}"));
     assert_eq!(loaded.warnings, Vec::<String>::new());
-    loaded.effective.lines().map(|line| line.split("  # ").next().unwrap_or_default().to_owned()).collect()
+    loaded
+        .effective
+        .lines()
+        .map(|line| line.split("  # ").next().unwrap_or_default().to_owned())
+        .collect()
 }
 
 /// S0-35: `config.yaml` documents every key of this version, and names those of later ones as such.
 #[test]
 fn config_yaml_documents_every_key() {
     let (served, later) = paths(&documented());
-    let keys = |since: Since| KEYS.iter().filter(|key| key.since == since).map(|key| key.path.to_owned()).collect::<BTreeSet<_>>();
+    let keys = |since: Since| {
+        KEYS.iter()
+            .filter(|key| key.since == since)
+            .map(|key| key.path.to_owned())
+            .collect::<BTreeSet<_>>()
+    };
     assert_eq!(served, keys(Since::Served));
     assert_eq!(later, keys(Since::Later));
 }
@@ -55,7 +76,16 @@ fn config_yaml_documents_every_key() {
 #[test]
 fn config_yaml_is_the_defaults() {
     let shipped = documented();
-    let full: Vec<_> = shipped.lines().map(|line| if is_later(line) { line.replacen('#', "", 1) } else { line.to_owned() }).collect();
+    let full: Vec<_> = shipped
+        .lines()
+        .map(|line| {
+            if is_later(line) {
+                line.replacen('#', "", 1)
+            } else {
+                line.to_owned()
+            }
+        })
+        .collect();
     let defaults = effective("");
     assert!(defaults.len() > KEYS.len(), "every key and its sections");
     assert_eq!(effective(&shipped), defaults);
@@ -66,14 +96,31 @@ fn config_yaml_is_the_defaults() {
 #[test]
 fn config_yaml_names_the_true_ranges() {
     let text = documented();
-    for key in KEYS.iter().filter(|key| key.path.starts_with("channels.lark.") || !key.path.starts_with("channels.")) {
-        let Some((low, high)) = key.allowed().split_once(" to ").map(|(low, high)| (low.to_owned(), high.to_owned())) else { continue };
+    for key in KEYS
+        .iter()
+        .filter(|key| key.path.starts_with("channels.lark.") || !key.path.starts_with("channels."))
+    {
+        let Some((low, high)) = key
+            .allowed()
+            .split_once(" to ")
+            .map(|(low, high)| (low.to_owned(), high.to_owned()))
+        else {
+            continue;
+        };
         if !low.chars().all(|c| c.is_ascii_digit()) {
             continue;
         }
         let (before, _) = text.split_once(&format!("  {}:", key.path.rsplit('.').next().unwrap())).unwrap();
-        let comment: Vec<_> = before.lines().rev().take_while(|line| line.trim_start().starts_with("# ") || line.trim().is_empty()).collect();
+        let comment: Vec<_> = before
+            .lines()
+            .rev()
+            .take_while(|line| line.trim_start().starts_with("# ") || line.trim().is_empty())
+            .collect();
         let comment = comment.join(" ");
-        assert!(comment.contains(&format!("{low} ")) && comment.contains(&high), "{}: {low} to {high} not in {comment:?}", key.path);
+        assert!(
+            comment.contains(&format!("{low} ")) && comment.contains(&high),
+            "{}: {low} to {high} not in {comment:?}",
+            key.path
+        );
     }
 }

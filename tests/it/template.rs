@@ -27,7 +27,11 @@ fn both_languages_have_the_same_texts() {
     };
     let (chinese, english) = (texts("zh-CN"), texts("en-US"));
     assert_eq!(chinese.keys().collect::<Vec<_>>(), english.keys().collect::<Vec<_>>());
-    let different: Vec<_> = chinese.iter().filter(|(key, text)| variables(text) != variables(&english[*key])).map(|(key, _)| key).collect();
+    let different: Vec<_> = chinese
+        .iter()
+        .filter(|(key, text)| variables(text) != variables(&english[*key]))
+        .map(|(key, _)| key)
+        .collect();
     assert_eq!(different, Vec::<&String>::new());
 }
 
@@ -35,7 +39,11 @@ fn flatten(prefix: &str, value: &Value, found: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(entries) => {
             for (name, inner) in entries {
-                let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+                let key = if prefix.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{prefix}.{name}")
+                };
                 flatten(&key, inner, found);
             }
         }
@@ -48,7 +56,12 @@ fn flatten(prefix: &str, value: &Value, found: &mut BTreeMap<String, String>) {
 
 fn variables(text: &str) -> Vec<String> {
     let env = Environment::new();
-    let mut found: Vec<_> = env.template_from_str(text).unwrap().undeclared_variables(false).into_iter().collect();
+    let mut found: Vec<_> = env
+        .template_from_str(text)
+        .unwrap()
+        .undeclared_variables(false)
+        .into_iter()
+        .collect();
     found.sort();
     found
 }

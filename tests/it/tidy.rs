@@ -17,7 +17,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("runner", &["domain", "config", "agent", "model", "tools", "store"]),
     ("channels", &["domain", "config", "template"]),
     ("conversation", &["domain", "config", "template", "store", "runner"]),
-    ("gateway", &["domain", "config", "telemetry", "template", "store", "channels", "conversation"]),
+    (
+        "gateway",
+        &["domain", "config", "telemetry", "template", "store", "channels", "conversation"],
+    ),
     ("app", EVERYTHING),
     ("cli", EVERYTHING),
 ];
@@ -25,7 +28,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 const EVERYTHING: &[&str] = &["*"];
 
 /// Names under which things without a home gather.
-const DRAWERS: &[&str] = &["util", "utils", "common", "helper", "helpers", "types", "manager", "service", "misc", "mod"];
+const DRAWERS: &[&str] = &[
+    "util", "utils", "common", "helper", "helpers", "types", "manager", "service", "misc", "mod",
+];
 const MAX_LINES: usize = 500;
 
 /// design: modules import only what their row of the table allows, and every module has a row.
@@ -74,7 +79,12 @@ fn files_open_with_a_purpose_and_stay_small() {
 fn only_config_reads_the_environment() {
     let wrong: Vec<_> = sources()
         .into_iter()
-        .filter(|(file, text)| !file.starts_with("src/config") && ["env::var", "env::vars", "env::var_os"].iter().any(|call| code(text).contains(call)))
+        .filter(|(file, text)| {
+            !file.starts_with("src/config")
+                && ["env::var", "env::vars", "env::var_os"]
+                    .iter()
+                    .any(|call| code(text).contains(call))
+        })
         .map(|(file, _)| file)
         .collect();
     assert_eq!(wrong, Vec::<String>::new());
@@ -83,8 +93,12 @@ fn only_config_reads_the_environment() {
 /// design: the scan sees every spelling of an import.
 #[test]
 fn the_scan_sees_imports() {
-    let text = "use crate::{domain::{Plan, x}, store};\nlet a = crate::agent::Step; // crate::gateway\n/// crate::app\nuse crate::\n    {config};";
-    assert_eq!(named_modules(text).into_iter().collect::<Vec<_>>(), ["agent", "config", "domain", "store"]);
+    let text =
+        "use crate::{domain::{Plan, x}, store};\nlet a = crate::agent::Step; // crate::gateway\n/// crate::app\nuse crate::\n    {config};";
+    assert_eq!(
+        named_modules(text).into_iter().collect::<Vec<_>>(),
+        ["agent", "config", "domain", "store"]
+    );
     assert_eq!(home("src/store/ledger/inbox.rs").as_deref(), Some("store"));
     assert_eq!(home("src/store.rs").as_deref(), Some("store"));
     assert_eq!(home("src/lib.rs"), None);
@@ -98,7 +112,10 @@ fn home(file: &str) -> Option<String> {
 
 /// The text without comments.
 fn code(text: &str) -> String {
-    text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .map(|line| line.split("//").next().unwrap_or(""))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Every `x` in `crate::x` and in `crate::{x, y::z}`.

@@ -1,7 +1,7 @@
 //! Kinds: what each takes, what it refuses, and in which words.
 
-use crate::config::yaml;
 use super::*;
+use crate::config::yaml;
 
 fn check(kind: Kind, yaml: &str) -> Result<ValueKind, String> {
     kind.read(&yaml::parse(yaml).unwrap()).map_err(|refused| refused.why)
@@ -45,12 +45,26 @@ fn flags_are_true_or_false() {
 /// design: a word out of a closed set; one that a later version has says so.
 #[test]
 fn choices_name_what_is_allowed() {
-    let provider = Kind::Choice { now: &["demo", "openai"], later: &["anthropic"] };
+    let provider = Kind::Choice {
+        now: &["demo", "openai"],
+        later: &["anthropic"],
+    };
     assert_eq!(check(provider, "openai"), Ok("openai".into()));
     refused(provider, "gemini", "found gemini, allowed demo or openai");
-    refused(provider, "anthropic", "found anthropic, not in this version (allowed demo or openai)");
+    refused(
+        provider,
+        "anthropic",
+        "found anthropic, not in this version (allowed demo or openai)",
+    );
     refused(provider, "OpenAI", "found OpenAI, allowed demo or openai");
-    refused(Kind::Choice { now: &["always", "write", "never"], later: &[] }, "sometimes", "found sometimes, allowed always, write or never");
+    refused(
+        Kind::Choice {
+            now: &["always", "write", "never"],
+            later: &[],
+        },
+        "sometimes",
+        "found sometimes, allowed always, write or never",
+    );
 }
 
 /// design: a secret is never quoted, whatever is wrong with it.
@@ -60,7 +74,11 @@ fn secrets_are_never_quoted() {
     assert_eq!(check(Kind::Secret, ""), Ok("".into()));
     refused(Kind::Secret, "8675309", "found a number, allowed text (put it in quotes)");
     refused(Kind::Secret, "[hunter2]", "found a list, allowed text (put it in quotes)");
-    refused(Kind::Secret, "{hunter2: hunter2}", "found a section, allowed text (put it in quotes)");
+    refused(
+        Kind::Secret,
+        "{hunter2: hunter2}",
+        "found a section, allowed text (put it in quotes)",
+    );
 }
 
 /// design: addresses, URLs and databases that cannot work are refused, passwords in them not repeated.
@@ -86,7 +104,11 @@ fn addresses_and_urls() {
     for bad in ["sqlite::memory:", "sqlite://", "sqlite://x?mode=memory", "mysql://a/b", "''"] {
         assert!(check(Kind::Database, bad).is_err(), "{bad}");
     }
-    refused(Kind::Database, "postgres://a:hunter2@h/d", "found postgres://a:***@h/d, not in this version (allowed sqlite://FILE)");
+    refused(
+        Kind::Database,
+        "postgres://a:hunter2@h/d",
+        "found postgres://a:***@h/d, not in this version (allowed sqlite://FILE)",
+    );
 }
 
 /// design: one id is not a list, an id is text, nobody is listed twice, nobody at all cannot approve.
@@ -112,16 +134,30 @@ fn lists_of_ids() {
 #[test]
 fn roles_are_both() {
     assert_eq!(check(Kind::Roles, "[workers, webhooks]"), Ok(vec!["webhooks", "workers"].into()));
-    refused(Kind::Roles, "[workers]", "found [workers], not in this version (allowed [webhooks, workers])");
+    refused(
+        Kind::Roles,
+        "[workers]",
+        "found [workers], not in this version (allowed [webhooks, workers])",
+    );
     refused(Kind::Roles, "[]", "found [], allowed [webhooks, workers]");
-    refused(Kind::Roles, "[workers, workers]", "found [workers, workers], allowed [webhooks, workers]");
-    refused(Kind::Roles, "[workers, cooks]", "found [workers, cooks], allowed [webhooks, workers]");
+    refused(
+        Kind::Roles,
+        "[workers, workers]",
+        "found [workers, workers], allowed [webhooks, workers]",
+    );
+    refused(
+        Kind::Roles,
+        "[workers, cooks]",
+        "found [workers, cooks], allowed [webhooks, workers]",
+    );
 }
 
 /// design: a tool's class is read, write or destructive; `state` is ours alone.
 #[test]
 fn effects_are_classes_of_tools() {
-    let ValueKind::Table(read) = check(Kind::Effects, "{web_fetch: read, SRV__Drop: destructive}").unwrap() else { panic!("no table") };
+    let ValueKind::Table(read) = check(Kind::Effects, "{web_fetch: read, SRV__Drop: destructive}").unwrap() else {
+        panic!("no table")
+    };
     assert_eq!(read.len(), 2);
     for bad in ["{a: state}", "{a: }", "[a]", "{a: read, a: write}", "{'': read}"] {
         assert!(check(Kind::Effects, bad).is_err(), "{bad}");
@@ -133,7 +169,10 @@ fn effects_are_classes_of_tools() {
 #[test]
 fn found_is_short_and_on_one_line() {
     let told = check(TTL, &format!("\"a\\n\\u001b{}\"", "x".repeat(500))).unwrap_err();
-    assert!(told.starts_with("found a\\n\\u{1b}xxx") && told.contains('…') && told.len() < 150, "{told}");
+    assert!(
+        told.starts_with("found a\\n\\u{1b}xxx") && told.contains('…') && told.len() < 150,
+        "{told}"
+    );
     let folder = tempfile::tempdir().unwrap();
     assert!(check(Kind::Folder, &format!("'{}'", folder.path().display())).is_ok());
     assert!(check(Kind::Folder, &format!("'{}/none'", folder.path().display())).is_err());
