@@ -7,11 +7,9 @@
 
 mod support;
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking, its helpers too")]
-
-mod tidy;
 mod config;
 mod demo_model;
+mod handshake;
 mod lark_access;
 mod lark_badinput;
 mod lark_events;
