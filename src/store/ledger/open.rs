@@ -7,7 +7,7 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::migrate::{Migrate, MigrateError, Migrator};
-use sqlx::{Any, AnyConnection, AnyPool, Executor, Row};
+use sqlx::{AnyConnection, AnyPool, Connection, Executor, Row};
 
 use super::accept::Acceptor;
 use super::bells::Bells;
@@ -36,6 +36,7 @@ impl Ledger {
         prepare_file(&path)?;
         let lock = lock::take(&path)?;
         let named = |error| naming(&path, error);
+        examine(&path, Access::Write).await.map_err(named)?;
         let write = connect(&path, Access::Write).await.map_err(named)?;
         let opened = set_up(&write, &clock, migrate).await.map_err(named);
         let last = match opened {
@@ -73,6 +74,7 @@ impl Ledger {
             return Err(StoreError::Unusable(format!("there is no file `{}`", path.display())));
         }
         let named = |error| naming(&path, error);
+        examine(&path, Access::Look).await.map_err(named)?;
         let read = connect(&path, Access::Look).await.map_err(named)?;
         let mut conn = read.acquire().await.map_err(|error| named(error.into()))?;
         check_schema(&mut conn).await.map_err(named)?;
@@ -123,10 +125,6 @@ impl Ledger {
 /// Gives the highest process-made id in use.
 async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<i64> {
     let mut conn = write.acquire().await?;
-    let verdict: String = conn.fetch_one("PRAGMA quick_check(1)").await?.try_get(0)?;
-    if verdict != "ok" {
-        return Err(StoreError::Unusable(format!("the file is damaged: {verdict}")));
-    }
     if migrate {
         MIGRATIONS.run(&mut *conn).await.map_err(unmigrated)?;
     } else {
@@ -243,14 +241,29 @@ enum Access {
     Look,
 }
 
-async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
+fn address(path: &Path, access: Access) -> Result<AnyConnectOptions> {
     sqlx::any::install_default_drivers();
     let mode = if access == Access::Look { "ro" } else { "rwc" };
-    let options: AnyConnectOptions = format!("sqlite://{}?mode={mode}", encoded(path)?)
-        .parse()
-        .map_err(StoreError::from)?;
+    Ok(format!("sqlite://{}?mode={mode}", encoded(path)?).parse()?)
+}
+
+/// Is it a sound database? Asked over a connection of its own: a pool would try again and again, and say in the
+/// end that it took too long.
+async fn examine(path: &Path, access: Access) -> Result<()> {
+    let mut conn = AnyConnection::connect_with(&address(path, access)?).await?;
+    let verdict: String = conn.fetch_one("PRAGMA quick_check(1)").await?.try_get(0)?;
+    conn.close().await?;
+    if verdict == "ok" {
+        Ok(())
+    } else {
+        Err(StoreError::Unusable(format!("the file is damaged: {verdict}")))
+    }
+}
+
+async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
+    let options = address(path, access)?;
     let size = if access == Access::Write { 1 } else { READERS };
-    let pool: AnyPool = AnyPoolOptions::new()
+    let pool = AnyPoolOptions::new()
         .max_connections(size)
         .min_connections(1)
         .acquire_timeout(CONNECTION_WAIT)
@@ -268,7 +281,7 @@ async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
         })
         .connect_with(options)
         .await?;
-    Ok::<sqlx::Pool<Any>, StoreError>(pool)
+    Ok(pool)
 }
 
 /// `FULL`: a commit that was answered with 200 survives a power cut, <https://www.sqlite.org/pragma.html#pragma_synchronous>.
