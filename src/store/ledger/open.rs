@@ -200,6 +200,15 @@ async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
+        // When SQLite rolls back by itself (disk full, I/O error), the driver's ROLLBACK fails and it believes for ever
+        // that a transaction is open: later ones would be savepoints inside nothing, or inside one that nobody ends,
+        // and their "commits" not durable. Such a connection is replaced. The ping waits for a queued rollback.
+        .after_release(|conn, _| {
+            Box::pin(async move {
+                conn.ping().await?;
+                Ok(!conn.is_in_transaction())
+            })
+        })
         .after_connect(move |conn, _| {
             Box::pin(async move {
                 for pragma in pragmas(access) {
