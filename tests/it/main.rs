@@ -20,3 +20,15 @@ mod requirements;
 mod template;
 mod tidy;
 mod tools;
+
+mod store_actions;
+mod store_audit;
+mod store_gates;
+mod store_inbox;
+mod store_kit;
+mod store_lanes;
+mod store_outbox;
+mod store_restart;
+mod store_retention;
+mod store_simulation;
+mod store_turns;
