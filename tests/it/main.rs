@@ -17,10 +17,6 @@ mod lark_vectors;
 mod openai;
 mod phrases;
 mod requirements;
-mod template;
-mod tidy;
-mod tools;
-
 mod store_actions;
 mod store_audit;
 mod store_gates;
@@ -32,3 +28,6 @@ mod store_restart;
 mod store_retention;
 mod store_simulation;
 mod store_turns;
+mod template;
+mod tidy;
+mod tools;
