@@ -82,6 +82,8 @@ pub(crate) fn message(event: &str, message_id: &str, place: &Conversation, sende
             text: format!("say {event}"),
             mentions: Vec::new(),
             mentions_all: false,
+            attachment_only: false,
+            truncated: false,
             replies_to: Vec::new(),
         }),
     }
