@@ -12,6 +12,8 @@ mod demo_model;
 mod handshake;
 mod lark_access;
 mod lark_badinput;
+mod lark_cards;
+mod lark_client;
 mod lark_events;
 mod lark_vectors;
 mod openai;
