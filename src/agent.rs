@@ -4,6 +4,31 @@
 //! randomness (ids come from the turn's own seed), so a turn replays from its journal and a crash resumes
 //! at [`TurnState::next`].
 
+mod step;
+mod reply;
+mod rules;
+mod schema;
+mod specs;
+mod state_tools;
+mod plan_tool;
+mod plan_text;
+mod todos;
+mod batch;
+mod grants;
+mod gates;
+mod decide;
+mod guard;
+mod finish;
+mod reminder;
+mod progress;
+mod prompt;
+mod compose;
+mod escape;
+mod lookalike;
+
+#[cfg(test)]
+mod tests;
+
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{
@@ -96,6 +121,58 @@ pub struct TurnState {
     pub open_steps: Vec<String>,
     /// Memory for later turns of a shared session.
     pub capsule: Option<serde_json::Value>,
+    /// What people see of the current plan, settled when it was accepted.
+    #[serde(default)]
+    pub showing: Showing,
+    /// Write tools that the plan's card says will run after the OK.
+    #[serde(default)]
+    pub card_grants: Vec<String>,
+    /// Declared tools that the plan's card says will still ask.
+    #[serde(default)]
+    pub card_asks: Vec<String>,
+    /// The latest plan review, open or decided: a card that takes its place points back to it.
+    #[serde(default)]
+    pub last_review: Option<GateId>,
+    /// Words of the requester that the model has not seen yet.
+    #[serde(default)]
+    pub mailbox: Vec<String>,
+    /// Write calls that ran, for people: what a stopped turn leaves behind.
+    #[serde(default)]
+    pub done_writes: Vec<String>,
+}
+
+/// What people see of the current plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Showing {
+    /// No card: a simple plan that changes nothing.
+    #[default]
+    Nothing,
+    /// A card that must be countersigned.
+    Review,
+    /// The same card, for information only.
+    Informed,
+    /// A progress card without ceremony.
+    Progress,
+}
+
+/// What a turn starts from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beginning {
+    /// Turn id as text.
+    pub turn_id: String,
+    /// 128 random bits, hex.
+    pub seed: String,
+    /// What the person asked for.
+    pub task: String,
+    /// Who asked.
+    pub requester: String,
+    /// Asked in a group.
+    pub group: bool,
+    /// Settings snapshot.
+    pub policy: Policy,
+    /// The demo model drives this turn.
+    pub demo: bool,
 }
 
 /// What the runner must do next; kept in the state so that a restart knows it too.
@@ -288,4 +365,43 @@ pub struct Env<'a> {
     pub tools: &'a [ToolSpec],
     /// Prompt templates.
     pub prompts: &'a crate::template::Templates,
+}
+
+/// A turn that has not begun: status queued, next [`Next::Start`].
+#[must_use]
+pub fn begin(beginning: Beginning) -> Turn {
+    step::begin(beginning)
+}
+
+/// Takes one input into the turn and says what must be done; [`TurnState::next`] tells what comes after
+/// that. Total: an input that does not fit the state changes nothing and has no effects.
+pub fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> {
+    step::step(turn, env, input)
+}
+
+/// The messages of the next model request: the system prompt once, `history` of earlier turns, the log.
+/// Oldest tool outputs are folded to one line when the whole grows past its cap.
+#[must_use]
+pub fn prompt(turn: &Turn, env: &Env<'_>, extra_system_prompt: &str, history: &[Message]) -> Vec<Message> {
+    prompt::prompt(turn, env, extra_system_prompt, history)
+}
+
+/// The tools of the next model request: the five state tools, then `tools`; none for the flagged last call.
+#[must_use]
+pub fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
+    prompt::offered(turn, tools)
+}
+
+/// The turn's messages as the API shows them: system prompt, whole log and, while a plan review is open,
+/// the marker.
+#[must_use]
+pub fn view(turn: &Turn, env: &Env<'_>, extra_system_prompt: &str) -> Vec<Message> {
+    prompt::view(turn, env, extra_system_prompt)
+}
+
+/// What [`Effect::Progress`] shows: the gate whose card is repainted (none: a card of the turn's own), and
+/// the view. None when there is nothing to show.
+#[must_use]
+pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
+    progress::progress(turn)
 }

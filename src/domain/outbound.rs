@@ -31,6 +31,22 @@ pub enum Outbound {
     Reaction(ReactionMark),
 }
 
+impl Outbound {
+    /// The same card in another state; what has no state stays as it is.
+    #[must_use]
+    pub fn with_state(&self, new: CardState) -> Self {
+        let mut card = self.clone();
+        match &mut card {
+            Self::PlanCard(PlanCard { state, .. })
+            | Self::ApprovalCard(ApprovalCard { state, .. })
+            | Self::QuestionCard(QuestionCard { state, .. })
+            | Self::BudgetCard(BudgetCard { state, .. }) => *state = new,
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
+        }
+        card
+    }
+}
+
 /// The marks that say "seen" and "done".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,0 +1,271 @@
+//! Row 6 of the table: the calls of one reply, from running what may run to answering all of them in order.
+
+use crate::domain::{
+    Action, ActionId, ActionStatus, Decision, DecisionKind, EffectClass, Event, GateId, Message, Notice, ToolResult, TurnId, TurnReason,
+    TurnStatus, Via,
+};
+
+use super::compose;
+use super::gates::describe;
+use super::step::Step;
+use super::{CallOutcome, Effect, Next, OpenCall};
+
+/// Answer to a call whose outcome is lost and that a person does not want to run again.
+const LOST: &str = "unknown: it was sent before a restart and may or may not have run; it was not run again";
+
+impl Step<'_> {
+    /// Does the next thing that the open batch needs: run what may run, ask for the rest, answer.
+    pub(super) fn advance(&mut self) {
+        let open = |call: &&OpenCall| call.answer.is_none();
+        if !self.turn.state.open_calls.iter().any(|call| call.answer.is_none()) {
+            return self.answered();
+        }
+        if self.limit_reached() {
+            for call in &mut self.turn.state.open_calls {
+                if call.answer.is_none() {
+                    call.answer = Some(compose::not_run(
+                        &call.call.name,
+                        "budget_exhausted: not run, the limit of this task is reached",
+                    ));
+                }
+            }
+            self.close_batch(false);
+            return self.begin_last_call();
+        }
+        let state = &self.turn.state;
+        let ready = state
+            .open_calls
+            .iter()
+            .filter(open)
+            .filter(|call| call.status == ActionStatus::Approved);
+        let ready: Vec<String> = ready.map(|call| call.call.id.clone()).collect();
+        if ready.is_empty() {
+            return self.open_approval();
+        }
+        for call_id in &ready {
+            self.propose_granted(call_id);
+            self.emit(
+                Event::ToolStarted { call_id: call_id.clone() },
+                &format!("started {}", self.tool_of(call_id)),
+            );
+        }
+        self.turn.state.next = Next::RunTools { calls: ready };
+    }
+
+    /// What came of the calls that ran. One without a result is not known to have run; for anything but
+    /// a read that is a person's question.
+    pub(super) fn results(&mut self, calls: &[String], outcomes: Vec<CallOutcome>, millis: u64) {
+        self.turn.state.budget.millis.used = self.turn.state.budget.millis.used.saturating_add(millis);
+        let mut outcomes = outcomes;
+        for call_id in calls {
+            let at = outcomes.iter().position(|outcome| outcome.call_id == *call_id);
+            let result = at.and_then(|at| outcomes.swap_remove(at).result);
+            self.result(call_id, result);
+        }
+        self.advance();
+    }
+
+    fn result(&mut self, call_id: &str, result: Option<ToolResult>) {
+        let effect = self.effect_of(call_id);
+        let Some(open) = self.turn.state.open_calls.iter_mut().find(|open| open.call.id == call_id) else {
+            return;
+        };
+        let tool = open.call.name.clone();
+        let arguments = serde_json::from_str(&open.call.arguments).unwrap_or_default();
+        let what = describe(&tool, &arguments);
+        let lost = format!("{what} (?)");
+        let Some(result) = result else {
+            if effect == EffectClass::Read {
+                open.status = ActionStatus::Failed;
+                open.answer = Some(compose::not_run(&tool, "no answer; call it again if it is still needed"));
+            } else {
+                open.status = ActionStatus::Unknown;
+                self.turn.state.done_writes.push(lost);
+            }
+            return;
+        };
+        open.status = if result.ok { ActionStatus::Executed } else { ActionStatus::Failed };
+        open.answer = Some(compose::tool_result(&tool, &result));
+        open.exit = result.exit;
+        let (status, action) = (open.status, open.action.clone());
+        let done = &mut self.turn.state.done_writes;
+        done.retain(|known| *known != lost);
+        if effect != EffectClass::Read && result.ok {
+            done.push(what);
+        }
+        let finished = Event::ToolFinished {
+            call_id: call_id.to_owned(),
+            ok: result.ok,
+            seconds: result.seconds,
+        };
+        self.emit(finished, &format!("{tool}: {}", result.text));
+        if let Some(action) = action {
+            self.action_moved(action, status);
+        }
+    }
+
+    /// Every call has its answer.
+    fn answered(&mut self) {
+        let exit = self.turn.state.open_calls.iter_mut().find_map(|call| call.exit.take());
+        self.close_batch(true);
+        match exit {
+            // Words of the requester that the model has not seen outrank a tool's wish to end.
+            Some(text) if self.turn.state.mailbox.is_empty() => {
+                let problem = text.trim().is_empty().then_some(Notice::Done {});
+                self.finish(TurnStatus::Completed, TurnReason::FinalAnswer, &text, problem, None);
+            }
+            Some(_) | None => self.go_on(),
+        }
+    }
+
+    /// Puts the answers into the log, in call order, one for each call. `remind`: the last one may carry
+    /// the reminder.
+    pub(super) fn close_batch(&mut self, remind: bool) {
+        let calls = std::mem::take(&mut self.turn.state.open_calls);
+        for call in calls {
+            let name = call.call.name;
+            let answer = call.answer.unwrap_or_else(|| compose::not_run(&name, "not run"));
+            self.turn.log.push(Message::tool(&call.call.id, answer));
+        }
+        if remind {
+            self.remind();
+        }
+    }
+
+    /// Effect class of an open call. A call that was proposed stays one even if its tool changed or is
+    /// gone meanwhile.
+    pub(super) fn effect_of(&self, call_id: &str) -> EffectClass {
+        let state = &self.turn.state;
+        let proposed = state.open_calls.iter().any(|open| open.call.id == call_id && open.action.is_some());
+        let tool = self.tool_of(call_id);
+        let spec = self.env.tools.iter().find(|spec| spec.name == tool);
+        match spec.map(|spec| spec.effect) {
+            Some(EffectClass::Destructive) => EffectClass::Destructive,
+            Some(EffectClass::Read) if !proposed => EffectClass::Read,
+            Some(EffectClass::Read | EffectClass::Write | EffectClass::State) | None => EffectClass::Write,
+        }
+    }
+
+    fn tool_of(&self, call_id: &str) -> String {
+        let open = self.turn.state.open_calls.iter().find(|open| open.call.id == call_id);
+        open.map(|open| open.call.name.clone()).unwrap_or_default()
+    }
+
+    /// The row of a call that runs without asking; reads have none.
+    fn propose_granted(&mut self, call_id: &str) {
+        let effect = self.effect_of(call_id);
+        let has_row = self
+            .turn
+            .state
+            .open_calls
+            .iter()
+            .any(|open| open.call.id == call_id && open.action.is_some());
+        if effect == EffectClass::Read || has_row {
+            return;
+        }
+        let state = &self.turn.state;
+        let approved = state.plan_decision.as_ref().filter(|_| self.granted(&self.tool_of(call_id)));
+        let decision = Decision {
+            kind: DecisionKind::Approve,
+            by: approved.and_then(|decision| decision.by.clone()),
+            via: if approved.is_some() { Via::Grant } else { Via::System },
+            text: None,
+            at: self.env.now,
+            event_id: approved.and_then(|decision| decision.event_id.clone()),
+        };
+        let id = self.mint("act");
+        self.propose(call_id, &id, ActionStatus::Approved, None, Some(decision));
+    }
+
+    /// Records a call as an action, with a row of its own.
+    pub(super) fn propose(&mut self, call_id: &str, id: &str, status: ActionStatus, gate_id: Option<GateId>, decision: Option<Decision>) {
+        let effect = self.effect_of(call_id);
+        let calls = &mut self.turn.state.open_calls;
+        let Some((position, open)) = calls.iter_mut().enumerate().find(|(_, open)| open.call.id == call_id) else {
+            return;
+        };
+        open.action = Some(id.to_owned());
+        let arguments = serde_json::from_str(&open.call.arguments).unwrap_or_else(|_| serde_json::json!({}));
+        let action = Action {
+            id: ActionId::new(id),
+            turn_id: TurnId::new(self.turn.state.turn_id.clone()),
+            call_id: call_id.to_owned(),
+            tool: open.call.name.clone(),
+            effect,
+            justification: super::gates::justification(&open.call.name, &arguments),
+            arguments,
+            status,
+            position: u32::try_from(position).unwrap_or(u32::MAX),
+            created_at: self.env.now,
+            expires_at: gate_id.is_some().then(|| self.env.now.plus(self.hard_ttl())),
+            gate_id,
+            decision,
+            result: None,
+        };
+        let event = Event::ActionProposed {
+            action_id: action.id.clone(),
+        };
+        let words = format!("{} {}", action.tool, action.justification);
+        self.effect(Effect::Propose(Box::new(action)));
+        self.emit(event, &words);
+    }
+
+    /// Tells the timeline where an action stands.
+    pub(super) fn action_moved(&mut self, action: String, status: ActionStatus) {
+        let words = format!("Action {}", status.as_str());
+        let action_id = ActionId::new(action);
+        self.emit(Event::ActionStatus { action_id, status }, &words);
+    }
+
+    /// Settles the rows of a decided `tool_approval` gate, then goes on with the batch.
+    pub(super) fn settle_rows(&mut self, decision: &Decision, rows: &[super::RowVerdict]) {
+        let fallback = match decision.kind {
+            DecisionKind::Approve => ActionStatus::Approved,
+            DecisionKind::Expire => ActionStatus::Expired,
+            DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Supersede => ActionStatus::Rejected,
+        };
+        let mut moved = Vec::new();
+        for call in &mut self.turn.state.open_calls {
+            let waits = call.answer.is_none() && matches!(call.status, ActionStatus::Pending | ActionStatus::Unknown);
+            let (true, Some(action)) = (waits, call.action.clone()) else {
+                continue;
+            };
+            let verdict = rows.iter().find(|row| row.action == action);
+            let name = &call.call.name;
+            let status = verdict.map_or(fallback, |row| row.status);
+            let reason = verdict.map_or(decision.text.as_deref(), |row| row.reason.as_deref());
+            let lost = call.status == ActionStatus::Unknown;
+            call.status = match status {
+                ActionStatus::Approved => ActionStatus::Approved,
+                ActionStatus::Expired => {
+                    let words = if lost {
+                        LOST
+                    } else {
+                        "expired: nobody answered in time, so it was not run"
+                    };
+                    call.answer = Some(compose::not_run(name, words));
+                    ActionStatus::Expired
+                }
+                ActionStatus::Pending
+                | ActionStatus::Rejected
+                | ActionStatus::Running
+                | ActionStatus::Executed
+                | ActionStatus::Failed
+                | ActionStatus::Unknown => {
+                    let words = if lost {
+                        LOST
+                    } else {
+                        "rejected: a person refused this call, so it was not run"
+                    };
+                    call.answer = Some(compose::refused(name, words, reason));
+                    ActionStatus::Rejected
+                }
+            };
+            moved.push((action, call.status));
+        }
+        for (action, status) in moved {
+            self.action_moved(action, status);
+        }
+        self.advance();
+    }
+}

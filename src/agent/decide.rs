@@ -1,0 +1,144 @@
+//! What a person's decision does to the turn that waited for it.
+
+use crate::domain::{Decision, DecisionKind, Event, GateKind, Message, Notice, ResumedReason, Role, TurnReason, TurnStatus};
+
+use super::compose;
+use super::escape::{clip, plain};
+use super::step::Step;
+use super::{OpenGate, RowVerdict};
+
+impl Step<'_> {
+    pub(super) fn decided(&mut self, decision: Decision, rows: &[RowVerdict]) {
+        let Some(gate) = self.turn.state.gate.take() else { return };
+        let event = Event::Decision {
+            gate_id: gate.id.clone(),
+            kind: decision.kind,
+            by: decision.by.clone(),
+        };
+        self.emit(event, &format!("{}: {}", gate.kind.as_str(), decision.kind.as_str()));
+        if decision.kind == DecisionKind::Supersede {
+            return self.finish(TurnStatus::Cancelled, TurnReason::Superseded, "", None, None);
+        }
+        match gate.kind {
+            GateKind::PlanReview => self.plan_decided(&gate, decision),
+            GateKind::ToolApproval => {
+                self.resumed(ResumedReason::AllActionsResolved);
+                self.settle_rows(&decision, rows);
+            }
+            GateKind::Question => self.question_decided(&gate, decision),
+            GateKind::Budget => self.budget_decided(gate, &decision),
+        }
+    }
+
+    fn plan_decided(&mut self, gate: &OpenGate, decision: Decision) {
+        match decision.kind {
+            DecisionKind::Approve => {
+                let words = said(&decision).unwrap_or("OK").to_owned();
+                let state = &mut self.turn.state;
+                state.approved_digest = Some(gate.digest.clone());
+                state.grants = state.card_grants.clone();
+                state.revised = false;
+                state.plan_card = Some(gate.id.clone());
+                state.plan_decision = Some(decision);
+                self.feed_back(&words);
+                self.resumed(ResumedReason::PlanApproved);
+                self.begin_work();
+                self.go_on();
+            }
+            DecisionKind::Revise => {
+                let rounds = &mut self.turn.state.budget.rounds;
+                if rounds.used >= rounds.limit {
+                    return self.finish(TurnStatus::Failed, TurnReason::Rounds, "", Some(Notice::TooManyRounds {}), None);
+                }
+                rounds.used += 1;
+                let state = &mut self.turn.state;
+                state.revised = true;
+                state.approved_digest = None;
+                state.grants.clear();
+                self.feed_back(said(&decision).unwrap_or_default());
+                self.resumed(ResumedReason::PlanRevised);
+                self.go_on();
+            }
+            DecisionKind::Cancel | DecisionKind::Reject => self.finish(TurnStatus::Cancelled, TurnReason::Cancelled, "", None, None),
+            DecisionKind::Expire | DecisionKind::Supersede => self.finish(TurnStatus::Cancelled, TurnReason::Expired, "", None, None),
+        }
+    }
+
+    /// Tells the model what people said about the plan: one user message that is exactly the block.
+    fn feed_back(&mut self, words: &str) {
+        if let Some(plan) = &self.turn.state.plan {
+            let block = compose::plan_feedback(plan, words);
+            self.turn.log.push(Message::text(Role::User, block));
+        }
+    }
+
+    /// Any words are the answer, as they were said.
+    fn question_decided(&mut self, gate: &OpenGate, decision: Decision) {
+        match decision.kind {
+            DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Reject => {
+                let answer = plain(clip(said(&decision).unwrap_or("OK"), compose::OUTPUT_CAP));
+                let call = self
+                    .turn
+                    .state
+                    .open_calls
+                    .iter_mut()
+                    .find(|open| Some(&open.call.id) == gate.call_id.as_ref());
+                if let Some(open) = call {
+                    open.answer = Some(answer);
+                }
+                self.resumed(ResumedReason::Answered);
+                // No reminder here: the message is the person's words and nothing else.
+                self.close_batch(false);
+                self.go_on();
+            }
+            DecisionKind::Cancel => self.finish(TurnStatus::Cancelled, TurnReason::Cancelled, "", None, None),
+            DecisionKind::Expire | DecisionKind::Supersede => self.finish(TurnStatus::Cancelled, TurnReason::Expired, "", None, None),
+        }
+    }
+
+    fn budget_decided(&mut self, gate: OpenGate, decision: &Decision) {
+        match decision.kind {
+            DecisionKind::Approve => {
+                let state = &mut self.turn.state;
+                let (budget, policy) = (&mut state.budget, &state.policy);
+                budget.top_ups.used += 1;
+                budget.steps.limit = budget.steps.limit.saturating_add(policy.max_iterations);
+                budget.millis.limit = budget.millis.limit.saturating_add(policy.timeout_ms);
+                budget.tokens.limit = budget.tokens.limit.saturating_add(policy.max_tokens);
+                state.answer = None;
+                let words = self.template("blocks/extended.md");
+                self.turn.log.push(Message::text(Role::System, compose::limit(&words)));
+                self.resumed(ResumedReason::BudgetExtended);
+                self.go_on();
+            }
+            // Other words ask again.
+            DecisionKind::Revise => self.open_budget(Some(gate.id)),
+            DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede => {
+                let text = self.turn.state.answer.clone().unwrap_or_default();
+                self.finish(
+                    TurnStatus::Failed,
+                    TurnReason::BudgetExhausted,
+                    &text,
+                    Some(Notice::BudgetExhausted {}),
+                    None,
+                );
+            }
+        }
+    }
+
+    fn resumed(&mut self, resumed_reason: ResumedReason) {
+        self.turn.state.status = TurnStatus::Running;
+        let steps = self.turn.state.budget.steps;
+        let steps_remaining = steps.limit.saturating_sub(steps.used);
+        let event = Event::TurnResumed {
+            resumed_reason,
+            steps_remaining,
+        };
+        self.emit(event, "Turn resumed");
+    }
+}
+
+/// The words of a decision, if there are any.
+fn said(decision: &Decision) -> Option<&str> {
+    decision.text.as_deref().filter(|text| !text.trim().is_empty())
+}

@@ -1,0 +1,137 @@
+//! The end of a turn: status, last words, what stays open, what later turns remember.
+
+use serde_json::{Value, json};
+
+use crate::domain::{Answer, Complexity, Event, Notice, Outbound, StepStatus, TurnReason, TurnStatus};
+
+use super::compose;
+use super::escape::one_line;
+use super::step::Step;
+use super::{Effect, Next, TurnState};
+
+/// Characters of a finding in the capsule.
+const FINDING_CAP: usize = 300;
+
+/// Nothing more is to be done about such a step.
+pub(super) fn settled(status: StepStatus) -> bool {
+    matches!(status, StepStatus::Completed | StepStatus::Skipped)
+}
+
+/// Steps of a complex plan that are not done, as people read them. A simple plan has no ceremony.
+pub(super) fn open_steps(state: &TurnState) -> Vec<String> {
+    let plan = state.plan.as_ref().filter(|plan| plan.complexity == Complexity::Complex);
+    let numbered = plan.into_iter().flat_map(|plan| (1..).zip(&plan.steps));
+    numbered
+        .filter(|(_, step)| !settled(step.status))
+        .map(|(number, step): (usize, _)| format!("{number}. {}", step.content))
+        .collect()
+}
+
+/// Where the plan stands, in signs instead of words: for a limit that no model could comment on.
+pub(super) fn standing(state: &TurnState) -> String {
+    let steps = state.plan.iter().flat_map(|plan| (1..).zip(&plan.steps));
+    let lines = steps.map(|(number, step): (usize, _)| {
+        let sign = match step.status {
+            StepStatus::Completed => "✓",
+            StepStatus::Skipped => "–",
+            StepStatus::Failed => "✗",
+            StepStatus::Pending | StepStatus::InProgress => "○",
+        };
+        format!("{sign} {number}. {}", one_line(&step.content, FINDING_CAP))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+impl Step<'_> {
+    /// Ends the turn. Calls that are still open are answered, so that the log can be read on by a model.
+    pub(super) fn finish(&mut self, status: TurnStatus, reason: TurnReason, text: &str, problem: Option<Notice>, incident: Option<String>) {
+        for call in &mut self.turn.state.open_calls {
+            if call.answer.is_none() {
+                call.answer = Some(compose::not_run(
+                    &call.call.name,
+                    &format!("{}: the task ended before this was run", reason.as_str()),
+                ));
+            }
+        }
+        self.close_batch(false);
+        let state = &mut self.turn.state;
+        state.status = status;
+        state.reason = Some(reason);
+        state.next = Next::Nothing;
+        state.gate = None;
+        state.last_call = false;
+        state.open_steps = open_steps(state);
+        state.answer = Some(text.to_owned()).filter(|text| !text.is_empty());
+        state.capsule = Some(capsule(state));
+        let (event, words) = match status {
+            TurnStatus::Completed => (Event::TurnCompleted { reason }, "Turn completed"),
+            TurnStatus::Cancelled => (Event::TurnCancelled { reason }, "Turn cancelled"),
+            TurnStatus::Failed | TurnStatus::Queued | TurnStatus::Running | TurnStatus::Paused => {
+                (Event::TurnFailed { reason }, "Turn failed")
+            }
+        };
+        self.emit(event, &format!("{words}: {}", reason.as_str()));
+        self.paint();
+        if let Some(last) = self.last_word(status, reason, text, problem, incident) {
+            self.effect(Effect::Say(last));
+        }
+        self.effect(Effect::Finish);
+    }
+
+    /// What people hear: an answer, or one of our own notices; nothing when something newer took over.
+    fn last_word(
+        &self,
+        status: TurnStatus,
+        reason: TurnReason,
+        text: &str,
+        problem: Option<Notice>,
+        incident: Option<String>,
+    ) -> Option<Outbound> {
+        let state = &self.turn.state;
+        let goal = || state.plan.as_ref().map_or(&state.task, |plan| &plan.goal).clone();
+        match (status, reason) {
+            (TurnStatus::Cancelled, TurnReason::Superseded) => None,
+            (TurnStatus::Cancelled, TurnReason::Expired) => Some(Outbound::Notice(Notice::ReviewExpired { goal: goal() })),
+            (TurnStatus::Cancelled, _) if state.done_writes.is_empty() => Some(Outbound::Notice(Notice::Cancelled {})),
+            (TurnStatus::Cancelled, _) => {
+                let done = state.done_writes.clone();
+                Some(Outbound::Notice(Notice::Stopped { done }))
+            }
+            _ => Some(Outbound::Answer(Answer {
+                text: text.to_owned(),
+                requester: state.requester.clone(),
+                reason,
+                open_steps: state.open_steps.clone(),
+                problem,
+                incident,
+                group: state.group,
+                demo: state.demo,
+                at: self.env.now,
+            })),
+        }
+    }
+}
+
+/// What a later turn of a shared session is told about this one (S1-13).
+fn capsule(state: &TurnState) -> Value {
+    let plan = state.plan.as_ref();
+    let snapshot = plan.map(|plan| {
+        let step = |step: &crate::domain::Step| json!({"id": step.id, "content": step.content, "status": step.status});
+        plan.steps.iter().map(step).collect::<Vec<_>>()
+    });
+    let results = plan
+        .into_iter()
+        .flat_map(|plan| &plan.steps)
+        .filter_map(|step| step.result.as_deref());
+    let findings: Vec<_> = results
+        .chain(state.answer.as_deref())
+        .map(|text| one_line(text, FINDING_CAP))
+        .collect();
+    json!({
+        "goal": one_line(plan.map_or(&state.task, |plan| &plan.goal), FINDING_CAP),
+        "planSnapshot": snapshot,
+        "keyFindings": findings,
+        "artifacts": [],
+        "nextActions": state.open_steps,
+    })
+}

@@ -1,0 +1,248 @@
+//! Opening gates: the pause, and the card that says what is asked.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::domain::{
+    ActionId, ActionStatus, ActionView, ApprovalCard, BudgetCard, CardState, Event, GateId, GateKind, Outbound, PlanCard, Role, TurnStatus,
+    digest128,
+};
+
+use super::escape::{clip, one_line};
+use super::step::Step;
+use super::{Effect, GateOpening, Next, OpenGate, Turn, finish, progress};
+
+/// Bytes of pretty arguments that an approval card shows.
+const ARGUMENTS_CAP: usize = 4 * 1024;
+/// Characters of a justification.
+const LINE_CAP: usize = 300;
+
+/// Digest of what a gate is about, when it is not a plan.
+pub(super) fn digest(parts: &[&str]) -> String {
+    format!("sha256:{}", hex::encode(digest128(parts)))
+}
+
+/// One line for people: why the model wants this call (S4-12).
+pub(super) fn justification(tool: &str, arguments: &Value) -> String {
+    let word = |name: &str| arguments.get(name).and_then(Value::as_str);
+    match (tool, word("command"), word("url")) {
+        ("run_bash", Some(command), _) => one_line(&format!("Run: {command}"), LINE_CAP),
+        ("web_fetch", _, Some(url)) => one_line(&format!("Fetch: {url}"), LINE_CAP),
+        _ => String::from("Proposed by planning model."),
+    }
+}
+
+/// One line for the timeline and for what a stopped turn leaves behind.
+pub(super) fn describe(tool: &str, arguments: &Value) -> String {
+    let told = ["path", "url", "command"]
+        .iter()
+        .find_map(|name| arguments.get(*name).and_then(Value::as_str));
+    match told {
+        Some(words) => one_line(&format!("{tool} {words}"), LINE_CAP),
+        None => tool.to_owned(),
+    }
+}
+
+/// The plan's card in `state`.
+pub(super) fn plan_card(turn: &Turn, review_id: Option<GateId>, note: Option<String>, card_state: CardState) -> Option<PlanCard> {
+    let state = &turn.state;
+    let plan = state.plan.as_ref()?;
+    Some(PlanCard {
+        review_id,
+        requester: state.requester.clone(),
+        goal: plan.goal.clone(),
+        complexity: plan.complexity,
+        plan_version: plan.version,
+        steps: progress::steps(plan),
+        grants: state.card_grants.clone(),
+        still_asks: state.card_asks.clone(),
+        quorum: state.policy.quorum,
+        group: state.group,
+        note,
+        request_edited: state.request_edited,
+        ttl_ms: state.policy.ttl_ms,
+        demo: state.demo,
+        state: card_state,
+    })
+}
+
+impl Step<'_> {
+    /// How long a gate waits at most, whether or not its card was delivered.
+    pub(super) fn hard_ttl(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.turn.state.policy.ttl_ms).unwrap_or(0)).saturating_mul(2)
+    }
+
+    /// The model's words beside the calls that are open, or just answered.
+    pub(super) fn said_with_calls(&self) -> Option<String> {
+        let last = self.turn.log.iter().rev().find(|message| message.role == Role::Assistant);
+        last.map(|message| message.content.clone()).filter(|text| !text.trim().is_empty())
+    }
+
+    /// Waits for people to countersign the plan; `replaces` is the card that now points to this one.
+    pub(super) fn open_review(&mut self, note: Option<String>, replaces: Option<GateId>) {
+        let Some(plan) = &self.turn.state.plan else { return };
+        let (digest, plan_version) = (plan.digest(), plan.version);
+        let id = self.mint_gate();
+        let Some(card) = plan_card(self.turn, Some(id.clone()), note, CardState::Open { votes: 0 }) else {
+            return;
+        };
+        self.turn.state.last_review = Some(id.clone());
+        let quorum = self.turn.state.policy.quorum;
+        self.open(
+            GateOpening {
+                id,
+                kind: GateKind::PlanReview,
+                digest,
+                plan_version,
+                quorum,
+                card: Outbound::PlanCard(card),
+                replaces,
+            },
+            None,
+        );
+        self.paused(GateKind::PlanReview, 0);
+    }
+
+    /// Waits for a person about something that is not the plan.
+    pub(super) fn pause(
+        &mut self,
+        kind: GateKind,
+        digest: String,
+        call_id: Option<String>,
+        replaces: Option<GateId>,
+        card: impl FnOnce(GateId) -> Outbound,
+    ) {
+        let id = self.mint_gate();
+        let opening = GateOpening {
+            id: id.clone(),
+            kind,
+            digest,
+            plan_version: 0,
+            quorum: 1,
+            card: card(id),
+            replaces,
+        };
+        self.open(opening, call_id);
+        self.paused(kind, 0);
+    }
+
+    fn open(&mut self, opening: GateOpening, call_id: Option<String>) {
+        let state = &mut self.turn.state;
+        state.gate = Some(OpenGate {
+            id: opening.id.clone(),
+            kind: opening.kind,
+            digest: opening.digest.clone(),
+            call_id,
+        });
+        state.pauses += 1;
+        state.status = TurnStatus::Paused;
+        state.next = Next::Wait;
+        self.effect(Effect::OpenGate(Box::new(opening)));
+    }
+
+    fn paused(&mut self, gate: GateKind, pending_action_count: usize) {
+        let steps = self.turn.state.budget.steps;
+        let event = Event::TurnPaused {
+            gate,
+            pending_action_count,
+            steps_used: steps.used,
+            steps_remaining: steps.limit.saturating_sub(steps.used),
+        };
+        self.emit(event, &format!("Waiting for a person: {}", gate.as_str()));
+    }
+
+    /// One gate for all calls of the batch that need a person: a row a call. Calls whose outcome was
+    /// lost are asked about too: run again, or not?
+    pub(super) fn open_approval(&mut self) {
+        let id = self.mint_gate();
+        let waiting: Vec<_> = self
+            .turn
+            .state
+            .open_calls
+            .iter()
+            .filter(|call| call.answer.is_none())
+            .cloned()
+            .collect();
+        let mut parts = vec![id.as_str().to_owned()];
+        let mut views = Vec::with_capacity(waiting.len());
+        let mut follow = Vec::new();
+        for open in &waiting {
+            let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
+            parts.extend([open.call.name.clone(), open.call.arguments.clone()]);
+            let action = open.action.clone().unwrap_or_else(|| self.mint("act"));
+            let pretty = serde_json::to_string_pretty(&arguments).unwrap_or_default();
+            let shown = clip(&pretty, ARGUMENTS_CAP);
+            views.push(ActionView {
+                id: ActionId::new(action.clone()),
+                tool: open.call.name.clone(),
+                effect: self.effect_of(&open.call.id),
+                justification: justification(&open.call.name, &arguments),
+                arguments: if shown.len() < pretty.len() {
+                    format!("{shown}…")
+                } else {
+                    pretty
+                },
+                status: open.status,
+                output: None,
+            });
+            follow.push((open.call.id.clone(), action, open.status));
+        }
+        let note = self.said_with_calls();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let state = &self.turn.state;
+        let card = ApprovalCard {
+            gate_id: id.clone(),
+            requester: state.requester.clone(),
+            actions: views,
+            note,
+            group: state.group,
+            ttl_ms: state.policy.ttl_ms,
+            state: CardState::Open { votes: 0 },
+        };
+        let opening = GateOpening {
+            id: id.clone(),
+            kind: GateKind::ToolApproval,
+            digest: digest(&parts),
+            plan_version: 0,
+            quorum: 1,
+            card: Outbound::ApprovalCard(card),
+            replaces: None,
+        };
+        self.open(opening, None);
+        let pending = follow.len();
+        for (call_id, action, status) in follow {
+            if status == ActionStatus::Unknown {
+                self.effect(Effect::ActionMoved {
+                    action: action.clone(),
+                    status,
+                    gate: Some(id.clone()),
+                });
+                self.action_moved(action, status);
+            } else {
+                self.propose(&call_id, &action, ActionStatus::Pending, Some(id.clone()), None);
+            }
+        }
+        self.paused(GateKind::ToolApproval, pending);
+    }
+
+    /// May the task go on past its limit? `replaces`: asked again.
+    pub(super) fn open_budget(&mut self, replaces: Option<GateId>) {
+        let state = &self.turn.state;
+        let summary = state.answer.clone().unwrap_or_default();
+        let (requester, ttl_ms) = (state.requester.clone(), state.policy.ttl_ms);
+        let (open_steps, steps_used) = (finish::open_steps(state), state.budget.steps.used);
+        let digest = digest(&[&summary, &steps_used.to_string()]);
+        self.pause(GateKind::Budget, digest, None, replaces, |gate_id| {
+            Outbound::BudgetCard(BudgetCard {
+                gate_id,
+                requester,
+                summary,
+                open_steps,
+                steps_used,
+                ttl_ms,
+                state: CardState::Open { votes: 0 },
+            })
+        });
+    }
+}

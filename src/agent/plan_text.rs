@@ -1,0 +1,279 @@
+//! `internal_plan` into steps: a list in whatever shape a model sends it, else one synthetic step.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::domain::{Step, StepStatus};
+
+use super::escape::{clean, one_line};
+
+/// Steps that one plan may have.
+const MAX_STEPS: usize = 50;
+/// Tools that one step may declare.
+const MAX_TOOLS: usize = 20;
+/// Characters of a step's id.
+const ID_CAP: usize = 40;
+/// Characters of a step's text.
+const CONTENT_CAP: usize = 2000;
+/// Members of an object that hold its list of steps.
+const LISTS: [&str; 4] = ["steps", "plan", "todos", "tasks"];
+/// Members of a step that hold its text.
+const CONTENTS: [&str; 6] = ["content", "title", "description", "step", "task", "name"];
+
+/// A step before ids are settled.
+struct Draft {
+    id: Option<String>,
+    content: String,
+    intent: Option<String>,
+    tools: Vec<String>,
+}
+
+/// The steps of `plan`; `goal` is the one step of a plan without a list.
+pub(super) fn steps(plan: &Value, goal: &str) -> Result<Vec<Step>, String> {
+    let drafts = match plan {
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(at, item)| draft(at + 1, item))
+            .collect::<Result<_, _>>()?,
+        Value::Object(map) => match LISTS.iter().find_map(|name| map.get(*name)) {
+            Some(list @ (Value::Array(_) | Value::String(_))) => return steps(list, goal),
+            Some(_) | None => Vec::new(),
+        },
+        Value::String(text) => match serde_json::from_str(text) {
+            Ok(inner @ (Value::Array(_) | Value::Object(_))) => return steps(&inner, goal),
+            Ok(_) | Err(_) => lines(text),
+        },
+        Value::Null => Vec::new(),
+        Value::Bool(_) | Value::Number(_) => return Err(String::from("`internal_plan` must be a string, an array or an object")),
+    };
+    if drafts.len() > MAX_STEPS {
+        return Err(format!(
+            "`internal_plan` has {} steps, at most {MAX_STEPS} are allowed",
+            drafts.len()
+        ));
+    }
+    if drafts.is_empty() {
+        return Ok(settle(vec![written(goal)]));
+    }
+    Ok(settle(drafts))
+}
+
+fn draft(number: usize, item: &Value) -> Result<Draft, String> {
+    let problem = |what: &str| format!("`internal_plan` step {number}: {what}");
+    let map = match item {
+        Value::String(text) if !text.trim().is_empty() => return Ok(written(text)),
+        Value::Object(map) => map,
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            return Err(problem("must be {id, content, tools} or a text"));
+        }
+    };
+    let word = |name: &str| match map.get(name) {
+        Some(Value::String(text)) => Some(clean(text).trim().to_owned()).filter(|text| !text.is_empty()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        Some(_) | None => None,
+    };
+    let content = CONTENTS
+        .iter()
+        .find_map(|name| word(name))
+        .ok_or_else(|| problem("`content` is missing"))?;
+    let tools = match map.get("tools") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::String(names)) => names.split(',').map(str::to_owned).collect(),
+        Some(Value::Array(names)) => {
+            let names = names.iter().map(|name| name.as_str().map(str::to_owned));
+            names.collect::<Option<_>>().ok_or_else(|| problem("`tools` must be tool names"))?
+        }
+        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => return Err(problem("`tools` must be tool names")),
+    };
+    if tools.len() > MAX_TOOLS {
+        return Err(problem(&format!("at most {MAX_TOOLS} tools")));
+    }
+    if content.chars().count() > CONTENT_CAP {
+        return Err(problem(&format!("at most {CONTENT_CAP} characters")));
+    }
+    Ok(Draft {
+        id: word("id").map(|id| one_line(&id, ID_CAP)),
+        content,
+        intent: word("intent"),
+        tools: named(tools),
+    })
+}
+
+/// A step written as text; `[tools: a, b]` at its end declares tools.
+fn written(text: &str) -> Draft {
+    let text = clean(text);
+    let text = text.trim();
+    let declared = text.strip_suffix(']').and_then(|text| text.rsplit_once("[tools:"));
+    let (content, tools) = match declared {
+        Some((content, names)) if !content.trim().is_empty() => (content.trim(), named(names.split(',').map(str::to_owned).collect())),
+        Some(_) | None => (text, Vec::new()),
+    };
+    Draft {
+        id: None,
+        content: content.chars().take(CONTENT_CAP).collect(),
+        intent: None,
+        tools,
+    }
+}
+
+/// Tool names trimmed (`write_file()` too), each once.
+fn named(tools: Vec<String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let names = tools
+        .iter()
+        .map(|name| one_line(name.trim().trim_matches('`').trim_end_matches("()"), 80));
+    names
+        .filter(|name| !name.is_empty() && seen.insert(name.clone()))
+        .take(MAX_TOOLS)
+        .collect()
+}
+
+/// How a list item is marked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Number,
+    Bullet,
+}
+
+/// Numbered or bulleted lines; lines between them belong to the item above. Text without a list is one step.
+fn lines(text: &str) -> Vec<Draft> {
+    let text = clean(text);
+    let mut items: Vec<String> = Vec::new();
+    let mut first: Option<(Mark, usize)> = None;
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        match item(line.trim_start()) {
+            Some((mark, content)) if first.is_none_or(|(kind, depth)| kind == mark && indent <= depth) => {
+                first.get_or_insert((mark, indent));
+                items.push(content.to_owned());
+            }
+            Some(_) | None => {
+                if let Some(last) = items.last_mut().filter(|_| !line.trim().is_empty()) {
+                    last.push('\n');
+                    last.push_str(line.trim_end());
+                }
+            }
+        }
+    }
+    if items.is_empty() && !text.trim().is_empty() {
+        items.push(text);
+    }
+    items.iter().map(|item| written(item)).collect()
+}
+
+fn item(line: &str) -> Option<(Mark, &str)> {
+    let bullet = line
+        .strip_prefix(['-', '*', '•', '·', '–'])
+        .filter(|rest| rest.starts_with([' ', '\t']));
+    if let Some(rest) = bullet {
+        return Some((Mark::Bullet, rest.trim())).filter(|(_, rest)| !rest.is_empty());
+    }
+    let numbered = ["Step ", "step ", "第"]
+        .iter()
+        .find_map(|word| line.strip_prefix(word))
+        .unwrap_or(line);
+    let rest = numbered.trim_start_matches(|c: char| c.is_ascii_digit());
+    if rest.len() == numbered.len() || numbered.len() - rest.len() > 3 {
+        return None;
+    }
+    let rest = rest.strip_prefix('步').unwrap_or(rest);
+    let rest = rest.strip_prefix(['.', ')', ':', '、', '．', '）', '：'])?;
+    // "1.5 litres" is no list item.
+    let rest = Some(rest).filter(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))?.trim();
+    (!rest.is_empty()).then_some((Mark::Number, rest))
+}
+
+/// Ids: as given, else the position; a second one of the same name gets a suffix.
+fn settle(drafts: Vec<Draft>) -> Vec<Step> {
+    let given: HashSet<String> = drafts.iter().filter_map(|draft| draft.id.clone()).collect();
+    let mut taken = HashSet::new();
+    let mut steps = Vec::with_capacity(drafts.len());
+    for (number, draft) in (1..).zip(drafts) {
+        let wanted = draft.id.unwrap_or_else(|| {
+            let position = number.to_string();
+            if given.contains(&position) {
+                format!("step-{position}")
+            } else {
+                position
+            }
+        });
+        let mut id = wanted.clone();
+        let mut copy = 2;
+        while !taken.insert(id.clone()) {
+            id = format!("{wanted}-{copy}");
+            copy += 1;
+        }
+        steps.push(Step {
+            id,
+            content: draft.content,
+            intent: draft.intent,
+            status: StepStatus::Pending,
+            tools: draft.tools,
+            result: None,
+            error: None,
+        });
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::steps;
+
+    /// One line a step: `id|content|tools`.
+    fn shape(plan: &Value) -> Vec<String> {
+        let parsed = steps(plan, "the goal").unwrap();
+        parsed
+            .iter()
+            .map(|step| format!("{}|{}|{}", step.id, step.content, step.tools.join(",")))
+            .collect()
+    }
+
+    /// S0-13: `internal_plan` is understood as array, object, JSON text, list text; else one synthetic step.
+    #[test]
+    fn reads_every_shape_of_a_plan() {
+        assert_eq!(
+            shape(&json!(["read", "write [tools: write_file]"])),
+            ["1|read|", "2|write|write_file"]
+        );
+        let full = json!([{"id": "a", "content": "x", "tools": ["t()", " `u` ", "t"], "owner": "me"}, {"id": 7, "title": "y"}, {"description": "z"}]);
+        assert_eq!(shape(&full), ["a|x|t,u", "7|y|", "3|z|"]);
+        assert_eq!(shape(&json!({"steps": ["p"], "note": 1})), ["1|p|"]);
+        assert_eq!(shape(&json!({"todos": [{"content": "q", "tools": "a, b"}]})), ["1|q|a,b"]);
+        assert_eq!(shape(&json!("[\"p\", {\"content\": \"q\"}]")), ["1|p|", "2|q|"]);
+        assert_eq!(
+            shape(&json!("Plan:\n1. read\n   carefully\n   - a detail\n2) write")),
+            ["1|read\n   carefully\n   - a detail|", "2|write|"]
+        );
+        assert_eq!(shape(&json!("- read\n- write 1.5 l")), ["1|read|", "2|write 1.5 l|"]);
+        assert_eq!(shape(&json!("第1步：读\n第2步：写")), ["1|读|", "2|写|"]);
+        assert_eq!(shape(&json!("1.5 litres of water\nand salt")), ["1|1.5 litres of water\nand salt|"]);
+        assert_eq!(shape(&json!({"approach": "bold"})), ["1|the goal|"]);
+        assert_eq!(shape(&json!([])), ["1|the goal|"]);
+        assert_eq!(shape(&Value::Null), ["1|the goal|"]);
+    }
+
+    /// C1: step ids are unique, whatever the model sends.
+    #[test]
+    fn makes_ids_unique() {
+        let plan = json!([{"id": "1", "content": "a"}, {"id": "1", "content": "b"}, {"content": "c"}, {"id": "4", "content": "d"}, "e"]);
+        assert_eq!(shape(&plan), ["1|a|", "1-2|b|", "3|c|", "4|d|", "5|e|"]);
+        assert_eq!(shape(&json!(["a", {"id": "1", "content": "b"}])), ["step-1|a|", "1|b|"]);
+    }
+
+    /// S0-13: what cannot be a step is an error that names the step.
+    #[test]
+    fn refuses_what_is_no_step() {
+        let told = |plan: Value| steps(&plan, "goal").unwrap_err();
+        assert!(told(json!(["a", 5])).contains("step 2"));
+        assert!(told(json!([{"id": "1"}])).contains("`content` is missing"));
+        assert!(told(json!([{"content": "x", "tools": [1]}])).contains("tool names"));
+        assert!(told(json!(vec!["x"; 51])).contains("51 steps"));
+        assert_eq!(steps(&json!(vec!["x"; 50]), "goal").unwrap().len(), 50);
+        assert!(told(json!(true)).contains("string, an array or an object"));
+    }
+}

@@ -1,0 +1,200 @@
+//! `plan()`: row 3 of the table.
+
+use serde_json::Value;
+
+use crate::domain::{Change, ChangeKind, Complexity, Event, Notice, Plan, Step as PlanStep, TurnReason, TurnStatus};
+
+use super::Showing;
+use super::compose;
+use super::escape::clean;
+use super::grants;
+use super::plan_text;
+use super::specs::plan_schema;
+use super::state_tools::{arguments, text};
+use super::step::Step;
+
+/// Bytes of `internal_plan`.
+const PLAN_CAP: usize = 32 * 1024;
+
+/// A plan as the model sent it, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Draft {
+    goal: String,
+    complexity: Complexity,
+    steps: Vec<PlanStep>,
+    internal_plan: String,
+}
+
+impl Draft {
+    pub(super) fn read(arguments_text: &str) -> Result<Self, String> {
+        let map = arguments(arguments_text, &plan_schema())?;
+        let goal = text(&map, "overall_goal_ui")
+            .map(|goal| clean(&goal))
+            .ok_or("`overall_goal_ui` is blank")?;
+        let simple = map.get("complexity").and_then(Value::as_str) == Some("simple");
+        if simple && goal.contains('\n') {
+            return Err(String::from("`overall_goal_ui` of a simple plan is one line"));
+        }
+        let plan = map.get("internal_plan").cloned().unwrap_or_default();
+        let internal_plan = plan.to_string();
+        if internal_plan.len() > PLAN_CAP {
+            return Err(format!(
+                "`internal_plan` has {} bytes, at most {PLAN_CAP} are allowed",
+                internal_plan.len()
+            ));
+        }
+        Ok(Self {
+            steps: plan_text::steps(&plan, &goal)?,
+            complexity: if simple { Complexity::Simple } else { Complexity::Complex },
+            goal,
+            internal_plan,
+        })
+    }
+}
+
+impl Step<'_> {
+    /// Accepts a plan. One that is not approved yet voids the approval, the grants and the progress card
+    /// of the one before.
+    pub(super) fn plan(&mut self, draft: Draft) {
+        if !self.may_plan_again() {
+            return;
+        }
+        let before = self.turn.state.plan.take();
+        let plan = renewed(draft, before.as_ref());
+        let digest = plan.digest();
+        let state = &mut self.turn.state;
+        state.revised = false;
+        state.current_task = None;
+        state.budget.nudges.used = 0;
+        if state.approved_digest.as_ref() != Some(&digest) {
+            state.approved_digest = None;
+            state.grants.clear();
+            state.plan_decision = None;
+            state.plan_card = None;
+        }
+        state.showing = grants::showing(&state.policy, &plan, self.env.tools);
+        (state.card_grants, state.card_asks) = grants::announced(&state.policy, &plan, self.env.tools);
+        let (version, steps) = (plan.version, plan.steps.len());
+        let changes = changes(before.as_ref(), &plan);
+        let words = if version == 1 {
+            format!("{steps} steps")
+        } else {
+            format!("{steps} steps, version {version}")
+        };
+        let answer = accepted(&plan, state.showing, state.approved_digest.is_some());
+        state.plan = Some(plan);
+        self.emit(Event::PlanCreated { version, steps }, &words);
+        if before.is_some() {
+            let words = format!("{} changes", changes.len());
+            self.emit(Event::PlanUpdated { changes }, &words);
+        }
+        if let Some(open) = self.turn.state.open_calls.first_mut() {
+            open.answer = Some(answer);
+        }
+        // No reminder here: the plan has just been said.
+        self.close_batch(false);
+        if self.review_pending() {
+            let note = self.said_with_calls();
+            return self.open_review(note, None);
+        }
+        self.begin_work();
+        self.go_on();
+    }
+
+    /// The plan is in force: its first step begins and its card, if it has one, shows that.
+    pub(super) fn begin_work(&mut self) {
+        if self.turn.state.showing != Showing::Nothing {
+            self.begin_step(None);
+            self.paint();
+        }
+    }
+
+    /// Counts a plan that nobody asked for. Past the limit the turn ends: a model that plans again and
+    /// again would reset its own nudges for ever.
+    fn may_plan_again(&mut self) -> bool {
+        let state = &mut self.turn.state;
+        if state.plan.is_none() || state.revised {
+            return true;
+        }
+        if state.budget.replans.used < state.budget.replans.limit {
+            state.budget.replans.used += 1;
+            return true;
+        }
+        if let Some(open) = state.open_calls.first_mut() {
+            open.answer = Some(compose::state_error("too many plans in one task"));
+        }
+        self.finish(TurnStatus::Failed, TurnReason::Rounds, "", Some(Notice::TooManyRounds {}), None);
+        false
+    }
+}
+
+/// The next version of the plan. A step that is told again in the same words keeps what came of it.
+fn renewed(draft: Draft, before: Option<&Plan>) -> Plan {
+    let mut steps = draft.steps;
+    for step in &mut steps {
+        let same = before.and_then(|plan| plan.steps.iter().find(|old| old.id == step.id && old.content == step.content));
+        if let Some(old) = same {
+            (step.status, step.result, step.error) = (old.status, old.result.clone(), old.error.clone());
+        }
+    }
+    Plan {
+        version: before.map_or(0, |plan| plan.version) + 1,
+        revision: before.map_or(0, |plan| plan.revision) + 1,
+        goal: draft.goal,
+        complexity: draft.complexity,
+        steps,
+        internal_plan: draft.internal_plan,
+        done: false,
+    }
+}
+
+fn changes(before: Option<&Plan>, after: &Plan) -> Vec<Change> {
+    let old = before.map_or(&[][..], |plan| &plan.steps);
+    let find = |steps: &[PlanStep], id: &str| steps.iter().find(|step| step.id == id).map(|step| (step.content.clone(), step.tools.clone()));
+    let told = after.steps.iter().filter_map(|step| match find(old, &step.id) {
+        Some((content, tools)) if content == step.content && tools == step.tools => None,
+        Some((content, _)) => Some((ChangeKind::Updated, step.id.clone(), Some(content), Some(step.content.clone()))),
+        None => Some((ChangeKind::Added, step.id.clone(), None, Some(step.content.clone()))),
+    });
+    let gone = old.iter().filter(|step| find(&after.steps, &step.id).is_none());
+    let gone = gone.map(|step| (ChangeKind::Removed, step.id.clone(), Some(step.content.clone()), None));
+    told.chain(gone).map(|(kind, id, old, new)| Change { kind, id, old, new }).collect()
+}
+
+/// What `plan()` answers the model.
+fn accepted(plan: &Plan, showing: Showing, approved: bool) -> String {
+    let ids: Vec<_> = plan.steps.iter().map(|step| step.id.as_str()).collect();
+    let mut words = format!("Plan version {} is recorded. Steps: {}.", plan.version, ids.join(", "));
+    words.push_str(match (showing, plan.complexity) {
+        (Showing::Review, _) if !approved => " People are asked to countersign it; their words follow.",
+        (_, Complexity::Complex) => " Call clarify() to declare the first task, then act.",
+        (_, Complexity::Simple) => " Go ahead.",
+    });
+    super::escape::plain(&words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Draft;
+
+    /// S0-13: required, unknown and ignored parameters of `plan`; a simple goal is one line.
+    #[test]
+    fn holds_plan_to_its_schema() {
+        let told = |text: &str| Draft::read(text).unwrap_err();
+        assert!(told("{}").contains("`overall_goal_ui` is required"));
+        assert!(told("{}").contains("`complexity` is required"));
+        assert!(told(r#"{"overall_goal_ui": " ", "complexity": "simple"}"#).contains("blank"));
+        assert!(told(r#"{"overall_goal_ui": "g", "complexity": "hard"}"#).contains("one of"));
+        assert!(told(r#"{"overall_goal_ui": "g", "complexity": "simple", "colour": 1}"#).contains("unknown parameter `colour`"));
+        assert!(told(r#"{"overall_goal_ui": "a\nb", "complexity": "simple"}"#).contains("one line"));
+        assert!(
+            told(&format!(
+                r#"{{"overall_goal_ui": "g", "complexity": "complex", "internal_plan": "{}"}}"#,
+                "x".repeat(33_000)
+            ))
+            .contains("bytes")
+        );
+        let fine = r#"{"overall_goal_ui": "a\nb", "complexity": "complex", "run_id": "forged", "session_title": null}"#;
+        assert_eq!(Draft::read(fine).unwrap().steps.len(), 1);
+    }
+}

@@ -1,0 +1,144 @@
+//! What one model request carries: the system prompt once, earlier turns, the log; and the tools.
+
+use serde_json::json;
+
+use crate::domain::{GateKind, Message, Role, ToolSpec};
+
+use super::compose;
+use super::{Env, Next, Turn, specs};
+
+/// Bytes of a whole request's messages; past it the oldest tool outputs are folded.
+const PROMPT_CAP: usize = 200 * 1024;
+/// Messages at the end of the log that are never folded.
+const KEPT: usize = 8;
+/// A text shorter than this is not worth folding, bytes.
+const FOLD_FROM: usize = 240;
+/// Bytes that are left of a folded text.
+const FOLD_TO: usize = 160;
+
+pub(super) fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message]) -> Vec<Message> {
+    let system = system(env, extra);
+    let mut log = turn.log.clone();
+    let mut earlier = groups(history);
+    let mut over = size(std::iter::once(&system).chain(earlier.iter().flatten()).chain(&log)).saturating_sub(PROMPT_CAP);
+    let recent = log.len().saturating_sub(KEPT);
+    for message in earlier.iter_mut().flatten().chain(log.iter_mut().take(recent)) {
+        if over == 0 {
+            break;
+        }
+        if message.role == Role::Tool {
+            over = over.saturating_sub(fold(&mut message.content));
+        }
+    }
+    // Not enough: earlier turns go, oldest first, each whole, so that calls keep their results.
+    while over > 0 && !earlier.is_empty() {
+        over = over.saturating_sub(size(&earlier.remove(0)));
+    }
+    for message in log.iter_mut().take(recent) {
+        for call in message
+            .calls
+            .iter_mut()
+            .filter(|call| !specs::is_state_tool(&call.name) && call.arguments.len() > FOLD_FROM)
+        {
+            if over == 0 {
+                break;
+            }
+            let folded = json!({"folded": format!("{} bytes", call.arguments.len())}).to_string();
+            over = over.saturating_sub(call.arguments.len() - folded.len());
+            call.arguments = folded;
+        }
+    }
+    let mut messages = vec![system];
+    messages.extend(earlier.into_iter().flatten());
+    messages.extend(log);
+    messages
+}
+
+pub(super) fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
+    if turn.state.next == (Next::CallModel { last: true }) {
+        return Vec::new();
+    }
+    let actions = tools.iter().filter(|spec| !specs::is_state_tool(&spec.name)).cloned();
+    specs::specs().into_iter().chain(actions).collect()
+}
+
+pub(super) fn view(turn: &Turn, env: &Env<'_>, extra: &str) -> Vec<Message> {
+    let mut messages = vec![system(env, extra)];
+    messages.extend(turn.log.iter().cloned());
+    let reviewed = turn.state.gate.as_ref().is_some_and(|gate| gate.kind == GateKind::PlanReview);
+    if let Some(plan) = turn.state.plan.as_ref().filter(|_| reviewed) {
+        messages.push(Message::text(Role::System, compose::marker(&turn.state, plan)));
+    }
+    messages
+}
+
+/// Base, core, mailbox, the admin's text, and what to know about tools when there are any.
+fn system(env: &Env<'_>, extra: &str) -> Message {
+    let part = |name: &str| env.prompts.prompt(name, json!({})).trim().to_owned();
+    let mut parts = vec![
+        part("base.md"),
+        format!("## CORE INSTRUCTIONS\n\n{}", part("shared/core.md")),
+        format!("## MAILBOX PROTOCOL\n\n{}", part("shared/mailbox_protocol.md")),
+    ];
+    if !extra.trim().is_empty() {
+        parts.push(format!("## INSTRUCTIONS OF THIS WORKSPACE\n\n{}", extra.trim()));
+    }
+    if !env.tools.is_empty() {
+        parts.push(format!("## TOOL GUIDELINES\n\n{}", part("shared/tool_guidelines.md")));
+    }
+    Message::text(Role::System, parts.join("\n\n"))
+}
+
+fn size<'a>(messages: impl IntoIterator<Item = &'a Message>) -> usize {
+    let calls = |message: &Message| {
+        message
+            .calls
+            .iter()
+            .map(|call| call.name.len() + call.arguments.len())
+            .sum::<usize>()
+    };
+    messages.into_iter().map(|message| message.content.len() + calls(message)).sum()
+}
+
+/// Folds a tool output to its first line; gives the bytes won.
+fn fold(content: &mut String) -> usize {
+    let before = content.len();
+    if before < FOLD_FROM {
+        return 0;
+    }
+    let first = content.lines().next().unwrap_or_default();
+    *content = format!("{} … [folded: {before} bytes]", super::escape::clip(first, FOLD_TO));
+    before - content.len()
+}
+
+/// Earlier turns, each from a user's message up to the next. System messages stay behind (the system
+/// prompt is said once), and so does a turn in which a call and its result lost each other.
+fn groups(history: &[Message]) -> Vec<Vec<Message>> {
+    let mut groups: Vec<Vec<Message>> = Vec::new();
+    for message in history.iter().filter(|message| message.role != Role::System) {
+        match groups.last_mut() {
+            _ if message.role == Role::User => groups.push(vec![message.clone()]),
+            Some(group) => group.push(message.clone()),
+            // The cut of the history tore this one from its beginning.
+            None => {}
+        }
+    }
+    groups.retain(|group| paired(group));
+    groups
+}
+
+fn paired(group: &[Message]) -> bool {
+    let mut open: Vec<&str> = Vec::new();
+    for message in group {
+        match (message.role, &message.call_id) {
+            (Role::Tool, Some(id)) => match open.iter().position(|wanted| wanted == id) {
+                Some(at) => drop(open.remove(at)),
+                None => return false,
+            },
+            (Role::Tool, None) => return false,
+            (Role::System | Role::User | Role::Assistant, _) if !open.is_empty() => return false,
+            (Role::System | Role::User | Role::Assistant, _) => open.extend(message.calls.iter().map(|call| call.id.as_str())),
+        }
+    }
+    open.is_empty()
+}

@@ -1,0 +1,154 @@
+//! The table's first half: what a reply with calls does.
+
+use crate::domain::{ActionStatus, Event, ToolCall};
+
+use super::compose;
+use super::escape::{clean, clip};
+use super::rules::{self, Asked};
+use super::step::Step;
+use super::{ModelReply, OpenCall, Showing, specs, state_tools};
+
+/// Bytes of one reply's text that are kept.
+pub(super) const TEXT_CAP: usize = 64 * 1024;
+/// Characters of a tool's name, as providers allow them.
+const NAME_CAP: usize = 64;
+
+impl Step<'_> {
+    pub(super) fn reply(&mut self, reply: ModelReply) {
+        self.charge(reply.tokens, reply.millis);
+        let text = clean(clip(&reply.text, TEXT_CAP)).trim().to_owned();
+        if reply.calls.is_empty() {
+            return self.words(&text, reply.raw);
+        }
+        let calls = self.admit(reply.calls);
+        self.turn.state.empty_replies = 0;
+        self.record(&text, &calls, reply.raw);
+        let checked = rules::check(&self.turn.state, self.env.tools, &calls);
+        self.turn.state.open_calls = calls.into_iter().map(open_call).collect();
+        match checked {
+            Err(errors) => self.refuse(errors),
+            Ok(asked) => self.dispatch(asked),
+        }
+    }
+
+    fn dispatch(&mut self, asked: Vec<Asked>) {
+        let state = &self.turn.state;
+        if asked.iter().all(|one| state_tools::only_bookkeeping(state, one)) {
+            if state.budget.planner_only.spent() {
+                return self.refuse_planner_overuse();
+            }
+            self.turn.state.budget.planner_only.used += 1;
+        } else {
+            self.turn.state.budget.planner_only.used = 0;
+        }
+        // A call that must be alone is alone: the rules saw to it.
+        let mut asked = asked;
+        match asked.pop() {
+            Some(Asked::Plan(draft)) => self.plan(draft),
+            Some(Asked::Clarify(task)) => self.clarify(task),
+            Some(Asked::Question(question)) => self.question(question),
+            Some(Asked::Progress(report)) => self.plan_progress(&report),
+            Some(last @ (Asked::Todos(_) | Asked::Action { .. })) => {
+                asked.push(last);
+                self.calls(asked);
+            }
+            None => self.go_on(),
+        }
+    }
+
+    /// Row 4, and row 6 up to the first thing that must be waited for.
+    fn calls(&mut self, asked: Vec<Asked>) {
+        let unapproved = self.review_pending();
+        for (position, one) in asked.into_iter().enumerate() {
+            match one {
+                Asked::Todos(list) => self.write_todos(position, list),
+                Asked::Action { effect, arguments } => self.plan_call(position, effect, &arguments, unapproved),
+                Asked::Plan(_) | Asked::Clarify(_) | Asked::Question(_) | Asked::Progress(_) => {}
+            }
+        }
+        self.advance();
+    }
+
+    /// The current plan must be countersigned and is not.
+    pub(super) fn review_pending(&self) -> bool {
+        let state = &self.turn.state;
+        state.showing == Showing::Review && state.plan.as_ref().is_some_and(|plan| state.approved_digest != Some(plan.digest()))
+    }
+
+    /// Rows 1 and 2: every call of the batch gets its error, nothing is applied.
+    fn refuse(&mut self, errors: Vec<String>) {
+        for (call, error) in self.turn.state.open_calls.iter_mut().zip(errors) {
+            call.answer = Some(if specs::is_state_tool(&call.call.name) {
+                compose::state_error(&error)
+            } else {
+                compose::not_run(&call.call.name, &error)
+            });
+        }
+        self.close_batch(true);
+        self.go_on();
+    }
+
+    fn refuse_planner_overuse(&mut self) {
+        let words = "planner_overuse_execute_next_step: keeping books is not progress. Do the next step now: call an action tool, complete a \
+                     step, or answer.";
+        let errors = vec![words.to_owned(); self.turn.state.open_calls.len()];
+        self.refuse(errors);
+    }
+
+    /// Calls as they may stand in the log: ids that are unique within the turn (some servers count from
+    /// zero in every reply) and names that providers take back.
+    fn admit(&mut self, calls: Vec<ToolCall>) -> Vec<ToolCall> {
+        let mut taken: std::collections::HashSet<String> = self
+            .turn
+            .log
+            .iter()
+            .flat_map(|message| &message.calls)
+            .map(|call| call.id.clone())
+            .collect();
+        let mut admitted = Vec::with_capacity(calls.len());
+        for call in calls {
+            let mut id = call.id;
+            if id.is_empty() || id.len() > 128 || id.chars().any(char::is_control) || taken.contains(&id) {
+                id = self.mint("call");
+            }
+            taken.insert(id.clone());
+            let letters = call.name.chars().take(NAME_CAP);
+            let name: String = letters
+                .map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' })
+                .collect();
+            let name = if name.is_empty() { String::from("unnamed") } else { name };
+            // A call without arguments comes as an empty string from some servers.
+            let arguments = if call.arguments.trim().is_empty() { String::from("{}") } else { call.arguments };
+            admitted.push(ToolCall { id, name, arguments });
+        }
+        admitted
+    }
+
+    /// Announces what the model wants and notes what will come of it.
+    fn plan_call(&mut self, position: usize, effect: crate::domain::EffectClass, arguments: &serde_json::Value, unapproved: bool) {
+        let asks = self.asks(position, effect);
+        let Some(open) = self.turn.state.open_calls.get_mut(position) else {
+            return;
+        };
+        let (call_id, tool) = (open.call.id.clone(), open.call.name.clone());
+        if unapproved && effect != crate::domain::EffectClass::Read {
+            let words = "plan_not_approved: people have not countersigned this plan. Change the plan with plan(), or answer their words; only reading is possible \
+                         now.";
+            open.answer = Some(compose::not_run(&tool, words));
+            return;
+        }
+        open.status = if asks { ActionStatus::Pending } else { ActionStatus::Approved };
+        let words = super::gates::describe(&tool, arguments);
+        self.emit(Event::ToolPlanned { call_id, tool, effect }, &words);
+    }
+}
+
+fn open_call(call: ToolCall) -> OpenCall {
+    OpenCall {
+        call,
+        action: None,
+        status: ActionStatus::Approved,
+        answer: None,
+        exit: None,
+    }
+}

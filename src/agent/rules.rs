@@ -1,0 +1,124 @@
+//! Row 1 of the table: may this batch be applied at all? Either every call may, or none.
+
+use serde_json::Value;
+
+use crate::domain::{Complexity, EffectClass, ToolCall, ToolSpec};
+
+use super::plan_tool::Draft;
+use super::state_tools::{PlanReport, Question, Task};
+use super::todos::TodoList;
+use super::{TurnState, schema, specs};
+
+/// Calls of one reply that are looked at.
+const MAX_CALLS: usize = 32;
+
+/// A call that was understood.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Asked {
+    /// `plan`.
+    Plan(Draft),
+    /// `clarify`.
+    Clarify(Task),
+    /// `request_user`.
+    Question(Question),
+    /// `plan_progress`.
+    Progress(PlanReport),
+    /// `write_todos`.
+    Todos(TodoList),
+    /// Anything that acts or reads.
+    Action {
+        /// What it may change.
+        effect: EffectClass,
+        /// Its arguments, an object.
+        arguments: Value,
+    },
+}
+
+impl Asked {
+    /// The tool that must be the only one of its batch.
+    fn solo(&self) -> bool {
+        match self {
+            Self::Plan(_) | Self::Clarify(_) | Self::Question(_) | Self::Progress(_) => true,
+            Self::Todos(_) | Self::Action { .. } => false,
+        }
+    }
+}
+
+/// All calls understood, or for each call what to tell the model.
+pub(super) fn check(state: &TurnState, tools: &[ToolSpec], calls: &[ToolCall]) -> Result<Vec<Asked>, Vec<String>> {
+    if calls.len() > MAX_CALLS {
+        let words = format!("{} calls in one reply; send at most {MAX_CALLS}", calls.len());
+        return Err(vec![words; calls.len()]);
+    }
+    let asked: Vec<_> = calls
+        .iter()
+        .map(|call| {
+            let asked = understand(state, tools, call)?;
+            match breach(state, &asked, &call.name, calls.len()) {
+                Some(words) => Err(words),
+                None => Ok(asked),
+            }
+        })
+        .collect();
+    if asked.iter().all(Result::is_ok) {
+        return Ok(asked.into_iter().flatten().collect());
+    }
+    let beside = "not run: another call of the same reply broke a rule. Nothing was applied; send again what is still needed";
+    Err(asked
+        .into_iter()
+        .map(|one| one.err().unwrap_or_else(|| beside.to_owned()))
+        .collect())
+}
+
+fn understand(state: &TurnState, tools: &[ToolSpec], call: &ToolCall) -> Result<Asked, String> {
+    let invalid = |problem: String| format!("invalid arguments: {problem}");
+    match call.name.as_str() {
+        "plan" => Draft::read(&call.arguments).map(Asked::Plan).map_err(invalid),
+        "clarify" => Task::read(&call.arguments).map(Asked::Clarify).map_err(invalid),
+        "request_user" => Question::read(&call.arguments).map(Asked::Question).map_err(invalid),
+        "plan_progress" => PlanReport::read(&call.arguments, state.plan.as_ref())
+            .map(Asked::Progress)
+            .map_err(invalid),
+        "write_todos" => TodoList::read(&call.arguments).map(Asked::Todos).map_err(invalid),
+        name => {
+            let Some(spec) = tools.iter().find(|spec| spec.name == name) else {
+                return Err(unknown(tools, name));
+            };
+            let map = schema::arguments(&call.arguments, &spec.parameters, &[]).map_err(invalid)?;
+            Ok(Asked::Action {
+                // An action tool cannot make itself bookkeeping.
+                effect: if spec.effect == EffectClass::State {
+                    EffectClass::Write
+                } else {
+                    spec.effect
+                },
+                arguments: Value::Object(map),
+            })
+        }
+    }
+}
+
+fn unknown(tools: &[ToolSpec], name: &str) -> String {
+    let names = specs::NAMES.into_iter().chain(tools.iter().map(|spec| spec.name.as_str()));
+    format!("there is no tool {name}; there are: {}", names.collect::<Vec<_>>().join(", "))
+}
+
+/// The rule that a well-formed call breaks, if any.
+fn breach(state: &TurnState, asked: &Asked, name: &str, batch: usize) -> Option<String> {
+    if asked.solo() && batch > 1 {
+        return Some(match asked {
+            // The words of the design document that asked for this rule.
+            Asked::Progress(_) => String::from("plan_progress() 必须单独调用。"),
+            Asked::Plan(_) | Asked::Clarify(_) | Asked::Question(_) | Asked::Todos(_) | Asked::Action { .. } => {
+                format!("{name}() must be the only call of its reply")
+            }
+        });
+    }
+    let Some(plan) = &state.plan else {
+        let needs_plan = matches!(asked, Asked::Clarify(_) | Asked::Progress(_));
+        return needs_plan.then(|| format!("{name}() needs a plan: call plan() first"));
+    };
+    let undeclared = plan.complexity == Complexity::Complex && state.clarified_version != Some(plan.version);
+    (matches!(asked, Asked::Action { .. }) && undeclared)
+        .then(|| String::from("call clarify() first: under a complex plan the current task is declared before the first action"))
+}

@@ -1,0 +1,272 @@
+//! One step of a turn: which input fits which state, and the small tools that every rule uses.
+
+use crate::domain::{Budget, Event, GateId, Message, Meter, Notice, Role, ToolCall, TurnReason, TurnStatus, digest128};
+
+use super::compose;
+use super::escape::{one_line, plain};
+use super::{Beginning, Effect, Env, Input, Next, SCHEMA_VERSION, Showing, Turn, TurnState};
+
+/// Plans after the first that the model may make of its own accord.
+const MAX_REPLANS: u64 = 3;
+/// Rounds of changes that people may ask for.
+const MAX_ROUNDS: u64 = 5;
+/// How often a person may grant the original limit again.
+const MAX_TOP_UPS: u64 = 3;
+/// Characters of an event's summary, tag included.
+const SUMMARY_CAP: usize = 200;
+
+/// A turn in the middle of one step, with the effects so far. The rules are methods on it, one file a theme.
+pub(super) struct Step<'a> {
+    pub(super) turn: &'a mut Turn,
+    pub(super) env: Env<'a>,
+    out: Vec<Effect>,
+}
+
+pub(super) fn begin(beginning: Beginning) -> Turn {
+    let Beginning {
+        turn_id,
+        seed,
+        task,
+        requester,
+        group,
+        policy,
+        demo,
+    } = beginning;
+    let budget = Budget {
+        steps: Meter::up_to(policy.max_iterations),
+        nudges: Meter::up_to(policy.max_nudges),
+        replans: Meter::up_to(MAX_REPLANS),
+        planner_only: Meter::up_to(policy.max_planner_only),
+        millis: Meter::up_to(policy.timeout_ms),
+        tokens: Meter::up_to(policy.max_tokens),
+        rounds: Meter::up_to(MAX_ROUNDS),
+        top_ups: Meter::up_to(MAX_TOP_UPS),
+    };
+    let state = TurnState {
+        schema_version: SCHEMA_VERSION,
+        turn_id,
+        seed,
+        minted: 0,
+        task,
+        requester,
+        group,
+        policy,
+        demo,
+        status: TurnStatus::Queued,
+        reason: None,
+        next: Next::Start,
+        plan: None,
+        approved_digest: None,
+        grants: Vec::new(),
+        clarified_version: None,
+        current_task: None,
+        revised: false,
+        plan_decision: None,
+        plan_card: None,
+        progress_posted: false,
+        request_edited: false,
+        todos: Vec::new(),
+        todos_revision: 0,
+        focus: None,
+        budget,
+        pauses: 0,
+        gate: None,
+        open_calls: Vec::new(),
+        empty_replies: 0,
+        continues: 0,
+        last_call: false,
+        answer: None,
+        open_steps: Vec::new(),
+        capsule: None,
+        showing: Showing::Nothing,
+        card_grants: Vec::new(),
+        card_asks: Vec::new(),
+        last_review: None,
+        mailbox: Vec::new(),
+        done_writes: Vec::new(),
+    };
+    Turn { state, log: Vec::new() }
+}
+
+pub(super) fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> {
+    let mut step = Step {
+        turn,
+        env: *env,
+        out: Vec::new(),
+    };
+    step.take(input);
+    step.out
+}
+
+impl Step<'_> {
+    /// Inputs that do not fit the state fall through: a late answer of a model, a second decision, a
+    /// result of calls that nobody waits for any more.
+    fn take(&mut self, input: Input) {
+        if self.turn.state.status.is_final() {
+            return;
+        }
+        let next = self.turn.state.next.clone();
+        match (input, next) {
+            (Input::Start, Next::Start) => self.start(),
+            (Input::Reply(reply), Next::CallModel { last: true }) => self.last_reply(reply),
+            (Input::Reply(reply), Next::CallModel { last: false }) => self.reply(reply),
+            (Input::ModelFailed { notice, incident, millis }, Next::CallModel { last }) => {
+                self.model_failed(last, notice, incident, millis)
+            }
+            (Input::ToolResults { outcomes, millis }, Next::RunTools { calls }) => self.results(&calls, outcomes, millis),
+            (Input::Decided { decision, rows }, Next::Wait) => self.decided(decision, &rows),
+            (Input::Steer(text), next) => self.steer(text, &next),
+            (Input::Cancel { reason, .. }, _) => self.cancel(reason),
+            (Input::Undeliverable, Next::Wait) => self.finish(TurnStatus::Failed, TurnReason::Undeliverable, "", None, None),
+            (
+                Input::Start
+                | Input::Reply(_)
+                | Input::ModelFailed { .. }
+                | Input::ToolResults { .. }
+                | Input::Decided { .. }
+                | Input::Undeliverable,
+                _,
+            ) => {}
+        }
+    }
+
+    fn start(&mut self) {
+        self.turn.state.status = TurnStatus::Running;
+        let task = plain(&self.turn.state.task);
+        self.turn.log.push(Message::text(Role::User, task));
+        self.emit(Event::TurnStarted {}, "Turn started");
+        self.go_on();
+    }
+
+    /// The words wait until the model can see them: never between a call and its result.
+    fn steer(&mut self, text: String, next: &Next) {
+        if text.trim().is_empty() {
+            return;
+        }
+        self.turn.state.mailbox.push(text);
+        if matches!(next, Next::CallModel { .. }) {
+            self.empty_mailbox();
+        }
+    }
+
+    fn cancel(&mut self, reason: TurnReason) {
+        let reason = if reason == TurnReason::Superseded {
+            reason
+        } else {
+            TurnReason::Cancelled
+        };
+        self.finish(TurnStatus::Cancelled, reason, "", None, None);
+    }
+
+    fn model_failed(&mut self, last: bool, notice: Notice, incident: String, millis: u64) {
+        self.charge(0, millis);
+        if last {
+            self.last_words(String::new(), Some(incident));
+        } else {
+            self.finish(TurnStatus::Failed, TurnReason::ModelError, "", Some(notice), Some(incident));
+        }
+    }
+
+    /// One model call was made.
+    pub(super) fn charge(&mut self, tokens: u64, millis: u64) {
+        let budget = &mut self.turn.state.budget;
+        budget.steps.used = budget.steps.used.saturating_add(1);
+        budget.tokens.used = budget.tokens.used.saturating_add(tokens);
+        budget.millis.used = budget.millis.used.saturating_add(millis);
+    }
+
+    /// Gives the model what the requester said meanwhile.
+    pub(super) fn empty_mailbox(&mut self) {
+        for text in std::mem::take(&mut self.turn.state.mailbox) {
+            self.turn.log.push(Message::text(Role::User, compose::mailbox(&text)));
+        }
+    }
+
+    /// What the model said, its words and calls as foreign text. The calls that run keep the model's
+    /// exact arguments (`open_calls`); the log shows them without forged blocks.
+    pub(super) fn record(&mut self, text: &str, calls: &[ToolCall], raw: Option<serde_json::Value>) {
+        let shown = calls.iter().map(|call| ToolCall {
+            arguments: plain_arguments(&call.arguments),
+            ..call.clone()
+        });
+        self.turn.log.push(Message {
+            calls: shown.collect(),
+            raw,
+            ..Message::text(Role::Assistant, plain(text))
+        });
+        if !text.is_empty() {
+            let first = text
+                .split_inclusive(['.', '!', '?', '。', '！', '？', '\n'])
+                .find(|part| !part.trim().is_empty());
+            self.emit(Event::AssistantText { text: text.to_owned() }, first.unwrap_or(text));
+        }
+    }
+
+    /// A fresh id that nobody can guess without the turn's seed, and that a replay finds again.
+    pub(super) fn mint(&mut self, prefix: &str) -> String {
+        self.turn.state.minted += 1;
+        let count = self.turn.state.minted.to_string();
+        format!("{prefix}_{}", hex::encode(digest128(&[&self.turn.state.seed, prefix, &count])))
+    }
+
+    /// A fresh gate id.
+    pub(super) fn mint_gate(&mut self) -> GateId {
+        GateId::new(self.mint("rv"))
+    }
+
+    /// Our own words for a block; they take no values, foreign text is added by the composer.
+    pub(super) fn template(&self, name: &str) -> String {
+        self.env.prompts.prompt(name, serde_json::json!({}))
+    }
+
+    pub(super) fn effect(&mut self, effect: Effect) {
+        self.out.push(effect);
+    }
+
+    /// Puts `event` on the timeline; the phase tag goes before `words`.
+    pub(super) fn emit(&mut self, event: Event, words: &str) {
+        let summary = match event.phase() {
+            Some(phase) => one_line(&format!("{} {words}", phase.tag()), SUMMARY_CAP),
+            None => one_line(words, SUMMARY_CAP),
+        };
+        let iteration = self.turn.state.budget.steps.used;
+        self.out.push(Effect::Emit { iteration, event, summary });
+    }
+
+    /// The card that shows the plan must be painted anew.
+    pub(super) fn paint(&mut self) {
+        if super::progress(self.turn).is_some() && !self.out.contains(&Effect::Progress) {
+            self.out.push(Effect::Progress);
+        }
+    }
+}
+
+/// Arguments for the log: the same JSON, its strings without anything that reads as ours.
+fn plain_arguments(arguments: &str) -> String {
+    fn strings(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::String(text) => *text = plain(text),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(strings),
+            serde_json::Value::Object(map) => {
+                let entries = std::mem::take(map).into_iter();
+                map.extend(entries.map(|(key, mut item)| {
+                    strings(&mut item);
+                    (plain(&key), item)
+                }));
+            }
+            serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {}
+        }
+    }
+    let parsed = serde_json::from_str::<serde_json::Value>(arguments).ok().filter(serde_json::Value::is_object);
+    let Some(mut value) = parsed else {
+        // Some servers read the arguments of earlier calls as an object and fail on anything else.
+        return serde_json::json!({"malformed_arguments": plain(arguments)}).to_string();
+    };
+    let original = value.clone();
+    strings(&mut value);
+    if value == original {
+        arguments.to_owned()
+    } else {
+        value.to_string()
+    }
+}
