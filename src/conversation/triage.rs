@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::domain::{ChannelKind, ChatType, InboundBody, InboundMessage, Millis, Notice, Via};
+use crate::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Millis, Notice, Via};
 use crate::store::{GateRecord, InboxRow, ListQuery, Session, SignalKind, StoreError, Tx};
 
 use super::commands::{self, Command};
@@ -16,8 +16,8 @@ use super::{Desk, bot_fact, changes, say, stop};
 /// Rows looked at in one go.
 const BATCH: i64 = 64;
 
-/// The farthest look behind rows that wait for the bot's identity.
-const DEEPEST: i64 = 4096;
+/// Rows looked at in one call, those that must wait included.
+const FARTHEST: usize = 4096;
 
 /// A listed word this long after a gate was closed is still about that gate.
 const LATE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -29,41 +29,40 @@ impl Desk {
     /// # Errors
     /// When the ledger cannot be read or written; rows that were handled stay handled.
     pub async fn triage(&self) -> Result<usize, StoreError> {
-        let mut limit = BATCH;
+        let mut waiting = HashSet::new();
+        let (mut after, mut seen, mut handled) = (0, 0, 0);
         loop {
-            let rows = self.ledger.read().await?.untriaged(limit).await?;
-            let full = i64::try_from(rows.len()).is_ok_and(|count| count >= limit);
-            let handled = self.handle_all(&rows).await?;
-            // Only rows that wait were in sight: look behind them, so that they hold up nobody else.
-            if handled > 0 || !full || limit >= DEEPEST {
+            let rows = self.ledger.read().await?.untriaged_after(after, BATCH).await?;
+            for row in &rows {
+                handled += usize::from(self.handle_in_turn(row, &mut waiting).await?);
+            }
+            seen += rows.len();
+            after = rows.last().map_or(after, |row| row.id);
+            // Rows that wait hold up nobody: look behind them.
+            let full = i64::try_from(rows.len()).is_ok_and(|count| count >= BATCH);
+            if handled > 0 || !full || seen >= FARTHEST {
                 return Ok(handled);
             }
-            limit *= 4;
         }
     }
 
-    async fn handle_all(&self, rows: &[InboxRow]) -> Result<usize, StoreError> {
-        let mut waiting = HashSet::new();
-        let mut handled = 0;
-        for row in rows {
-            let place = &row.inbound.conversation;
-            let sender = (place.channel, place.app.as_str(), place.chat.as_str(), row.inbound.sender.as_str());
-            if waiting.contains(&sender) {
-                continue;
+    /// Handles a row unless an older one of the same person and chat waits; false: it waits too.
+    async fn handle_in_turn(&self, row: &InboxRow, waiting: &mut HashSet<Conversing>) -> Result<bool, StoreError> {
+        let who = Conversing::of(row);
+        if waiting.contains(&who) {
+            return Ok(false);
+        }
+        let handled = match self.handle(row).await {
+            // A row that cannot be understood must not hold up the others for ever.
+            Err(StoreError::Corrupt(why)) => {
+                tracing::error!(inbox = row.id, event_id = %row.inbound.event_key, why, "row given up: the ledger does not read back");
+                self.give_up(row).await?;
+                true
             }
-            match self.handle(row).await {
-                Ok(true) => handled += 1,
-                Ok(false) => {
-                    waiting.insert(sender);
-                }
-                // A row that cannot be understood must not hold up the others for ever.
-                Err(StoreError::Corrupt(why)) => {
-                    tracing::error!(inbox = row.id, event_id = %row.inbound.event_key, why, "row given up: the ledger does not read back");
-                    self.give_up(row).await?;
-                    handled += 1;
-                }
-                Err(error) => return Err(error),
-            }
+            handled => handled?,
+        };
+        if !handled {
+            waiting.insert(who);
         }
         Ok(handled)
     }
@@ -240,6 +239,25 @@ impl Desk {
                 say::seen(tx, row).await?;
                 Ok(Outcome::Task)
             }
+        }
+    }
+}
+
+/// One person in one chat: their rows are taken in order.
+#[derive(PartialEq, Eq, Hash)]
+struct Conversing {
+    chat: Conversation,
+    sender: String,
+}
+
+impl Conversing {
+    fn of(row: &InboxRow) -> Self {
+        Self {
+            chat: Conversation {
+                thread: String::new(),
+                ..row.inbound.conversation.clone()
+            },
+            sender: row.inbound.sender.clone(),
         }
     }
 }

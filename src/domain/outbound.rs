@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{ActionId, ActionStatus, Complexity, Decision, EffectClass, GateId, Millis, Notice, StepStatus, TurnReason};
 
-/// One thing to show.
+/// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "shows", rename_all = "snake_case")]
 pub enum Outbound {
     /// A plan to countersign, or one that was decided; it shows the steps' progress after an approval.
     PlanCard(PlanCard),

@@ -18,6 +18,7 @@ mod lark_events;
 mod lark_vectors;
 mod openai;
 mod phrases;
+mod triage;
 mod requirements;
 mod store_actions;
 mod store_audit;
