@@ -4,7 +4,7 @@ mod plain;
 
 use serde_json::{Value, json};
 
-use crate::domain::{CardState, DecisionKind, EffectClass, Locale, Millis, Notice, StepStatus};
+use crate::domain::{Answer, CardState, Decision, DecisionKind, EffectClass, Locale, Millis, Notice, StepStatus};
 use crate::template::Templates;
 
 pub use plain::plain_text;
@@ -36,6 +36,14 @@ fn lines(texts: &[String]) -> Value {
     texts.iter().map(|text| Value::String(one_line(text, 200))).collect()
 }
 
+/// Why a turn ended, in a sentence; empty after an ordinary answer. A known problem says more than its class.
+pub(super) fn why_ended(templates: &Templates, locale: Locale, answer: &Answer) -> String {
+    match &answer.problem {
+        Some(problem) => notice_text(templates, locale, problem),
+        None => templates.say(locale, &format!("answer.reason.{}", answer.reason.as_str()), json!({})),
+    }
+}
+
 /// The mark before a step.
 pub(super) fn step_mark(status: StepStatus) -> &'static str {
     match status {
@@ -47,16 +55,30 @@ pub(super) fn step_mark(status: StepStatus) -> &'static str {
     }
 }
 
-/// The key of the word on how a card stands. To a question, words are the answer; elsewhere they are changes.
-pub(super) fn state_key(state: &CardState, question: bool) -> &'static str {
+/// What a card asks for; it decides what an answer in free words is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A yes to a plan or a limit: words are changes.
+    Approval,
+    /// An answer: words are it.
+    Answer,
+    /// A yes to tool calls: words are a no with its reason.
+    Actions,
+}
+
+/// The key of the word on how a card stands.
+pub(super) fn state_key(state: &CardState, asked: Asked) -> &'static str {
     match state {
-        CardState::Open { .. } if question => "state.waiting",
+        CardState::Open { .. } if asked == Asked::Answer => "state.waiting",
         CardState::Open { .. } => "state.open",
         CardState::Informed => "state.informed",
         CardState::Decided { decision } => match decision.kind {
             DecisionKind::Approve => "state.approve",
-            DecisionKind::Revise if question => "state.answered",
-            DecisionKind::Revise => "state.revise",
+            DecisionKind::Revise => match asked {
+                Asked::Approval => "state.revise",
+                Asked::Answer => "state.answered",
+                Asked::Actions => "state.reject",
+            },
             DecisionKind::Cancel => "state.cancel",
             DecisionKind::Reject => "state.reject",
             DecisionKind::Expire => "state.expire",
@@ -72,6 +94,30 @@ pub(super) fn effect_key(effect: EffectClass) -> &'static str {
         EffectClass::Read => "effect.read",
         EffectClass::Write => "effect.write",
         EffectClass::Destructive => "effect.destructive",
+    }
+}
+
+/// The key of the label before the words of a decision.
+pub(super) fn words_key(asked: Asked) -> &'static str {
+    match asked {
+        Asked::Approval => "state.revise_text",
+        Asked::Answer => "question.answer",
+        Asked::Actions => "state.reject_text",
+    }
+}
+
+/// The words of a decision that are worth showing: "OK" says nothing that its kind does not say.
+pub(super) fn decision_words(decision: &Decision) -> Option<&str> {
+    let words = decision.text.as_deref()?.trim();
+    (matches!(decision.kind, DecisionKind::Revise | DecisionKind::Reject) && !words.is_empty()).then_some(words)
+}
+
+/// Is the plan of such a card being carried out, so that its steps have marks?
+pub(super) fn under_way(state: &CardState) -> bool {
+    match state {
+        CardState::Open { .. } => false,
+        CardState::Informed => true,
+        CardState::Decided { decision } => decision.kind == DecisionKind::Approve,
     }
 }
 
@@ -106,7 +152,18 @@ pub(super) fn minutes(ttl_ms: i64) -> i64 {
 
 /// `text` on one line, at most `max` characters, the cut marked by `…`.
 pub(super) fn one_line(text: &str, max: usize) -> String {
-    clip(&text.split_whitespace().collect::<Vec<_>>().join(" "), max)
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        // Enough for any cut: whole documents come by here.
+        if line.len() > max.saturating_mul(4) {
+            break;
+        }
+    }
+    clip(&line, max)
 }
 
 /// At most `max` characters of `text`, the cut marked by `…`.

@@ -7,19 +7,30 @@
 
 mod support;
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking, its helpers too")]
-
-mod tidy;
 mod config;
 mod demo_model;
+mod handshake;
 mod lark_access;
 mod lark_badinput;
+mod lark_cards;
+mod lark_client;
 mod lark_events;
 mod lark_vectors;
 mod openai;
 mod phrases;
 mod triage;
 mod requirements;
+mod store_actions;
+mod store_audit;
+mod store_gates;
+mod store_inbox;
+mod store_kit;
+mod store_lanes;
+mod store_outbox;
+mod store_restart;
+mod store_retention;
+mod store_simulation;
+mod store_turns;
 mod template;
 mod tidy;
 mod tools;

@@ -12,7 +12,7 @@ mod report;
 use serde_json::{Value, json};
 
 use super::escape;
-use crate::channels::wording::{clock_time, minutes, one_line, settled_text, state_key, step_mark};
+use crate::channels::wording::{Asked, clock_time, decision_words, minutes, one_line, settled_text, state_key, step_mark, words_key};
 use crate::domain::{CardState, Decision, DecisionKind, Locale, Outbound, StepStatus, StepView};
 use crate::template::Templates;
 use parts::markdown;
@@ -35,11 +35,36 @@ struct Caps {
 
 /// Tried in this order until the card fits. The last one always does, even if every character costs six bytes.
 const CAPS: [Caps; 5] = [
-    Caps { rows: 50, line: 600, block: 3000, answer: 25_000 },
-    Caps { rows: 50, line: 300, block: 1200, answer: 12_000 },
-    Caps { rows: 30, line: 160, block: 500, answer: 8_000 },
-    Caps { rows: 16, line: 100, block: 240, answer: 6_000 },
-    Caps { rows: 8, line: 60, block: 120, answer: 3_500 },
+    Caps {
+        rows: 50,
+        line: 600,
+        block: 3000,
+        answer: 25_000,
+    },
+    Caps {
+        rows: 50,
+        line: 300,
+        block: 1200,
+        answer: 12_000,
+    },
+    Caps {
+        rows: 30,
+        line: 160,
+        block: 500,
+        answer: 8_000,
+    },
+    Caps {
+        rows: 16,
+        line: 100,
+        block: 240,
+        answer: 6_000,
+    },
+    Caps {
+        rows: 8,
+        line: 60,
+        block: 120,
+        answer: 3_500,
+    },
 ];
 
 /// The card for `content`; none for what is said as a text message or a reaction.
@@ -127,7 +152,12 @@ impl Painter<'_> {
 
     /// The numbered steps, with the tools they declare; with marks once work may have begun.
     fn steps(&self, steps: &[StepView], marks: bool) -> String {
-        let mut lines: Vec<String> = steps.iter().take(self.caps.rows).enumerate().map(|(at, step)| self.step(at + 1, step, marks)).collect();
+        let mut lines: Vec<String> = steps
+            .iter()
+            .take(self.caps.rows)
+            .enumerate()
+            .map(|(at, step)| self.step(at + 1, step, marks))
+            .collect();
         if steps.len() > self.caps.rows {
             lines.push(self.say("plan.more_steps", json!({"count": steps.len() - self.caps.rows})));
         }
@@ -135,8 +165,16 @@ impl Painter<'_> {
     }
 
     fn step(&self, number: usize, step: &StepView, marks: bool) -> String {
-        let mark = if marks { format!("{} ", step_mark(step.status)) } else { String::new() };
-        let tools = if step.tools.is_empty() { String::new() } else { format!(" · {}", self.tools(&step.tools)) };
+        let mark = if marks {
+            format!("{} ", step_mark(step.status))
+        } else {
+            String::new()
+        };
+        let tools = if step.tools.is_empty() {
+            String::new()
+        } else {
+            format!(" · {}", self.tools(&step.tools))
+        };
         format!("{number}. {mark}{}{tools}", self.line(&step.content))
     }
 
@@ -158,38 +196,37 @@ impl Painter<'_> {
         self.say("foot.ttl", json!({"minutes": minutes(ttl_ms)}))
     }
 
-    /// Color and word for a state. To a question, words are the answer.
-    fn look(&self, state: &CardState, question: bool) -> Look {
+    /// Color and word for a state.
+    fn look(&self, state: &CardState, asked: Asked) -> Look {
         let template = match state {
             CardState::Open { .. } => "orange",
             CardState::Informed => "blue",
             CardState::Decided { decision } => match decision.kind {
                 DecisionKind::Approve => "green",
-                DecisionKind::Revise if question => "green",
-                DecisionKind::Revise => "blue",
+                DecisionKind::Revise => match asked {
+                    Asked::Approval => "blue",
+                    Asked::Answer => "green",
+                    Asked::Actions => "red",
+                },
                 DecisionKind::Cancel | DecisionKind::Reject => "red",
                 DecisionKind::Expire | DecisionKind::Supersede => "grey",
             },
         };
         Look {
             template,
-            tag: self.word(state_key(state, question)),
+            tag: self.word(state_key(state, asked)),
         }
     }
 
     /// Who settled it, when, and with which words, for a decided card.
-    fn settled(&self, decision: &Decision, words_key: &str) -> Value {
+    fn settled(&self, decision: &Decision, asked: Asked) -> Value {
         let at = clock_time(decision.at);
         let mut lines = vec![match &decision.by {
             Some(by) => self.say("state.decided_by", json!({"by": escape::person(&one_line(by, 128)), "at": at})),
             None => self.say("state.decided_at", json!({"at": at})),
         }];
         lines.extend(settled_text(self.templates, self.locale, decision.kind));
-        // "OK" says nothing that the header does not say.
-        let words = decision.text.as_deref().filter(|_| matches!(decision.kind, DecisionKind::Revise | DecisionKind::Reject));
-        if let Some(words) = words.filter(|words| !words.trim().is_empty()) {
-            lines.push(self.labelled(words_key, &self.block(words)));
-        }
+        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), &self.block(words))));
         markdown("settled", &lines.join("\n"))
     }
 }
@@ -202,12 +239,17 @@ fn tool(name: &str) -> String {
 
 /// Steps that need no more work.
 fn done_steps(steps: &[StepView]) -> usize {
-    steps.iter().filter(|step| matches!(step.status, StepStatus::Completed | StepStatus::Skipped)).count()
+    steps
+        .iter()
+        .filter(|step| matches!(step.status, StepStatus::Completed | StepStatus::Skipped))
+        .count()
 }
 
 fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 fn is_open(state: &CardState) -> bool {

@@ -3,17 +3,30 @@
 //! It knows the components that we use and the properties the platform documents for them. Everything else is an
 //! error, because 2.0 refuses the whole card over one unknown property (230099, inner 200861 or 200621).
 
+mod rules;
+
 use std::collections::HashSet;
 
+use rules::{allowed, behaviors, check_markdown, known, object, one_of};
 use serde_json::{Map, Value};
 
-/// Properties that every component takes.
-const COMMON: [&str; 3] = ["tag", "element_id", "margin"];
 const MAX_BYTES: usize = 30_000;
 const MAX_COMPONENTS: usize = 200;
 const MAX_NESTING: usize = 5;
 const HEADER_COLORS: [&str; 13] = [
-    "blue", "wathet", "turquoise", "green", "yellow", "orange", "red", "carmine", "violet", "purple", "indigo", "grey", "default",
+    "blue",
+    "wathet",
+    "turquoise",
+    "green",
+    "yellow",
+    "orange",
+    "red",
+    "carmine",
+    "violet",
+    "purple",
+    "indigo",
+    "grey",
+    "default",
 ];
 const BUTTON_TYPES: [&str; 9] = [
     "default",
@@ -66,8 +79,28 @@ pub fn check_card(card: &Value) -> Result<(), String> {
         walk.header(header)?;
     }
     let body = object(&card["body"], "card.body")?;
-    known(body, "card.body", &["direction", "padding", "horizontal_spacing", "vertical_spacing", "horizontal_align", "vertical_align", "elements"])?;
-    walk.elements(body, "card.body", &Place { depth: 1, form: false, panel: false })?;
+    known(
+        body,
+        "card.body",
+        &[
+            "direction",
+            "padding",
+            "horizontal_spacing",
+            "vertical_spacing",
+            "horizontal_align",
+            "vertical_align",
+            "elements",
+        ],
+    )?;
+    walk.elements(
+        body,
+        "card.body",
+        &Place {
+            depth: 1,
+            form: false,
+            panel: false,
+        },
+    )?;
     if walk.components > MAX_COMPONENTS {
         return Err(format!("card has {} components, allowed {MAX_COMPONENTS}", walk.components));
     }
@@ -83,7 +116,10 @@ struct Place {
 
 impl Place {
     fn inner(&self) -> Self {
-        Self { depth: self.depth + 1, ..*self }
+        Self {
+            depth: self.depth + 1,
+            ..*self
+        }
     }
 }
 
@@ -100,7 +136,19 @@ impl Walk {
     fn header(&mut self, header: &Value) -> Result<(), String> {
         let at = "card.header";
         let map = object(header, at)?;
-        known(map, at, &["title", "subtitle", "text_tag_list", "i18n_text_tag_list", "template", "icon", "padding"])?;
+        known(
+            map,
+            at,
+            &[
+                "title",
+                "subtitle",
+                "text_tag_list",
+                "i18n_text_tag_list",
+                "template",
+                "icon",
+                "padding",
+            ],
+        )?;
         self.text(map.get("title").ok_or("card.header has no title")?, "card.header.title", usize::MAX)?;
         if let Some(subtitle) = map.get("subtitle") {
             self.text(subtitle, "card.header.subtitle", usize::MAX)?;
@@ -113,13 +161,20 @@ impl Walk {
         for tag in tags {
             let tag = object(tag, "card.header.text_tag_list")?;
             known(tag, "card.header.text_tag_list", &["tag", "element_id", "text", "color"])?;
-            self.text(tag.get("text").ok_or("a header tag has no text")?, "card.header.text_tag_list.text", usize::MAX)?;
+            self.text(
+                tag.get("text").ok_or("a header tag has no text")?,
+                "card.header.text_tag_list.text",
+                usize::MAX,
+            )?;
         }
         Ok(())
     }
 
     fn elements(&mut self, parent: &Map<String, Value>, at: &str, place: &Place) -> Result<(), String> {
-        let elements = parent.get("elements").and_then(Value::as_array).ok_or_else(|| format!("{at} has no elements"))?;
+        let elements = parent
+            .get("elements")
+            .and_then(Value::as_array)
+            .ok_or_else(|| format!("{at} has no elements"))?;
         for (index, element) in elements.iter().enumerate() {
             self.element(element, &format!("{at}.elements[{index}]"), place)?;
         }
@@ -137,7 +192,10 @@ impl Walk {
         match tag {
             "markdown" => {
                 allowed(map, at, &["content", "i18n_content", "text_size", "text_align", "icon"])?;
-                let content = map.get("content").and_then(Value::as_str).ok_or_else(|| format!("{at} has no content"))?;
+                let content = map
+                    .get("content")
+                    .and_then(Value::as_str)
+                    .ok_or_else(|| format!("{at} has no content"))?;
                 check_markdown(content).map_err(|why| format!("{at}: {why}"))
             }
             "div" => {
@@ -153,9 +211,25 @@ impl Walk {
                 allowed(
                     map,
                     at,
-                    &["expanded", "header", "border", "elements", "padding", "vertical_spacing", "direction", "background_color"],
+                    &[
+                        "expanded",
+                        "header",
+                        "border",
+                        "elements",
+                        "padding",
+                        "vertical_spacing",
+                        "direction",
+                        "background_color",
+                    ],
                 )?;
-                self.elements(map, at, &Place { panel: true, ..place.inner() })
+                self.elements(
+                    map,
+                    at,
+                    &Place {
+                        panel: true,
+                        ..place.inner()
+                    },
+                )
             }
             // 1.0 tags and whatever else: refused as a whole.
             other => Err(format!("{at}: tag {other:?} is not in 2.0 (200861)")),
@@ -183,8 +257,15 @@ impl Walk {
     fn text(&mut self, text: &Value, at: &str, max: usize) -> Result<(), String> {
         self.components += 1;
         let map = object(text, at)?;
-        known(map, at, &["tag", "content", "i18n_content", "text_size", "text_align", "text_color", "lines"])?;
-        let content = map.get("content").and_then(Value::as_str).ok_or_else(|| format!("{at} has no content"))?;
+        known(
+            map,
+            at,
+            &["tag", "content", "i18n_content", "text_size", "text_align", "text_color", "lines"],
+        )?;
+        let content = map
+            .get("content")
+            .and_then(Value::as_str)
+            .ok_or_else(|| format!("{at} has no content"))?;
         let length = content.chars().count();
         if length > max {
             return Err(format!("{at} has {length} characters, allowed {max}"));
@@ -221,13 +302,21 @@ impl Walk {
             let confirm = object(confirm, at)?;
             known(confirm, at, &["title", "text"])?;
             for part in ["title", "text"] {
-                self.text(confirm.get(part).ok_or_else(|| format!("{at}: confirm has no {part}"))?, at, usize::MAX)?;
+                self.text(
+                    confirm.get(part).ok_or_else(|| format!("{at}: confirm has no {part}"))?,
+                    at,
+                    usize::MAX,
+                )?;
             }
         }
         behaviors(map, at)?;
         let action = map.get("form_action_type").and_then(Value::as_str);
         if !place.form {
-            return if action.is_some() { Err(format!("{at}: form_action_type outside a form")) } else { Ok(()) };
+            return if action.is_some() {
+                Err(format!("{at}: form_action_type outside a form"))
+            } else {
+                Ok(())
+            };
         }
         self.name(map, at)?;
         match action {
@@ -276,7 +365,11 @@ impl Walk {
         if place.form {
             return self.name(map, at);
         }
-        if map.contains_key("required") { Err(format!("{at}: required outside a form")) } else { Ok(()) }
+        if map.contains_key("required") {
+            Err(format!("{at}: required outside a form"))
+        } else {
+            Ok(())
+        }
     }
 
     /// The name of an interactive component in a form (client error 200530).
@@ -289,9 +382,16 @@ impl Walk {
     }
 
     fn columns(&mut self, map: &Map<String, Value>, at: &str, place: &Place) -> Result<(), String> {
-        allowed(map, at, &["flex_mode", "horizontal_spacing", "horizontal_align", "columns", "background_style"])?;
+        allowed(
+            map,
+            at,
+            &["flex_mode", "horizontal_spacing", "horizontal_align", "columns", "background_style"],
+        )?;
         one_of(map, "flex_mode", at, &["none", "stretch", "flow", "bisect", "trisect"])?;
-        let columns = map.get("columns").and_then(Value::as_array).ok_or_else(|| format!("{at} has no columns"))?;
+        let columns = map
+            .get("columns")
+            .and_then(Value::as_array)
+            .ok_or_else(|| format!("{at} has no columns"))?;
         for (index, column) in columns.iter().enumerate() {
             let at = format!("{at}.columns[{index}]");
             self.components += 1;
@@ -340,67 +440,18 @@ impl Walk {
         }
         self.name(map, at)?;
         let before = self.submits;
-        self.elements(map, at, &Place { form: true, ..place.inner() })?;
-        if self.submits == before { Err(format!("{at} has no submit button")) } else { Ok(()) }
-    }
-}
-
-fn behaviors(map: &Map<String, Value>, at: &str) -> Result<(), String> {
-    for behavior in map.get("behaviors").and_then(Value::as_array).map_or(&[][..], Vec::as_slice) {
-        match behavior["type"].as_str() {
-            Some("callback") if behavior["value"].is_object() => {}
-            Some("open_url") if behavior["default_url"].is_string() => {}
-            _ => return Err(format!("{at}: behavior {behavior} is not known")),
+        self.elements(
+            map,
+            at,
+            &Place {
+                form: true,
+                ..place.inner()
+            },
+        )?;
+        if self.submits == before {
+            Err(format!("{at} has no submit button"))
+        } else {
+            Ok(())
         }
-    }
-    Ok(())
-}
-
-/// The tags inside Markdown: only documented ones, mentions only of one person. That `all` is refused is our rule,
-/// not the platform's: nothing of ours ever calls a whole chat.
-fn check_markdown(content: &str) -> Result<(), String> {
-    const TAGS: [&str; 7] = ["at", "font", "text_tag", "link", "br", "hr", "local_datetime"];
-    let mut rest = content;
-    while let Some(start) = rest.find('<') {
-        rest = &rest[start + 1..];
-        let body = rest.strip_prefix('/').unwrap_or(rest);
-        if !body.starts_with(|c: char| c.is_alphabetic()) {
-            continue;
-        }
-        let name: String = body.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-        if !TAGS.contains(&name.as_str()) {
-            return Err(format!("tag <{name}> in Markdown"));
-        }
-        if name == "at" && !rest.starts_with('/') {
-            let id = body["at".len()..].split_once('>').map_or("", |(attributes, _)| attributes.trim());
-            let id = id.strip_prefix("id=").unwrap_or_default().trim_matches(['\'', '"']);
-            let legal = !id.is_empty() && id != "all" && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-            if !legal {
-                return Err(format!("mention of {id:?} (100290)"));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn object<'a>(value: &'a Value, at: &str) -> Result<&'a Map<String, Value>, String> {
-    value.as_object().ok_or_else(|| format!("{at} is not an object"))
-}
-
-fn allowed(map: &Map<String, Value>, at: &str, own: &[&str]) -> Result<(), String> {
-    known(map, at, &[&COMMON[..], own].concat())
-}
-
-fn known(map: &Map<String, Value>, at: &str, names: &[&str]) -> Result<(), String> {
-    match map.keys().find(|key| !names.contains(&key.as_str())) {
-        Some(key) => Err(format!("{at}: property {key:?} is not known to 2.0")),
-        None => Ok(()),
-    }
-}
-
-fn one_of(map: &Map<String, Value>, key: &str, at: &str, values: &[&str]) -> Result<(), String> {
-    match map.get(key) {
-        Some(value) if !value.as_str().is_some_and(|value| values.contains(&value)) => Err(format!("{at}: {key} {value} is not known")),
-        _ => Ok(()),
     }
 }

@@ -95,7 +95,9 @@ impl LarkClient {
             body.remove("reply_in_thread");
         }
         body["receive_id"] = json!(delivery.conversation.chat);
-        Ok(receipt(&self.send(Method::POST, &url, &body).await.map_err(|refused| refused.error)?))
+        Ok(receipt(
+            &self.send(Method::POST, &url, &body).await.map_err(|refused| refused.error)?,
+        ))
     }
 
     async fn patch(&self, message_id: &str, content: &Outbound, locale: Locale) -> Result<Receipt, DeliveryError> {
@@ -132,7 +134,9 @@ impl LarkClient {
         // `bot` stands at the top level, there is no `data`.
         match answer["bot"]["open_id"].as_str() {
             Some(id) if !id.is_empty() => Ok(id.to_owned()),
-            _ => Err(DeliveryError::Forbidden(String::from("bot/v3/info names no open_id: is the bot ability on?"))),
+            _ => Err(DeliveryError::Forbidden(String::from(
+                "bot/v3/info names no open_id: is the bot ability on?",
+            ))),
         }
     }
 
@@ -190,7 +194,9 @@ impl LarkClient {
     }
 
     async fn once(&self, request: RequestBuilder, token: &str) -> Result<Value, Refused> {
-        Answer::read(request.bearer_auth(token).timeout(CALL_TIMEOUT).send().await).await?.into_value()
+        Answer::read(request.bearer_auth(token).timeout(CALL_TIMEOUT).send().await)
+            .await?
+            .into_value()
     }
 }
 

@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use super::{clock_time, effect_key, minutes, notice_text, one_line, settled_text, state_key, step_mark};
+use super::{
+    Asked, clock_time, decision_words, effect_key, minutes, notice_text, one_line, settled_text, state_key, step_mark, under_way,
+    why_ended, words_key,
+};
 use crate::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, ProgressView, QuestionCard, StepView,
 };
@@ -41,18 +44,25 @@ impl Text<'_> {
         self.say(key, json!({}))
     }
 
-    fn title(&self, key: &str, state: &CardState) -> String {
-        let title = self.word(key);
-        match state {
-            CardState::Open { .. } => format!("【{title}】"),
-            CardState::Decided { .. } | CardState::Informed => {
-                format!("【{title}】{}", self.word(state_key(state, key == "question.title")))
-            }
-        }
+    fn title(&self, key: &str, state: &CardState, asked: Asked) -> String {
+        let state = match state {
+            CardState::Open { .. } => String::new(),
+            CardState::Decided { .. } | CardState::Informed => self.word(state_key(state, asked)),
+        };
+        self.say("plain.title", json!({"title": self.word(key), "state": state}))
+            .trim_end()
+            .to_owned()
+    }
+
+    /// `label text`; a full-width colon brings its own gap.
+    fn labelled(&self, key: &str, text: &str) -> String {
+        let label = self.word(key);
+        let gap = if label.is_ascii() { " " } else { "" };
+        format!("{label}{gap}{}", hang(text))
     }
 
     /// Who settled it, when, with which words.
-    fn settled(&self, state: &CardState) -> Vec<String> {
+    fn settled(&self, state: &CardState, asked: Asked) -> Vec<String> {
         let CardState::Decided { decision } = state else {
             return Vec::new();
         };
@@ -62,11 +72,16 @@ impl Text<'_> {
             None => self.say("state.decided_at", json!({"at": at})),
         }];
         lines.extend(settled_text(self.templates, self.locale, decision.kind));
+        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), words)));
         lines
     }
 
     fn step(&self, number: usize, step: &StepView, marks: bool) -> String {
-        let mark = if marks { format!("{} ", step_mark(step.status)) } else { String::new() };
+        let mark = if marks {
+            format!("{} ", step_mark(step.status))
+        } else {
+            String::new()
+        };
         let tools = if step.tools.is_empty() {
             String::new()
         } else {
@@ -81,10 +96,10 @@ impl Text<'_> {
 
     fn plan(&self, card: &PlanCard) -> Vec<String> {
         let open = matches!(card.state, CardState::Open { .. });
-        let mut lines = vec![self.title("plan.title", &card.state)];
-        lines.push(format!("{} {}", self.word("plan.goal"), one_line(&card.goal, 1000)));
-        lines.extend(self.steps(&card.steps, !open));
-        lines.extend(card.note.clone());
+        let mut lines = vec![self.title("plan.title", &card.state, Asked::Approval)];
+        lines.push(self.labelled("plan.goal", &one_line(&card.goal, 1000)));
+        lines.extend(self.steps(&card.steps, under_way(&card.state)));
+        lines.extend(card.note.as_deref().map(hang));
         if card.request_edited && open {
             lines.push(self.word("plan.edited"));
         }
@@ -99,7 +114,7 @@ impl Text<'_> {
             }
             lines.push(self.ttl(card.ttl_ms));
         }
-        lines.extend(self.settled(&card.state));
+        lines.extend(self.settled(&card.state, Asked::Approval));
         if card.demo {
             lines.push(self.word("foot.demo"));
         }
@@ -107,8 +122,8 @@ impl Text<'_> {
     }
 
     fn approval(&self, card: &ApprovalCard) -> Vec<String> {
-        let mut lines = vec![self.title("approval.title", &card.state)];
-        lines.extend(card.note.clone());
+        let mut lines = vec![self.title("approval.title", &card.state, Asked::Actions)];
+        lines.extend(card.note.as_deref().map(hang));
         for (at, action) in card.actions.iter().enumerate() {
             lines.extend(self.action(at + 1, action));
         }
@@ -117,7 +132,7 @@ impl Text<'_> {
             lines.push(self.group(card.group));
             lines.push(self.ttl(card.ttl_ms));
         }
-        lines.extend(self.settled(&card.state));
+        lines.extend(self.settled(&card.state, Asked::Actions));
         lines
     }
 
@@ -127,52 +142,56 @@ impl Text<'_> {
         let mut lines = vec![
             format!("{number}. {} ({effect}, {status})", action.tool),
             one_line(&action.justification, 1000),
-            format!("{} {}", self.word("approval.arguments"), action.arguments),
+            self.labelled("approval.arguments", &action.arguments),
         ];
         if action.status == ActionStatus::Unknown {
             lines.push(self.word("approval.unknown"));
         }
         if let Some(output) = &action.output {
-            lines.push(format!("{} {output}", self.word("approval.output")));
+            lines.push(self.labelled("approval.output", output));
         }
         lines
     }
 
     fn question(&self, card: &QuestionCard) -> Vec<String> {
-        let mut lines = vec![self.title("question.title", &card.state)];
-        lines.extend(card.title.clone());
-        lines.push(card.question.clone());
+        let mut lines = vec![self.title("question.title", &card.state, Asked::Answer)];
+        lines.extend(card.title.as_deref().map(hang));
+        lines.push(hang(&card.question));
         if let Some(reason) = &card.reason {
-            lines.push(format!("{} {reason}", self.word("question.reason")));
+            lines.push(self.labelled("question.reason", reason));
         }
         if matches!(card.state, CardState::Open { .. }) {
             lines.push(self.word("question.prompt"));
             lines.push(self.group(card.group));
             lines.push(self.ttl(card.ttl_ms));
         }
-        lines.extend(self.settled(&card.state));
+        lines.extend(self.settled(&card.state, Asked::Answer));
         lines
     }
 
     fn budget(&self, card: &BudgetCard) -> Vec<String> {
-        let mut lines = vec![self.title("budget.title", &card.state)];
+        let mut lines = vec![self.title("budget.title", &card.state, Asked::Approval)];
         lines.push(self.say("budget.intro", json!({"steps": card.steps_used})));
-        lines.push(card.summary.clone());
+        lines.push(hang(&card.summary));
         lines.extend(self.open_steps("budget.open_steps", &card.open_steps));
         if matches!(card.state, CardState::Open { .. }) {
             lines.push(self.word("budget.prompt"));
             lines.push(self.word("plain.group"));
             lines.push(self.ttl(card.ttl_ms));
         }
-        lines.extend(self.settled(&card.state));
+        lines.extend(self.settled(&card.state, Asked::Approval));
         lines
     }
 
     fn progress(&self, view: &ProgressView) -> Vec<String> {
-        let title = if view.finished { "progress.title_finished" } else { "progress.title" };
+        let title = if view.finished {
+            "progress.title_finished"
+        } else {
+            "progress.title"
+        };
         let mut lines = vec![
             format!("【{}】", self.word(title)),
-            format!("{} {}", self.word("plan.goal"), one_line(&view.goal, 1000)),
+            self.labelled("plan.goal", &one_line(&view.goal, 1000)),
         ];
         lines.extend(self.steps(&view.steps, true));
         lines
@@ -180,8 +199,7 @@ impl Text<'_> {
 
     fn answer(&self, answer: &Answer) -> Vec<String> {
         let mut lines = vec![answer.text.trim().to_owned()];
-        lines.push(self.word(&format!("answer.reason.{}", answer.reason.as_str())));
-        lines.extend(answer.problem.as_ref().map(|problem| notice_text(self.templates, self.locale, problem)));
+        lines.push(why_ended(self.templates, self.locale, answer));
         if lines.iter().all(String::is_empty) {
             lines.push(self.word("notice.nothing_to_say"));
         }
@@ -211,4 +229,9 @@ impl Text<'_> {
     fn ttl(&self, ttl_ms: i64) -> String {
         self.say("foot.ttl", json!({"minutes": minutes(ttl_ms)}))
     }
+}
+
+/// Foreign text of several lines hangs two blanks in, so that it cannot pass for a line of ours.
+fn hang(text: &str) -> String {
+    text.trim().lines().collect::<Vec<_>>().join("\n  ")
 }

@@ -85,9 +85,9 @@ fn tidy(text: &str) -> String {
         out.push_str(&rest[..at]);
         let Some(end) = rest[at..].find('>') else { break };
         let tag = &rest[at + 1..at + end];
-        if let Some(id) = tag.strip_prefix("at ").and_then(|tag| tag.split(['\'', '"']).nth(1)) {
+        if let Some(id) = tag.strip_prefix("at ").and_then(|tag| tag.split_once("id=")) {
             out.push('@');
-            out.push_str(id);
+            out.push_str(id.1.trim_matches(['\'', '"', ' ']));
         }
         rest = &rest[at + end + 1..];
     }

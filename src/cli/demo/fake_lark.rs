@@ -104,6 +104,11 @@ impl FakeLark {
         self.shared.lock().chats.insert(message_id.to_owned(), chat.to_owned());
     }
 
+    /// A person's message is recalled: replies to it are refused from now on.
+    pub fn recall(&self, message_id: &str) {
+        self.shared.lock().recalled.insert(message_id.to_owned());
+    }
+
     /// Lets the next calls of an endpoint (`token`, `bot`, `create`, `reply`, `patch`, `react`) go wrong.
     pub fn fault(&self, endpoint: &str, fault: Fault) {
         self.shared.lock().faults.push((endpoint.to_owned(), fault));

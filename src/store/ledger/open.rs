@@ -1,24 +1,21 @@
 //! Opening the database: address, file, lock, connections, schema, and what a restart makes void.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::migrate::{Migrate, MigrateError, Migrator};
-use sqlx::{Any, AnyConnection, AnyPool, Executor, Row};
+use sqlx::{AnyConnection, AnyPool, Connection, Executor, Row};
 
 use super::accept::Acceptor;
 use super::bells::Bells;
 use super::ids::Sequence;
 use super::turnstile::Turnstile;
-use super::{Inner, Ledger, Result, lock};
+use super::{Inner, Ledger, Result, file, lock, schema};
 use crate::domain::Clock;
 use crate::store::StoreError;
 use crate::store::reviews::PendingReviews;
-
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 /// How long a verb waits for a connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(2);
@@ -32,10 +29,11 @@ impl Ledger {
     /// `Held` when another process has the file; `Unusable` for a wrong address, a damaged file, a schema that is
     /// newer than this program, or an older one when `migrate` is false.
     pub async fn open(url: &SecretString, clock: Clock, migrate: bool) -> Result<Self> {
-        let path = file_of(url)?;
-        prepare_file(&path)?;
+        let path = file::of(url)?;
+        file::prepare(&path)?;
         let lock = lock::take(&path)?;
         let named = |error| naming(&path, error);
+        examine(&path, Access::Write).await.map_err(named)?;
         let write = connect(&path, Access::Write).await.map_err(named)?;
         let opened = set_up(&write, &clock, migrate).await.map_err(named);
         let last = match opened {
@@ -68,14 +66,15 @@ impl Ledger {
     /// # Errors
     /// `Unusable` when there is no such file, or its schema is not this program's.
     pub async fn open_read_only(url: &SecretString) -> Result<Self> {
-        let path = file_of(url)?;
+        let path = file::of(url)?;
         if !path.exists() {
             return Err(StoreError::Unusable(format!("there is no file `{}`", path.display())));
         }
         let named = |error| naming(&path, error);
+        examine(&path, Access::Look).await.map_err(named)?;
         let read = connect(&path, Access::Look).await.map_err(named)?;
         let mut conn = read.acquire().await.map_err(|error| named(error.into()))?;
-        check_schema(&mut conn).await.map_err(named)?;
+        schema::check(&mut conn).await.map_err(named)?;
         drop(conn);
         Ok(Self {
             inner: Arc::new(Inner {
@@ -123,14 +122,10 @@ impl Ledger {
 /// Gives the highest process-made id in use.
 async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<i64> {
     let mut conn = write.acquire().await?;
-    let verdict: String = conn.fetch_one("PRAGMA quick_check(1)").await?.try_get(0)?;
-    if verdict != "ok" {
-        return Err(StoreError::Unusable(format!("the file is damaged: {verdict}")));
-    }
     if migrate {
-        MIGRATIONS.run(&mut *conn).await.map_err(unmigrated)?;
+        schema::migrate(&mut conn).await?;
     } else {
-        check_schema(&mut conn).await?;
+        schema::check(&mut conn).await?;
     }
     sqlx::query("UPDATE lanes SET owner = '', lease_until = 0 WHERE owner <> ''")
         .execute(&mut *conn)
@@ -156,40 +151,6 @@ async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<i64> {
     Ok(last.try_get("last")?)
 }
 
-/// Refuses a schema that is not the one this program was built with.
-async fn check_schema(conn: &mut AnyConnection) -> Result<()> {
-    let ours = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
-    let applied = match conn.list_applied_migrations(&MIGRATIONS.table_name).await {
-        Ok(applied) => applied.iter().map(|migration| migration.version).max().unwrap_or(0),
-        Err(MigrateError::Execute(sqlx::Error::Database(error))) if error.message().contains("no such table") => 0,
-        Err(error) => return Err(unmigrated(error)),
-    };
-    match applied.cmp(&ours) {
-        std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Less => Err(StoreError::Unusable(format!(
-            "its schema has version {applied}, this program needs {ours}: run `countersign migrate`"
-        ))),
-        std::cmp::Ordering::Greater => Err(newer(applied)),
-    }
-}
-
-fn newer(version: i64) -> StoreError {
-    let ours = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
-    StoreError::Unusable(format!("its schema has version {version}, newer than this program's {ours}"))
-}
-
-fn unmigrated(error: MigrateError) -> StoreError {
-    match error {
-        MigrateError::VersionMissing(version) => newer(version),
-        MigrateError::VersionMismatch(version) => {
-            StoreError::Unusable(format!("migration {version} was applied with another text than this program's"))
-        }
-        MigrateError::Dirty(version) => StoreError::Unusable(format!("migration {version} is half applied")),
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
-        other => StoreError::Unusable(other.to_string()),
-    }
-}
-
 /// Names the file in what is said about it.
 fn naming(path: &Path, error: StoreError) -> StoreError {
     match error {
@@ -197,40 +158,6 @@ fn naming(path: &Path, error: StoreError) -> StoreError {
         StoreError::Unavailable(why) => StoreError::Unavailable(format!("`{}`: {why}", path.display())),
         other @ (StoreError::Stale | StoreError::Held { .. } | StoreError::Corrupt(_)) => other,
     }
-}
-
-/// The file that a `sqlite://` address names, absolute. Of other addresses nothing is repeated: they hold passwords.
-fn file_of(url: &SecretString) -> Result<PathBuf> {
-    let url = url.expose_secret();
-    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        return Err(StoreError::Unusable("postgres:// is not in this version".to_owned()));
-    }
-    let Some(path) = url.strip_prefix("sqlite://") else {
-        return Err(StoreError::Unusable(
-            "the address must be sqlite://PATH, for example sqlite://data/countersign.db".to_owned(),
-        ));
-    };
-    if path.is_empty() || path.contains(":memory:") || path.contains('?') {
-        return Err(StoreError::Unusable(
-            "the address must name a file after sqlite://, without options".to_owned(),
-        ));
-    }
-    std::path::absolute(path).map_err(|error| StoreError::Unusable(format!("`{path}`: {error}")))
-}
-
-/// Makes the folder and an empty file that only we may read: people's chats are in it. SQLite gives its
-/// side files the rights of the main one.
-fn prepare_file(path: &Path) -> Result<()> {
-    let trouble = |error: std::io::Error| StoreError::Unusable(format!("`{}`: {error}", path.display()));
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(trouble)?;
-    }
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(trouble)?;
-    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -243,14 +170,29 @@ enum Access {
     Look,
 }
 
-async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
+fn address(path: &Path, access: Access) -> Result<AnyConnectOptions> {
     sqlx::any::install_default_drivers();
     let mode = if access == Access::Look { "ro" } else { "rwc" };
-    let options: AnyConnectOptions = format!("sqlite://{}?mode={mode}", encoded(path)?)
-        .parse()
-        .map_err(StoreError::from)?;
+    Ok(format!("sqlite://{}?mode={mode}", file::encoded(path)?).parse()?)
+}
+
+/// Is it a sound database? Asked over a connection of its own: a pool would try again and again, and say in the
+/// end that it took too long.
+async fn examine(path: &Path, access: Access) -> Result<()> {
+    let mut conn = AnyConnection::connect_with(&address(path, access)?).await?;
+    let verdict: String = conn.fetch_one("PRAGMA quick_check(1)").await?.try_get(0)?;
+    conn.close().await?;
+    if verdict == "ok" {
+        Ok(())
+    } else {
+        Err(StoreError::Unusable(format!("the file is damaged: {verdict}")))
+    }
+}
+
+async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
+    let options = address(path, access)?;
     let size = if access == Access::Write { 1 } else { READERS };
-    let pool: AnyPool = AnyPoolOptions::new()
+    let pool = AnyPoolOptions::new()
         .max_connections(size)
         .min_connections(1)
         .acquire_timeout(CONNECTION_WAIT)
@@ -258,6 +200,15 @@ async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
+        // When SQLite rolls back by itself (disk full, I/O error), the driver's ROLLBACK fails and it believes for ever
+        // that a transaction is open: later ones would be savepoints inside nothing, or inside one that nobody ends,
+        // and their "commits" not durable. Such a connection is replaced. The ping waits for a queued rollback.
+        .after_release(|conn, _| {
+            Box::pin(async move {
+                conn.ping().await?;
+                Ok(!conn.is_in_transaction())
+            })
+        })
         .after_connect(move |conn, _| {
             Box::pin(async move {
                 for pragma in pragmas(access) {
@@ -268,7 +219,7 @@ async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
         })
         .connect_with(options)
         .await?;
-    Ok::<sqlx::Pool<Any>, StoreError>(pool)
+    Ok(pool)
 }
 
 /// `FULL`: a commit that was answered with 200 survives a power cut, <https://www.sqlite.org/pragma.html#pragma_synchronous>.
@@ -282,23 +233,6 @@ fn pragmas(access: Access) -> &'static [&'static str] {
         ],
         Access::Read | Access::Look => &["PRAGMA busy_timeout = 5000", "PRAGMA query_only = ON"],
     }
-}
-
-/// The path inside a URL: every byte that could mean something there is spelled out.
-fn encoded(path: &Path) -> Result<String> {
-    use std::fmt::Write as _;
-    let text = path
-        .to_str()
-        .ok_or_else(|| StoreError::Unusable(format!("`{}` is not UTF-8", path.display())))?;
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _infallible = write!(out, "%{byte:02X}");
-        }
-    }
-    Ok(out)
 }
 
 #[cfg(test)]

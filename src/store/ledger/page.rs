@@ -40,7 +40,7 @@ impl Cursor {
         read().ok_or_else(|| StoreError::Corrupt("not a cursor of ours".to_owned()))
     }
 
-    /// True when `text` is a cursor that a page of ours gave.
+    /// As callers carry it: opaque to them.
     fn spell(&self) -> String {
         let mut bytes = self.at.to_be_bytes().to_vec();
         bytes.extend_from_slice(self.id.as_bytes());

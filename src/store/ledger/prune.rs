@@ -57,6 +57,13 @@ impl Ledger {
                 before,
             )
             .await?;
+        // Left over when a turn ended beside its gate; decided gates have removed theirs.
+        self.prune_rows(
+            "DELETE FROM pending_reviews WHERE review_key IN
+               (SELECT review_key FROM pending_reviews WHERE expires_at < $1 LIMIT $2)",
+            before,
+        )
+        .await?;
         // A lane that sleeps for ever: no turn, no task, no worker.
         pruned.lanes = self
             .prune_rows(

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Look, Painter, is_open, parts};
-use crate::channels::wording::effect_key;
+use crate::channels::wording::{Asked, effect_key};
 use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass};
 
 /// Rows with blocks and buttons: each costs up to ten of the card's 200 components.
@@ -39,7 +39,7 @@ impl Painter<'_> {
                 elements.push(parts::markdown("prompt", &prompt));
                 elements.extend(self.foot(vec![self.ttl(card.ttl_ms)]));
             }
-            CardState::Decided { decision } => elements.push(self.settled(decision, "state.reject_text")),
+            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Actions)),
             CardState::Informed => {}
         }
         let summary = if open {
@@ -53,7 +53,7 @@ impl Painter<'_> {
     /// A gate whose rows were decided one by one stands as settled: the header then counts what was said, since
     /// "approved" over a rejected row would be a lie.
     fn approval_look(&self, card: &ApprovalCard) -> Look {
-        let look = self.look(&card.state, false);
+        let look = self.look(&card.state, Asked::Actions);
         let settled_by_rows = matches!(&card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve);
         let refused = card.actions.iter().filter(|action| refused(action.status)).count();
         if !settled_by_rows || refused == 0 {
@@ -71,7 +71,10 @@ impl Painter<'_> {
             "**{number}.** {} {} {}",
             super::tool(&action.tool),
             parts::tag(effect_color(action.effect), &self.word(effect_key(action.effect))),
-            parts::tag(status_color(action.status), &self.word(&format!("action.{}", action.status.as_str()))),
+            parts::tag(
+                status_color(action.status),
+                &self.word(&format!("action.{}", action.status.as_str()))
+            ),
         )];
         if !action.justification.trim().is_empty() {
             lines.push(self.line(&action.justification));
@@ -105,8 +108,20 @@ impl Painter<'_> {
         parts::row(
             &format!("row_{number}"),
             vec![
-                parts::button(&format!("yes_{number}"), kind, &self.word("approval.approve"), &value("approve"), sure),
-                parts::button(&format!("no_{number}"), "default", &self.word("approval.reject"), &value("reject"), Some(reject)),
+                parts::button(
+                    &format!("yes_{number}"),
+                    kind,
+                    &self.word("approval.approve"),
+                    &value("approve"),
+                    sure,
+                ),
+                parts::button(
+                    &format!("no_{number}"),
+                    "default",
+                    &self.word("approval.reject"),
+                    &value("reject"),
+                    Some(reject),
+                ),
             ],
         )
     }

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{Painter, is_open, parts};
-use crate::channels::wording::one_line;
+use crate::channels::wording::{Asked, one_line};
 use crate::domain::{BudgetCard, CardState, QuestionCard};
 
 impl Painter<'_> {
     pub(super) fn question(&self, card: &QuestionCard) -> Value {
-        let look = self.look(&card.state, true);
+        let look = self.look(&card.state, Asked::Answer);
         let question = self.block(&card.question);
         let mut lines = Vec::new();
         if is_open(&card.state)
@@ -28,16 +28,20 @@ impl Painter<'_> {
                 elements.push(parts::markdown("prompt", &self.word(key)));
                 elements.extend(self.foot(vec![self.ttl(card.ttl_ms)]));
             }
-            CardState::Decided { decision } => elements.push(self.settled(decision, "question.answer")),
+            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Answer)),
             CardState::Informed => {}
         }
         let summary = self.say("question.summary", json!({"question": one_line(&card.question, 80)}));
         let subtitle = card.title.as_deref().map(|title| one_line(title, 100)).unwrap_or_default();
-        parts::shell(&summary, Some(parts::header(&self.word("question.title"), &subtitle, &look)), elements)
+        parts::shell(
+            &summary,
+            Some(parts::header(&self.word("question.title"), &subtitle, &look)),
+            elements,
+        )
     }
 
     pub(super) fn budget(&self, card: &BudgetCard) -> Value {
-        let look = self.look(&card.state, false);
+        let look = self.look(&card.state, Asked::Approval);
         let open = is_open(&card.state);
         // The view does not say whether this is a group; a mention does no harm in a direct chat.
         let intro = self.intro("budget.intro", json!({"steps": card.steps_used}), &card.requester, open);
@@ -46,7 +50,10 @@ impl Painter<'_> {
             elements.push(parts::markdown("summary", &self.block(&card.summary)));
         }
         if !card.open_steps.is_empty() {
-            elements.push(parts::markdown("open_steps", &self.open_steps("budget.open_steps", &card.open_steps)));
+            elements.push(parts::markdown(
+                "open_steps",
+                &self.open_steps("budget.open_steps", &card.open_steps),
+            ));
         }
         match &card.state {
             CardState::Open { .. } => {
@@ -62,7 +69,7 @@ impl Painter<'_> {
                 ));
                 elements.extend(self.foot(vec![self.ttl(card.ttl_ms)]));
             }
-            CardState::Decided { decision } => elements.push(self.settled(decision, "state.revise_text")),
+            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Approval)),
             CardState::Informed => {}
         }
         let header = parts::header(&self.word("budget.title"), "", &look);

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Look;
+use super::escape::chat_text;
 use crate::channels::wording::clip;
 
-/// A whole card. `summary` and `subtitle` are plain text and may be foreign: neither place reads markup.
+/// A whole card. `summary` may be foreign: plain text, and broken up all the same should a client read tags there.
 pub(super) fn shell(summary: &str, header: Option<Value>, elements: Vec<Value>) -> Value {
     let mut card = json!({
         "schema": "2.0",
@@ -16,7 +17,7 @@ pub(super) fn shell(summary: &str, header: Option<Value>, elements: Vec<Value>) 
             "enable_forward": false,
             "enable_forward_interaction": false,
             "width_mode": "fill",
-            "summary": {"content": clip(summary, 120)},
+            "summary": {"content": chat_text(&clip(summary, 120))},
         },
         "body": {"direction": "vertical", "vertical_spacing": "8px", "elements": elements},
     });
@@ -26,7 +27,7 @@ pub(super) fn shell(summary: &str, header: Option<Value>, elements: Vec<Value>) 
     card
 }
 
-/// The colored head.
+/// The colored head; `subtitle` may be foreign, like a summary.
 pub(super) fn header(title: &str, subtitle: &str, look: &Look) -> Value {
     let mut header = json!({
         "title": plain(title),
@@ -34,7 +35,7 @@ pub(super) fn header(title: &str, subtitle: &str, look: &Look) -> Value {
         "text_tag_list": [{"tag": "text_tag", "text": plain(&look.tag), "color": tag_color(look.template)}],
     });
     if !subtitle.is_empty() {
-        header["subtitle"] = plain(&clip(subtitle, 120));
+        header["subtitle"] = plain(&chat_text(&clip(subtitle, 120)));
     }
     header
 }

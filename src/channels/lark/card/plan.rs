@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{Painter, done_steps, is_open, parts};
-use crate::channels::wording::one_line;
-use crate::domain::{CardState, Complexity, DecisionKind, PlanCard};
+use crate::channels::wording::{Asked, one_line, under_way};
+use crate::domain::{CardState, Complexity, PlanCard};
 
 impl Painter<'_> {
     pub(super) fn plan(&self, card: &PlanCard) -> Value {
-        let look = self.look(&card.state, false);
+        let look = self.look(&card.state, Asked::Approval);
         let mut elements = self.plan_body(card);
         match &card.state {
             CardState::Open { votes } => elements.extend(self.plan_handshake(card, *votes)),
-            CardState::Decided { decision } => elements.push(self.settled(decision, "state.revise_text")),
+            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Approval)),
             CardState::Informed => elements.push(parts::markdown("settled", &self.word("state.informed_text"))),
         }
         elements.extend(self.foot(self.plan_foot(card)));
@@ -28,7 +28,7 @@ impl Painter<'_> {
 
     fn plan_subtitle(&self, card: &PlanCard) -> String {
         let count = card.steps.len();
-        let mut parts = vec![if works(&card.state) {
+        let mut parts = vec![if under_way(&card.state) {
             self.say("plan.progress", json!({"done": done_steps(&card.steps), "count": count}))
         } else {
             self.say("plan.steps", json!({"count": count}))
@@ -45,16 +45,18 @@ impl Painter<'_> {
         if is_open(&card.state) {
             lines.push(self.intro("plan.intro", json!({}), &card.requester, card.group));
         }
-        lines.push(self.labelled("plan.goal", &self.line(&card.goal)));
+        let simple = match (card.complexity, card.steps.as_slice()) {
+            (Complexity::Simple, [only]) if only.content.trim() == card.goal.trim() => Some(only),
+            _ => None,
+        };
+        let goal = self.line(&card.goal);
+        match simple.filter(|only| !only.tools.is_empty()) {
+            Some(only) => lines.push(self.labelled("plan.goal", &format!("{goal} · {}", self.tools(&only.tools)))),
+            None => lines.push(self.labelled("plan.goal", &goal)),
+        }
         let mut elements = vec![parts::markdown("goal", &lines.join("\n"))];
-        if !card.steps.is_empty() {
-            let steps = match (card.complexity, card.steps.as_slice()) {
-                (Complexity::Simple, [only]) if only.content.trim() == card.goal.trim() => self.tools(&only.tools),
-                _ => self.steps(&card.steps, works(&card.state)),
-            };
-            if !steps.is_empty() {
-                elements.push(parts::markdown("steps", &steps));
-            }
+        if simple.is_none() && !card.steps.is_empty() {
+            elements.push(parts::markdown("steps", &self.steps(&card.steps, under_way(&card.state))));
         }
         if let Some(note) = card.note.as_deref().filter(|note| !note.trim().is_empty()) {
             elements.push(parts::markdown("note", &self.block(note)));
@@ -113,14 +115,5 @@ impl Painter<'_> {
             parts.push(self.word("foot.demo"));
         }
         parts
-    }
-}
-
-/// Steps carry marks once the plan is carried out.
-fn works(state: &CardState) -> bool {
-    match state {
-        CardState::Open { .. } => false,
-        CardState::Informed => true,
-        CardState::Decided { decision } => decision.kind == DecisionKind::Approve,
     }
 }

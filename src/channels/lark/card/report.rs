@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Look, Painter, done_steps, escape, parts};
-use crate::channels::wording::{notice_text, one_line};
+use crate::channels::wording::{one_line, why_ended};
 use crate::domain::{Answer, ProgressView};
 
 impl Painter<'_> {
@@ -13,7 +13,11 @@ impl Painter<'_> {
             template: if view.finished { "green" } else { "blue" },
             tag: self.say("plan.progress", counts.clone()),
         };
-        let title = self.word(if view.finished { "progress.title_finished" } else { "progress.title" });
+        let title = self.word(if view.finished {
+            "progress.title_finished"
+        } else {
+            "progress.title"
+        });
         let mut elements = vec![parts::markdown("goal", &self.labelled("plan.goal", &self.line(&view.goal)))];
         if !view.steps.is_empty() {
             elements.push(parts::markdown("steps", &self.steps(&view.steps, true)));
@@ -36,18 +40,19 @@ impl Painter<'_> {
         if !answer.text.trim().is_empty() {
             lines.push(escape::model_markdown(&self.cut(answer.text.trim(), self.caps.answer)));
         }
-        let reason = self.word(&format!("answer.reason.{}", answer.reason.as_str()));
-        let problem = answer.problem.as_ref().map(|problem| notice_text(self.templates, self.locale, problem));
-        let ours: Vec<String> = [Some(reason), problem].into_iter().flatten().filter(|line| !line.is_empty()).collect();
-        if !ours.is_empty() {
-            lines.push(ours.iter().map(|line| escape::lines(line)).collect::<Vec<_>>().join("\n"));
+        let why = why_ended(self.templates, self.locale, answer);
+        if !why.is_empty() {
+            lines.push(escape::lines(&why));
         }
         if lines.len() == spoken {
             lines.push(self.word("notice.nothing_to_say"));
         }
         let mut elements = vec![parts::markdown("answer", &lines.join("\n"))];
         if !answer.open_steps.is_empty() {
-            elements.push(parts::markdown("open_steps", &self.open_steps("answer.open_steps", &answer.open_steps)));
+            elements.push(parts::markdown(
+                "open_steps",
+                &self.open_steps("answer.open_steps", &answer.open_steps),
+            ));
         }
         let mut foot = Vec::new();
         if let Some(incident) = &answer.incident {

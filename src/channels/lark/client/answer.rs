@@ -98,7 +98,9 @@ fn classify(status: StatusCode, code: Option<i64>, msg: &str, after: Option<Dura
     };
     match code.unwrap_or(0) {
         // Rates, "being sent", "same create in progress", and the platform's own trouble.
-        99_991_400 | 230_020 | 11_232 | 11_233 | 11_247 | 230_049 | 18_121 | 231_015 | 1_500 | 2_200 => DeliveryError::Retry { reason, after },
+        99_991_400 | 230_020 | 11_232 | 11_233 | 11_247 | 230_049 | 18_121 | 231_015 | 1_500 | 2_200 => {
+            DeliveryError::Retry { reason, after }
+        }
         // A token refused twice: ours is not the fault of this message.
         99_991_661 | 99_991_663 | 99_991_664 | 99_991_665 | 99_991_668 | 99_991_671 | 99_991_677 => DeliveryError::Forbidden(reason),
         // Scope, quota, allow-list, app stopped or not installed, wrong secret, bot ability off.
@@ -143,7 +145,12 @@ fn unreachable(error: &reqwest::Error) -> Refused {
 fn harmless(msg: &str) -> String {
     msg.split_whitespace()
         .map(|word| match word.split_once('?') {
-            _ if ["t-", "u-", "a-"].iter().any(|head| word.trim_start_matches(['"', '\'', '(', '[']).starts_with(head)) => "***",
+            _ if ["t-", "u-", "a-"]
+                .iter()
+                .any(|head| word.trim_start_matches(['"', '\'', '(', '[']).starts_with(head)) =>
+            {
+                "***"
+            }
             Some((before, _)) if before.contains("://") => before,
             _ => word,
         })
@@ -217,7 +224,10 @@ mod tests {
     /// design: no secret and no query of a URL reaches a log line.
     #[test]
     fn messages_are_made_harmless() {
-        assert_eq!(harmless("scope missing\nhttps://x.example/app/auth?q=im:message&token=abc"), "scope missing https://x.example/app/auth");
+        assert_eq!(
+            harmless("scope missing\nhttps://x.example/app/auth?q=im:message&token=abc"),
+            "scope missing https://x.example/app/auth"
+        );
         assert_eq!(harmless("Bearer t-g1044qeGEDXTB6NDJOGV is stale"), "Bearer *** is stale");
         assert_eq!(harmless(&"x".repeat(500)).len(), 200);
     }

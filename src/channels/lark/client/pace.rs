@@ -24,11 +24,20 @@ struct Rate {
 }
 
 /// 5 in any second, evenly.
-const TARGET: Rate = Rate { every: Duration::from_millis(250), burst: 0 };
+const TARGET: Rate = Rate {
+    every: Duration::from_millis(250),
+    burst: 0,
+};
 /// 50 in any second, ten at once.
-const SECOND: Rate = Rate { every: Duration::from_millis(25), burst: 9 };
+const SECOND: Rate = Rate {
+    every: Duration::from_millis(25),
+    burst: 9,
+};
 /// 1000 in any minute, a hundred at once.
-const MINUTE: Rate = Rate { every: Duration::from_micros(66_700), burst: 99 };
+const MINUTE: Rate = Rate {
+    every: Duration::from_micros(66_700),
+    burst: 99,
+};
 
 impl Rate {
     /// How long a call at `now` waits, and the arrival time to remember if it goes.

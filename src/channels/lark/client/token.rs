@@ -63,7 +63,10 @@ impl Tokens {
     /// Forgets `refused`, unless somebody has replaced it already.
     pub(super) async fn drop_refused(&self, refused: &SecretString) {
         let mut held = self.held.lock().await;
-        if held.as_ref().is_some_and(|token| token.value.expose_secret() == refused.expose_secret()) {
+        if held
+            .as_ref()
+            .is_some_and(|token| token.value.expose_secret() == refused.expose_secret())
+        {
             *held = None;
         }
     }

@@ -18,7 +18,13 @@ fn payloads_are_inert_in_every_place() {
         "```\n<at id=all></at>\n```",
         "`<at id=all></at>`",
     ] {
-        for out in [inline(payload), lines(payload), code_block(payload), model_markdown(payload), chat_text(payload)] {
+        for out in [
+            inline(payload),
+            lines(payload),
+            code_block(payload),
+            model_markdown(payload),
+            chat_text(payload),
+        ] {
             assert_no_tag(&out);
         }
     }
@@ -28,7 +34,10 @@ fn assert_no_tag(out: &str) {
     let mut rest = out;
     while let Some(at) = rest.find('<') {
         rest = &rest[at + 1..];
-        assert!(!rest.starts_with(|next: char| next.is_alphabetic() || "/!?".contains(next)), "{out}");
+        assert!(
+            !rest.starts_with(|next: char| next.is_alphabetic() || "/!?".contains(next)),
+            "{out}"
+        );
     }
 }
 
@@ -45,7 +54,7 @@ fn a_plan_line_is_text_only() {
 #[test]
 fn tool_names_cannot_leave_their_code() {
     assert_eq!(code("write_file"), "`write_file`");
-    assert_eq!(code("x` <at id=all>"), "x&#96; &#60;at id=all&#62;");
+    assert_eq!(code("x` <at id=all>"), "x&#96; &#60;at id&#61;all&#62;");
 }
 
 /// S4-3: arguments on an approval card look exactly as they run, and cannot close their block.
@@ -61,9 +70,18 @@ fn a_code_block_shows_what_runs() {
 fn answers_keep_their_markdown() {
     assert_eq!(model_markdown("**a**\n- b\n> c"), "**a**\n- b\n> c");
     assert_eq!(model_markdown("1 < 2 & 3"), "1 &#60; 2 &#38; 3");
-    assert_eq!(model_markdown("![x](https://a.example/i.png)"), "!&#91;x](https://a.example/i.png) (a.example)");
-    assert_eq!(model_markdown("[bank](https://bank.example@evil.example/x)"), "[bank](https://bank.example@evil.example/x) (evil.example)");
-    assert_eq!(model_markdown("[a.example](https://a.example/x)"), "[a.example](https://a.example/x)");
+    assert_eq!(
+        model_markdown("![x](https://a.example/i.png)"),
+        "!&#91;x](https://a.example/i.png) (a.example)"
+    );
+    assert_eq!(
+        model_markdown("[bank](https://bank.example@evil.example/x)"),
+        "[bank](https://bank.example@evil.example/x) (evil.example)"
+    );
+    assert_eq!(
+        model_markdown("[a.example](https://a.example/x)"),
+        "[a.example](https://a.example/x)"
+    );
     assert_eq!(model_markdown("```rust\nlet a = b && c;"), "```rust\nlet a = b && c;\n```");
 }
 

@@ -79,6 +79,9 @@ pub(super) async fn reply(
         Ok(lost) => lost,
         Err(answer) => return answer,
     };
+    if shared.lock().recalled.contains(&id) {
+        return failure(GONE, "The message was withdrawn.");
+    }
     let chat = shared.lock().chats.get(&id).cloned().unwrap_or_default();
     store(&shared, &body, chat, Some(id), lost)
 }
@@ -124,7 +127,13 @@ pub(super) async fn react(
         shared.lock().violation(format!("reaction type {emoji}"));
         return failure(231_001, "unknown reaction");
     }
-    shared.lock().reactions.push((id, emoji));
+    // The same mark of the same bot is there once, however often it is set.
+    let mark = (id, emoji);
+    let mut state = shared.lock();
+    if !state.reactions.contains(&mark) {
+        state.reactions.push(mark);
+    }
+    drop(state);
     shared.changed.notify_waiters();
     finish(json!({ "reaction_id": "r_1" }), lost)
 }
@@ -203,7 +212,8 @@ fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, 
             let id = format!("om_bot_{}", state.messages.len() + 1);
             let at = shared.clock.now();
             state.by_uuid.insert(uuid.clone(), id.clone());
-            state.messages.push(Posted { id: id.clone(), chat, reply_to, kind, versions: vec![content.clone()], content, uuid, at });
+            let in_thread = body["reply_in_thread"] == true;
+            state.messages.push(Posted { id: id.clone(), chat, reply_to, in_thread, kind, versions: vec![content.clone()], content, uuid, at });
             id
         }
     };

@@ -17,6 +17,8 @@ pub struct Posted {
     pub chat: String,
     /// The message it answers.
     pub reply_to: Option<String>,
+    /// Asked to stay in the thread of that message.
+    pub in_thread: bool,
     /// `text` or `interactive`.
     pub kind: String,
     /// The parsed content, newest version.
@@ -144,6 +146,7 @@ pub(super) struct State {
     pub(super) by_uuid: BTreeMap<String, String>,
     pub(super) faults: Vec<(String, Fault)>,
     pub(super) held: BTreeSet<String>,
+    pub(super) recalled: BTreeSet<String>,
     /// Chats of people's messages.
     pub(super) chats: BTreeMap<String, String>,
 }
