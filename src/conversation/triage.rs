@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Millis, Notice, Via};
 use crate::store::{GateRecord, InboxRow, ListQuery, Session, SignalKind, StoreError, Tx};
 
-use super::commands::{self, Command};
+use super::commands;
 use super::phrases::{Phrase, is_plain_ok};
 use super::review::{Actor, Settled, audit, lapse, settle, told_decision};
 use super::rights::Rights;
 use super::route::{Reply, ReplyTo, Scene, Verdict, route};
-use super::{Desk, bot_fact, changes, say, stop};
+use super::{Desk, changes, say, stop};
 
 /// Rows looked at in one go.
 const BATCH: i64 = 64;
@@ -110,7 +110,7 @@ impl Desk {
 
     /// Gives a message its meaning; none: it must wait for the bot's identity.
     async fn message(&self, tx: &mut Tx, row: &InboxRow, message: &InboundMessage) -> Result<Option<Outcome>, StoreError> {
-        let bot = tx.fact(&bot_fact(&row.inbound.conversation)).await?;
+        let bot = tx.fact(&row.inbound.conversation.bot_fact()).await?;
         if bot.is_none() && needs_identity(row, message) {
             return Ok(None);
         }
@@ -198,10 +198,6 @@ impl Desk {
                 say::tell(tx, row, status).await?;
                 Ok(Outcome::Done("status"))
             }
-            Verdict::AskAgain(gate) => {
-                say::post(tx, row, "again", gate.card.clone()).await?;
-                Ok(Outcome::Done("asked again"))
-            }
             Verdict::Answer(gate, act) => {
                 let Some(record) = tx.gate(&gate.id).await? else {
                     return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
@@ -214,7 +210,10 @@ impl Desk {
                 }
                 Ok(Outcome::Done("answer"))
             }
-            Verdict::Stop => stop::stop(tx, row, scene, &actor).await.map(|()| Outcome::Done("stop")),
+            Verdict::Stop(turn) => {
+                stop::stop(tx, row, scene, turn.as_ref(), &actor).await?;
+                Ok(Outcome::Done("stop"))
+            }
             Verdict::Steer(id) => {
                 if let Some(turn) = tx.turn(&id).await? {
                     tx.signal(&turn, SignalKind::Steer, Some(&scene.said.text), Some(&row.inbound.sender))
@@ -232,7 +231,7 @@ impl Desk {
             }
             Verdict::Instead => {
                 stop::supersede(tx, row, scene, &actor).await?;
-                if matches!(&scene.command, Some(Command::New(text)) if text.is_empty()) {
+                if scene.said.task().is_empty() {
                     say::tell(tx, row, Notice::Greeting {}).await?;
                     return Ok(Outcome::Done("dropped"));
                 }

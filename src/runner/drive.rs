@@ -126,7 +126,7 @@ impl Runner {
         let live = self.settings.current();
         let conversation = lease.conversation.clone();
         let id = self.ids.turn();
-        let text = message.addressed(bot).text;
+        let text = message.addressed(bot).task().to_owned();
         let turn = agent::begin(Beginning {
             turn_id: id.to_string(),
             seed: self.ids.token(),

@@ -234,7 +234,7 @@ fn question_takes_any_text() {
         let scene = said(text).open(&[&gate]);
         assert_eq!(route(&scene), does(&gate, Act::Revise(text.to_owned())), "{text}");
     }
-    assert_eq!(route(&said("/stop").open(&[&gate])), Verdict::Stop);
+    assert_eq!(route(&said("/stop").open(&[&gate])), Verdict::Stop(None));
 }
 
 /// design: tool_approval: approve word = all open rows, refusal = reject all, other text = reject all with that reason.
@@ -253,7 +253,7 @@ fn budget_needs_yes_or_no() {
     let gate = kind(GateKind::Budget, gate("g", "u1", ""));
     assert_eq!(route(&said("继续").open(&[&gate])), approve(&gate));
     assert_eq!(route(&said("no").open(&[&gate])), does(&gate, Act::Cancel));
-    assert_eq!(route(&said("还要多久").open(&[&gate])), Verdict::AskAgain(Box::new(gate.clone())));
+    assert_eq!(route(&said("还要多久").open(&[&gate])), does(&gate, Act::Revise("还要多久".to_owned())));
 }
 
 /// Twenty-2: a message sent before the card (or at the same moment) never answers it, even when it is read afterwards.
@@ -521,14 +521,14 @@ fn reply_to_the_running_card_steers() {
 fn commands_are_carried_out() {
     let gate = gate("g", "u1", "");
     let running = turn(&gate, TurnStatus::Running);
-    assert_eq!(route(&said("/stop").runs(running.clone())), Verdict::Stop);
+    assert_eq!(route(&said("/stop").runs(running.clone())), Verdict::Stop(None));
     assert_eq!(route(&said("/new 写日报").runs(running.clone())), Verdict::Instead);
     assert_eq!(route(&said("/status")), Verdict::Status);
     assert_eq!(route(&said("/dance")), Verdict::Tell("help", Notice::Help {}));
     assert_eq!(route(&said("/stop").unmentioned()), Verdict::Ignore("not for us"));
     assert_eq!(route(&said("停下 /stop")), Verdict::Task(0));
     let approved = decided(&gate, DecisionKind::Approve);
-    assert_eq!(route(&said("取消").runs(running).closed(approved)), Verdict::Stop);
+    assert_eq!(route(&said("取消").runs(running).closed(approved)), Verdict::Stop(None));
 }
 
 /// design: `/stop` as a reply to somebody else's card is a refusal by those who may, and refused to the others.
@@ -539,7 +539,7 @@ fn stop_under_somebody_elses_card() {
         let scene = said("/stop").by("u2").approvers(approvers).open(&[&gate]);
         scene.reply(ReplyTo::Card, undecided(&gate), TurnStatus::Paused)
     };
-    assert_eq!(route(&scene(listed(&["u2"]))), does(&gate, Act::Cancel));
+    assert_eq!(route(&scene(listed(&["u2"]))), Verdict::Stop(Some(gate.turn_id.clone())));
     assert_eq!(route(&scene(Approvers::Requester)), refused(&gate));
 }
 
