@@ -178,12 +178,15 @@ async fn show_progress(tx: &mut Tx, run: &mut Run) -> Result<(), WorkError> {
     Ok(tx.enqueue(&patch).await?)
 }
 
-/// Repaints a gate's card with its decision; the buttons go.
+/// Repaints a gate's card with its decision, its rows and what came of them; the buttons go.
 pub(super) async fn repaint(session: &mut Session, gate: &Gate, decision: &Decision) -> Result<(), StoreError> {
-    let content = gate.card.with_state(CardState::Decided { decision: decision.clone() });
+    let rows = session.actions_of_gate(&gate.id).await?;
+    let content = gate.card.painted(CardState::Decided { decision: decision.clone() }, &rows);
+    // Distinct per look of the card: each row that gets done repaints it.
+    let done = rows.iter().filter(|row| row.result.is_some()).count().to_string();
     session
         .enqueue(&NewOutbox {
-            key: outbox_key(&["decided", gate.id.as_str()]),
+            key: outbox_key(&["decided", gate.id.as_str(), &done]),
             queue: gate.turn_id.to_string(),
             gate_id: None,
             turn_id: Some(gate.turn_id.clone()),

@@ -11,7 +11,7 @@ use super::drive::Run;
 use super::{Runner, WorkError};
 use crate::agent::{CallOutcome, Input, OpenCall};
 use crate::domain::{ActionId, ActionStatus, ToolResult};
-use crate::store::{AuditEntry, Lease, StoreError};
+use crate::store::{AuditEntry, GateRecord, Lease, StoreError};
 use crate::tools::{ToolError, ToolOutput};
 
 /// Longest tool output that is kept, in bytes; the rest is cut and marked.
@@ -88,6 +88,11 @@ impl Runner {
             details: json!({ "tool": action.tool, "ok": result.ok, "result_sha256": sha256(&result.text) }),
         })
         .await?;
+        if let Some(gate) = &action.gate_id
+            && let Some(GateRecord { gate, decision: Some(decision), .. }) = tx.gate(gate).await?
+        {
+            super::commit::repaint(&mut tx, &gate, &decision).await?;
+        }
         tx.commit().await?;
         Ok(Some(result))
     }

@@ -8,7 +8,7 @@ const WIDTH: usize = 68;
 
 /// A card (or the plain text of a text message) as lines.
 #[must_use]
-pub fn card(content: &Value) -> Vec<String> {
+pub(super) fn card(content: &Value) -> Vec<String> {
     if let Some(text) = content.get("text").and_then(Value::as_str) {
         return wrap(&tidy(text), WIDTH);
     }

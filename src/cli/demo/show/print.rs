@@ -1,7 +1,6 @@
 //! What the demo prints: the chat as a person sees it, or one JSON object a line.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
