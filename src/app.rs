@@ -1,1 +1,192 @@
 //! The composition root: the only place that picks implementations.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::channels::{ConsoleChannel, LarkClient, LarkHook};
+use crate::config::{Boot, Live, ModelLive, Provider, Settings};
+use crate::conversation::Desk;
+use crate::domain::{Clock, Failpoint, Ids};
+use crate::gateway::{Channels, Gateway, GatewayParts, Workers, router, start_workers};
+use crate::model::{ChatModel, Demo, OpenAi};
+use crate::runner::{ModelSource, Runner, RunnerParts, Timings};
+use crate::store::{Ledger, StoreError};
+use crate::template::{TemplateError, Templates};
+use crate::tools::{Toolbox, ToolboxError};
+
+/// After a stop was asked for, the listener goes on this long, so that a balancer can notice `/readyz`.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// What tests and the demo may replace.
+#[derive(Clone)]
+pub struct Parts {
+    /// Wall clock.
+    pub clock: Clock,
+    /// Random ids.
+    pub ids: Ids,
+    /// Lengths of leases and polls.
+    pub timings: Timings,
+    /// This model instead of the configured one.
+    pub model: Option<Arc<dyn ChatModel>>,
+    /// Where a test lets the process die.
+    pub failpoint: Failpoint,
+    /// Wait for a balancer when stopping.
+    pub drain: Duration,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self { clock: Clock::system(), ids: Ids::random(), timings: Timings::default(), model: None, failpoint: Failpoint::default(), drain: DRAIN }
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("clock", &self.clock).field("timings", &self.timings).finish_non_exhaustive()
+    }
+}
+
+/// Why the gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {addr}: {source}")]
+    Bind {
+        /// `server.bind`.
+        addr: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A template is wrong.
+    #[error("{0}")]
+    Template(#[from] TemplateError),
+    /// A tool cannot be set up.
+    #[error(transparent)]
+    Tools(#[from] ToolboxError),
+    /// No HTTP client: TLS roots or proxy settings of this machine.
+    #[error("cannot set up the HTTP client: {0}")]
+    Http(String),
+}
+
+/// A running gateway.
+#[derive(Debug)]
+pub struct Running {
+    /// Where it listens; the real port when `server.bind` says 0.
+    pub addr: SocketAddr,
+    gateway: Gateway,
+    workers: Workers,
+    server: JoinHandle<std::io::Result<()>>,
+    stop: CancellationToken,
+    grace: Duration,
+    drain: Duration,
+}
+
+/// Starts everything: store, workers, HTTP. Ready when this returns.
+///
+/// # Errors
+/// See [`StartError`]; nothing keeps running then.
+pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, StartError> {
+    let templates = Arc::new(Templates::load(boot.templates.as_deref())?);
+    let tools = Arc::new(Toolbox::from_config(&boot)?);
+    // The port first: a second start of the same configuration then fails before it touches anything.
+    let listener = TcpListener::bind(boot.bind).await.map_err(|source| StartError::Bind { addr: boot.bind, source })?;
+    let addr = listener.local_addr().map_err(|source| StartError::Bind { addr: boot.bind, source })?;
+    let http = reqwest::Client::builder()
+        .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(|error| StartError::Http(error.to_string()))?;
+    let ledger = Ledger::open(&boot.database_url, parts.clock.clone(), boot.migrate_on_start).await?;
+    if live.lark.enabled && boot.lark.encrypt_key.is_none() {
+        warn!("Lark events come UNSIGNED: only the verification token protects them; set channels.lark.encrypt_key");
+    }
+    let settings = Settings::new(live);
+    let gateway = Gateway::new(GatewayParts {
+        runner: Runner::new(RunnerParts {
+            ledger: ledger.clone(),
+            settings: settings.clone(),
+            clock: parts.clock.clone(),
+            ids: parts.ids.clone(),
+            templates: Arc::clone(&templates),
+            tools,
+            models: models(&settings, http.clone(), parts.model),
+            timings: parts.timings,
+            failpoint: parts.failpoint.clone(),
+        }),
+        desk: Desk::new(ledger.clone(), settings.clone(), parts.clock.clone()),
+        channels: Channels {
+            lark_hook: Arc::new(LarkHook::new(&boot.lark)),
+            lark: Arc::new(LarkClient::new(&boot.lark, Arc::clone(&templates), http, parts.clock.clone())),
+            console: Arc::new(ConsoleChannel::new(parts.clock.clone())),
+        },
+        ledger,
+        settings,
+        templates,
+        clock: parts.clock,
+        ids: parts.ids,
+        timings: parts.timings,
+        failpoint: parts.failpoint,
+        max_body_bytes: boot.max_body_bytes,
+        console_token: boot.console_token,
+        lark_app: boot.lark.app_id.clone(),
+        lark_unsigned: boot.lark.encrypt_key.is_none(),
+        retention: boot.retention,
+    });
+    let stop = CancellationToken::new();
+    let serving = axum::serve(listener, router(gateway.clone())).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let server = tokio::spawn(serving.into_future());
+    let workers = start_workers(&gateway);
+    info!(%addr, "ready");
+    Ok(Running { addr, gateway, workers, server, stop, grace: boot.shutdown_grace, drain: parts.drain })
+}
+
+impl Running {
+    /// Stops within the grace: no new work, running steps finish or are left to the journal, open requests
+    /// are answered.
+    pub async fn stop(self) {
+        info!("stopping");
+        self.gateway.drain();
+        let listener = async {
+            tokio::time::sleep(self.drain.min(self.grace)).await;
+            self.stop.cancel();
+            if tokio::time::timeout(self.grace, self.server).await.is_err() {
+                warn!("connections were still open after the grace");
+            }
+        };
+        tokio::join!(self.workers.stop(self.grace), listener);
+        self.gateway.ledger.close().await;
+        info!("stopped");
+    }
+}
+
+/// The model of the settings in force. Building one is cheap: the connection pool is shared.
+fn models(settings: &Settings, http: reqwest::Client, fixed: Option<Arc<dyn ChatModel>>) -> ModelSource {
+    if let Some(model) = fixed {
+        return Arc::new(move || Arc::clone(&model));
+    }
+    let settings = settings.clone();
+    Arc::new(move || pick(&settings.current().model, &http))
+}
+
+fn pick(live: &ModelLive, http: &reqwest::Client) -> Arc<dyn ChatModel> {
+    match live.provider {
+        Provider::Demo => Arc::new(Demo),
+        Provider::OpenAi => Arc::new(OpenAi::new(http.clone(), live)),
+    }
+}
+
+/// The one crypto provider of the process; call it before any HTTP client is built. Later calls do nothing.
+pub fn install_crypto() {
+    // An error means that it is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}

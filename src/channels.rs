@@ -1,11 +1,21 @@
 //! Chat platforms behind one trait: how each spells what we say, and what it says to us.
 
+mod signature;
+mod strict_json;
+mod wording;
+mod lark;
+mod console;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
 use crate::domain::{ChannelKind, Conversation, Locale, Millis, Outbound};
+
+pub use console::{ConsoleChannel, card_json, message_kind};
+pub use lark::{LarkClient, LarkHook, Received, Refusal, Sealed, card as lark_card, check_card, click_response, seal};
+pub use wording::{notice_text, plain_text};
 
 /// A boxed future, for the traits that are used as `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

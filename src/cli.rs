@@ -1,1 +1,178 @@
-//! The command line.
+//! The command line. Results go to stdout, logs and problems to stderr; exit 0 = done, 1 = failed, 2 = bad usage.
+
+mod audit;
+mod check;
+pub mod demo;
+mod migrate;
+mod send;
+mod serve;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{self, Loaded};
+
+/// AI agents for group chats whose plan is countersigned by people before they act.
+#[derive(Debug, Parser)]
+#[command(name = "countersign", version, propagate_version = true)]
+struct Cli {
+    /// Configuration file [default: config.yaml, or the built-in defaults when that is missing]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway until SIGINT or SIGTERM (the default)
+    Serve,
+    /// Show the whole handshake on this machine: no account, no key, no other server
+    Demo(DemoArgs),
+    /// Load the configuration; problems to stderr, the effective YAML to stdout
+    Check,
+    /// Bring the database to the current schema
+    Migrate,
+    /// Sign and send one test event to a running gateway
+    Send {
+        #[command(subcommand)]
+        channel: SendChannel,
+    },
+    /// The approval trail
+    Audit {
+        #[command(subcommand)]
+        what: AuditCommand,
+    },
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+struct DemoArgs {
+    /// Platform to play
+    #[arg(long, default_value = "lark", value_parser = ["lark"])]
+    channel: String,
+    /// What the person answers to the first, second, … card; afterwards `OK`
+    #[arg(long = "reply", value_name = "TEXT")]
+    replies: Vec<String>,
+    /// One JSON object a line instead of the drawn chat
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum SendChannel {
+    /// A Lark message event, signed and encrypted with the configured secrets
+    Lark(SendArgs),
+}
+
+/// Arguments of `send`.
+#[derive(Debug, Args)]
+struct SendArgs {
+    /// What the person says
+    #[arg(long)]
+    text: String,
+    /// Sender's user id
+    #[arg(long, default_value = "ou_test_user")]
+    user: String,
+    /// Chat id
+    #[arg(long, default_value = "oc_test_chat")]
+    chat: String,
+    /// Base URL of the gateway [default: `server.bind`]
+    #[arg(long, value_name = "BASE")]
+    url: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum AuditCommand {
+    /// Prove that no entry was changed, removed or reordered
+    Verify,
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are results; everything else is bad usage.
+            let code = if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+            let _ = error.print();
+            return code;
+        }
+    };
+    crate::app::install_crypto();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&format!("cannot start: {error}")),
+    };
+    let outcome = runtime.block_on(Box::pin(command(cli)));
+    // A blocked file operation of a tool must not keep the process from ending.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    match outcome {
+        Ok(code) => code,
+        Err(error) => failed(&format!("{error:#}")),
+    }
+}
+
+async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
+    let file = cli.config;
+    match cli.command.unwrap_or(Command::Serve) {
+        Command::Serve => match load(file) {
+            Ok(loaded) => serve::serve(loaded).await,
+            Err(code) => Ok(code),
+        },
+        Command::Demo(DemoArgs { channel: _, replies, json }) => demo::run(replies, json).await,
+        Command::Check => check::check(file),
+        Command::Migrate => match load(file) {
+            Ok(loaded) => migrate::migrate(loaded).await,
+            Err(code) => Ok(code),
+        },
+        Command::Send { channel: SendChannel::Lark(args) } => match load(file) {
+            Ok(loaded) => send::lark(loaded, args).await,
+            Err(code) => Ok(code),
+        },
+        Command::Audit { what: AuditCommand::Verify } => match load(file) {
+            Ok(loaded) => audit::verify(loaded).await,
+            Err(code) => Ok(code),
+        },
+    }
+}
+
+/// Loads the configuration, or prints every problem and gives the exit code.
+fn load(file: Option<PathBuf>) -> Result<Loaded, ExitCode> {
+    match config::load(file.as_deref(), config::environment()) {
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                problem(warning);
+            }
+            Ok(loaded)
+        }
+        Err(problems) => {
+            for found in problems {
+                problem(&found.to_string());
+            }
+            Err(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn failed(message: &str) -> ExitCode {
+    problem(&format!("error: {message}"));
+    ExitCode::FAILURE
+}
+
+/// One line to stderr.
+fn problem(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// One line to stdout. A closed pipe ends the program quietly, as for any other tool.
+fn result(line: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
+}

@@ -1,13 +1,92 @@
 //! Configuration: one table of keys, layered file and environment, checked into [`Boot`] and [`Live`].
 
+mod table;
+mod hint;
+mod kind;
+mod yaml;
+mod problem;
+mod layer;
+mod file;
+mod env;
+mod failpoint;
+mod secret;
+mod shape;
+mod check;
+mod effective;
+
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use secrecy::SecretString;
 
+pub use env::environment;
+pub use failpoint::failpoint;
+pub use problem::Problem;
+pub use table::{KEYS, Key, Reload, Since};
+pub(crate) use yaml::{Node, Yaml, parse as parse_yaml};
+
 use crate::domain::{ApprovalMode, Approvers, ChannelKind, EffectClass, Locale, Policy, QueueMode, SessionMode};
+use check::Layered;
+use layer::Layer;
+use problem::Report;
+
+/// Looked for in the working directory when no file is named.
+const DEFAULT_FILE: &str = "config.yaml";
+
+/// A configuration that passed every check.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What is fixed while the process runs.
+    pub boot: Boot,
+    /// What a later edit may change.
+    pub live: Live,
+    /// What works but should be known, one line each; no secrets.
+    pub warnings: Vec<String>,
+    /// Every key as YAML, secrets and passwords as `***`, with the place each value was set at.
+    pub effective: String,
+}
+
+/// Loads the configuration: defaults, then the file (`named`, or `config.yaml` in the working directory if it
+/// exists), then `env` (see [`environment`]).
+///
+/// # Errors
+/// Every [`Problem`] of every layer, in the order file, environment, rules between keys.
+pub fn load(named: Option<&Path>, env: impl Iterator<Item = (String, String)>) -> Result<Loaded, Vec<Problem>> {
+    let mut report = Report::default();
+    let file = file::read(named.unwrap_or(Path::new(DEFAULT_FILE)), named.is_some(), &mut report);
+    let env = env::read(env, &mut report);
+    layered(file, env, report)
+}
+
+fn layered(file: Layer, env: Layer, mut report: Report) -> Result<Loaded, Vec<Problem>> {
+    let built = ::config::Config::builder()
+        .add_source(Layer::defaults())
+        .add_source(file)
+        .add_source(env)
+        .build();
+    let shape = built.and_then(|all| Ok((all.cache.clone(), all.try_deserialize::<shape::Shape>()?)));
+    match shape {
+        Ok((all, shape)) => {
+            let all = Layered(&all);
+            check::rules(&shape, all, &mut report);
+            if report.problems.is_empty() {
+                let (boot, live) = check::split(shape);
+                return Ok(Loaded {
+                    boot,
+                    live,
+                    warnings: report.warnings,
+                    effective: effective::render(all),
+                });
+            }
+        }
+        // Every value passed its key, so only a table that does not fit the shape comes here; the error's text
+        // could quote a value.
+        Err(_) => report.problem("defaults".into(), "", "the table of keys does not fit the shape of the file"),
+    }
+    Err(report.problems)
+}
 
 /// What is fixed while the process runs.
 #[derive(Clone, Debug)]
@@ -204,3 +283,6 @@ impl Settings {
         Arc::clone(&self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,64 @@
-//! Who said what to whom: triage, decisions, commands.
+//! Who said what to whom: triage of what came in, decisions at gates, commands.
+//!
+//! [`Desk::triage`] gives every inbox row its meaning: an answer to a gate becomes a vote and, if it settles, the decision;
+//! `/stop` a signal; anything else a task of its sender's lane. No lease is needed, each row is one transaction, so nobody's
+//! approval waits behind a running turn. `route` chooses (pure, a table of tests), the rest loads what it chooses from and
+//! carries the choice out. Buttons ([`Desk::click`]) and the API are decided in the request that brings them, by the same code.
+
+mod approvals;
+mod changes;
+mod click;
+mod commands;
+mod paint;
+mod phrases;
+mod remote;
+mod review;
+mod rights;
+mod route;
+mod say;
+mod stop;
+mod triage;
+
+pub use phrases::Phrase;
+pub use remote::{ApiDecision, DecideError};
+
+use crate::config::Settings;
+use crate::domain::{ChannelKind, Clock, Notice, Outbound};
+use crate::store::Ledger;
+
+use rights::Rights;
+
+/// Gives meaning to what came in and settles gates. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Desk {
+    ledger: Ledger,
+    settings: Settings,
+    clock: Clock,
+}
+
+/// The answer to a click.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClickAnswer {
+    /// For the one who clicked.
+    pub notice: Notice,
+    /// What the card shows now, if it changed.
+    pub card: Option<Outbound>,
+}
+
+impl ClickAnswer {
+    fn notice(notice: Notice) -> Self {
+        Self { notice, card: None }
+    }
+}
+
+impl Desk {
+    /// A desk over `ledger`; who may decide is read from `settings` at every decision.
+    #[must_use]
+    pub fn new(ledger: Ledger, settings: Settings, clock: Clock) -> Self {
+        Self { ledger, settings, clock }
+    }
+
+    fn rights(&self, channel: ChannelKind) -> Rights {
+        Rights::of(self.settings.current().channel(channel))
+    }
+}

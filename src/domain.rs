@@ -18,12 +18,14 @@ mod policy;
 mod message;
 mod turn;
 mod event;
+mod failpoint;
 
 pub use action::{Action, ActionStatus, ToolResult};
 pub use budget::{Budget, Meter};
 pub use clock::{Clock, Millis};
 pub use decision::{Decision, DecisionKind, Via, Vote};
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
+pub use failpoint::Failpoint;
 pub use gate::{Approvers, Gate, GateKind};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};

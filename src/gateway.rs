@@ -1,1 +1,14 @@
 //! HTTP in, workers, dispatcher out, API.
+
+mod api;
+mod dispatch;
+mod error;
+mod health;
+mod router;
+mod state;
+mod webhooks;
+mod worker;
+
+pub use router::router;
+pub use state::{Channels, Gateway, GatewayParts};
+pub use worker::{Workers, start_workers};

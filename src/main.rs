@@ -1,3 +1,7 @@
 //! The binary: hands over to the command line.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    countersign::cli::run()
+}

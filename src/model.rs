@@ -1,5 +1,12 @@
 //! Language models behind one trait: a request in, one reply out.
 
+mod demo;
+mod openai;
+mod retry;
+
+pub use demo::Demo;
+pub use openai::OpenAi;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;

@@ -4,9 +4,12 @@
 //! read-only connection ([`Ledger::read`]). Rows that a turn owns are written under its lane's fence:
 //! a writer that lost its lease gets [`StoreError::Stale`] and stops.
 
+mod keys;
 mod ledger;
+mod reviews;
 
-pub use ledger::{Ledger, Session, Tx};
+pub use ledger::{AuditCheck, Ledger, Pruned, Session, Tx};
+pub use reviews::PendingReview;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -64,7 +67,8 @@ pub struct InboxRow {
 }
 
 /// Where an inbox row stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum InboxState {
     /// Committed, nobody looked at it.
     New,
@@ -142,7 +146,8 @@ pub struct Signal {
 }
 
 /// Kinds of signals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SignalKind {
     /// Stop the turn.
     Cancel,

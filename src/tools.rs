@@ -1,12 +1,21 @@
 //! Action tools: the trait, and the box that holds those that the configuration switches on.
 
+mod files;
+mod sample;
+mod workspace;
+
+pub use sample::unpack_sample;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::ToolSpec;
+use crate::config::Boot;
+use crate::domain::{EffectClass, Ids, ToolSpec};
 
 /// A boxed future, for the traits that are used as `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -43,4 +52,69 @@ pub trait Tool: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`ToolError::TellModel`] for everything the model can mend.
     fn run<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// The action tools that are switched on, in the order in which the model sees them.
+#[derive(Clone, Debug, Default)]
+pub struct Toolbox {
+    tools: Vec<Arc<dyn Tool>>,
+    effects: BTreeMap<String, EffectClass>,
+}
+
+/// Why the configured tools cannot be offered. For the person who wrote the configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolboxError {
+    /// `tools.workspace` cannot be used.
+    #[error("tools.workspace: `{folder}` {why}")]
+    Workspace {
+        /// As configured.
+        folder: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// `tools.effects` gives a tool a class that only the agent's own tools may have.
+    #[error("tools.effects.{0}: found state, allowed read, write, destructive")]
+    Effect(String),
+}
+
+impl Toolbox {
+    /// These tools; `effects` overrides the effect class that a tool gives itself.
+    #[must_use]
+    pub fn new(tools: Vec<Arc<dyn Tool>>, effects: BTreeMap<String, EffectClass>) -> Self {
+        Self { tools, effects }
+    }
+
+    /// What the configuration switches on: the file tools, when there is a workspace.
+    ///
+    /// # Errors
+    /// The workspace is no folder or cannot be opened; an override that would take a tool out of review.
+    pub fn from_config(boot: &Boot) -> Result<Self, ToolboxError> {
+        if let Some((name, _)) = boot.effects.iter().find(|(_, class)| **class == EffectClass::State) {
+            return Err(ToolboxError::Effect(name.clone()));
+        }
+        let tools = match &boot.workspace {
+            Some(folder) => files::tools(folder, &Ids::random())?,
+            None => Vec::new(),
+        };
+        Ok(Self::new(tools, boot.effects.clone()))
+    }
+
+    /// What is offered, with effect classes after overrides.
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.tools.iter().map(|tool| self.overridden(tool.spec())).collect()
+    }
+
+    /// The tool of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| tool.spec().name == name).cloned()
+    }
+
+    fn overridden(&self, mut spec: ToolSpec) -> ToolSpec {
+        if let Some(class) = self.effects.get(&spec.name) {
+            spec.effect = *class;
+        }
+        spec
+    }
 }

@@ -100,6 +100,12 @@ pub struct Conversation {
 }
 
 impl Conversation {
+    /// Key of the small fact that holds the bot's own user id.
+    #[must_use]
+    pub fn bot_fact(&self) -> String {
+        format!("bot.{}.{}", self.channel.as_str(), self.app)
+    }
+
     /// The lane of `user` in this conversation.
     #[must_use]
     pub fn lane(&self, user: &str) -> LaneId {

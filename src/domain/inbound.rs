@@ -85,6 +85,13 @@ pub struct InboundMessage {
     pub mentions_all: bool,
     /// Messages this one answers: parent and root, nearest first.
     pub replies_to: Vec<String>,
+    /// No words at all, only an image, a file or the like: `text` holds a marker such as `[image]`, which must
+    /// never answer a gate.
+    #[serde(default)]
+    pub attachment_only: bool,
+    /// The text was longer than we take; `text` is its beginning.
+    #[serde(default)]
+    pub truncated: bool,
 }
 
 /// One mention inside a message.
@@ -107,6 +114,18 @@ pub struct Addressed {
     pub to_bot: bool,
     /// Somebody else was mentioned.
     pub to_others: bool,
+}
+
+impl Addressed {
+    /// The task in these words: what follows `/new`, else all of them.
+    #[must_use]
+    pub fn task(&self) -> &str {
+        let end = self.text.find(char::is_whitespace).unwrap_or(self.text.len());
+        match self.text.split_at(end) {
+            (command, rest) if command.eq_ignore_ascii_case("/new") => rest.trim(),
+            _ => &self.text,
+        }
+    }
 }
 
 impl InboundMessage {

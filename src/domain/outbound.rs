@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{ActionId, ActionStatus, Complexity, Decision, EffectClass, GateId, Millis, Notice, StepStatus, TurnReason};
 
-/// One thing to show.
+/// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "shows", rename_all = "snake_case")]
 pub enum Outbound {
     /// A plan to countersign, or one that was decided; it shows the steps' progress after an approval.
     PlanCard(PlanCard),
@@ -29,6 +29,22 @@ pub enum Outbound {
     },
     /// A mark on somebody's message.
     Reaction(ReactionMark),
+}
+
+impl Outbound {
+    /// The same card in another state; what has no state stays as it is.
+    #[must_use]
+    pub fn with_state(&self, new: CardState) -> Self {
+        let mut card = self.clone();
+        match &mut card {
+            Self::PlanCard(PlanCard { state, .. })
+            | Self::ApprovalCard(ApprovalCard { state, .. })
+            | Self::QuestionCard(QuestionCard { state, .. })
+            | Self::BudgetCard(BudgetCard { state, .. }) => *state = new,
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
+        }
+        card
+    }
 }
 
 /// The marks that say "seen" and "done".

@@ -1,1 +1,36 @@
 //! One integration-test binary: the specification as tests, one file a theme.
+#![expect(clippy::unwrap_used, reason = "a helper that cannot go on fails its test")]
+#![expect(
+    unreachable_pub,
+    reason = "`pub` marks what the themes may use of a support file; nothing leaves this binary"
+)]
+
+mod support;
+
+mod config;
+mod demo_model;
+mod handshake;
+mod lark_access;
+mod lark_badinput;
+mod lark_cards;
+mod lark_client;
+mod lark_events;
+mod lark_vectors;
+mod openai;
+mod phrases;
+mod requirements;
+mod store_actions;
+mod store_audit;
+mod store_gates;
+mod store_inbox;
+mod store_kit;
+mod store_lanes;
+mod store_outbox;
+mod store_restart;
+mod store_retention;
+mod store_simulation;
+mod store_turns;
+mod template;
+mod tidy;
+mod tools;
+mod triage;

@@ -1,0 +1,120 @@
+//! The console channel: nothing leaves the house, the API reads what was said from the ledger.
+
+use serde_json::Value;
+
+use super::{BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::domain::{ChannelKind, Clock, Outbound};
+
+/// Takes every delivery at once; messages are read back through `GET /api/v1/messages`.
+#[derive(Clone, Debug)]
+pub struct ConsoleChannel {
+    clock: Clock,
+}
+
+impl ConsoleChannel {
+    /// A console that stamps its messages by `clock`.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self { clock }
+    }
+}
+
+impl Channel for ConsoleChannel {
+    fn kind(&self) -> ChannelKind {
+        ChannelKind::Console
+    }
+
+    fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>> {
+        let receipt = match delivery.op {
+            DeliveryOp::Post { .. } => Receipt {
+                message_id: Some(format!("msg_{}", delivery.key)),
+                at: Some(self.clock.now()),
+            },
+            DeliveryOp::Patch { .. } | DeliveryOp::React { .. } => Receipt::default(),
+        };
+        Box::pin(std::future::ready(Ok(receipt)))
+    }
+
+    fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {
+        Box::pin(std::future::ready(Ok(String::from("console_bot"))))
+    }
+}
+
+/// `kind` of a message in `GET /api/v1/messages`; none for what is no message. A budget card is answered with the
+/// same two buttons as an approval, a question with any text, hence their names among the six of the contract.
+#[must_use]
+pub fn message_kind(content: &Outbound) -> Option<&'static str> {
+    Some(match content {
+        Outbound::PlanCard(_) => "plan_card",
+        Outbound::ApprovalCard(_) | Outbound::BudgetCard(_) => "approval_card",
+        Outbound::Progress(_) => "progress",
+        Outbound::Answer(_) => "answer",
+        Outbound::Notice(_) => "notice",
+        Outbound::QuestionCard(_) | Outbound::Text { .. } => "text",
+        Outbound::Reaction(_) => return None,
+    })
+}
+
+/// `card` of a message in `GET /api/v1/messages`: the typed view, for everything that is more than text.
+#[must_use]
+pub fn card_json(content: &Outbound) -> Option<Value> {
+    match content {
+        Outbound::PlanCard(_)
+        | Outbound::ApprovalCard(_)
+        | Outbound::QuestionCard(_)
+        | Outbound::BudgetCard(_)
+        | Outbound::Progress(_)
+        | Outbound::Answer(_) => serde_json::to_value(content).ok(),
+        Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Conversation, Locale, Millis, Notice, ReactionMark};
+
+    fn delivery(op: DeliveryOp) -> Delivery {
+        Delivery {
+            key: String::from("k1"),
+            conversation: Conversation {
+                channel: ChannelKind::Console,
+                app: String::new(),
+                tenant: String::new(),
+                chat: String::from("c1"),
+                thread: String::new(),
+            },
+            op,
+            locale: Locale::EnUs,
+            plain: false,
+        }
+    }
+
+    /// design: the console takes everything; the same key gives the same message id on every try.
+    #[tokio::test]
+    async fn posts_get_an_id_from_their_key() {
+        let console = ConsoleChannel::new(Clock::manual(Millis(7)));
+        let post = delivery(DeliveryOp::Post {
+            reply_to: None,
+            content: Outbound::Notice(Notice::Done {}),
+        });
+        let receipt = console.deliver(&post).await.unwrap();
+        assert_eq!((receipt.message_id.as_deref(), receipt.at), (Some("msg_k1"), Some(Millis(7))));
+        assert_eq!(console.deliver(&post).await.unwrap(), receipt);
+        let mark = delivery(DeliveryOp::React {
+            message_id: String::from("m"),
+            content: Outbound::Reaction(ReactionMark::Seen),
+        });
+        assert_eq!(console.deliver(&mark).await.unwrap(), Receipt::default());
+        assert_eq!(console.identity().await.unwrap(), "console_bot");
+    }
+
+    /// design: a mark is no message, a notice has no card.
+    #[test]
+    fn kinds_follow_the_contract() {
+        let mark = Outbound::Reaction(ReactionMark::Done);
+        let notice = Outbound::Notice(Notice::Done {});
+        assert_eq!((message_kind(&mark), card_json(&mark)), (None, None));
+        assert_eq!((message_kind(&notice), card_json(&notice)), (Some("notice"), None));
+    }
+}

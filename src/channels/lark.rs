@@ -1,0 +1,21 @@
+//! Lark and Feishu: what its webhooks say, in our words, and how we spell what goes back.
+
+mod webhook;
+mod crypto;
+mod wire;
+mod v1;
+mod events;
+mod content;
+mod click;
+mod card;
+mod check;
+mod escape;
+mod toast;
+mod client;
+
+pub use card::card;
+pub use check::check_card;
+pub use client::LarkClient;
+pub use crypto::{Sealed, seal};
+pub use toast::click_response;
+pub use webhook::{LarkHook, Received, Refusal};

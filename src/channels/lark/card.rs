@@ -1,0 +1,257 @@
+//! Cards in Lark's Card JSON 2.0, built from typed views.
+//!
+//! One file a family: `plan`, `approval`, `ask` (question and budget), `report` (progress and answer). Foreign text
+//! passes through `escape` on its way in; JSON is made by serde, never by pasting.
+
+mod approval;
+mod ask;
+mod parts;
+mod plan;
+mod report;
+
+use serde_json::{Value, json};
+
+use super::escape;
+use crate::channels::wording::{Asked, clock_time, decision_words, minutes, one_line, settled_text, state_key, step_mark, words_key};
+use crate::domain::{CardState, Decision, DecisionKind, Locale, Outbound, StepStatus, StepView};
+use crate::template::Templates;
+use parts::markdown;
+
+/// Room for a whole card, bytes of its JSON. The platform refuses above 30 KB (error 230025), "styles count extra".
+const MAX_BYTES: usize = 28_000;
+
+/// How much of the foreign text is shown.
+#[derive(Clone, Copy, Debug)]
+struct Caps {
+    /// Steps or actions.
+    rows: usize,
+    /// Characters of a one-line text.
+    line: usize,
+    /// Characters of a block: arguments, output, notes.
+    block: usize,
+    /// Characters of an answer.
+    answer: usize,
+}
+
+/// Tried in this order until the card fits. The last one always does, even if every character costs six bytes.
+const CAPS: [Caps; 5] = [
+    Caps {
+        rows: 50,
+        line: 600,
+        block: 3000,
+        answer: 25_000,
+    },
+    Caps {
+        rows: 50,
+        line: 300,
+        block: 1200,
+        answer: 12_000,
+    },
+    Caps {
+        rows: 30,
+        line: 160,
+        block: 500,
+        answer: 8_000,
+    },
+    Caps {
+        rows: 16,
+        line: 100,
+        block: 240,
+        answer: 6_000,
+    },
+    Caps {
+        rows: 8,
+        line: 60,
+        block: 120,
+        answer: 3_500,
+    },
+];
+
+/// The card for `content`; none for what is said as a text message or a reaction.
+#[must_use]
+pub fn card(templates: &Templates, locale: Locale, content: &Outbound) -> Option<Value> {
+    let mut fitting = None;
+    for caps in CAPS {
+        let painter = Painter { templates, locale, caps };
+        let card = match content {
+            Outbound::PlanCard(card) => painter.plan(card),
+            Outbound::ApprovalCard(card) => painter.approval(card),
+            Outbound::QuestionCard(card) => painter.question(card),
+            Outbound::BudgetCard(card) => painter.budget(card),
+            Outbound::Progress(view) => painter.progress(view),
+            Outbound::Answer(answer) => painter.answer(answer),
+            Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => return None,
+        };
+        let fits = card.to_string().len() <= MAX_BYTES;
+        fitting = Some(card);
+        if fits {
+            break;
+        }
+    }
+    fitting
+}
+
+struct Painter<'a> {
+    templates: &'a Templates,
+    locale: Locale,
+    caps: Caps,
+}
+
+/// Header of a card: its color and the tag beside the title say how it stands.
+struct Look {
+    template: &'static str,
+    tag: String,
+}
+
+impl Painter<'_> {
+    fn say(&self, key: &str, values: Value) -> String {
+        self.templates.say(self.locale, key, values)
+    }
+
+    fn word(&self, key: &str) -> String {
+        self.say(key, json!({}))
+    }
+
+    /// One line of foreign text, capped and escaped.
+    fn line(&self, text: &str) -> String {
+        escape::inline(&one_line(text, self.caps.line))
+    }
+
+    /// Several lines of foreign text, capped and escaped.
+    fn block(&self, text: &str) -> String {
+        escape::lines(&self.cut(text, self.caps.block))
+    }
+
+    /// Foreign text in a code block, capped.
+    fn code_block(&self, text: &str) -> String {
+        escape::code_block(&self.cut(text, self.caps.block))
+    }
+
+    /// At most `max` characters; a cut says so on a line of its own.
+    fn cut(&self, text: &str, max: usize) -> String {
+        match text.char_indices().nth(max) {
+            None => text.to_owned(),
+            Some((at, _)) => format!("{}\n{}", &text[..at], self.word("foot.cut")),
+        }
+    }
+
+    /// `**label** text`; the blank keeps the bold mark working behind full-width punctuation.
+    fn labelled(&self, key: &str, text: &str) -> String {
+        format!("**{}** {text}", self.word(key))
+    }
+
+    /// `intro`, said to the requester by name in groups.
+    fn intro(&self, key: &str, values: Value, requester: &str, group: bool) -> String {
+        let intro = self.say(key, values);
+        match escape::card_mention(requester).filter(|_| group) {
+            Some(mention) => format!("{mention} {intro}"),
+            // English sentences begin with a capital when no name goes before them.
+            None => capitalized(&intro),
+        }
+    }
+
+    /// The numbered steps, with the tools they declare; with marks once work may have begun.
+    fn steps(&self, steps: &[StepView], marks: bool) -> String {
+        let mut lines: Vec<String> = steps
+            .iter()
+            .take(self.caps.rows)
+            .enumerate()
+            .map(|(at, step)| self.step(at + 1, step, marks))
+            .collect();
+        if steps.len() > self.caps.rows {
+            lines.push(self.say("plan.more_steps", json!({"count": steps.len() - self.caps.rows})));
+        }
+        lines.join("\n")
+    }
+
+    fn step(&self, number: usize, step: &StepView, marks: bool) -> String {
+        let mark = if marks {
+            format!("{} ", step_mark(step.status))
+        } else {
+            String::new()
+        };
+        let tools = if step.tools.is_empty() {
+            String::new()
+        } else {
+            format!(" · {}", self.tools(&step.tools))
+        };
+        format!("{number}. {mark}{}{tools}", self.line(&step.content))
+    }
+
+    /// Tool names in code type.
+    fn tools(&self, names: &[String]) -> String {
+        let mut shown: Vec<String> = names.iter().take(8).map(|name| tool(name)).collect();
+        if names.len() > 8 {
+            shown.push(format!("+{}", names.len() - 8));
+        }
+        shown.join(" ")
+    }
+
+    /// Small print at the foot: quorum, how long it waits, the demo label.
+    fn foot(&self, parts: Vec<String>) -> Option<Value> {
+        (!parts.is_empty()).then(|| parts::small("foot", &parts.join(" · ")))
+    }
+
+    fn ttl(&self, ttl_ms: i64) -> String {
+        self.say("foot.ttl", json!({"minutes": minutes(ttl_ms)}))
+    }
+
+    /// Color and word for a state.
+    fn look(&self, state: &CardState, asked: Asked) -> Look {
+        let template = match state {
+            CardState::Open { .. } => "orange",
+            CardState::Informed => "blue",
+            CardState::Decided { decision } => match decision.kind {
+                DecisionKind::Approve => "green",
+                DecisionKind::Revise => match asked {
+                    Asked::Approval => "blue",
+                    Asked::Answer => "green",
+                    Asked::Actions => "red",
+                },
+                DecisionKind::Cancel | DecisionKind::Reject => "red",
+                DecisionKind::Expire | DecisionKind::Supersede => "grey",
+            },
+        };
+        Look {
+            template,
+            tag: self.word(state_key(state, asked)),
+        }
+    }
+
+    /// Who settled it, when, and with which words, for a decided card.
+    fn settled(&self, decision: &Decision, asked: Asked) -> Value {
+        let at = clock_time(decision.at);
+        let mut lines = vec![match &decision.by {
+            Some(by) => self.say("state.decided_by", json!({"by": escape::person(&one_line(by, 128)), "at": at})),
+            None => self.say("state.decided_at", json!({"at": at})),
+        }];
+        lines.extend(settled_text(self.templates, self.locale, decision.kind));
+        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), &self.block(words))));
+        markdown("settled", &lines.join("\n"))
+    }
+}
+
+/// A tool's name in code type. Real names fit whole; an odd one is cut before its escapes make it long.
+fn tool(name: &str) -> String {
+    let max = if name.len() <= 64 && escape::is_tame(name) { 64 } else { 40 };
+    escape::code(&one_line(name, max))
+}
+
+/// Steps that need no more work.
+fn done_steps(steps: &[StepView]) -> usize {
+    steps
+        .iter()
+        .filter(|step| matches!(step.status, StepStatus::Completed | StepStatus::Skipped))
+        .count()
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn is_open(state: &CardState) -> bool {
+    matches!(state, CardState::Open { .. })
+}

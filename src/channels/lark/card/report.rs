@@ -1,0 +1,71 @@
+//! Cards that wait for nothing: progress, and the final answer.
+
+use serde_json::{Value, json};
+
+use super::{Look, Painter, done_steps, escape, parts};
+use crate::channels::wording::{one_line, why_ended};
+use crate::domain::{Answer, ProgressView};
+
+impl Painter<'_> {
+    pub(super) fn progress(&self, view: &ProgressView) -> Value {
+        let counts = json!({"done": done_steps(&view.steps), "count": view.steps.len(), "goal": one_line(&view.goal, 80)});
+        let look = Look {
+            template: if view.finished { "green" } else { "blue" },
+            tag: self.say("plan.progress", counts.clone()),
+        };
+        let title = self.word(if view.finished {
+            "progress.title_finished"
+        } else {
+            "progress.title"
+        });
+        let mut elements = vec![parts::markdown("goal", &self.labelled("plan.goal", &self.line(&view.goal)))];
+        if !view.steps.is_empty() {
+            elements.push(parts::markdown("steps", &self.steps(&view.steps, true)));
+        }
+        let summary = if view.finished {
+            format!("{title} · {}", one_line(&view.goal, 80))
+        } else {
+            self.say("progress.summary", counts)
+        };
+        parts::shell(&summary, Some(parts::header(&title, "", &look)), elements)
+    }
+
+    /// The answer has no header: it should read like a message. Its own Markdown renders; what we add stands below.
+    pub(super) fn answer(&self, answer: &Answer) -> Value {
+        let mut lines = Vec::new();
+        if let Some(mention) = escape::card_mention(&answer.requester).filter(|_| answer.group) {
+            lines.push(mention);
+        }
+        let spoken = lines.len();
+        if !answer.text.trim().is_empty() {
+            lines.push(escape::model_markdown(&self.cut(answer.text.trim(), self.caps.answer)));
+        }
+        let why = why_ended(self.templates, self.locale, answer);
+        if !why.is_empty() {
+            lines.push(escape::lines(&why));
+        }
+        if lines.len() == spoken {
+            lines.push(self.word("notice.nothing_to_say"));
+        }
+        let mut elements = vec![parts::markdown("answer", &lines.join("\n"))];
+        if !answer.open_steps.is_empty() {
+            elements.push(parts::markdown(
+                "open_steps",
+                &self.open_steps("answer.open_steps", &answer.open_steps),
+            ));
+        }
+        let mut foot = Vec::new();
+        if let Some(incident) = &answer.incident {
+            foot.push(self.say("answer.incident", json!({"incident": escape::inline(incident)})));
+        }
+        if answer.demo {
+            foot.push(self.word("foot.demo"));
+        }
+        elements.extend(self.foot(foot));
+        let summary = match one_line(&answer.text, 100) {
+            text if text.is_empty() => self.word("answer.summary"),
+            text => text,
+        };
+        parts::shell(&summary, None, elements)
+    }
+}

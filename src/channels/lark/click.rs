@@ -1,0 +1,192 @@
+//! A pressed button or a sent form of a card: which of ours, if it is ours.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::wire::{CardAction, object, string};
+use crate::channels::strict_json;
+use crate::domain::{ActionId, Click, ClickTarget, ClickVerb, GateId};
+
+/// Longest text of the edit form, in characters; the platform's own limit for an input is 1000.
+const MAX_FEEDBACK: usize = 16_384;
+
+/// The value that our buttons carry. Other cards of the same app may carry anything.
+#[derive(Default, Deserialize)]
+struct Value<'a> {
+    #[serde(borrow)]
+    action: Option<&'a RawValue>,
+    #[serde(borrow)]
+    review_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    action_id: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Form<'a> {
+    #[serde(borrow)]
+    feedback: Option<&'a RawValue>,
+}
+
+/// Reads what was pressed on message `card`. A value that is not ours is a click without a target, which the person
+/// is told about; only an id that cannot be ours is an error.
+///
+/// # Errors
+/// A reason for the log.
+pub(super) fn read(action: &CardAction<'_>, card: Option<String>) -> Result<Click, &'static str> {
+    // The component's value comes back as it was sent: an object, or a string that may hold one.
+    let raw = action.value.map_or("", RawValue::get);
+    let inner = string(action.value).filter(|inner| strict_json::check(inner.as_bytes()).is_ok());
+    let value: Value<'_> = object(inner.as_deref().unwrap_or(raw)).unwrap_or_default();
+
+    let target = match (id(value.review_id)?, id(value.action_id)?) {
+        (Some(gate), None) => Some(ClickTarget::Gate(GateId::new(gate))),
+        (None, Some(action)) => Some(ClickTarget::Action(ActionId::new(action))),
+        // No card of ours is about two things at once.
+        (Some(_), Some(_)) | (None, None) => None,
+    };
+    let verb = match (string(value.action).as_deref(), &target) {
+        (Some("approve"), Some(_)) => ClickVerb::Approve,
+        (Some("revise"), Some(_)) => ClickVerb::Revise,
+        (Some("cancel"), Some(_)) => ClickVerb::Cancel,
+        (Some("reject"), Some(_)) => ClickVerb::Reject,
+        (Some(_) | None, _) => ClickVerb::Unknown,
+    };
+    let form: Option<Form<'_>> = action.form_value.and_then(|form| object(form.get()));
+    let feedback = form
+        .and_then(|form| string(form.feedback))
+        .map(|text| text.replace('\0', "\u{fffd}").chars().take(MAX_FEEDBACK).collect());
+    Ok(Click {
+        verb,
+        target,
+        feedback,
+        card,
+    })
+}
+
+/// `^(rv|act)_[A-Za-z0-9_-]{1,64}$`
+fn id(raw: Option<&RawValue>) -> Result<Option<String>, &'static str> {
+    let Some(raw) = raw else { return Ok(None) };
+    let id = string(Some(raw)).ok_or("an id that is not a string")?;
+    let rest = id.strip_prefix("rv_").or_else(|| id.strip_prefix("act_"));
+    let ours =
+        |rest: &str| (1..=64).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if !rest.is_some_and(ours) {
+        return Err("an id that cannot be ours");
+    }
+    Ok(Some(id.into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn click(action: &str) -> Result<Click, &'static str> {
+        read(&object(action).unwrap(), None)
+    }
+
+    fn on(verb: ClickVerb, target: ClickTarget) -> Click {
+        Click {
+            verb,
+            target: Some(target),
+            feedback: None,
+            card: None,
+        }
+    }
+
+    fn gate() -> ClickTarget {
+        ClickTarget::Gate(GateId::new("rv_1"))
+    }
+
+    /// M-5: the buttons of our cards, as an object and as a string that holds one.
+    #[test]
+    fn our_buttons() {
+        for (name, verb) in [
+            ("approve", ClickVerb::Approve),
+            ("revise", ClickVerb::Revise),
+            ("cancel", ClickVerb::Cancel),
+            ("reject", ClickVerb::Reject),
+            ("plan_review", ClickVerb::Unknown),
+        ] {
+            let object = format!(r#"{{"value":{{"action":"{name}","review_id":"rv_1"}}}}"#);
+            assert_eq!(click(&object), Ok(on(verb, gate())), "{name}");
+            let string = format!(r#"{{"value":"{{\"action\":\"{name}\",\"review_id\":\"rv_1\"}}"}}"#);
+            assert_eq!(click(&string), Ok(on(verb, gate())), "{name}");
+        }
+        let action = click(r#"{"value":{"action":"reject","action_id":"act_1","review_id":null}}"#);
+        assert_eq!(action, Ok(on(ClickVerb::Reject, ClickTarget::Action(ActionId::new("act_1")))));
+    }
+
+    /// M-5: the edit form brings its text; a form of another shape brings none.
+    #[test]
+    fn edit_form() {
+        let form = |form: &str| {
+            let action = format!(r#"{{"value":{{"action":"revise","review_id":"rv_1"}},"form_value":{form}}}"#);
+            click(&action).unwrap().feedback
+        };
+        assert_eq!(
+            form(r#"{"feedback":"先看草稿\n再发 ✍️","x":[]}"#).as_deref(),
+            Some("先看草稿\n再发 ✍️")
+        );
+        assert_eq!(
+            form(&format!(r#"{{"feedback":"{}"}}"#, "字".repeat(20_000)))
+                .unwrap()
+                .chars()
+                .count(),
+            16_384
+        );
+        for other in ["null", "{}", "[]", r#"{"feedback":null}"#, r#"{"feedback":["a"]}"#, r#"["a"]"#] {
+            assert_eq!(form(other), None, "{other}");
+        }
+    }
+
+    /// M-5: a value that no card of ours carries never decides, and is no error either.
+    #[test]
+    fn foreign_values() {
+        for value in [
+            "null",
+            "1",
+            "true",
+            "[]",
+            "{}",
+            "\"approve\"",
+            "\"{\"",
+            r#"{"action":"approve"}"#,
+            r#"["approve","rv_1"]"#,
+            r#"{"action":"approve","review_id":"rv_1","action_id":"act_1"}"#,
+            r#""{\"action\":\"approve\",\"review_id\":\"rv_1\",\"review_id\":\"rv_2\"}""#,
+        ] {
+            let read = click(&format!(r#"{{"value":{value}}}"#)).unwrap();
+            assert_eq!((read.verb, read.target), (ClickVerb::Unknown, None), "{value}");
+        }
+        assert_eq!(click("{}").unwrap().verb, ClickVerb::Unknown);
+    }
+
+    /// design: an id that cannot be ours is refused before anything is looked up.
+    #[test]
+    fn impossible_ids() {
+        for id in [
+            "",
+            "rv_",
+            "x",
+            "rv-1",
+            "RV_1",
+            " rv_1",
+            "rv_1\\n",
+            "rv_a:b",
+            "rv_é",
+            &format!("rv_{}", "a".repeat(65)),
+        ] {
+            for member in ["review_id", "action_id"] {
+                assert!(
+                    click(&format!(r#"{{"value":{{"action":"approve","{member}":"{id}"}}}}"#)).is_err(),
+                    "{id}"
+                );
+            }
+        }
+        for value in ["0", "true", "[]", "{}"] {
+            assert!(click(&format!(r#"{{"value":{{"review_id":{value}}}}}"#)).is_err(), "{value}");
+        }
+        let longest = format!("act_{}", "Z-_9".repeat(16));
+        assert!(click(&format!(r#"{{"value":{{"action_id":"{longest}"}}}}"#)).is_ok());
+    }
+}

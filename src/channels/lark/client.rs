@@ -1,0 +1,264 @@
+//! Calls out to Lark: messages, replies, card updates and reactions, with their token, their pace and their retries.
+
+mod answer;
+mod pace;
+mod token;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder};
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+
+use super::{card::card, escape};
+use crate::channels::wording::plain_text;
+use crate::channels::{BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::config::LarkSecrets;
+use crate::domain::{ChannelKind, Clock, Locale, Millis, Notice, Outbound, ReactionMark};
+use crate::template::Templates;
+use answer::{Answer, Refused};
+use pace::Pace;
+use token::Tokens;
+
+/// Time for one call, connection included.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Room for a text message, bytes of its JSON. The platform takes 150 KB for the whole request.
+const MAX_TEXT_BYTES: usize = 100_000;
+
+/// Lark, outward.
+pub struct LarkClient {
+    base_url: String,
+    app_id: String,
+    http: reqwest::Client,
+    templates: Arc<Templates>,
+    tokens: Tokens,
+    pace: Pace,
+}
+
+impl LarkClient {
+    /// A client for the app of `secrets`. Nothing is asked over the network yet.
+    #[must_use]
+    pub fn new(secrets: &LarkSecrets, templates: Arc<Templates>, http: reqwest::Client, clock: Clock) -> Self {
+        Self {
+            base_url: secrets.base_url.clone(),
+            app_id: secrets.app_id.clone(),
+            tokens: Tokens::new(secrets, http.clone(), clock),
+            http,
+            templates,
+            pace: Pace::default(),
+        }
+    }
+
+    async fn carry(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        match &delivery.op {
+            DeliveryOp::Post { reply_to, content } => {
+                let body = self.compose(content, delivery)?;
+                self.post(delivery, reply_to.as_deref(), body).await
+            }
+            DeliveryOp::Patch { message_id, content } if delivery.plain => {
+                // A card cannot become text: what it would show is said under it.
+                let body = self.compose(content, delivery)?;
+                self.post(delivery, Some(message_id), body).await
+            }
+            DeliveryOp::Patch { message_id, content } => self.patch(message_id, content, delivery.locale).await,
+            DeliveryOp::React { message_id, content } => self.react(message_id, content).await,
+        }
+    }
+
+    async fn post(&self, delivery: &Delivery, reply_to: Option<&str>, mut body: Value) -> Result<Receipt, DeliveryError> {
+        self.pace.wait(Some(&delivery.conversation.chat)).await?;
+        body["uuid"] = json!(delivery.key);
+        if let Some(parent) = reply_to.filter(|id| is_id(id)) {
+            let url = format!("{}/open-apis/im/v1/messages/{parent}/reply", self.base_url);
+            let in_thread = !delivery.conversation.thread.is_empty();
+            body["reply_in_thread"] = json!(in_thread);
+            let mut refused = match self.send(Method::POST, &url, &body).await {
+                Ok(answer) => return Ok(receipt(&answer)),
+                Err(refused) => refused,
+            };
+            if in_thread && refused.thread_impossible() {
+                body["reply_in_thread"] = json!(false);
+                refused = match self.send(Method::POST, &url, &body).await {
+                    Ok(answer) => return Ok(receipt(&answer)),
+                    Err(refused) => refused,
+                };
+            }
+            if !refused.target_gone() {
+                return Err(refused.error);
+            }
+        }
+        let url = format!("{}/open-apis/im/v1/messages?receive_id_type=chat_id", self.base_url);
+        if let Some(body) = body.as_object_mut() {
+            body.remove("reply_in_thread");
+        }
+        body["receive_id"] = json!(delivery.conversation.chat);
+        Ok(receipt(
+            &self.send(Method::POST, &url, &body).await.map_err(|refused| refused.error)?,
+        ))
+    }
+
+    async fn patch(&self, message_id: &str, content: &Outbound, locale: Locale) -> Result<Receipt, DeliveryError> {
+        let Some(card) = card(&self.templates, locale, content).filter(|_| is_id(message_id)) else {
+            return Err(DeliveryError::Gone(String::from("no card message to update")));
+        };
+        // Five updates a second and message; a chat's own rate does not count here.
+        self.pace.wait(Some(message_id)).await?;
+        let url = format!("{}/open-apis/im/v1/messages/{message_id}", self.base_url);
+        let body = json!({"content": card.to_string()});
+        self.send(Method::PATCH, &url, &body).await.map_err(|refused| refused.error)?;
+        Ok(Receipt::default())
+    }
+
+    async fn react(&self, message_id: &str, content: &Outbound) -> Result<Receipt, DeliveryError> {
+        let (Outbound::Reaction(mark), true) = (content, is_id(message_id)) else {
+            return Err(DeliveryError::Gone(String::from("no message to react to")));
+        };
+        self.pace.wait(None).await?;
+        let emoji = match mark {
+            ReactionMark::Seen => "OnIt",
+            ReactionMark::Done => "DONE",
+            ReactionMark::Failed => "CrossMark",
+        };
+        let url = format!("{}/open-apis/im/v1/messages/{message_id}/reactions", self.base_url);
+        let body = json!({"reaction_type": {"emoji_type": emoji}});
+        self.send(Method::POST, &url, &body).await.map_err(|refused| refused.error)?;
+        Ok(Receipt::default())
+    }
+
+    async fn ask_identity(&self) -> Result<String, DeliveryError> {
+        let url = format!("{}/open-apis/bot/v3/info", self.base_url);
+        let answer = self.send(Method::GET, &url, &Value::Null).await.map_err(|refused| refused.error)?;
+        // `bot` stands at the top level, there is no `data`.
+        match answer["bot"]["open_id"].as_str() {
+            Some(id) if !id.is_empty() => Ok(id.to_owned()),
+            _ => Err(DeliveryError::Forbidden(String::from(
+                "bot/v3/info names no open_id: is the bot ability on?",
+            ))),
+        }
+    }
+
+    /// `msg_type` and `content` of a message.
+    fn compose(&self, content: &Outbound, delivery: &Delivery) -> Result<Value, DeliveryError> {
+        if !delivery.plain
+            && let Some(card) = card(&self.templates, delivery.locale, content)
+        {
+            return Ok(json!({"msg_type": "interactive", "content": card.to_string()}));
+        }
+        let text = self.chat_text(content, delivery.locale);
+        if text.is_empty() {
+            return Err(DeliveryError::Gone(String::from("nothing to say")));
+        }
+        Ok(json!({"msg_type": "text", "content": json!({"text": text}).to_string()}))
+    }
+
+    /// A text message: foreign text is inert, people are mentioned by what we know about them.
+    fn chat_text(&self, content: &Outbound, locale: Locale) -> String {
+        let mut text = escape::chat_text(&plain_text(&self.templates, locale, content));
+        text = fitting(text, &self.templates.say(locale, "foot.cut", json!({})));
+        match content {
+            // These notices hold ids and no foreign text: an id found here is the one we put in.
+            Outbound::Notice(Notice::AlreadyDecided { by: Some(ids), .. } | Notice::NotEntitled { requester: ids }) => {
+                for id in ids.split(',').map(str::trim) {
+                    if let Some(mention) = escape::text_mention(id) {
+                        text = text.replace(id, &mention);
+                    }
+                }
+                text
+            }
+            _ => match requester(content).and_then(escape::text_mention) {
+                Some(mention) => format!("{mention} {text}"),
+                None => text,
+            },
+        }
+    }
+
+    /// One call with its token. A refused token is dropped, fetched again and tried once more.
+    async fn send(&self, method: Method, url: &str, body: &Value) -> Result<Value, Refused> {
+        let token = self.tokens.current().await?;
+        let refused = match self.once(self.request(&method, url, body), token.expose_secret()).await {
+            Err(refused) if refused.token_refused() => refused,
+            outcome => return outcome,
+        };
+        tracing::debug!(code = refused.code, "tenant token refused, fetching another");
+        self.tokens.drop_refused(&token).await;
+        let token = self.tokens.current().await?;
+        self.once(self.request(&method, url, body), token.expose_secret()).await
+    }
+
+    fn request(&self, method: &Method, url: &str, body: &Value) -> RequestBuilder {
+        let request = self.http.request(method.clone(), url);
+        if body.is_null() { request } else { request.json(body) }
+    }
+
+    async fn once(&self, request: RequestBuilder, token: &str) -> Result<Value, Refused> {
+        Answer::read(request.bearer_auth(token).timeout(CALL_TIMEOUT).send().await)
+            .await?
+            .into_value()
+    }
+}
+
+impl Channel for LarkClient {
+    fn kind(&self) -> ChannelKind {
+        ChannelKind::Lark
+    }
+
+    fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>> {
+        Box::pin(self.carry(delivery))
+    }
+
+    fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {
+        Box::pin(self.ask_identity())
+    }
+}
+
+impl fmt::Debug for LarkClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LarkClient")
+            .field("base_url", &self.base_url)
+            .field("app_id", &self.app_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Ids stand in paths: nothing but the letters that the platform uses may come so far.
+fn is_id(id: &str) -> bool {
+    (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+/// The new message: its id, and `create_time` in milliseconds (a string on the wire).
+fn receipt(answer: &Value) -> Receipt {
+    let data = &answer["data"];
+    let at = &data["create_time"];
+    Receipt {
+        message_id: data["message_id"].as_str().map(str::to_owned),
+        at: at.as_str().and_then(|at| at.parse().ok()).or_else(|| at.as_i64()).map(Millis),
+    }
+}
+
+/// Who is mentioned before a text in a group.
+fn requester(content: &Outbound) -> Option<&str> {
+    match content {
+        Outbound::PlanCard(card) => card.group.then_some(&card.requester),
+        Outbound::ApprovalCard(card) => card.group.then_some(&card.requester),
+        Outbound::QuestionCard(card) => card.group.then_some(&card.requester),
+        Outbound::Answer(answer) => answer.group.then_some(&answer.requester),
+        Outbound::BudgetCard(card) => Some(&card.requester),
+        Outbound::Progress(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => None,
+    }
+    .map(String::as_str)
+}
+
+/// `text`, cut where the platform would refuse it.
+fn fitting(mut text: String, cut: &str) -> String {
+    if text.len() <= MAX_TEXT_BYTES {
+        return text;
+    }
+    let end = (0..=MAX_TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.truncate(end);
+    text.push('\n');
+    text.push_str(cut);
+    text
+}

@@ -1,0 +1,233 @@
+//! The `content` of a message as text: plain text as it is, posts flattened, attachments as a marker.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::wire::{Object, object};
+use crate::channels::strict_json;
+use crate::domain::{ChatType, InboundMessage, Mention};
+
+/// Longest text that we take, in characters.
+const MAX_TEXT: usize = 16_384;
+/// Longest display name, in characters. A name replaces its key wherever the text has it: bounded, so that a text
+/// of 16 384 characters cannot grow without limit.
+const MAX_NAME: usize = 64;
+/// Longest mention key and most mentions of a message; real ones are `@_user_12` and a few.
+const MAX_KEY: usize = 64;
+const MAX_MENTIONS: usize = 512;
+
+/// What a message says, before it is known who is who.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Content {
+    text: String,
+    attachment_only: bool,
+    mentions: Vec<Mention>,
+    pub(super) mentions_all: bool,
+}
+
+#[derive(Deserialize)]
+struct Text {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Post {
+    title: Option<String>,
+    content: Option<Vec<Vec<Object<Element>>>>,
+}
+
+#[derive(Deserialize)]
+struct Element {
+    tag: String,
+    text: Option<String>,
+    href: Option<String>,
+    user_id: Option<String>,
+    user_name: Option<String>,
+    language: Option<String>,
+    emoji_type: Option<String>,
+}
+
+/// Reads `content` (itself JSON text) of a message of type `kind`. Only texts and posts are looked into.
+///
+/// # Errors
+/// A reason for the log.
+pub(super) fn read(kind: &str, content: Option<&str>) -> Result<Content, &'static str> {
+    if !matches!(kind, "text" | "post") {
+        return Ok(Content::attachment(kind));
+    }
+    let content = content.ok_or("content missing or not a string")?;
+    strict_json::check(content.as_bytes()).map_err(|_| "content is not a JSON object")?;
+    if kind == "text" {
+        let Text { text } = object(content).ok_or("text missing or not a string")?;
+        return Ok(Content::words(text));
+    }
+    let mut flat = Flat::default();
+    flat.post(post(content).ok_or("odd post")?);
+    Ok(flat.finish())
+}
+
+/// Posts arrive bare; some SDKs expect them inside a locale (`{"zh_cn": {…}}`), which is how they are sent.
+fn post(content: &str) -> Option<Post> {
+    let members: BTreeMap<String, &RawValue> = object(content)?;
+    if members.contains_key("content") {
+        return object(content);
+    }
+    let locale = ["zh_cn", "en_us", "ja_jp"].iter().find_map(|locale| members.get(*locale));
+    object(locale.or_else(|| members.values().next())?.get())
+}
+
+impl Content {
+    /// Nothing but words.
+    pub(super) fn words(text: String) -> Self {
+        Self {
+            mentions_all: addresses_all(&text),
+            text,
+            ..Self::default()
+        }
+    }
+
+    /// Nothing but an attachment of type `kind`.
+    pub(super) fn attachment(kind: &str) -> Self {
+        let plain = (1..=32).contains(&kind.len()) && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        Self {
+            text: format!("[{}]", if plain { kind } else { "message" }),
+            attachment_only: true,
+            ..Self::default()
+        }
+    }
+
+    /// Notes that `key` in the text stands for `id`. A later id for the same key completes an earlier one without.
+    pub(super) fn mention(&mut self, key: String, id: String, name: &str) {
+        let name = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
+        if let Some(known) = self.mentions.iter_mut().find(|known| known.key == key) {
+            if known.id.is_empty() {
+                *known = Mention { key, id, name };
+            }
+        } else if self.mentions.len() < MAX_MENTIONS {
+            self.mentions.push(Mention { key, id, name });
+        }
+    }
+
+    /// As [`Content::mention`], for keys of `mentions[]`: one of another shape than `@_user_1` says who is addressed
+    /// but replaces nothing.
+    pub(super) fn keyed_mention(&mut self, key: String, id: String, name: &str) {
+        let usable = key.starts_with("@_") && key.len() <= MAX_KEY;
+        self.mention(if usable { key } else { String::new() }, id, name);
+    }
+
+    /// The message in our words.
+    pub(super) fn into_message(mut self, message_id: String, chat_type: ChatType, replies_to: Vec<String>) -> InboundMessage {
+        let end = self.text.char_indices().nth(MAX_TEXT).map(|(at, _)| at);
+        if let Some(end) = end {
+            self.text.truncate(end);
+        }
+        if self.text.contains('\0') {
+            // Not every database can keep it. Replaced, not dropped: dropping could turn a text into another word.
+            self.text = self.text.replace('\0', "\u{fffd}");
+        }
+        InboundMessage {
+            message_id,
+            chat_type,
+            text: self.text,
+            mentions: self.mentions,
+            mentions_all: self.mentions_all,
+            replies_to,
+            attachment_only: self.attachment_only,
+            truncated: end.is_some(),
+        }
+    }
+}
+
+/// True when the text holds the token `@_all`, which sometimes comes without an entry in `mentions`.
+fn addresses_all(text: &str) -> bool {
+    text.match_indices("@_all")
+        .any(|(at, token)| !text[at + token.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+}
+
+/// A post on its way to text.
+#[derive(Default)]
+struct Flat {
+    content: Content,
+    words: bool,
+    attachments: bool,
+}
+
+impl Flat {
+    fn post(&mut self, post: Post) {
+        if let Some(title) = post.title.filter(|title| !title.trim().is_empty()) {
+            self.say(&title);
+            self.content.text.push('\n');
+        }
+        for (row, elements) in post.content.into_iter().flatten().enumerate() {
+            if row > 0 {
+                self.content.text.push('\n');
+            }
+            for element in elements {
+                self.element(element.0);
+            }
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.words |= !text.trim().is_empty();
+        self.content.text.push_str(text);
+    }
+
+    fn element(&mut self, element: Element) {
+        let text = element.text.unwrap_or_default();
+        match element.tag.as_str() {
+            "text" | "md" => self.say(&text),
+            "a" => {
+                self.say(&text);
+                if let Some(href) = element.href.filter(|href| *href != text) {
+                    self.say(&format!(" ({href})"));
+                }
+            }
+            "at" => self.at(&element.user_id.unwrap_or_default(), &element.user_name.unwrap_or_default()),
+            "emotion" => self.say(&format!("[{}]", element.emoji_type.unwrap_or_default())),
+            "code_block" => {
+                let language = element.language.unwrap_or_default().to_lowercase();
+                self.say(&format!("\n```{language}\n{}\n```\n", text.trim_end_matches('\n')));
+            }
+            "hr" => self.content.text.push_str("\n---\n"),
+            other => {
+                self.attachments = true;
+                self.content.text.push_str(&Content::attachment(other).text);
+            }
+        }
+    }
+
+    /// `user_id` is a key of `mentions`, everybody, or an id itself.
+    fn at(&mut self, user_id: &str, name: &str) {
+        match user_id {
+            "all" | "@_all" => {
+                self.content.mentions_all = true;
+                self.content.text.push_str("@_all");
+            }
+            key if key.starts_with("@_") && key.len() <= MAX_KEY => {
+                self.content.text.push_str(key);
+                self.content.mention(key.to_owned(), String::new(), name);
+            }
+            id if id.starts_with("ou_") && id.len() <= MAX_KEY && id.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                let key = format!("@{id}");
+                self.content.text.push_str(&key);
+                self.content.mention(key, id.to_owned(), name);
+            }
+            _ => {
+                self.content.text.push('@');
+                self.content.text.push_str(name);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Content {
+        self.content.mentions_all |= addresses_all(&self.content.text);
+        self.content.attachment_only = self.attachments && !self.words;
+        self.content
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! The shapes of Lark's JSON, as far as we read it: unknown members are skipped, needed ones have one type.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::domain::Millis;
+
+/// `T` written as a JSON object. Derived structs alone would also accept an array in field order.
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(Members(PhantomData))
+    }
+}
+
+/// Reads an object; none when `text` is not one or a needed member is missing or of the wrong type.
+pub(super) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
+    serde_json::from_str::<Object<T>>(text).ok().map(|object| object.0)
+}
+
+/// The string that `raw` is, if it is one; borrowed unless it holds escapes.
+pub(super) fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+    serde_json::from_str::<Text<'_>>(raw?.get()).ok().map(|text| text.0)
+}
+
+/// What every push has around its event, in both schemas, in the clear and inside `encrypt`. Kept raw, so that the
+/// credentials can be judged before anything else is.
+#[derive(Deserialize)]
+pub(super) struct Envelope<'a> {
+    #[serde(borrow)]
+    pub(super) encrypt: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) schema: Option<&'a RawValue>,
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) token: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) header: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) event: Option<&'a RawValue>,
+}
+
+/// `url_verification`, exactly.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UrlVerification {
+    pub(super) challenge: String,
+    #[serde(rename = "token")]
+    _token: String,
+    #[serde(rename = "type")]
+    _kind: String,
+}
+
+/// The members that say whose event it is: of `header` (2.0), or of `event` (1.0, where the token is outside).
+#[derive(Deserialize)]
+pub(super) struct Credentials<'a> {
+    #[serde(borrow)]
+    pub(super) token: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) app_id: Option<&'a RawValue>,
+}
+
+/// `header` of schema 2.0.
+#[derive(Deserialize)]
+pub(super) struct Header {
+    pub(super) event_id: String,
+    pub(super) event_type: String,
+    pub(super) create_time: String,
+    pub(super) tenant_key: String,
+}
+
+/// Ids of a person or a bot; `open_id` is the one that is always there for people.
+#[derive(Deserialize)]
+pub(super) struct UserIds {
+    pub(super) open_id: Option<String>,
+    pub(super) user_id: Option<String>,
+}
+
+/// `event` of `im.message.receive_v1`. The message is read once its sender is known to be a person.
+#[derive(Deserialize)]
+pub(super) struct MessageEvent<'a> {
+    pub(super) sender: Object<Sender>,
+    #[serde(borrow)]
+    pub(super) message: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Sender {
+    pub(super) sender_type: String,
+    pub(super) sender_id: Option<Object<UserIds>>,
+}
+
+/// `message` of `im.message.receive_v1`.
+#[derive(Deserialize)]
+pub(super) struct Message<'a> {
+    pub(super) message_id: String,
+    pub(super) root_id: Option<String>,
+    pub(super) parent_id: Option<String>,
+    pub(super) create_time: String,
+    pub(super) chat_id: String,
+    pub(super) thread_id: Option<String>,
+    pub(super) chat_type: String,
+    pub(super) message_type: String,
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+    pub(super) mentions: Option<Vec<Object<WireMention>>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireMention {
+    pub(super) key: String,
+    pub(super) id: Option<Object<UserIds>>,
+    pub(super) name: Option<String>,
+}
+
+/// `event` of `im.message.recalled_v1`.
+#[derive(Deserialize)]
+pub(super) struct RecallEvent {
+    pub(super) message_id: String,
+    pub(super) chat_id: String,
+}
+
+/// `event` of `im.message.updated_v1`.
+#[derive(Deserialize)]
+pub(super) struct EditEvent {
+    pub(super) sender: Option<Object<EditSender>>,
+    pub(super) message: Object<EditedMessage>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct EditSender {
+    pub(super) sender_id: Option<Object<UserIds>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct EditedMessage {
+    pub(super) message_id: String,
+    pub(super) chat_id: String,
+    pub(super) thread_id: Option<String>,
+}
+
+/// `event` of `im.chat.member.bot.added_v1`, `.deleted_v1` and `im.chat.disbanded_v1`.
+#[derive(Deserialize)]
+pub(super) struct ChatEvent {
+    pub(super) chat_id: String,
+    pub(super) operator_id: Option<Object<UserIds>>,
+}
+
+/// `event` of `card.action.trigger`.
+#[derive(Deserialize)]
+pub(super) struct CardEvent<'a> {
+    pub(super) operator: Object<UserIds>,
+    #[serde(borrow)]
+    pub(super) action: Object<CardAction<'a>>,
+    pub(super) context: Object<CardContext>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CardAction<'a> {
+    #[serde(borrow)]
+    pub(super) value: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) form_value: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CardContext {
+    pub(super) open_message_id: Option<String>,
+    pub(super) open_chat_id: String,
+}
+
+/// A moment written as digits: 13 (milliseconds, im events), 16 (microseconds, card callbacks) or 10 (seconds).
+pub(super) fn moment(digits: &str) -> Option<Millis> {
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number: i64 = digits.parse().ok()?;
+    match digits.len() {
+        10 => Some(Millis(number * 1000)),
+        13 => Some(Millis(number)),
+        16 => Some(Millis(number / 1000)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// M-1: an array in field order is not an object, at any level.
+    #[test]
+    fn arrays_are_not_objects() {
+        assert!(object::<RecallEvent>(r#"{"message_id":"om","chat_id":"oc"}"#).is_some());
+        assert!(object::<RecallEvent>(r#"["om","oc"]"#).is_none());
+        assert!(object::<ChatEvent>(r#"{"chat_id":"oc","operator_id":{"open_id":"ou"}}"#).is_some());
+        assert!(object::<ChatEvent>(r#"{"chat_id":"oc","operator_id":["ou","u"]}"#).is_none());
+    }
+
+    /// M-1: the platform writes milliseconds and microseconds, told apart by length.
+    #[test]
+    fn moments() {
+        let at = Some(Millis(1_765_432_100_123));
+        assert_eq!(moment("1765432100123"), at);
+        assert_eq!(moment("1765432100123456"), at);
+        assert_eq!(moment("1765432100"), Some(Millis(1_765_432_100_000)));
+        for odd in [
+            "",
+            "1",
+            "-765432100123",
+            "+765432100123",
+            "17654321001234",
+            "1765432100.12",
+            "１７６５",
+        ] {
+            assert_eq!(moment(odd), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Our own words to people: notices, states and times, rendered from `templates/text`; shared by all channels.
+
+mod plain;
+
+use serde_json::{Value, json};
+
+use crate::domain::{Answer, CardState, Decision, DecisionKind, EffectClass, Locale, Millis, Notice, StepStatus};
+use crate::template::Templates;
+
+pub use plain::plain_text;
+
+/// The wording of a notice. Foreign text in it (goals, ids) stands as it is: whoever puts the result into a
+/// platform's markup escapes it first.
+#[must_use]
+pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> String {
+    let mut values = serde_json::to_value(notice).unwrap_or_default();
+    match notice {
+        Notice::AlreadyDecided { at, .. } => values["at"] = json!(readable_time(at)),
+        Notice::Status { goal, steps, .. } => {
+            values["goal"] = json!(goal.as_deref().map(|goal| one_line(goal, 200)));
+            values["steps"] = steps
+                .iter()
+                .map(|(content, status)| json!({"mark": step_mark(*status), "content": one_line(content, 200)}))
+                .collect();
+        }
+        Notice::Expired { goal } | Notice::ReviewExpired { goal } => values["goal"] = json!(one_line(goal, 200)),
+        Notice::WhichOne { goals } => values["goals"] = lines(goals),
+        Notice::Stopped { done } => values["done"] = lines(done),
+        // The rest has numbers and ids only.
+        _ => {}
+    }
+    templates.say(locale, &format!("notice.{}", notice.key()), values)
+}
+
+fn lines(texts: &[String]) -> Value {
+    texts.iter().map(|text| Value::String(one_line(text, 200))).collect()
+}
+
+/// Why a turn ended, in a sentence; empty after an ordinary answer. A known problem says more than its class.
+pub(super) fn why_ended(templates: &Templates, locale: Locale, answer: &Answer) -> String {
+    match &answer.problem {
+        Some(problem) => notice_text(templates, locale, problem),
+        None => templates.say(locale, &format!("answer.reason.{}", answer.reason.as_str()), json!({})),
+    }
+}
+
+/// The mark before a step.
+pub(super) fn step_mark(status: StepStatus) -> &'static str {
+    match status {
+        StepStatus::Pending => "⬜",
+        StepStatus::InProgress => "⏳",
+        StepStatus::Completed => "✅",
+        StepStatus::Failed => "❌",
+        StepStatus::Skipped => "⏭️",
+    }
+}
+
+/// What a card asks for; it decides what an answer in free words is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A yes to a plan or a limit: words are changes.
+    Approval,
+    /// An answer: words are it.
+    Answer,
+    /// A yes to tool calls: words are a no with its reason.
+    Actions,
+}
+
+/// The key of the word on how a card stands.
+pub(super) fn state_key(state: &CardState, asked: Asked) -> &'static str {
+    match state {
+        CardState::Open { .. } if asked == Asked::Answer => "state.waiting",
+        CardState::Open { .. } => "state.open",
+        CardState::Informed => "state.informed",
+        CardState::Decided { decision } => match decision.kind {
+            DecisionKind::Approve => "state.approve",
+            DecisionKind::Revise => match asked {
+                Asked::Approval => "state.revise",
+                Asked::Answer => "state.answered",
+                Asked::Actions => "state.reject",
+            },
+            DecisionKind::Cancel => "state.cancel",
+            DecisionKind::Reject => "state.reject",
+            DecisionKind::Expire => "state.expire",
+            DecisionKind::Supersede => "state.supersede",
+        },
+    }
+}
+
+/// The key of a tool's effect class in words.
+pub(super) fn effect_key(effect: EffectClass) -> &'static str {
+    match effect {
+        EffectClass::State => "effect.state",
+        EffectClass::Read => "effect.read",
+        EffectClass::Write => "effect.write",
+        EffectClass::Destructive => "effect.destructive",
+    }
+}
+
+/// The key of the label before the words of a decision.
+pub(super) fn words_key(asked: Asked) -> &'static str {
+    match asked {
+        Asked::Approval => "state.revise_text",
+        Asked::Answer => "question.answer",
+        Asked::Actions => "state.reject_text",
+    }
+}
+
+/// The words of a decision that are worth showing: "OK" says nothing that its kind does not say.
+pub(super) fn decision_words(decision: &Decision) -> Option<&str> {
+    let words = decision.text.as_deref()?.trim();
+    (matches!(decision.kind, DecisionKind::Revise | DecisionKind::Reject) && !words.is_empty()).then_some(words)
+}
+
+/// Is the plan of such a card being carried out, so that its steps have marks?
+pub(super) fn under_way(state: &CardState) -> bool {
+    match state {
+        CardState::Open { .. } => false,
+        CardState::Informed => true,
+        CardState::Decided { decision } => decision.kind == DecisionKind::Approve,
+    }
+}
+
+/// A sentence that belongs to how a gate was settled, if there is one.
+pub(super) fn settled_text(templates: &Templates, locale: Locale, kind: DecisionKind) -> Option<String> {
+    let key = match kind {
+        DecisionKind::Expire => "state.expired_text",
+        DecisionKind::Cancel => "state.cancelled_text",
+        DecisionKind::Supersede => "state.superseded_text",
+        DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Reject => return None,
+    };
+    Some(templates.say(locale, key, json!({})))
+}
+
+/// A moment for people: minutes, and the zone in words, since a chat's readers sit in several zones.
+pub(super) fn clock_time(at: Millis) -> String {
+    readable_time(&at.rfc3339())
+}
+
+/// RFC 3339 as `2026-11-21 03:04 UTC`; anything else stays as it is.
+fn readable_time(text: &str) -> String {
+    match (text.get(..10), text.get(11..16), text.ends_with('Z')) {
+        (Some(day), Some(time), true) => format!("{day} {time} UTC"),
+        _ => text.to_owned(),
+    }
+}
+
+/// Minutes to show for a span in milliseconds: rounded up, at least one.
+pub(super) fn minutes(ttl_ms: i64) -> i64 {
+    (ttl_ms.max(1).saturating_add(59_999)) / 60_000
+}
+
+/// `text` on one line, at most `max` characters, the cut marked by `…`.
+pub(super) fn one_line(text: &str, max: usize) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        // Enough for any cut: whole documents come by here.
+        if line.len() > max.saturating_mul(4) {
+            break;
+        }
+    }
+    clip(&line, max)
+}
+
+/// At most `max` characters of `text`, the cut marked by `…`.
+pub(super) fn clip(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(max.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// design: times on cards are minutes with their zone, and whatever is no time stays readable.
+    #[test]
+    fn times_are_short_and_name_their_zone() {
+        assert_eq!(clock_time(Millis(1_765_432_100_123)), "2025-12-11 05:48 UTC");
+        assert_eq!(readable_time("yesterday"), "yesterday");
+        assert_eq!(readable_time("昨天昨天昨天昨天Z"), "昨天昨天昨天昨天Z");
+    }
+
+    /// design: a review that lapses within a minute still says one minute, never none.
+    #[test]
+    fn minutes_round_up() {
+        assert_eq!([minutes(0), minutes(60_000), minutes(60_001), minutes(3_600_000)], [1, 1, 2, 60]);
+    }
+
+    /// design: cuts count characters, not bytes, and are marked.
+    #[test]
+    fn cuts_are_marked_and_never_split_a_character() {
+        assert_eq!(clip("计划确认", 4), "计划确认");
+        assert_eq!(clip("计划确认", 3), "计划…");
+        assert_eq!(one_line("a\n\tb  c", 10), "a b c");
+    }
+}

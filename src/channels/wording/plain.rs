@@ -1,0 +1,237 @@
+//! Everything we say as plain text: for the API's message list, and for a chat that refused the card.
+
+use serde_json::json;
+
+use super::{
+    Asked, clock_time, decision_words, effect_key, minutes, notice_text, one_line, settled_text, state_key, step_mark, under_way,
+    why_ended, words_key,
+};
+use crate::domain::{
+    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, ProgressView, QuestionCard, StepView,
+};
+use crate::template::Templates;
+
+/// `content` as text that a person can read and answer without buttons. Foreign text stands as it is: whoever puts
+/// the result into a platform's markup escapes it first. Empty for a reaction.
+#[must_use]
+pub fn plain_text(templates: &Templates, locale: Locale, content: &Outbound) -> String {
+    let text = Text { templates, locale };
+    let lines = match content {
+        Outbound::PlanCard(card) => text.plan(card),
+        Outbound::ApprovalCard(card) => text.approval(card),
+        Outbound::QuestionCard(card) => text.question(card),
+        Outbound::BudgetCard(card) => text.budget(card),
+        Outbound::Progress(view) => text.progress(view),
+        Outbound::Answer(answer) => text.answer(answer),
+        Outbound::Notice(notice) => vec![notice_text(templates, locale, notice)],
+        Outbound::Text { text } => vec![text.clone()],
+        Outbound::Reaction(_) => Vec::new(),
+    };
+    lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+struct Text<'a> {
+    templates: &'a Templates,
+    locale: Locale,
+}
+
+impl Text<'_> {
+    fn say(&self, key: &str, values: serde_json::Value) -> String {
+        self.templates.say(self.locale, key, values)
+    }
+
+    fn word(&self, key: &str) -> String {
+        self.say(key, json!({}))
+    }
+
+    fn title(&self, key: &str, state: &CardState, asked: Asked) -> String {
+        let state = match state {
+            CardState::Open { .. } => String::new(),
+            CardState::Decided { .. } | CardState::Informed => self.word(state_key(state, asked)),
+        };
+        self.say("plain.title", json!({"title": self.word(key), "state": state}))
+            .trim_end()
+            .to_owned()
+    }
+
+    /// `label text`; a full-width colon brings its own gap.
+    fn labelled(&self, key: &str, text: &str) -> String {
+        let label = self.word(key);
+        let gap = if label.is_ascii() { " " } else { "" };
+        format!("{label}{gap}{}", hang(text))
+    }
+
+    /// Who settled it, when, with which words.
+    fn settled(&self, state: &CardState, asked: Asked) -> Vec<String> {
+        let CardState::Decided { decision } = state else {
+            return Vec::new();
+        };
+        let at = clock_time(decision.at);
+        let mut lines = vec![match &decision.by {
+            Some(by) => self.say("state.decided_by", json!({"by": by, "at": at})),
+            None => self.say("state.decided_at", json!({"at": at})),
+        }];
+        lines.extend(settled_text(self.templates, self.locale, decision.kind));
+        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), words)));
+        lines
+    }
+
+    fn step(&self, number: usize, step: &StepView, marks: bool) -> String {
+        let mark = if marks {
+            format!("{} ", step_mark(step.status))
+        } else {
+            String::new()
+        };
+        let tools = if step.tools.is_empty() {
+            String::new()
+        } else {
+            format!(" [{}]", self.say("plain.tools", json!({"tools": step.tools.join(", ")})))
+        };
+        format!("{number}. {mark}{}{tools}", one_line(&step.content, 1000))
+    }
+
+    fn steps(&self, steps: &[StepView], marks: bool) -> Vec<String> {
+        steps.iter().enumerate().map(|(at, step)| self.step(at + 1, step, marks)).collect()
+    }
+
+    fn plan(&self, card: &PlanCard) -> Vec<String> {
+        let open = matches!(card.state, CardState::Open { .. });
+        let mut lines = vec![self.title("plan.title", &card.state, Asked::Approval)];
+        lines.push(self.labelled("plan.goal", &one_line(&card.goal, 1000)));
+        lines.extend(self.steps(&card.steps, under_way(&card.state)));
+        lines.extend(card.note.as_deref().map(hang));
+        if card.request_edited && open {
+            lines.push(self.word("plan.edited"));
+        }
+        if let CardState::Open { votes } = card.state {
+            lines.push(self.say("plan.grants", json!({"tools": card.grants.join(", ")})));
+            lines.push(self.say("plan.still_asks", json!({"tools": card.still_asks.join(", ")})));
+            lines.push(self.word("plan.prompt"));
+            lines.push(self.group(card.group));
+            lines.push(self.word("plain.cancel"));
+            if card.quorum > 1 {
+                lines.push(self.say("foot.quorum", json!({"quorum": card.quorum, "votes": votes})));
+            }
+            lines.push(self.ttl(card.ttl_ms));
+        }
+        lines.extend(self.settled(&card.state, Asked::Approval));
+        if card.demo {
+            lines.push(self.word("foot.demo"));
+        }
+        lines
+    }
+
+    fn approval(&self, card: &ApprovalCard) -> Vec<String> {
+        let mut lines = vec![self.title("approval.title", &card.state, Asked::Actions)];
+        lines.extend(card.note.as_deref().map(hang));
+        for (at, action) in card.actions.iter().enumerate() {
+            lines.extend(self.action(at + 1, action));
+        }
+        if matches!(card.state, CardState::Open { .. }) {
+            lines.push(self.word("plain.approval"));
+            lines.push(self.group(card.group));
+            lines.push(self.ttl(card.ttl_ms));
+        }
+        lines.extend(self.settled(&card.state, Asked::Actions));
+        lines
+    }
+
+    fn action(&self, number: usize, action: &ActionView) -> Vec<String> {
+        let effect = self.word(effect_key(action.effect));
+        let status = self.word(&format!("action.{}", action.status.as_str()));
+        let mut lines = vec![
+            format!("{number}. {} ({effect}, {status})", action.tool),
+            one_line(&action.justification, 1000),
+            self.labelled("approval.arguments", &action.arguments),
+        ];
+        if action.status == ActionStatus::Unknown {
+            lines.push(self.word("approval.unknown"));
+        }
+        if let Some(output) = &action.output {
+            lines.push(self.labelled("approval.output", output));
+        }
+        lines
+    }
+
+    fn question(&self, card: &QuestionCard) -> Vec<String> {
+        let mut lines = vec![self.title("question.title", &card.state, Asked::Answer)];
+        lines.extend(card.title.as_deref().map(hang));
+        lines.push(hang(&card.question));
+        if let Some(reason) = &card.reason {
+            lines.push(self.labelled("question.reason", reason));
+        }
+        if matches!(card.state, CardState::Open { .. }) {
+            lines.push(self.word("question.prompt"));
+            lines.push(self.group(card.group));
+            lines.push(self.ttl(card.ttl_ms));
+        }
+        lines.extend(self.settled(&card.state, Asked::Answer));
+        lines
+    }
+
+    fn budget(&self, card: &BudgetCard) -> Vec<String> {
+        let mut lines = vec![self.title("budget.title", &card.state, Asked::Approval)];
+        lines.push(self.say("budget.intro", json!({"steps": card.steps_used})));
+        lines.push(hang(&card.summary));
+        lines.extend(self.open_steps("budget.open_steps", &card.open_steps));
+        if matches!(card.state, CardState::Open { .. }) {
+            lines.push(self.word("budget.prompt"));
+            lines.push(self.word("plain.group"));
+            lines.push(self.ttl(card.ttl_ms));
+        }
+        lines.extend(self.settled(&card.state, Asked::Approval));
+        lines
+    }
+
+    fn progress(&self, view: &ProgressView) -> Vec<String> {
+        let title = if view.finished {
+            "progress.title_finished"
+        } else {
+            "progress.title"
+        };
+        let mut lines = vec![
+            format!("【{}】", self.word(title)),
+            self.labelled("plan.goal", &one_line(&view.goal, 1000)),
+        ];
+        lines.extend(self.steps(&view.steps, true));
+        lines
+    }
+
+    fn answer(&self, answer: &Answer) -> Vec<String> {
+        let mut lines = vec![answer.text.trim().to_owned()];
+        lines.push(why_ended(self.templates, self.locale, answer));
+        if lines.iter().all(String::is_empty) {
+            lines.push(self.word("notice.nothing_to_say"));
+        }
+        lines.extend(self.open_steps("answer.open_steps", &answer.open_steps));
+        if let Some(incident) = &answer.incident {
+            lines.push(self.say("answer.incident", json!({"incident": incident})));
+        }
+        if answer.demo {
+            lines.push(format!("({})", self.word("foot.demo")));
+        }
+        lines
+    }
+
+    fn open_steps(&self, key: &str, steps: &[String]) -> Vec<String> {
+        if steps.is_empty() {
+            return Vec::new();
+        }
+        std::iter::once(self.word(key))
+            .chain(steps.iter().map(|step| format!("- {}", one_line(step, 1000))))
+            .collect()
+    }
+
+    fn group(&self, group: bool) -> String {
+        if group { self.word("plain.group") } else { String::new() }
+    }
+
+    fn ttl(&self, ttl_ms: i64) -> String {
+        self.say("foot.ttl", json!({"minutes": minutes(ttl_ms)}))
+    }
+}
+
+/// Foreign text of several lines hangs two blanks in, so that it cannot pass for a line of ours.
+fn hang(text: &str) -> String {
+    text.trim().lines().collect::<Vec<_>>().join("\n  ")
+}

@@ -1,0 +1,203 @@
+//! The demo's run: start everything, say something, answer the cards, print what happens.
+
+mod print;
+mod record;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use super::{BOT, FakeLark, Posted, Tenant, Words};
+use crate::app::{self, Parts};
+use crate::config::{self, Loaded};
+use crate::domain::{Clock, Ids};
+use crate::model::Demo;
+use crate::telemetry;
+use crate::tools::unpack_sample;
+use print::Printer;
+use record::Recorded;
+
+/// The whole show must not take longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+const CHAT: &str = "oc_weekly";
+const USER: &str = "ou_lin";
+const REQUEST: &str = "读一下工作区里的周报，汇总成一份 summary.md";
+
+/// Plays the demo; exit 1 without an answer in 30 seconds.
+///
+/// # Errors
+/// When the demo itself cannot be set up.
+pub async fn run(replies: Vec<String>, json: bool) -> anyhow::Result<ExitCode> {
+    telemetry::init(false, "error");
+    let (clock, ids) = (Clock::system(), Ids::random());
+    let folder = Folder::new(&ids)?;
+    let lark = FakeLark::start("cli_demo", "demo-app-secret-0123456789", clock.clone()).await?;
+    let Loaded { boot, live, .. } = settings(&folder.0, &lark)?;
+    let secrets = boot.lark.clone();
+    let printer = Printer::new(json, clock.clone());
+    let model = Arc::new(Recorded::new(Demo, printer.clone()));
+    let parts = Parts { clock: clock.clone(), model: Some(model.clone()), drain: Duration::ZERO, ..Parts::default() };
+    let running = Box::pin(app::start(boot, live, parts)).await?;
+    let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
+    let base = format!("http://{}", running.addr);
+    let tenant = Tenant::new(http.clone(), &base, secrets, BOT, clock, ids);
+    let started = Instant::now();
+    let mut show = Show { lark: &lark, tenant, http, base, printer, replies: replies.into(), answered: Vec::new(), said: 0 };
+    let outcome = tokio::time::timeout(PATIENCE, show.play()).await;
+    let steps = show.figures(&model, started.elapsed()).await;
+    running.stop().await;
+    match outcome {
+        Ok(Ok(())) => {
+            show.printer.figures(&steps?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(Err(error)) => Err(error),
+        Err(_) => bail!("no answer in {} s", PATIENCE.as_secs()),
+    }
+}
+
+/// The real configuration path: a file, loaded and checked like everybody's.
+fn settings(folder: &Path, lark: &FakeLark) -> anyhow::Result<Loaded> {
+    let workspace = folder.join("workspace");
+    unpack_sample(&workspace).context("cannot unpack the sample workspace")?;
+    let yaml = format!(
+        "server:\n  bind: 127.0.0.1:0\nchannels:\n  lark:\n    enabled: true\n    base_url: {}\n    app_id: cli_demo\n    \
+         app_secret: demo-app-secret-0123456789\n    verification_token: demo-verification-token\n    encrypt_key: demo-encrypt-key-0123456789\n\
+         store:\n  database_url: sqlite://{}\nmodel:\n  provider: demo\ntools:\n  workspace: {}\n",
+        lark.base_url(),
+        folder.join("countersign.db").display(),
+        workspace.display(),
+    );
+    let file = folder.join("config.yaml");
+    fs::write(&file, yaml)?;
+    config::load(Some(&file), std::iter::empty()).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("the demo's own configuration is refused: {}", lines.join("; "))
+    })
+}
+
+struct Show<'a> {
+    lark: &'a FakeLark,
+    tenant: Tenant,
+    http: reqwest::Client,
+    base: String,
+    printer: Printer,
+    replies: std::collections::VecDeque<String>,
+    /// Gates that were answered.
+    answered: Vec<String>,
+    /// Messages of people so far.
+    said: usize,
+}
+
+impl Show<'_> {
+    async fn play(&mut self) -> anyhow::Result<()> {
+        let request = self.say(REQUEST, None).await?;
+        let mut seen = 0;
+        loop {
+            // Each change of the chat is printed once; then it is looked at whether somebody must answer.
+            let changes = self.lark.wait_for(PATIENCE, |chat| (changes(chat) > seen).then(|| changes(chat))).await;
+            seen = changes.context("the chat went silent")?;
+            let chat = self.lark.snapshot();
+            self.printer.chat(&chat)?;
+            let done = chat.reactions.iter().any(|(message, mark)| *message == request && mark != "OnIt");
+            let turn = self.turn().await?;
+            let answer = chat.messages.iter().rev().find(|message| message.title().is_none());
+            if done && answer.is_some() && turn["finished_at"].is_string() {
+                let failed = turn["status"] != "completed";
+                anyhow::ensure!(!failed || !self.answered.is_empty(), "the turn ended as {}: {}", turn["status"], turn["reason"]);
+                return Ok(());
+            }
+            self.answer(&turn, &chat.messages).await?;
+        }
+    }
+
+    /// Answers the open gate, once its card is in the chat.
+    async fn answer(&mut self, turn: &Value, messages: &[Posted]) -> anyhow::Result<()> {
+        let Some(gate) = turn["gate"]["id"].as_str() else { return Ok(()) };
+        let card = messages.iter().rev().find(|message| message.title().is_some());
+        let (false, Some(card)) = (self.answered.iter().any(|known| known == gate), card) else { return Ok(()) };
+        let shown = card.content.to_string();
+        let about_gate = shown.contains(gate) || shown.contains("act_") || turn["gate"]["kind"] == "question";
+        // The gateway counts a reply only once it knows that its card arrived.
+        if !about_gate || !self.delivered(turn).await? {
+            return Ok(());
+        }
+        self.answered.push(gate.to_owned());
+        let reply = self.replies.pop_front().unwrap_or_else(|| String::from("OK"));
+        self.say(&reply, Some(&card.id)).await?;
+        Ok(())
+    }
+
+    async fn say(&mut self, text: &str, reply_to: Option<&str>) -> anyhow::Result<String> {
+        self.said += 1;
+        let words = Words { user: USER, chat: CHAT, text, group: true, mention: reply_to.is_none(), reply_to, ..Words::default() };
+        let event = self.tenant.message(&words);
+        self.lark.learn(&event.message_id, CHAT);
+        self.printer.person(USER, text, reply_to.is_some())?;
+        let (status, body) = self.tenant.post("events", &self.tenant.seal(&event)).await?;
+        anyhow::ensure!(status == 200, "the gateway answered {status}: {body}");
+        Ok(event.message_id)
+    }
+
+    async fn delivered(&self, turn: &Value) -> anyhow::Result<bool> {
+        if turn["gate"]["kind"] != "plan_review" {
+            return Ok(true);
+        }
+        let id = turn["gate"]["id"].as_str().unwrap_or_default();
+        Ok(self.get(&format!("/api/v1/reviews/{id}")).await?["message_id"].is_string())
+    }
+
+    /// The newest turn; null before there is one.
+    async fn turn(&self) -> anyhow::Result<Value> {
+        Ok(self.get("/api/v1/turns?limit=1").await?.pointer("/items/0").cloned().unwrap_or_default())
+    }
+
+    async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        let response = self.http.get(format!("{}{path}", self.base)).send().await?;
+        Ok(response.error_for_status()?.json().await?)
+    }
+
+    async fn figures(&self, model: &Recorded, took: Duration) -> anyhow::Result<String> {
+        let chat = self.lark.snapshot();
+        let turn = self.turn().await?;
+        anyhow::ensure!(chat.violations.is_empty(), "the fake Lark objects: {}", chat.violations.join("; "));
+        let cards = chat.messages.iter().filter(|message| message.title().is_some()).count();
+        Ok(format!(
+            "{} in {:.1} s: {} messages in, {} model calls, {} card(s), {} decision(s), {} calls to Lark, 0 objections",
+            turn["status"].as_str().unwrap_or("nothing"),
+            took.as_secs_f64(),
+            self.said,
+            model.calls(),
+            cards,
+            self.answered.len(),
+            chat.calls.len(),
+        ))
+    }
+}
+
+/// Grows with everything that a person could see.
+fn changes(chat: &super::Snapshot) -> usize {
+    chat.messages.iter().map(|message| message.versions.len()).sum::<usize>() + chat.reactions.len()
+}
+
+/// A folder that goes away with the demo.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(ids: &Ids) -> anyhow::Result<Self> {
+        let path = std::env::temp_dir().join(format!("countersign-demo-{}", &ids.token()[..12]));
+        fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,247 @@
+//! From layered values to [`Boot`] and [`Live`]: the rules that hold between keys, all problems at once.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use config::{Value, ValueKind};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::problem::Report;
+use super::shape::{Console, GroupTrigger, Lark, LogFormat, ProviderName, Role, Shape};
+use super::{AgentLive, Boot, ChannelLive, LarkSecrets, Live, ModelLive, Provider};
+use crate::domain::{Approvers, Locale, SessionMode};
+
+/// The layered values by path, each with its origin.
+#[derive(Clone, Copy)]
+pub(super) struct Layered<'a>(pub(super) &'a Value);
+
+impl<'a> Layered<'a> {
+    /// The value at `path`.
+    pub(super) fn at(self, path: &str) -> Option<&'a Value> {
+        path.split('.').try_fold(self.0, |value, name| match &value.kind {
+            ValueKind::Table(table) => table.get(name),
+            _ => None,
+        })
+    }
+
+    /// Where the value at `path` was set; none: it is a default.
+    pub(super) fn origin(self, path: &str) -> Option<&'a str> {
+        self.at(path).and_then(|value| match &value.kind {
+            // A map's entries come from different layers: name one that set some.
+            ValueKind::Table(table) => table.values().find_map(Value::origin).or(value.origin()),
+            _ => value.origin(),
+        })
+    }
+}
+
+/// Rules between keys. Each is skipped when one of its keys was refused for itself: nothing follows from it.
+pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
+    let mut rule = |keys: &[&str], broken: bool, why: String| {
+        if broken && !keys.iter().any(|key| report.is_refused(key)) {
+            let place = keys.iter().find_map(|key| layered.origin(key)).unwrap_or("default").to_owned();
+            report.problem(place, keys.first().copied().unwrap_or_default(), why);
+        }
+    };
+    let (lark, console) = (&shape.channels.lark, &shape.channels.console);
+    let blank = |secret: &SecretString| secret.expose_secret().is_empty();
+    for (key, missing) in [
+        ("channels.lark.app_id", lark.app_id.trim().is_empty()),
+        ("channels.lark.app_secret", blank(&lark.app_secret)),
+        ("channels.lark.verification_token", blank(&lark.verification_token)),
+    ] {
+        rule(
+            &[key, "channels.lark.enabled"],
+            lark.enabled && missing,
+            "found a blank, must be set when channels.lark.enabled is true".into(),
+        );
+    }
+    rule(
+        &["channels.console.token", "server.bind"],
+        !shape.server.bind.ip().is_loopback() && blank(&console.token),
+        format!(
+            "found a blank, must be set when server.bind ({}) is not loopback",
+            shape.server.bind
+        ),
+    );
+    for (quorum, approvers, needed, policy) in [
+        (
+            "channels.lark.plan_review_quorum",
+            "channels.lark.plan_review_approvers",
+            lark.plan_review_quorum,
+            &lark.plan_review_approvers,
+        ),
+        (
+            "channels.console.plan_review_quorum",
+            "channels.console.plan_review_approvers",
+            console.plan_review_quorum,
+            &console.plan_review_approvers,
+        ),
+    ] {
+        let (most, why) = match policy {
+            Approvers::Requester => (1, "needs plan_review_approvers: anyone or a list when over 1".to_owned()),
+            Approvers::Anyone => (u32::MAX, String::new()),
+            Approvers::Listed(ids) => (
+                u32::try_from(ids.len()).unwrap_or(u32::MAX),
+                format!("plan_review_approvers lists {}", ids.len()),
+            ),
+        };
+        rule(
+            &[quorum, approvers],
+            needed > most,
+            format!("found {needed}, allowed 1 to {most}: {why}"),
+        );
+    }
+    if matches!(shape.model.provider, ProviderName::OpenAi) {
+        for (key, missing) in [
+            ("model.base_url", shape.model.base_url.is_empty()),
+            ("model.name", shape.model.name.trim().is_empty()),
+        ] {
+            rule(
+                &[key, "model.provider"],
+                missing,
+                "found a blank, must be set when model.provider is openai".into(),
+            );
+        }
+    }
+    if lark.enabled && blank(&lark.encrypt_key) && !report.is_refused("channels.lark.encrypt_key") {
+        let place = layered.origin("channels.lark.encrypt_key").unwrap_or("default");
+        report.warning(
+            place,
+            "channels.lark.encrypt_key",
+            "blank: Lark events arrive UNSIGNED, anybody who knows the verification token can forge them",
+        );
+    }
+}
+
+/// The two halves of a shape that keeps the rules.
+pub(super) fn split(shape: Shape) -> (Boot, Live) {
+    let Shape {
+        server,
+        channels,
+        store,
+        agent,
+        model,
+        tools,
+        templates,
+        telemetry,
+    } = shape;
+    let (lark, console) = (channels.lark, channels.console);
+    let boot = Boot {
+        bind: server.bind,
+        webhooks: server.roles.contains(&Role::Webhooks),
+        workers: server.roles.contains(&Role::Workers),
+        max_body_bytes: server.max_body_bytes,
+        shutdown_grace: Duration::from_secs(server.shutdown_grace_seconds),
+        lark: LarkSecrets {
+            base_url: without_slash(&lark.base_url),
+            app_id: lark.app_id.trim().to_owned(),
+            app_secret: lark.app_secret.clone(),
+            verification_token: lark.verification_token.clone(),
+            encrypt_key: set(lark.encrypt_key.clone()),
+        },
+        console_token: set(console.token.clone()),
+        database_url: store.database_url,
+        migrate_on_start: store.migrate_on_start,
+        retention: Duration::from_secs(store.retention_days * 24 * 60 * 60),
+        workspace: folder(tools.workspace),
+        effects: tools.effects,
+        templates: folder(templates),
+        log_json: telemetry.log_format == LogFormat::Json,
+    };
+    let live = Live {
+        lark: lark_live(lark),
+        slack: slack_live(),
+        console: console_live(console),
+        agent: AgentLive {
+            system_prompt: agent.system_prompt,
+            max_iterations: agent.max_iterations,
+            turn_timeout: Duration::from_secs(agent.turn_timeout_seconds),
+            max_turn_tokens: agent.max_turn_tokens,
+            max_plan_continuations: agent.max_plan_continuations,
+            reminder_interval: agent.goal_plan_reminder_interval,
+            max_planner_only: agent.max_planner_only_iterations,
+            history_limit: agent.history_limit,
+            queue_mode: agent.queue_mode,
+            approval: agent.approval,
+        },
+        model: ModelLive {
+            provider: match model.provider {
+                ProviderName::Demo => Provider::Demo,
+                ProviderName::OpenAi => Provider::OpenAi,
+            },
+            base_url: without_slash(&model.base_url),
+            name: model.name.trim().to_owned(),
+            api_key: model.api_key,
+            timeout: Duration::from_secs(model.timeout_seconds),
+            parallel_tool_calls: model.parallel_tool_calls,
+        },
+        log_level: telemetry.log_level,
+    };
+    (boot, live)
+}
+
+fn lark_live(lark: Lark) -> ChannelLive {
+    ChannelLive {
+        enabled: lark.enabled,
+        locale: lark.locale,
+        session_mode: lark.session_mode,
+        group_all: lark.group_trigger == GroupTrigger::All,
+        allowed_chats: lark.allowed_chats,
+        allowed_users: lark.allowed_users,
+        review_enabled: lark.plan_review_enabled,
+        require_confirmation: lark.plan_review_require_confirmation,
+        review_ttl: minutes(lark.plan_review_pending_ttl_minutes),
+        approvers: lark.plan_review_approvers,
+        quorum: lark.plan_review_quorum,
+    }
+}
+
+/// The console is one person's private chat with the bot: everything is addressed to it, nobody is shut out.
+fn console_live(console: Console) -> ChannelLive {
+    ChannelLive {
+        enabled: console.enabled,
+        locale: console.locale,
+        session_mode: SessionMode::Fresh,
+        group_all: true,
+        allowed_chats: Vec::new(),
+        allowed_users: Vec::new(),
+        review_enabled: console.plan_review_enabled,
+        require_confirmation: console.plan_review_require_confirmation,
+        review_ttl: minutes(console.plan_review_pending_ttl_minutes),
+        approvers: console.plan_review_approvers,
+        quorum: console.plan_review_quorum,
+    }
+}
+
+/// Slack is not in this version: off, and its keys can only have their defaults.
+fn slack_live() -> ChannelLive {
+    ChannelLive {
+        enabled: false,
+        locale: Locale::EnUs,
+        session_mode: SessionMode::Fresh,
+        group_all: false,
+        allowed_chats: Vec::new(),
+        allowed_users: Vec::new(),
+        review_enabled: true,
+        require_confirmation: true,
+        review_ttl: minutes(60),
+        approvers: Approvers::Requester,
+        quorum: 1,
+    }
+}
+
+fn minutes(count: u64) -> Duration {
+    Duration::from_secs(count * 60)
+}
+
+fn without_slash(url: &str) -> String {
+    url.trim_end_matches('/').to_owned()
+}
+
+fn set(secret: SecretString) -> Option<SecretString> {
+    (!secret.expose_secret().is_empty()).then_some(secret)
+}
+
+fn folder(path: PathBuf) -> Option<PathBuf> {
+    (!path.as_os_str().is_empty()).then_some(path)
+}

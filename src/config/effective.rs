@@ -1,0 +1,90 @@
+//! The effective configuration as YAML: every key, secrets hidden, where each value comes from.
+
+use std::fmt::Write as _;
+
+use config::{Value, ValueKind};
+
+use super::check::Layered;
+use super::layer::default;
+use super::secret::{self, HIDDEN};
+use super::table::{KEYS, Key, Since};
+
+/// Every key in the order of the table. What is not a default says behind `#` where it was set.
+pub(super) fn render(layered: Layered<'_>) -> String {
+    let mut out = String::new();
+    let mut open: Vec<&str> = Vec::new();
+    for key in KEYS {
+        let parts: Vec<&str> = key.path.split('.').collect();
+        let Some((name, sections)) = parts.split_last() else { continue };
+        let shared = open.iter().zip(sections).take_while(|(a, b)| a == b).count();
+        open.truncate(shared);
+        for section in &sections[shared..] {
+            line(&mut out, open.len(), section, "", "");
+            open.push(section);
+        }
+        let value = layered.at(key.path).map_or_else(|| flow(&default(key)), |value| shown(key, value));
+        let note = match (layered.origin(key.path), key.since) {
+            (_, Since::Later) => "not in this version",
+            (Some(origin), Since::Served) => origin,
+            (None, Since::Served) => "",
+        };
+        line(&mut out, open.len(), name, &value, note);
+    }
+    out
+}
+
+fn line(out: &mut String, depth: usize, name: &str, value: &str, note: &str) {
+    let gap = if value.is_empty() { "" } else { " " };
+    let comment = if note.is_empty() {
+        String::new()
+    } else {
+        format!("  # {}", note.escape_debug())
+    };
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{:indent$}{name}:{gap}{value}{comment}", "", indent = depth * 2);
+}
+
+fn shown(key: &Key, value: &Value) -> String {
+    match &value.kind {
+        ValueKind::String(text) if key.is_secret() && !text.is_empty() => quoted(HIDDEN),
+        kind => flow(kind),
+    }
+}
+
+/// A value in YAML's flow style. Text that could be a URL loses its password.
+fn flow(kind: &ValueKind) -> String {
+    match kind {
+        ValueKind::Nil => "null".into(),
+        ValueKind::Boolean(value) => value.to_string(),
+        ValueKind::I64(value) => value.to_string(),
+        ValueKind::I128(value) => value.to_string(),
+        ValueKind::U64(value) => value.to_string(),
+        ValueKind::U128(value) => value.to_string(),
+        ValueKind::Float(value) => format!("{value:?}"),
+        ValueKind::String(text) if is_plain(text) => text.clone(),
+        ValueKind::String(text) => quoted(&secret::without_password(text)),
+        ValueKind::Array(items) => {
+            let items: Vec<_> = items.iter().map(|item| flow(&item.kind)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        ValueKind::Table(table) => {
+            let mut entries: Vec<_> = table
+                .iter()
+                .map(|(name, value)| format!("{}: {}", quoted(name), flow(&value.kind)))
+                .collect();
+            entries.sort();
+            format!("{{{}}}", entries.join(", "))
+        }
+    }
+}
+
+/// Can the text stand without quotes and stay text?
+fn is_plain(text: &str) -> bool {
+    let word = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    word && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_ascii_lowercase().as_str())
+}
+
+/// A JSON string is a double-quoted YAML scalar.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

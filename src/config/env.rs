@@ -1,0 +1,101 @@
+//! The environment's layer: `COUNTERSIGN__SECTION__KEY`, secrets also from files through `…_FILE`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::hint::{self, Hint};
+use super::layer::Layer;
+use super::problem::{Place, Report};
+use super::secret;
+use super::table::{self, Key};
+use super::yaml::{self, Node, Yaml};
+
+const PREFIX: &str = "COUNTERSIGN__";
+
+/// The process environment's variables that are ours. The only place that reads it.
+pub fn environment() -> impl Iterator<Item = (String, String)> {
+    // Bytes that are not UTF-8 become U+FFFD, which [`read`] refuses.
+    std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .filter(|(name, _)| name.starts_with(PREFIX))
+}
+
+/// The layer that `variables` make; those without our prefix are nobody's.
+pub(super) fn read(variables: impl Iterator<Item = (String, String)>, report: &mut Report) -> Layer {
+    let ours: BTreeMap<String, String> = variables.filter(|(name, _)| name.starts_with(PREFIX)).collect();
+    let mut layer = Layer::default();
+    for (name, value) in &ours {
+        match target(name) {
+            Some((key, false)) => take(key, name, value, &mut layer, report),
+            Some((key, true)) => {
+                if ours.contains_key(name.trim_end_matches(FILE)) {
+                    report.problem(
+                        Place::Env(name).at(0),
+                        key.path,
+                        format!("{} is set too: keep one of them", name.trim_end_matches(FILE)),
+                    );
+                } else {
+                    match secret::read_file(Path::new(value)) {
+                        Ok(secret) => take(key, name, &secret, &mut layer, report),
+                        Err(error) => report.problem(Place::Env(name).at(0), key.path, format!("{value:?} cannot be read: {error}")),
+                    }
+                }
+            }
+            None => report.problem(Place::Env(name).at(0), "", unknown(name)),
+        }
+    }
+    layer
+}
+
+const FILE: &str = "_FILE";
+
+/// The key that a variable sets, and whether it does so through a file.
+fn target(name: &str) -> Option<(&'static Key, bool)> {
+    if name.contains(|c: char| c.is_ascii_lowercase()) {
+        return None;
+    }
+    let direct = table::find(&path(name)).map(|key| (key, false));
+    direct.or_else(|| {
+        let key = table::find(&path(name.strip_suffix(FILE)?))?;
+        key.kind.may_be_in_a_file().then_some((key, true))
+    })
+}
+
+fn take(key: &'static Key, name: &str, value: &str, layer: &mut Layer, report: &mut Report) {
+    let place = Place::Env(name);
+    if value.contains(char::REPLACEMENT_CHARACTER) {
+        return report.problem(place.at(0), key.path, "not UTF-8 text");
+    }
+    let node = if key.kind.is_text() {
+        Ok(Node {
+            line: 0,
+            value: Yaml::Text(value.to_owned()),
+        })
+    } else {
+        yaml::parse(value)
+    };
+    match node {
+        Ok(node) => layer.take(key, &node, place, report),
+        Err(_) => report.problem(place.at(0), key.path, format!("not valid YAML, allowed {}", key.allowed())),
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let path = path(name);
+    if table::is_section(&path) {
+        return format!("{path} is a section: set its keys one by one");
+    }
+    match hint::find(&path) {
+        Hint::Nearest(known) => format!("unknown key, did you mean {}?", variable(&known)),
+        Hint::Allowed(names) => format!("unknown key, allowed there: {}", names.join(", ")),
+    }
+}
+
+fn path(name: &str) -> String {
+    name.strip_prefix(PREFIX).unwrap_or(name).to_ascii_lowercase().replace("__", ".")
+}
+
+/// The variable of the key at `path`.
+fn variable(path: &str) -> String {
+    format!("{PREFIX}{}", path.replace('.', "__").to_ascii_uppercase())
+}

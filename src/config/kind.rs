@@ -1,0 +1,290 @@
+//! What the value of a key may be: type, range, and how a wrong one is told.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use config::{Map, Value, ValueKind};
+
+use super::secret;
+use super::yaml::{self, Node, Yaml};
+
+/// Type and range of a key.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Flag,
+    Whole {
+        min: i64,
+        max: i64,
+    },
+    Text,
+    Secret,
+    /// One of these words; `later` ones exist, but not in this version.
+    Choice {
+        now: &'static [&'static str],
+        later: &'static [&'static str],
+    },
+    /// Both halves of the gateway; running only one of them is not in this version.
+    Roles,
+    /// IP address and port.
+    Address,
+    /// `http` or `https`, without credentials, query or fragment.
+    Url {
+        blank: bool,
+    },
+    /// `sqlite://FILE`; `postgres://…` is not in this version.
+    Database,
+    /// A folder that exists; blank: none.
+    Folder,
+    /// List of ids or names.
+    Ids,
+    /// `requester`, `anyone` or a list of at least one user id.
+    Approvers,
+    /// Tool name → `read`, `write` or `destructive`.
+    Effects,
+    /// MCP servers; any but the empty list is not in this version.
+    Servers,
+}
+
+/// Why a value was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// Line of the value, or of the item in it that is wrong.
+    pub(super) line: u64,
+    /// `found …, allowed …`.
+    pub(super) why: String,
+}
+
+const EFFECTS: &[&str] = &["read", "write", "destructive"];
+const ROLES: &[&str] = &["webhooks", "workers"];
+
+impl Kind {
+    /// Is the value one piece of text? Then the environment's is taken as it is, never read as YAML: a secret
+    /// may look like a number or hold a `#`.
+    pub(super) fn is_text(self) -> bool {
+        match self {
+            Self::Text | Self::Secret | Self::Choice { .. } | Self::Address | Self::Url { .. } | Self::Database | Self::Folder => true,
+            Self::Flag | Self::Whole { .. } | Self::Roles | Self::Ids | Self::Approvers | Self::Effects | Self::Servers => false,
+        }
+    }
+
+    /// May `*_FILE` in the environment name a file that holds the value?
+    pub(super) fn may_be_in_a_file(self) -> bool {
+        matches!(self, Self::Secret | Self::Database)
+    }
+
+    /// What is allowed, in words.
+    pub(super) fn allowed(self) -> String {
+        match self {
+            Self::Flag => "true or false".into(),
+            Self::Whole { min, max } => format!("{min} to {max}"),
+            Self::Text | Self::Secret => "text (put it in quotes)".into(),
+            Self::Choice { now, .. } => either(now),
+            Self::Roles => format!("[{}]", ROLES.join(", ")),
+            Self::Address => "IP:PORT, for example 127.0.0.1:8080 or [::]:8080".into(),
+            Self::Url { blank } => format!(
+                "http://… or https://… without credentials or query{}",
+                if blank { ", or blank" } else { "" }
+            ),
+            Self::Database => "sqlite://FILE".into(),
+            Self::Folder => "a folder that exists, or blank".into(),
+            Self::Ids => "a list of texts without blanks, each once, for example [a, b]".into(),
+            Self::Approvers => "requester, anyone or a list of user ids, each once".into(),
+            Self::Effects => format!("tool names with {} each, for example {{web_fetch: read}}", either(EFFECTS)),
+            Self::Servers => "a list".into(),
+        }
+    }
+
+    /// The value as the layers keep it.
+    ///
+    /// # Errors
+    /// [`Refused`] for a wrong type, a value out of range, or one that this version does not serve.
+    pub(super) fn read(self, node: &Node) -> Result<ValueKind, Refused> {
+        let refuse = || {
+            let hint = if self.is_quoted(&node.value) { " (without quotes)" } else { "" };
+            Refused {
+                line: node.line,
+                why: format!("found {}, allowed {}{hint}", self.found(&node.value), self.allowed()),
+            }
+        };
+        match (self, &node.value) {
+            (Self::Flag, Yaml::Flag(value)) => Ok((*value).into()),
+            (Self::Whole { min, max }, Yaml::Whole(value)) => i64::try_from(*value)
+                .ok()
+                .filter(|value| (min..=max).contains(value))
+                .map(ValueKind::from)
+                .ok_or_else(refuse),
+            (Self::Ids | Self::Servers, Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
+            (Self::Effects, Yaml::Null) => Ok(ValueKind::Table(Map::new())),
+            // `app_id:` with nothing behind it says what `app_id: ""` says.
+            (_, Yaml::Null) if self.is_text() => self.read_text("").ok_or_else(refuse),
+            (Self::Choice { later, .. }, Yaml::Text(text)) if later.contains(&text.as_str()) => Err(self.not_yet(node)),
+            (Self::Database, Yaml::Text(text)) if text.starts_with("postgres") => Err(self.not_yet(node)),
+            (Self::Approvers, Yaml::Text(text)) if ["requester", "anyone"].contains(&text.as_str()) => Ok(text.as_str().into()),
+            (Self::Approvers, Yaml::List(items)) if items.is_empty() => Err(refuse()),
+            (Self::Approvers | Self::Ids, Yaml::List(items)) => self.read_ids(items),
+            (Self::Roles, Yaml::List(items)) => self.read_roles(items, node).unwrap_or_else(|| Err(refuse())),
+            (Self::Effects, Yaml::Map(_)) => self.read_effects(node),
+            (Self::Servers, Yaml::List(items)) => Ok(ValueKind::Array(items.iter().map(|_| Value::new(None, ValueKind::Nil)).collect())),
+            (_, Yaml::Text(text)) if self.is_text() => self.read_text(text).ok_or_else(refuse),
+            _ => Err(refuse()),
+        }
+    }
+
+    fn read_text(self, text: &str) -> Option<ValueKind> {
+        let fits = match self {
+            Self::Choice { now, .. } => now.contains(&text),
+            Self::Address => text.parse::<SocketAddr>().is_ok(),
+            Self::Url { blank } => (blank && text.is_empty()) || is_plain_url(text),
+            Self::Database => is_sqlite_file(text),
+            Self::Folder => text.is_empty() || Path::new(text).is_dir(),
+            Self::Text | Self::Secret => true,
+            Self::Flag | Self::Whole { .. } | Self::Roles | Self::Ids | Self::Approvers | Self::Effects | Self::Servers => false,
+        };
+        fits.then(|| text.into())
+    }
+
+    fn read_ids(self, items: &[Node]) -> Result<ValueKind, Refused> {
+        let mut read: Vec<&str> = Vec::new();
+        for item in items {
+            match &item.value {
+                Yaml::Text(id) if !id.is_empty() && !id.contains(char::is_whitespace) && !read.contains(&id.as_str()) => read.push(id),
+                other => {
+                    return Err(Refused {
+                        line: item.line,
+                        why: format!("found {} in the list, allowed {}", found(other), self.allowed()),
+                    });
+                }
+            }
+        }
+        Ok(read.into())
+    }
+
+    fn read_roles(self, items: &[Node], node: &Node) -> Option<Result<ValueKind, Refused>> {
+        let named = |role: &str| {
+            items
+                .iter()
+                .filter(|item| matches!(&item.value, Yaml::Text(text) if text == role))
+                .count()
+        };
+        let known: usize = ROLES.iter().map(|role| named(role)).sum();
+        if items.is_empty() || known != items.len() || ROLES.iter().any(|role| named(role) > 1) {
+            return None;
+        }
+        Some(if known == ROLES.len() {
+            Ok(ROLES.to_vec().into())
+        } else {
+            Err(self.not_yet(node))
+        })
+    }
+
+    fn read_effects(self, node: &Node) -> Result<ValueKind, Refused> {
+        let Yaml::Map(entries) = &node.value else {
+            return Ok(ValueKind::Table(Map::new()));
+        };
+        let mut read = Map::new();
+        for entry in entries {
+            let refuse = |found: String| Refused {
+                line: entry.node.line,
+                why: format!("found {found}, allowed {}", self.allowed()),
+            };
+            match &entry.node.value {
+                Yaml::Text(effect) if EFFECTS.contains(&effect.as_str()) && !entry.key.is_empty() => {
+                    if read.insert(entry.key.clone(), effect.as_str().into()).is_some() {
+                        return Err(refuse(format!("{} twice", entry.key)));
+                    }
+                }
+                other => return Err(refuse(format!("{}: {}", entry.key, found(other)))),
+            }
+        }
+        Ok(ValueKind::Table(read))
+    }
+
+    /// Would the text do if it were not in quotes?
+    fn is_quoted(self, value: &Yaml) -> bool {
+        let Yaml::Text(text) = value else { return false };
+        yaml::parse(text).is_ok_and(|node| !matches!(node.value, Yaml::Text(_)) && self.read(&node).is_ok())
+    }
+
+    fn not_yet(self, node: &Node) -> Refused {
+        Refused {
+            line: node.line,
+            why: format!(
+                "found {}, not in this version (allowed {})",
+                self.found(&node.value),
+                self.allowed()
+            ),
+        }
+    }
+
+    /// The value in words; a secret only by its type.
+    pub(super) fn found(self, value: &Yaml) -> String {
+        match (self, value) {
+            (Self::Secret, Yaml::Text(text)) => if text.trim().is_empty() { "a blank" } else { "a secret" }.into(),
+            (Self::Secret, Yaml::Whole(_) | Yaml::Float(_)) => "a number".into(),
+            (Self::Secret, Yaml::Flag(_)) => "true or false".into(),
+            (Self::Secret, Yaml::List(_)) => "a list".into(),
+            _ => found(value),
+        }
+    }
+}
+
+fn found(value: &Yaml) -> String {
+    match value {
+        Yaml::Null => "nothing".into(),
+        Yaml::Flag(value) => value.to_string(),
+        Yaml::Whole(value) => value.to_string(),
+        Yaml::Float(value) => format!("{value:?}"),
+        Yaml::Text(text) => shortened(&secret::without_password(text)),
+        Yaml::List(items) if items.iter().all(|item| matches!(item.value, Yaml::Text(_))) => {
+            let texts: Vec<_> = items.iter().map(|item| found(&item.value)).collect();
+            shortened(&format!("[{}]", texts.join(", ")))
+        }
+        Yaml::List(_) => "a list".into(),
+        Yaml::Map(_) => "a section".into(),
+    }
+}
+
+/// On one line, at most 80 characters.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 80;
+    if text.is_empty() {
+        return "\"\"".into();
+    }
+    let line: String = text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'");
+    if line.chars().count() <= MOST {
+        line
+    } else {
+        line.chars().take(MOST).chain(['…']).collect()
+    }
+}
+
+fn either(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [rest @ .., last] => format!("{} or {last}", rest.join(", ")),
+    }
+}
+
+fn is_plain_url(text: &str) -> bool {
+    reqwest::Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && !text.contains(char::is_whitespace)
+    })
+}
+
+/// In-memory databases are refused: the ledger must not be lost.
+fn is_sqlite_file(text: &str) -> bool {
+    text.strip_prefix("sqlite:").is_some_and(|rest| {
+        let file = rest.strip_prefix("//").unwrap_or(rest).split('?').next().unwrap_or_default();
+        !file.is_empty() && file != ":memory:" && !rest.contains("mode=memory")
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! Kinds: what each takes, what it refuses, and in which words.
+
+use super::*;
+use crate::config::yaml;
+
+fn check(kind: Kind, yaml: &str) -> Result<ValueKind, String> {
+    kind.read(&yaml::parse(yaml).unwrap()).map_err(|refused| refused.why)
+}
+
+#[track_caller]
+fn refused(kind: Kind, yaml: &str, why: &str) {
+    assert_eq!(check(kind, yaml), Err(why.to_owned()), "{yaml}");
+}
+
+const TTL: Kind = Kind::Whole { min: 1, max: 1440 };
+
+/// S0-35: a TTL outside 1 to 1440 minutes, or one that is no whole number, is refused with the range.
+#[test]
+fn whole_numbers_keep_their_range() {
+    for good in ["1", "60", "1440", "0x10"] {
+        assert!(check(TTL, good).is_ok(), "{good}");
+    }
+    refused(TTL, "0", "found 0, allowed 1 to 1440");
+    refused(TTL, "-1", "found -1, allowed 1 to 1440");
+    refused(TTL, "1441", "found 1441, allowed 1 to 1440");
+    refused(TTL, "18446744073709551615", "found 18446744073709551615, allowed 1 to 1440");
+    refused(TTL, "60.0", "found 60.0, allowed 1 to 1440");
+    refused(TTL, "'60'", "found 60, allowed 1 to 1440 (without quotes)");
+    refused(TTL, "an hour", "found an hour, allowed 1 to 1440");
+    refused(TTL, "", "found nothing, allowed 1 to 1440");
+    refused(TTL, "[1]", "found a list, allowed 1 to 1440");
+    refused(TTL, "{a: 1}", "found a section, allowed 1 to 1440");
+}
+
+/// S0-35: only `true` and `false` switch a plan review; `yes` and `1` are refused, not guessed at.
+#[test]
+fn flags_are_true_or_false() {
+    assert_eq!(check(Kind::Flag, "true"), Ok(true.into()));
+    for bad in ["yes", "on", "1", "'true'"] {
+        assert!(check(Kind::Flag, bad).is_err(), "{bad}");
+    }
+    refused(Kind::Flag, "yes", "found yes, allowed true or false");
+}
+
+/// design: a word out of a closed set; one that a later version has says so.
+#[test]
+fn choices_name_what_is_allowed() {
+    let provider = Kind::Choice {
+        now: &["demo", "openai"],
+        later: &["anthropic"],
+    };
+    assert_eq!(check(provider, "openai"), Ok("openai".into()));
+    refused(provider, "gemini", "found gemini, allowed demo or openai");
+    refused(
+        provider,
+        "anthropic",
+        "found anthropic, not in this version (allowed demo or openai)",
+    );
+    refused(provider, "OpenAI", "found OpenAI, allowed demo or openai");
+    refused(
+        Kind::Choice {
+            now: &["always", "write", "never"],
+            later: &[],
+        },
+        "sometimes",
+        "found sometimes, allowed always, write or never",
+    );
+}
+
+/// design: a secret is never quoted, whatever is wrong with it.
+#[test]
+fn secrets_are_never_quoted() {
+    assert_eq!(check(Kind::Secret, "hunter2"), Ok("hunter2".into()));
+    assert_eq!(check(Kind::Secret, ""), Ok("".into()));
+    refused(Kind::Secret, "8675309", "found a number, allowed text (put it in quotes)");
+    refused(Kind::Secret, "[hunter2]", "found a list, allowed text (put it in quotes)");
+    refused(
+        Kind::Secret,
+        "{hunter2: hunter2}",
+        "found a section, allowed text (put it in quotes)",
+    );
+}
+
+/// design: addresses, URLs and databases that cannot work are refused, passwords in them not repeated.
+#[test]
+fn addresses_and_urls() {
+    assert!(check(Kind::Address, "'[::1]:0'").is_ok());
+    for bad in ["localhost:8080", "127.0.0.1", "':8080'", "127.0.0.1:99999"] {
+        assert!(check(Kind::Address, bad).is_err(), "{bad}");
+    }
+    let url = Kind::Url { blank: false };
+    for good in ["https://open.feishu.cn", "http://127.0.0.1:9/v1", "https://open.larksuite.com/"] {
+        assert!(check(url, good).is_ok(), "{good}");
+    }
+    for bad in ["open.feishu.cn", "ftp://a", "https://a/?q=1", "https://a/#b", "''", "https://"] {
+        assert!(check(url, bad).is_err(), "{bad}");
+    }
+    let told = check(url, "https://ann:hunter2@a").unwrap_err();
+    assert!(told.contains("ann:***@a") && !told.contains("hunter2"), "{told}");
+    assert!(check(Kind::Url { blank: true }, "''").is_ok());
+    for good in ["sqlite://data/c.db", "sqlite:///var/c.db", "sqlite:c.db", "sqlite://c.db?mode=rwc"] {
+        assert!(check(Kind::Database, good).is_ok(), "{good}");
+    }
+    for bad in ["sqlite::memory:", "sqlite://", "sqlite://x?mode=memory", "mysql://a/b", "''"] {
+        assert!(check(Kind::Database, bad).is_err(), "{bad}");
+    }
+    refused(
+        Kind::Database,
+        "postgres://a:hunter2@h/d",
+        "found postgres://a:***@h/d, not in this version (allowed sqlite://FILE)",
+    );
+}
+
+/// design: one id is not a list, an id is text, nobody is listed twice, nobody at all cannot approve.
+#[test]
+fn lists_of_ids() {
+    assert_eq!(check(Kind::Ids, "[oc_1, oc_2]"), Ok(vec!["oc_1", "oc_2"].into()));
+    assert_eq!(check(Kind::Ids, "[]"), Ok(Vec::<String>::new().into()));
+    let allowed = "allowed a list of texts without blanks, each once, for example [a, b]";
+    refused(Kind::Ids, "oc_1", &format!("found oc_1, {allowed}"));
+    refused(Kind::Ids, "[oc_1, 7]", &format!("found 7 in the list, {allowed}"));
+    refused(Kind::Ids, "[oc_1, oc_1]", &format!("found oc_1 in the list, {allowed}"));
+    refused(Kind::Ids, "['oc 1']", &format!("found oc 1 in the list, {allowed}"));
+    assert_eq!(Kind::Ids.read(&yaml::parse("[a,\n b,\n 7]").unwrap()).unwrap_err().line, 3);
+    for good in ["requester", "anyone", "[ou_1]"] {
+        assert!(check(Kind::Approvers, good).is_ok(), "{good}");
+    }
+    for bad in ["everyone", "[]", "[ou_1, ou_1]", "1"] {
+        assert!(check(Kind::Approvers, bad).is_err(), "{bad}");
+    }
+}
+
+/// design: one process runs both halves in this version; half of it is told apart from nonsense.
+#[test]
+fn roles_are_both() {
+    assert_eq!(check(Kind::Roles, "[workers, webhooks]"), Ok(vec!["webhooks", "workers"].into()));
+    refused(
+        Kind::Roles,
+        "[workers]",
+        "found [workers], not in this version (allowed [webhooks, workers])",
+    );
+    refused(Kind::Roles, "[]", "found [], allowed [webhooks, workers]");
+    refused(
+        Kind::Roles,
+        "[workers, workers]",
+        "found [workers, workers], allowed [webhooks, workers]",
+    );
+    refused(
+        Kind::Roles,
+        "[workers, cooks]",
+        "found [workers, cooks], allowed [webhooks, workers]",
+    );
+}
+
+/// design: a tool's class is read, write or destructive; `state` is ours alone.
+#[test]
+fn effects_are_classes_of_tools() {
+    let ValueKind::Table(read) = check(Kind::Effects, "{web_fetch: read, SRV__Drop: destructive}").unwrap() else {
+        panic!("no table")
+    };
+    assert_eq!(read.len(), 2);
+    for bad in ["{a: state}", "{a: }", "[a]", "{a: read, a: write}", "{'': read}"] {
+        assert!(check(Kind::Effects, bad).is_err(), "{bad}");
+    }
+    assert_eq!(Kind::Effects.read(&yaml::parse("a: read\nb: red\n").unwrap()).unwrap_err().line, 2);
+}
+
+/// design: what was found stays on one line and short.
+#[test]
+fn found_is_short_and_on_one_line() {
+    let told = check(TTL, &format!("\"a\\n\\u001b{}\"", "x".repeat(500))).unwrap_err();
+    assert!(
+        told.starts_with("found a\\n\\u{1b}xxx") && told.contains('…') && told.len() < 150,
+        "{told}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    assert!(check(Kind::Folder, &format!("'{}'", folder.path().display())).is_ok());
+    assert!(check(Kind::Folder, &format!("'{}/none'", folder.path().display())).is_err());
+}

@@ -1,0 +1,96 @@
+//! One layer of settings: values that passed the table, each with the place it comes from.
+
+use std::fmt;
+
+use config::{ConfigError, Map, Source, Value, ValueKind};
+
+use super::problem::{Place, Report};
+use super::table::{KEYS, Key, Since};
+use super::yaml::{self, Node};
+
+/// Values by path; a source of the crate `config`, which lays the layers over each other.
+#[derive(Clone, Default)]
+pub(super) struct Layer(Map<String, Value>);
+
+impl Layer {
+    /// The built-in defaults of the served keys.
+    pub(super) fn defaults() -> Self {
+        Self(
+            KEYS.iter()
+                .filter(|key| key.since == Since::Served)
+                .map(|key| (key.path.to_owned(), Value::new(None, default(key))))
+                .collect(),
+        )
+    }
+
+    /// Takes `node` as the value of `key`, or says what is wrong with it.
+    pub(super) fn take(&mut self, key: &Key, node: &Node, place: Place<'_>, report: &mut Report) {
+        let mut value = match key.kind.read(node) {
+            Ok(value) => value,
+            Err(refused) => return report.problem(place.at(refused.line), key.path, refused.why),
+        };
+        let origin = place.at(node.line);
+        if key.since == Since::Later {
+            if value != default(key) {
+                let found = key.kind.found(&node.value);
+                report.problem(origin, key.path, format!("found {found}, not in this version (leave it out)"));
+            }
+            return;
+        }
+        if key.is_secret()
+            && let ValueKind::String(secret) = &mut value
+            && secret.trim().len() < secret.len()
+        {
+            *secret = secret.trim().to_owned();
+            report.warning(&origin, key.path, "blanks round the secret are dropped");
+        }
+        if let ValueKind::Table(entries) = &mut value {
+            // Maps are merged entry by entry, and only the entries keep their origin.
+            entries
+                .values_mut()
+                .for_each(|entry| *entry = Value::new(Some(&origin), entry.kind.clone()));
+        }
+        self.0.insert(key.path.to_owned(), Value::new(Some(&origin), value));
+    }
+}
+
+/// The default of `key`. A test proves that every default passes its own key.
+pub(super) fn default(key: &Key) -> ValueKind {
+    yaml::parse(key.default)
+        .ok()
+        .and_then(|node| key.kind.read(&node).ok())
+        .unwrap_or_default()
+}
+
+impl Source for Layer {
+    fn clone_into_box(&self) -> Box<dyn Source + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn collect(&self) -> Result<Map<String, Value>, ConfigError> {
+        Ok(self.0.clone())
+    }
+}
+
+/// Without values: there are secrets among them.
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Layer({} keys)", self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S0-35: the default of every key is valid YAML and within the key's own range.
+    #[test]
+    fn every_default_passes_its_own_key() {
+        for key in KEYS {
+            let node = yaml::parse(key.default).unwrap();
+            key.kind
+                .read(&node)
+                .unwrap_or_else(|refused| panic!("{}: {}", key.path, refused.why));
+        }
+    }
+}

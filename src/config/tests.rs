@@ -1,0 +1,403 @@
+//! Layers: what wins, what is told, what never leaves.
+
+use std::time::Duration;
+
+use secrecy::ExposeSecret;
+
+use super::*;
+
+/// Loads `yaml` as `config.yaml` with these variables.
+fn load_text(yaml: &str, env: &[(&str, &str)]) -> Result<Loaded, Vec<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    std::fs::write(&path, yaml).unwrap();
+    let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let shown = format!("{}/", folder.path().display());
+    load(Some(&path), env).map_err(|problems| problems.iter().map(|problem| problem.to_string().replace(&shown, "")).collect())
+}
+
+fn loaded(yaml: &str, env: &[(&str, &str)]) -> Loaded {
+    load_text(yaml, env).unwrap_or_else(|problems| panic!("{}", problems.join("\n")))
+}
+
+#[track_caller]
+fn problems(yaml: &str, env: &[(&str, &str)], expected: &[&str]) {
+    match load_text(yaml, env) {
+        Ok(_) => panic!("loads:\n{yaml}"),
+        Err(found) => assert_eq!(found, expected, "\n{}", found.join("\n")),
+    }
+}
+
+const LARK: &str = "channels: {lark: {enabled: true, app_id: cli_a, app_secret: s3cret, verification_token: t0ken, encrypt_key: k3y}}\n";
+
+/// S0-35: with nothing set, plans are reviewed and confirmed, and wait 60 minutes.
+#[test]
+fn built_in_defaults() {
+    let Loaded { boot, live, warnings, .. } = loaded("", &[]);
+    assert_eq!(boot.bind, "127.0.0.1:8080".parse().unwrap());
+    assert!(boot.webhooks && boot.workers && boot.migrate_on_start && !boot.log_json);
+    assert_eq!((boot.max_body_bytes, boot.shutdown_grace), (1_048_576, Duration::from_secs(30)));
+    assert_eq!(
+        (boot.lark.base_url.as_str(), boot.lark.app_id.as_str()),
+        ("https://open.feishu.cn", "")
+    );
+    assert!(boot.lark.encrypt_key.is_none() && boot.console_token.is_none() && boot.workspace.is_none() && boot.templates.is_none());
+    assert_eq!(
+        (boot.database_url.expose_secret(), boot.retention),
+        ("sqlite://data/countersign.db", Duration::from_secs(90 * 86_400))
+    );
+    assert!(!live.lark.enabled && !live.slack.enabled && live.console.enabled);
+    assert_eq!(
+        (live.lark.locale, live.slack.locale, live.console.locale),
+        (Locale::ZhCn, Locale::EnUs, Locale::ZhCn)
+    );
+    for channel in [&live.lark, &live.slack, &live.console] {
+        assert!(channel.review_enabled && channel.require_confirmation);
+        assert_eq!(
+            (channel.review_ttl, channel.quorum, &channel.approvers),
+            (Duration::from_secs(3600), 1, &Approvers::Requester)
+        );
+        assert_eq!(
+            (channel.session_mode, channel.allowed_chats.len(), channel.allowed_users.len()),
+            (SessionMode::Fresh, 0, 0)
+        );
+    }
+    assert!(!live.lark.group_all);
+    let agent = &live.agent;
+    assert_eq!(
+        (agent.max_iterations, agent.turn_timeout, agent.max_turn_tokens),
+        (50, Duration::from_secs(300), 0)
+    );
+    assert_eq!(
+        (agent.max_plan_continuations, agent.reminder_interval, agent.max_planner_only),
+        (5, 3, 2)
+    );
+    assert_eq!(
+        (agent.history_limit, agent.queue_mode, agent.approval),
+        (40, QueueMode::Followup, ApprovalMode::Write)
+    );
+    assert_eq!(
+        (live.model.provider, live.model.timeout),
+        (Provider::Demo, Duration::from_secs(120))
+    );
+    assert!(live.model.parallel_tool_calls);
+    assert_eq!(live.log_level, "info");
+    assert_eq!(warnings, Vec::<String>::new());
+}
+
+/// S0-35: the three plan review keys of the Lark channel are read from YAML and reach the policy of a turn.
+#[test]
+fn plan_review_keys_reach_the_policy() {
+    let yaml = "channels:\n  lark:\n    plan_review_enabled: false\n    plan_review_require_confirmation: false\n    plan_review_pending_ttl_minutes: 7\n    plan_review_approvers: [ou_a, ou_b]\n    plan_review_quorum: 2\n";
+    let live = loaded(yaml, &[]).live;
+    let policy = live.policy(ChannelKind::Lark);
+    assert!(!policy.review_enabled && !policy.require_confirmation);
+    assert_eq!((policy.ttl_ms, policy.quorum), (420_000, 2));
+    assert_eq!(live.lark.approvers, Approvers::Listed(vec!["ou_a".into(), "ou_b".into()]));
+    assert!(live.policy(ChannelKind::Console).review_enabled, "the console has its own switch");
+}
+
+/// M-3: the environment wins over the file, the file over the defaults, key by key.
+#[test]
+fn later_layers_win() {
+    let yaml = "channels:\n  lark:\n    locale: en-US\n    plan_review_enabled: false\ntools:\n  effects: {a: read}\n";
+    let env = [
+        ("COUNTERSIGN__CHANNELS__LARK__PLAN_REVIEW_ENABLED", "true"),
+        ("COUNTERSIGN__CHANNELS__LARK__ALLOWED_CHATS", "[oc_1, oc_2]"),
+        ("COUNTERSIGN__CHANNELS__LARK__PLAN_REVIEW_APPROVERS", "anyone"),
+        ("COUNTERSIGN__TOOLS__EFFECTS", "{b: destructive}"),
+        ("COUNTERSIGN__MODEL__NAME", "8080: #not yaml"),
+        ("PATH", "/bin"),
+        ("COUNTERSIGN_HOME", "/x"),
+    ];
+    let Loaded { boot, live, .. } = loaded(yaml, &env);
+    assert_eq!((live.lark.locale, live.lark.review_enabled), (Locale::EnUs, true));
+    assert_eq!((live.lark.allowed_chats.len(), &live.lark.approvers), (2, &Approvers::Anyone));
+    assert_eq!(live.model.name, "8080: #not yaml", "text is taken as it is");
+    assert_eq!(
+        boot.effects.into_iter().collect::<Vec<_>>(),
+        [("a".into(), EffectClass::Read), ("b".into(), EffectClass::Destructive)]
+    );
+}
+
+/// M-3: every problem of a file is told at once, each with file, line, key, what was found and what is allowed.
+#[test]
+fn all_problems_at_once() {
+    let yaml = "\
+server:
+  bind: localhost:80
+  roles: [webhooks]
+  port: 8080
+channels:
+  lark:
+    enabled: yes
+    plan_review_pending_ttl_minutes: 0
+    locale: fr-FR
+    locale: zh-CN
+    plan_reveiw_enabled: false
+  console: 5
+  slack:
+    enabled: true
+store.migrate_on_start: false
+agent:
+  mode: plan
+  max_iterations: many
+tools:
+  web_fetch: true
+  mcp_servers: [{name: x, command: [a]}]
+zebra_crossing: 1
+";
+    let env = [
+        ("COUNTERSIGN__AGENT__HISTORY_LIMIT", "-1"),
+        ("COUNTERSIGN__AGENT__HISTROY_LIMIT", "1"),
+        ("COUNTERSIGN__MODEL__PARALLEL_TOOL_CALLS", "[broken"),
+        ("COUNTERSIGN__SERVER", "{bind: x}"),
+        ("COUNTERSIGN__server__BIND", "127.0.0.1:1"),
+    ];
+    problems(
+        yaml,
+        &env,
+        &[
+            "config.yaml:2: server.bind: found localhost:80, allowed IP:PORT, for example 127.0.0.1:8080 or [::]:8080",
+            "config.yaml:3: server.roles: found [webhooks], not in this version (allowed [webhooks, workers])",
+            "config.yaml:4: server.port: unknown key, allowed here: bind, roles, max_body_bytes, shutdown_grace_seconds",
+            "config.yaml:7: channels.lark.enabled: found yes, allowed true or false",
+            "config.yaml:8: channels.lark.plan_review_pending_ttl_minutes: found 0, allowed 1 to 1440",
+            "config.yaml:9: channels.lark.locale: found fr-FR, allowed zh-CN or en-US",
+            "config.yaml:10: channels.lark.locale: duplicate key, first on line 9",
+            "config.yaml:11: channels.lark.plan_reveiw_enabled: unknown key, did you mean channels.lark.plan_review_enabled?",
+            "config.yaml:12: channels.console: this is a section: it needs keys below it",
+            "config.yaml:14: channels.slack.enabled: found true, not in this version (leave it out)",
+            "config.yaml:15: store.migrate_on_start: unknown key: nest the parts instead of joining them with dots",
+            "config.yaml:17: agent.mode: found plan, not in this version (leave it out)",
+            "config.yaml:18: agent.max_iterations: found many, allowed 1 to 1000",
+            "config.yaml:20: tools.web_fetch: found true, not in this version (leave it out)",
+            "config.yaml:21: tools.mcp_servers: found a list, not in this version (leave it out)",
+            "config.yaml:22: zebra_crossing: unknown key, allowed here: server, channels, store, agent, model, tools, templates, telemetry",
+            "env COUNTERSIGN__AGENT__HISTORY_LIMIT: agent.history_limit: found -1, allowed 0 to 1000",
+            "env COUNTERSIGN__AGENT__HISTROY_LIMIT: unknown key, did you mean COUNTERSIGN__AGENT__HISTORY_LIMIT?",
+            "env COUNTERSIGN__MODEL__PARALLEL_TOOL_CALLS: model.parallel_tool_calls: not valid YAML, allowed true or false",
+            "env COUNTERSIGN__SERVER: server is a section: set its keys one by one",
+            "env COUNTERSIGN__server__BIND: unknown key, did you mean COUNTERSIGN__SERVER__BIND?",
+        ],
+    );
+}
+
+/// M-3: a file that is no YAML is told with its line; so are a missing named file and text that is not UTF-8.
+#[test]
+fn unreadable_files() {
+    let told = load_text("server:\n  bind: 127.0.0.1:1\n bad: [\n", &[]).unwrap_err();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("config.yaml:3: not valid YAML: "), "{told:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none.yaml");
+    let told = load(Some(&path), std::iter::empty()).unwrap_err();
+    assert_eq!(
+        told.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [format!("{}: no such file", path.display())]
+    );
+    std::fs::write(&path, b"server: \xff\n").unwrap();
+    let told = load(Some(&path), std::iter::empty()).unwrap_err();
+    assert_eq!(told[0].to_string(), format!("{}: not UTF-8 text", path.display()));
+    let mut report = Report::default();
+    file::read(&folder.path().join("absent.yaml"), false, &mut report);
+    assert!(report.problems.is_empty(), "a missing default file means the defaults");
+}
+
+/// M-3: an enabled channel without its secrets refuses to start, and says where it was enabled.
+#[test]
+fn blank_secrets_of_an_enabled_channel() {
+    problems(
+        "channels:\n  lark:\n    enabled: true\n    app_secret: \"  \"\n",
+        &[("COUNTERSIGN__CHANNELS__LARK__VERIFICATION_TOKEN", "")],
+        &[
+            "config.yaml:3: channels.lark.app_id: found a blank, must be set when channels.lark.enabled is true",
+            "config.yaml:4: channels.lark.app_secret: found a blank, must be set when channels.lark.enabled is true",
+            "env COUNTERSIGN__CHANNELS__LARK__VERIFICATION_TOKEN: channels.lark.verification_token: found a blank, must be set when channels.lark.enabled is true",
+        ],
+    );
+    assert!(loaded(LARK, &[]).live.lark.enabled);
+}
+
+/// M-3: an enabled Lark channel without an encrypt key works, and is loudly called unsigned.
+#[test]
+fn a_blank_encrypt_key_is_loud() {
+    let unsigned = loaded(LARK, &[("COUNTERSIGN__CHANNELS__LARK__ENCRYPT_KEY", "")]);
+    assert!(unsigned.boot.lark.encrypt_key.is_none());
+    assert_eq!(unsigned.warnings.len(), 1);
+    assert!(unsigned.warnings[0].contains("UNSIGNED"), "{:?}", unsigned.warnings);
+    assert_eq!(loaded(LARK, &[]).warnings.len(), 0);
+}
+
+/// design: rules between keys: quorum and approvers, console token and bind, provider and its server.
+#[test]
+fn rules_between_keys() {
+    let quorum = "channels: {lark: {plan_review_quorum: 2";
+    problems(
+        &format!("{quorum}}}}}\n"),
+        &[],
+        &[
+            "config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1 to 1: needs plan_review_approvers: anyone or a list when over 1",
+        ],
+    );
+    problems(
+        &format!("{quorum}, plan_review_approvers: [ou_a]}}}}\n"),
+        &[],
+        &["config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1 to 1: plan_review_approvers lists 1"],
+    );
+    loaded(&format!("{quorum}, plan_review_approvers: anyone}}}}\n"), &[]);
+    // A refused key has no consequences: one problem, not two.
+    problems(
+        &format!("{quorum}, plan_review_approvers: nobody}}}}\n"),
+        &[],
+        &["config.yaml:1: channels.lark.plan_review_approvers: found nobody, allowed requester, anyone or a list of user ids, each once"],
+    );
+    let open = [("COUNTERSIGN__SERVER__BIND", "0.0.0.0:80")];
+    problems(
+        "",
+        &open,
+        &[
+            "env COUNTERSIGN__SERVER__BIND: channels.console.token: found a blank, must be set when server.bind (0.0.0.0:80) is not loopback",
+        ],
+    );
+    assert!(loaded("channels: {console: {token: abc}}\n", &open).boot.console_token.is_some());
+    problems(
+        "model: {provider: openai}\n",
+        &[],
+        &[
+            "config.yaml:1: model.base_url: found a blank, must be set when model.provider is openai",
+            "config.yaml:1: model.name: found a blank, must be set when model.provider is openai",
+        ],
+    );
+    let model = loaded("model: {provider: openai, base_url: 'http://127.0.0.1:1/v1/', name: m}\n", &[])
+        .live
+        .model;
+    assert_eq!(
+        (model.provider, model.base_url.as_str(), model.name.as_str()),
+        (Provider::OpenAi, "http://127.0.0.1:1/v1", "m")
+    );
+}
+
+/// design: a secret from a file; both ways at once, a missing file and a key that is no secret are refused.
+#[test]
+fn secrets_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret");
+    std::fs::write(&path, " s3cret\n").unwrap();
+    let file = path.display().to_string();
+    let found = loaded("", &[("COUNTERSIGN__CHANNELS__LARK__APP_SECRET_FILE", &file)]);
+    assert_eq!(found.boot.lark.app_secret.expose_secret(), "s3cret");
+    assert_eq!(
+        found.warnings,
+        ["env COUNTERSIGN__CHANNELS__LARK__APP_SECRET_FILE: channels.lark.app_secret: blanks round the secret are dropped"]
+    );
+    std::fs::write(&path, "sqlite://x.db\n").unwrap();
+    let found = loaded("", &[("COUNTERSIGN__STORE__DATABASE_URL_FILE", &file)]);
+    assert_eq!(
+        (found.boot.database_url.expose_secret(), found.warnings.len()),
+        ("sqlite://x.db", 0)
+    );
+    problems(
+        "",
+        &[
+            ("COUNTERSIGN__CHANNELS__CONSOLE__TOKEN", "a"),
+            ("COUNTERSIGN__CHANNELS__CONSOLE__TOKEN_FILE", &file),
+            ("COUNTERSIGN__MODEL__API_KEY_FILE", "/no/such/file"),
+            ("COUNTERSIGN__MODEL__NAME_FILE", &file),
+        ],
+        &[
+            "env COUNTERSIGN__CHANNELS__CONSOLE__TOKEN_FILE: channels.console.token: COUNTERSIGN__CHANNELS__CONSOLE__TOKEN is set too: keep one of them",
+            "env COUNTERSIGN__MODEL__API_KEY_FILE: model.api_key: \"/no/such/file\" cannot be read: No such file or directory (os error 2)",
+            "env COUNTERSIGN__MODEL__NAME_FILE: unknown key, allowed there: provider, base_url, name, api_key, timeout_seconds, parallel_tool_calls",
+        ],
+    );
+}
+
+/// design: no secret leaves through the effective configuration, a warning, an error or `Debug`.
+#[test]
+fn secrets_stay_inside() {
+    const CANARY: &str = "canary-8c1f";
+    let secrets: Vec<_> = KEYS.iter().filter(|key| key.is_secret()).collect();
+    assert!(secrets.len() >= 5);
+    for key in secrets {
+        let variable = format!("COUNTERSIGN__{}", key.path.replace('.', "__").to_uppercase());
+        let said = match load_text("", &[(&variable, &format!(" {CANARY} "))]) {
+            Ok(all) => {
+                assert!(all.effective.contains(r#""***""#), "{}", key.path);
+                format!("{all:?} {}", all.effective)
+            }
+            Err(problems) => problems.join("\n"),
+        };
+        assert!(!said.contains(CANARY), "{said}");
+        for wrong in [
+            format!("[{CANARY}]"),
+            format!("{{{CANARY}: 1}}"),
+            format!("\"{CANARY}\" x"),
+            format!("*{CANARY}"),
+        ] {
+            let mut yaml = String::new();
+            for (depth, part) in key.path.split('.').enumerate() {
+                yaml.push_str(&format!("{}{}{part}:", if depth > 0 { "\n" } else { "" }, "  ".repeat(depth)));
+            }
+            let told = load_text(&format!("{yaml} {wrong}\n"), &[]).unwrap_err().join("\n");
+            assert!(!told.contains(CANARY), "{told}");
+        }
+    }
+}
+
+/// design: the effective configuration prints every key, is itself a configuration, and says where values come from.
+#[test]
+fn the_effective_configuration_is_complete() {
+    let first = loaded(
+        "channels:\n  lark:\n    locale: en-US\n    allowed_chats: ['1', \"a\\\"b\"]\n",
+        &[("COUNTERSIGN__TOOLS__EFFECTS", "{x: read}")],
+    );
+    assert!(first.effective.contains("    locale: en-US  # "), "{}", first.effective);
+    assert!(
+        first
+            .effective
+            .contains("  effects: {\"x\": read}  # env COUNTERSIGN__TOOLS__EFFECTS\n"),
+        "{}",
+        first.effective
+    );
+    assert!(
+        first.effective.contains("    allowed_chats: [\"1\", \"a\\\"b\"]  # "),
+        "{}",
+        first.effective
+    );
+    for key in KEYS {
+        let name = key.path.rsplit('.').next().unwrap();
+        assert!(first.effective.contains(&format!("{name}: ")), "{name}");
+    }
+    let again = loaded(&first.effective, &[]);
+    assert_eq!(again.live.lark.allowed_chats, ["1", "a\"b"]);
+    let plain = |text: &str| {
+        text.lines()
+            .map(|line| line.split("  # ").next().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(plain(&again.effective), plain(&first.effective));
+}
+
+/// S0-35: what may be hot is exactly what a saved edit must put in force without a restart.
+#[test]
+fn hot_keys_are_the_promised_ones() {
+    for key in KEYS {
+        let name = key.path.rsplit('.').next().unwrap();
+        let hot = name.starts_with("plan_review_")
+            || (key.path.starts_with("channels.")
+                && [
+                    "enabled",
+                    "locale",
+                    "session_mode",
+                    "group_trigger",
+                    "allowed_chats",
+                    "allowed_users",
+                ]
+                .contains(&name))
+            || key.path.starts_with("agent.")
+            || key.path.starts_with("model.")
+            || key.path == "telemetry.log_level";
+        assert_eq!(key.reload == Reload::Hot, hot, "{}", key.path);
+    }
+}

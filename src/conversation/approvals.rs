@@ -1,0 +1,53 @@
+//! Settling single rows of a tool approval; with the last row the gate is settled too.
+
+use serde_json::json;
+
+use crate::domain::{Action, ActionStatus, DecisionKind};
+use crate::store::{GateRecord, Session, StoreError};
+
+use super::review::{Actor, audit, close, is_open};
+use super::{paint, say};
+
+/// What came of a word on one row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum RowSettled {
+    /// The row took this decision; `rest` rows still wait.
+    Decided(Action),
+    /// Somebody was first, or the row asks nobody.
+    Already(Action),
+}
+
+/// Approves or rejects one row. The right to do so was checked.
+pub(super) async fn settle_row(
+    session: &mut Session,
+    record: &GateRecord,
+    row: &Action,
+    approve: bool,
+    reason: Option<String>,
+    actor: &Actor,
+) -> Result<RowSettled, StoreError> {
+    let gate = &record.gate;
+    let (status, kind) = if approve {
+        (ActionStatus::Approved, DecisionKind::Approve)
+    } else {
+        (ActionStatus::Rejected, DecisionKind::Reject)
+    };
+    let first = session.decide_action(&row.id, status, &actor.decision(kind, reason)).await?;
+    let rows = session.actions_of_gate(&gate.id).await?;
+    let now = rows.iter().find(|other| other.id == row.id).cloned();
+    let now = now.ok_or_else(|| StoreError::Corrupt(format!("action {} is gone", row.id)))?;
+    if !first {
+        return Ok(RowSettled::Already(now));
+    }
+    audit(session, "action_decision", gate, Some(&row.id), actor, json!({"status": status})).await?;
+    if rows.iter().any(is_open) {
+        let card = paint::open(&gate.card, 0, &rows);
+        say::repaint(session, gate, &format!("row {}", row.id), card).await?;
+    } else {
+        // One consent is enough for the card to read "approved": the rows say which.
+        let approved = rows.iter().any(|row| row.status == ActionStatus::Approved);
+        let kind = if approved { DecisionKind::Approve } else { DecisionKind::Reject };
+        close(session, gate, actor.decision(kind, None), actor).await?;
+    }
+    Ok(RowSettled::Decided(now))
+}

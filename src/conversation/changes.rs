@@ -1,0 +1,78 @@
+//! What happens to messages and chats from outside: recalled, edited, joined, left.
+
+use crate::domain::{DecisionKind, Millis};
+use crate::store::{InboxRow, InboxState, Session, SignalKind, StoreError};
+
+use super::review::Actor;
+use super::stop::{drop_queued, end, open_gate};
+use super::triage::Outcome;
+use super::{paint, say};
+
+/// A message was recalled: its task ends, or is dropped while it still waits. Other messages change nothing.
+pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: &str, now: Millis) -> Result<Outcome, StoreError> {
+    let place = &row.inbound.conversation;
+    if let Some(task) = session.waiting_message(place, message_id).await? {
+        let dropped = match task.state {
+            InboxState::New => session.triaged(task.id, "recalled").await?,
+            InboxState::Laned => session.finish_task(task.id, "recalled").await?,
+            InboxState::Done => false,
+        };
+        if dropped {
+            return Ok(Outcome::Done("task dropped"));
+        }
+    }
+    let ids = [message_id.to_owned()];
+    let turn = session.turn_by_message(place, &ids).await?;
+    match turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) {
+        Some(turn) => {
+            let actor = by_whom(row, now);
+            end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
+            Ok(Outcome::Done("turn cancelled"))
+        }
+        None => Ok(Outcome::Done("not a request")),
+    }
+}
+
+/// The request of an unfinished turn was edited: the turn keeps to the words it read, and its card says so.
+pub(super) async fn edited(session: &mut Session, row: &InboxRow, message_id: &str) -> Result<Outcome, StoreError> {
+    let ids = [message_id.to_owned()];
+    let turn = session.turn_by_message(&row.inbound.conversation, &ids).await?;
+    let Some(turn) = turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) else {
+        return Ok(Outcome::Done("not a request"));
+    };
+    session.signal(&turn, SignalKind::Edited, None, Some(&row.inbound.sender)).await?;
+    if let Some(gate) = open_gate(session, &turn).await? {
+        let votes = session.gate(&gate.id).await?.map_or(0, |record| record.votes.len());
+        if let Some(card) = paint::edited(&gate.card, u32::try_from(votes).unwrap_or(u32::MAX)) {
+            say::repaint(session, &gate, &format!("edited {}", row.id), card).await?;
+        }
+    }
+    Ok(Outcome::Done("edit noted"))
+}
+
+/// The bot was added to the chat.
+pub(super) async fn joined(session: &mut Session, row: &InboxRow) -> Result<Outcome, StoreError> {
+    say::welcome(session, row).await?;
+    Ok(Outcome::Done("welcome"))
+}
+
+/// The bot may not speak in the chat any more: everything there ends, whoever asked for it.
+pub(super) async fn left(session: &mut Session, row: &InboxRow, now: Millis) -> Result<Outcome, StoreError> {
+    let actor = Actor::system(now);
+    for turn in session.open_turns(&row.inbound.conversation).await? {
+        end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
+        drop_queued(session, &turn.lane_id, row, "left").await?;
+    }
+    Ok(Outcome::Done("chat left"))
+}
+
+/// The one who recalled, if the platform told who it was. Not their word at the gate: we conclude it.
+fn by_whom(row: &InboxRow, now: Millis) -> Actor {
+    let mut actor = Actor::system(now);
+    if !row.inbound.sender.is_empty() {
+        actor.user = Some(row.inbound.sender.clone());
+        actor.principal = actor.user.clone();
+    }
+    actor.event_id = Some(row.inbound.event_key.clone());
+    actor
+}

@@ -1,0 +1,229 @@
+//! Buttons and forms of our cards, decided in the request that brings them: one transaction for the inbox row and the decision.
+
+use crate::domain::{ActionId, Click, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice, Outbound, Via};
+use crate::store::{GateRecord, InboxState, Session, StoreError};
+
+use super::approvals::{RowSettled, settle_row};
+use super::review::{Act, Actor, Settled, audit, lapse, settle, told, told_decision};
+use super::rights::Rights;
+use super::{ClickAnswer, Desk, paint, say};
+
+impl Desk {
+    /// Decides a click. The answer is for the one who clicked; everybody else sees the repainted card.
+    ///
+    /// # Errors
+    /// When nothing could be committed: the click had no effect and may be repeated.
+    pub async fn click(&self, inbound: &Inbound) -> Result<ClickAnswer, StoreError> {
+        let InboundBody::Click(click) = &inbound.body else {
+            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
+        };
+        let mut tx = self.ledger.begin().await?;
+        let fresh = tx.insert_inbox(inbound, InboxState::Done).await?.is_some();
+        let asked = Asked {
+            inbound,
+            click,
+            fresh,
+            rights: self.rights(inbound.conversation.channel),
+            actor: Actor::person(&inbound.sender, Via::Button, &inbound.event_key, self.clock.now()),
+        };
+        let answer = match &click.target {
+            Some(ClickTarget::Gate(id)) => asked.gate(&mut tx, id).await?,
+            Some(ClickTarget::Action(id)) => asked.action(&mut tx, id).await?,
+            None => ClickAnswer::notice(Notice::UnknownReview {}),
+        };
+        tx.commit().await?;
+        tracing::info!(event_id = %inbound.event_key, notice = answer.notice.key(), fresh, "click decided");
+        Ok(answer)
+    }
+}
+
+/// One click and who made it.
+struct Asked<'a> {
+    inbound: &'a Inbound,
+    click: &'a Click,
+    /// False: the platform sent it before; nothing is done, the answer tells what came of it.
+    fresh: bool,
+    rights: Rights,
+    actor: Actor,
+}
+
+impl Asked<'_> {
+    /// The gate as it stands, its time checked; none: it is not known in this chat. A card that was forwarded into another
+    /// chat decides nothing there.
+    async fn record(&self, session: &mut Session, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
+        let Some(record) = session.gate(id).await? else {
+            return Ok(None);
+        };
+        let (here, there) = (&self.inbound.conversation, &record.gate.conversation);
+        if !(say::same_chat(here, there) || here.chat.is_empty() && here.app == there.app && here.channel == there.channel) {
+            return Ok(None);
+        }
+        if record.decision.is_none() && self.actor.now >= record.gate.expires_at {
+            lapse(session, &record.gate, self.actor.now).await?;
+            return session.gate(id).await;
+        }
+        Ok(Some(record))
+    }
+
+    async fn gate(&self, session: &mut Session, id: &GateId) -> Result<ClickAnswer, StoreError> {
+        let Some(record) = self.record(session, id).await? else {
+            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
+        };
+        if record.decision.is_some() {
+            return self.closed(session, &record).await;
+        }
+        let act = match self.act(record.gate.kind) {
+            Ok(act) => act,
+            Err(notice) => return Ok(ClickAnswer::notice(notice)),
+        };
+        if !self.rights.may(&self.inbound.sender, &act, &record.gate) {
+            return self.refuse(session, &record).await;
+        }
+        if !self.fresh {
+            let votes = u32::try_from(record.votes.len()).unwrap_or(u32::MAX);
+            let quorum = record.gate.quorum;
+            return Ok(ClickAnswer::notice(Notice::VoteRecorded { votes, quorum }));
+        }
+        match settle(session, &record, &act, None, &self.actor, &self.rights).await? {
+            Settled::Decided(decision) => {
+                let rows = session.actions_of_gate(id).await?;
+                Ok(ClickAnswer {
+                    notice: done(record.gate.kind, decision.kind),
+                    card: Some(paint::decided(&record.gate.card, &decision, &rows)),
+                })
+            }
+            Settled::Voted { votes, quorum } => Ok(ClickAnswer {
+                notice: Notice::VoteRecorded { votes, quorum },
+                card: Some(paint::open(&record.gate.card, votes, &[])),
+            }),
+            Settled::Already(first) => {
+                let record = GateRecord {
+                    decision: Some(first),
+                    ..record
+                };
+                self.closed(session, &record).await
+            }
+        }
+    }
+
+    /// What the button does at this kind of gate; an error is what to say instead.
+    fn act(&self, kind: GateKind) -> Result<Act, Notice> {
+        let words = self.click.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        match (self.click.verb, kind) {
+            (ClickVerb::Approve, GateKind::PlanReview | GateKind::ToolApproval | GateKind::Budget) => Ok(Act::Approve),
+            (ClickVerb::Revise, GateKind::PlanReview | GateKind::Question) => {
+                words.map(|text| Act::Revise(text.to_owned())).ok_or(Notice::EmptyFeedback {})
+            }
+            (ClickVerb::Revise | ClickVerb::Reject | ClickVerb::Cancel, GateKind::ToolApproval) => {
+                Ok(Act::Reject(words.map(str::to_owned)))
+            }
+            (ClickVerb::Cancel | ClickVerb::Reject, GateKind::PlanReview | GateKind::Question | GateKind::Budget) => Ok(Act::Cancel),
+            (ClickVerb::Approve, GateKind::Question) | (ClickVerb::Revise, GateKind::Budget) | (ClickVerb::Unknown, _) => {
+                Err(Notice::UnknownReview {})
+            }
+        }
+    }
+
+    async fn action(&self, session: &mut Session, id: &ActionId) -> Result<ClickAnswer, StoreError> {
+        let Some(row) = session.action(id).await?.map(|record| record.action) else {
+            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
+        };
+        let Some(gate_id) = &row.gate_id else {
+            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
+        };
+        let Some(record) = self.record(session, gate_id).await? else {
+            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
+        };
+        let act = match self.click.verb {
+            ClickVerb::Approve => Act::Approve,
+            ClickVerb::Reject => Act::Reject(self.click.feedback.clone()),
+            ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::Unknown => return Ok(ClickAnswer::notice(Notice::UnknownReview {})),
+        };
+        if record.decision.is_none() && !self.rights.may(&self.inbound.sender, &act, &record.gate) {
+            return self.refuse(session, &record).await;
+        }
+        let reason = self.click.feedback.clone().filter(|text| !text.trim().is_empty());
+        let settled = if record.decision.is_none() && self.fresh {
+            settle_row(session, &record, &row, act == Act::Approve, reason, &self.actor).await?
+        } else {
+            let now = session.action(id).await?.map(|record| record.action);
+            RowSettled::Already(now.unwrap_or_else(|| row.clone()))
+        };
+        let (notice, card) = match settled {
+            RowSettled::Decided(row) => (done_row(&row), self.approval_card(session, gate_id).await?),
+            RowSettled::Already(row) => {
+                let mine = row
+                    .decision
+                    .as_ref()
+                    .is_some_and(|decision| decision.event_id.as_ref() == self.actor.event_id.as_ref());
+                let notice = match &row.decision {
+                    Some(_) if mine => done_row(&row),
+                    Some(decision) => told_decision(decision, &record.gate),
+                    None => told(&record),
+                };
+                (notice, self.approval_card(session, gate_id).await?)
+            }
+        };
+        Ok(ClickAnswer { notice, card })
+    }
+
+    /// The approval card with its rows as they stand now.
+    async fn approval_card(&self, session: &mut Session, gate: &GateId) -> Result<Option<Outbound>, StoreError> {
+        let Some(record) = session.gate(gate).await? else {
+            return Ok(None);
+        };
+        let rows = session.actions_of_gate(gate).await?;
+        Ok(Some(match &record.decision {
+            Some(decision) => paint::decided(&record.gate.card, decision, &rows),
+            None => paint::open(&record.gate.card, 0, &rows),
+        }))
+    }
+
+    /// The gate is closed: who did it, and its card as it is now. A platform's repetition of the very click hears what the
+    /// first one heard.
+    async fn closed(&self, session: &mut Session, record: &GateRecord) -> Result<ClickAnswer, StoreError> {
+        let Some(decision) = &record.decision else {
+            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
+        };
+        let mine = decision.event_id.is_some() && decision.event_id == self.actor.event_id;
+        let notice = if mine {
+            done(record.gate.kind, decision.kind)
+        } else {
+            told(record)
+        };
+        // An approved plan's card shows the progress of its steps by now; painting it from the review would set it back.
+        let moves_on = record.gate.kind == GateKind::PlanReview && decision.kind == DecisionKind::Approve;
+        let rows = session.actions_of_gate(&record.gate.id).await?;
+        let card = (!moves_on).then(|| paint::decided(&record.gate.card, decision, &rows));
+        Ok(ClickAnswer { notice, card })
+    }
+
+    async fn refuse(&self, session: &mut Session, record: &GateRecord) -> Result<ClickAnswer, StoreError> {
+        if self.fresh {
+            let details = serde_json::json!({"verb": self.click.verb});
+            audit(session, "refused", &record.gate, None, &self.actor, details).await?;
+        }
+        Ok(ClickAnswer::notice(Notice::NotEntitled {
+            requester: self.rights.named(&record.gate),
+        }))
+    }
+}
+
+/// What a settled gate says to the one who settled it.
+fn done(gate: GateKind, decision: DecisionKind) -> Notice {
+    match decision {
+        DecisionKind::Approve => Notice::Approved {},
+        DecisionKind::Revise if gate == GateKind::Question => Notice::Answered {},
+        DecisionKind::Revise => Notice::Revised {},
+        DecisionKind::Reject => Notice::Rejected {},
+        DecisionKind::Cancel | DecisionKind::Expire | DecisionKind::Supersede => Notice::Cancelled {},
+    }
+}
+
+/// The same for one row.
+fn done_row(row: &crate::domain::Action) -> Notice {
+    match row.decision.as_ref().map(|decision| decision.kind) {
+        Some(DecisionKind::Approve) => Notice::Approved {},
+        _ => Notice::Rejected {},
+    }
+}

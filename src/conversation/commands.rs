@@ -1,0 +1,78 @@
+//! Slash commands in the text of a message.
+
+/// What somebody typed after the slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    /// `/stop`: stop what I asked for.
+    Stop,
+    /// `/new TEXT`: drop what I asked for and begin this instead.
+    New,
+    /// `/status`, `/plan`: where does my task stand?
+    Status,
+    /// `/help`, and any command that we do not know.
+    Help,
+}
+
+/// Reads a command; none: the text is not one. A command is a slash and letters only, so a path such as `/etc/hosts` is not.
+pub(super) fn read(text: &str) -> Option<Command> {
+    let line = text.trim().strip_prefix('/')?;
+    let name = line.split(char::is_whitespace).next().unwrap_or_default();
+    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphabetic()) {
+        return None;
+    }
+    Some(match name.to_ascii_lowercase().as_str() {
+        "stop" => Command::Stop,
+        "new" => Command::New,
+        "status" | "plan" => Command::Status,
+        _ => Command::Help,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// design: `/stop`, `/new …`, `/status`, `/plan`, `/help` are commands; other slashed words get the help.
+    #[test]
+    fn commands_are_read() {
+        let table = [
+            ("/stop", Some(Command::Stop)),
+            (" /STOP ", Some(Command::Stop)),
+            ("/new 写周报\n要三段", Some(Command::New)),
+            ("/new", Some(Command::New)),
+            ("/new\tx", Some(Command::New)),
+            ("/status", Some(Command::Status)),
+            ("/plan", Some(Command::Status)),
+            ("/help", Some(Command::Help)),
+            ("/dance", Some(Command::Help)),
+            ("/etc/hosts 里有什么", None),
+            ("/", None),
+            ("/ stop", None),
+            ("please /stop", None),
+            ("／stop", None),
+        ];
+        for (text, command) in table {
+            assert_eq!(read(text), command, "{text:?}");
+        }
+    }
+
+    /// design: the task of `/new …` is what follows it; any other text is a task as it stands.
+    #[test]
+    fn task_of_new_is_the_rest() {
+        let table = [
+            ("/new 写周报\n要三段", "写周报\n要三段"),
+            ("/NEW\t写周报", "写周报"),
+            ("/new", ""),
+            ("/news 今天", "/news 今天"),
+            ("写周报 /new", "写周报 /new"),
+        ];
+        for (text, task) in table {
+            let said = crate::domain::Addressed {
+                text: text.to_owned(),
+                to_bot: true,
+                to_others: false,
+            };
+            assert_eq!(said.task(), task, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! How a gate's card looks after something happened to it: painted from the card as it was posted.
+
+use crate::domain::{Action, CardState, Decision, Outbound};
+
+/// Longest goal inside a notice, characters.
+const GOAL_LIMIT: usize = 80;
+
+/// Decided: no buttons any more, who decided and how. `rows`: the gate's actions as they stand now.
+pub(super) fn decided(card: &Outbound, decision: &Decision, rows: &[Action]) -> Outbound {
+    let decision = decision.clone();
+    painted(card, CardState::Decided { decision }, rows)
+}
+
+/// Still open, with `votes` approvals so far.
+pub(super) fn open(card: &Outbound, votes: u32, rows: &[Action]) -> Outbound {
+    painted(card, CardState::Open { votes }, rows)
+}
+
+/// The plan card with the note that its request was edited; none for other cards.
+pub(super) fn edited(card: &Outbound, votes: u32) -> Option<Outbound> {
+    match open(card, votes, &[]) {
+        Outbound::PlanCard(mut plan) => {
+            plan.request_edited = true;
+            Some(Outbound::PlanCard(plan))
+        }
+        _ => None,
+    }
+}
+
+/// What the card is about, in a few words of foreign text.
+pub(super) fn goal(card: &Outbound) -> String {
+    let text = match card {
+        Outbound::PlanCard(plan) => plan.goal.as_str(),
+        Outbound::ApprovalCard(card) => card.actions.first().map_or("", |action| action.justification.as_str()),
+        Outbound::QuestionCard(card) => card.question.as_str(),
+        Outbound::BudgetCard(card) => card.summary.as_str(),
+        Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => "",
+    };
+    brief(text)
+}
+
+/// The first line of a foreign text, cut to what fits into a notice.
+pub(super) fn brief(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default().trim();
+    match line.char_indices().nth(GOAL_LIMIT) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+fn painted(card: &Outbound, state: CardState, rows: &[Action]) -> Outbound {
+    let mut card = card.clone();
+    match &mut card {
+        Outbound::PlanCard(plan) => plan.state = state,
+        Outbound::QuestionCard(question) => question.state = state,
+        Outbound::BudgetCard(budget) => budget.state = state,
+        Outbound::ApprovalCard(approval) => {
+            approval.state = state;
+            for view in &mut approval.actions {
+                if let Some(row) = rows.iter().find(|row| row.id == view.id) {
+                    view.status = row.status;
+                }
+            }
+        }
+        Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => {}
+    }
+    card
+}

@@ -1,0 +1,162 @@
+//! What a reply to a card says: a closed list of words decides, everything else is a change or an answer.
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::domain::Addressed;
+
+/// The words that approve, folded as [`fold`] folds.
+const APPROVE: [&str; 14] = [
+    "ok",
+    "okay",
+    "yes",
+    "lgtm",
+    "好",
+    "好的",
+    "可以",
+    "同意",
+    "确认",
+    "继续",
+    "批准",
+    "👍",
+    ":+1:",
+    ":thumbsup:",
+];
+
+/// The words that cancel, folded as [`fold`] folds.
+const CANCEL: [&str; 10] = ["no", "stop", "cancel", "取消", "拒绝", "不行", "不同意", "不可以", "👎", ":-1:"];
+
+/// What a message means to somebody who waits for a decision. Read by code from the whole text, never by the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phrase {
+    /// One of the closed list of consent, and nothing else.
+    Approve,
+    /// One of the closed list of refusal, and nothing else.
+    Cancel,
+    /// Empty, or only punctuation, or said to somebody else.
+    Ignore,
+    /// Anything else: changes, an answer, a reason.
+    Other(String),
+}
+
+impl Phrase {
+    /// Reads a message. `direct`: said to the bot alone, where mentions of others do not redirect it.
+    #[must_use]
+    pub fn read(said: &Addressed, direct: bool) -> Self {
+        if !direct && said.to_others && !said.to_bot {
+            return Self::Ignore;
+        }
+        let folded = fold(&said.text);
+        if folded.is_empty() {
+            Self::Ignore
+        } else if APPROVE.contains(&folded.as_str()) {
+            Self::Approve
+        } else if CANCEL.contains(&folded.as_str()) {
+            Self::Cancel
+        } else {
+            Self::Other(said.text.clone())
+        }
+    }
+
+    /// One of the two closed lists.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        matches!(self, Self::Approve | Self::Cancel)
+    }
+}
+
+/// `OK` itself: the one word that counts in a group without mention, reply or thread.
+pub(super) fn is_plain_ok(said: &Addressed) -> bool {
+    fold(&said.text) == "ok"
+}
+
+/// Strips what does not change a yes into something else, then folds width and case.
+///
+/// The strip comes first and knows no `?`, quotes or `>`, so questions and quotations stay what they are. Nothing is
+/// removed inside: zero-width and bidirectional characters, other scripts' look-alikes and blanks between letters keep
+/// the text out of the lists.
+fn fold(text: &str) -> String {
+    let outer = |c: char| c.is_whitespace() || matches!(c, '.' | '。' | '!' | '！' | ',' | '，' | '、' | '~' | '～' | '…');
+    text.trim_matches(outer).nfkc().flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn direct(text: &str) -> Phrase {
+        let said = Addressed {
+            text: text.to_owned(),
+            to_bot: false,
+            to_others: false,
+        };
+        Phrase::read(&said, true)
+    }
+
+    /// design: every word of the closed lists decides, in any case and with outer punctuation.
+    #[test]
+    fn closed_lists_decide() {
+        for word in APPROVE {
+            assert_eq!(direct(word), Phrase::Approve, "{word}");
+            assert_eq!(direct(&format!("  {}！～…", word.to_uppercase())), Phrase::Approve, "{word}");
+        }
+        for word in CANCEL {
+            assert_eq!(direct(word), Phrase::Cancel, "{word}");
+            assert_eq!(direct(&format!("{}。", word.to_uppercase())), Phrase::Cancel, "{word}");
+        }
+    }
+
+    /// design: zero-width, bidirectional and mixed-script text never approves.
+    #[test]
+    fn disguised_words_never_decide() {
+        for text in [
+            "O\u{200b}K",
+            "OK\u{200b}",
+            "\u{feff}OK",
+            "\u{2060}ok",
+            "ok\u{200d}",
+            "\u{202e}KO",
+            "\u{2066}ok\u{2069}",
+            "o\u{ad}k",
+            "\u{41e}\u{41a}",
+            "\u{3bf}k",
+            "o\u{43a}",
+            "y\u{435}s",
+            "n\u{43e}",
+            "\u{1F44D}\u{fe0f}\u{200d}",
+            "ok\0",
+            "o\u{301}k",
+        ] {
+            assert_eq!(direct(text), Phrase::Other(text.to_owned()), "{text:?}");
+        }
+    }
+
+    /// design: `?`, quotes and `>` are never stripped, and words outside the lists (行, 好吧) change nothing by themselves.
+    #[test]
+    fn questions_quotes_and_reluctance_are_changes() {
+        for text in ["OK?", "ok？", "\"OK\"", "「好」", "> OK", "'ok'", "行", "好吧", "OK(", "OK;", "0K"] {
+            assert_eq!(direct(text), Phrase::Other(text.to_owned()), "{text:?}");
+        }
+    }
+
+    /// design: nothing but blanks and punctuation says nothing.
+    #[test]
+    fn punctuation_alone_is_ignored() {
+        for text in ["", " ", "\u{3000}", "...", "！！", "…", "~ ～"] {
+            assert_eq!(direct(text), Phrase::Ignore, "{text:?}");
+        }
+    }
+
+    /// design: only `OK` itself counts without mention, reply or thread; 好的 does not.
+    #[test]
+    fn plain_ok_is_one_word() {
+        let plain = |text: &str| {
+            is_plain_ok(&Addressed {
+                text: text.to_owned(),
+                to_bot: false,
+                to_others: false,
+            })
+        };
+        assert!(plain("OK") && plain("ＯＫ。") && plain(" ok! "));
+        assert!(!plain("okay") && !plain("好的") && !plain("👍") && !plain("OK?"));
+    }
+}

@@ -1,0 +1,266 @@
+//! Decisions over the API: the same gates, another door.
+
+use crate::domain::{ActionId, ActionStatus, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Millis, TurnId, TurnReason, Via};
+use crate::store::{ActionRecord, GateRecord, SignalKind, StoreError, TurnRow};
+
+use super::Desk;
+use super::approvals::{RowSettled, settle_row};
+use super::review::{Act, Actor, Settled, audit, lapse, settle};
+use super::stop::end;
+
+/// A decision as the API takes it.
+#[derive(Clone, Debug)]
+pub struct ApiDecision {
+    /// Approve, revise, cancel; for actions approve and reject.
+    pub kind: DecisionKind,
+    /// Changes, answer or reason.
+    pub feedback: Option<String>,
+    /// On whose behalf; in the console channel the person themselves.
+    pub user_id: String,
+    /// Who holds the token, for the trail.
+    pub principal: String,
+}
+
+/// Why a decision was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum DecideError {
+    /// No such review, action or turn.
+    #[error("not found")]
+    NotFound,
+    /// In the console channel: this user is not one of the approvers.
+    #[error("this user may not decide this")]
+    Forbidden,
+    /// Decided before, by whom and when; none: by ourselves.
+    #[error("already decided")]
+    Conflict {
+        /// Who was first.
+        by: Option<String>,
+        /// When.
+        at: Millis,
+    },
+    /// Its time is over.
+    #[error("expired")]
+    Gone,
+    /// Well-formed, but it makes no sense here; says what to mend.
+    #[error("{0}")]
+    Invalid(String),
+    /// The ledger could not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Desk {
+    /// Decides a gate: plan review, question (revise with the answer), budget, or a tool approval as a whole.
+    ///
+    /// # Errors
+    /// See [`DecideError`]. The same decision again by the same principal is the first result, not a conflict.
+    pub async fn decide_review(&self, id: &GateId, asked: ApiDecision) -> Result<GateRecord, DecideError> {
+        let mut tx = self.ledger.begin().await?;
+        let record = tx.gate(id).await?.ok_or(DecideError::NotFound)?;
+        let act = act(record.gate.kind, &asked)?;
+        let who = self.caller(&record.gate, &asked.user_id, &asked.principal);
+        if let Some(decision) = &record.decision {
+            return if who.repeats(decision, &act) {
+                Ok(record)
+            } else {
+                Err(taken(decision))
+            };
+        }
+        if who.actor.now >= record.gate.expires_at {
+            lapse(&mut tx, &record.gate, who.actor.now).await?;
+            tx.commit().await?;
+            return Err(DecideError::Gone);
+        }
+        if !who.may(&act) {
+            audit(&mut tx, "refused", &record.gate, None, &who.actor, serde_json::json!({})).await?;
+            tx.commit().await?;
+            return Err(DecideError::Forbidden);
+        }
+        let settled = settle(&mut tx, &record, &act, asked.feedback.as_deref(), &who.actor, &who.rights).await?;
+        if let Settled::Already(first) = settled {
+            return Err(taken(&first));
+        }
+        let record = tx.gate(id).await?.ok_or(DecideError::NotFound)?;
+        tx.commit().await?;
+        Ok(record)
+    }
+
+    /// Approves or rejects one action.
+    ///
+    /// # Errors
+    /// As for [`Desk::decide_review`].
+    pub async fn decide_action(&self, id: &ActionId, asked: ApiDecision) -> Result<ActionRecord, DecideError> {
+        let mut tx = self.ledger.begin().await?;
+        let found = tx.action(id).await?.ok_or(DecideError::NotFound)?;
+        let act = match asked.kind {
+            DecisionKind::Approve => Act::Approve,
+            DecisionKind::Reject => Act::Reject(said(&asked)),
+            DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Expire | DecisionKind::Supersede => {
+                return Err(DecideError::Invalid("decision: an action takes approve or reject".to_owned()));
+            }
+        };
+        let record = match &found.action.gate_id {
+            Some(gate) => tx.gate(gate).await?,
+            None => None,
+        };
+        let Some(record) = record else {
+            // Granted by an approved plan: nobody was asked.
+            return Err(found.action.decision.as_ref().map_or(DecideError::NotFound, taken));
+        };
+        let who = self.caller(&record.gate, &asked.user_id, &asked.principal);
+        if record.decision.is_none() && who.actor.now >= record.gate.expires_at {
+            lapse(&mut tx, &record.gate, who.actor.now).await?;
+            tx.commit().await?;
+            return Err(DecideError::Gone);
+        }
+        if let Some(error) = row_is_closed(&found, &record, &who, &act) {
+            return error.map_or_else(|| Ok(found), Err);
+        }
+        if !who.may(&act) {
+            audit(&mut tx, "refused", &record.gate, Some(id), &who.actor, serde_json::json!({})).await?;
+            tx.commit().await?;
+            return Err(DecideError::Forbidden);
+        }
+        let approve = act == Act::Approve;
+        match settle_row(&mut tx, &record, &found.action, approve, said(&asked), &who.actor).await? {
+            RowSettled::Decided(action) => {
+                tx.commit().await?;
+                Ok(ActionRecord { action, ..found })
+            }
+            RowSettled::Already(action) => Err(action.decision.as_ref().map_or(DecideError::NotFound, taken)),
+        }
+    }
+
+    /// Stops a turn and closes its gate. Asking again for a turn that was stopped is no error.
+    ///
+    /// # Errors
+    /// As for [`Desk::decide_review`]; a conflict when the turn ended otherwise.
+    pub async fn cancel_turn(&self, id: &TurnId, user: &str) -> Result<TurnRow, DecideError> {
+        let mut tx = self.ledger.begin().await?;
+        let turn = tx.turn(id).await?.ok_or(DecideError::NotFound)?;
+        if turn.status.is_final() {
+            return match turn.reason {
+                Some(TurnReason::Cancelled) => Ok(turn),
+                _ => Err(DecideError::Conflict {
+                    by: None,
+                    at: turn.finished_at.unwrap_or(turn.created_at),
+                }),
+            };
+        }
+        let channel = turn.conversation.channel;
+        let rights = self.rights(channel);
+        if channel == ChannelKind::Console && turn.user != user && !rights.approve(user, &turn.user) {
+            return Err(DecideError::Forbidden);
+        }
+        let asked = tx.signals(id).await?.iter().any(|signal| signal.kind == SignalKind::Cancel);
+        if !asked {
+            let actor = self.api_actor(user, user);
+            end(&mut tx, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
+            tx.commit().await?;
+        }
+        Ok(turn)
+    }
+
+    fn caller(&self, gate: &Gate, user: &str, principal: &str) -> Caller {
+        let console = gate.conversation.channel == ChannelKind::Console;
+        Caller {
+            gate: gate.clone(),
+            user: user.to_owned(),
+            console,
+            rights: self.rights(gate.conversation.channel),
+            // In the console channel the user speaks for themselves; elsewhere the token's holder answers for it.
+            actor: self.api_actor(user, if console { user } else { principal }),
+        }
+    }
+
+    fn api_actor(&self, user: &str, principal: &str) -> Actor {
+        Actor {
+            user: Some(user.to_owned()),
+            principal: Some(principal.to_owned()),
+            via: Via::Api,
+            event_id: None,
+            now: self.clock.now(),
+        }
+    }
+}
+
+/// Who asks over the API, at which gate.
+struct Caller {
+    gate: Gate,
+    user: String,
+    console: bool,
+    rights: super::Rights,
+    actor: Actor,
+}
+
+impl Caller {
+    /// The token is an administrator's; in the console channel the user's own right counts.
+    fn may(&self, act: &Act) -> bool {
+        !self.console || self.rights.may(&self.user, act, &self.gate)
+    }
+
+    /// Did this principal decide just so before?
+    fn repeats(&self, decision: &Decision, act: &Act) -> bool {
+        let same_person = !self.console || decision.by.as_ref() == Some(&self.user);
+        let same_words = match act {
+            Act::Approve => decision.kind == DecisionKind::Approve,
+            Act::Revise(text) => decision.kind == DecisionKind::Revise && decision.text.as_ref() == Some(text),
+            Act::Cancel => decision.kind == DecisionKind::Cancel,
+            Act::Reject(_) => decision.kind == DecisionKind::Reject,
+        };
+        decision.via == Via::Api && same_person && same_words
+    }
+}
+
+/// Whether a row takes no decision any more. Some(none): it was decided just so by the same principal.
+fn row_is_closed(found: &ActionRecord, record: &GateRecord, who: &Caller, act: &Act) -> Option<Option<DecideError>> {
+    if found.action.status == ActionStatus::Expired {
+        return Some(Some(DecideError::Gone));
+    }
+    // A row of unknown outcome is asked about again although it was decided once.
+    if super::review::is_open(&found.action) && record.decision.is_none() {
+        return None;
+    }
+    let decision = found.action.decision.as_ref().or(record.decision.as_ref())?;
+    Some((!who.repeats(decision, act)).then(|| taken(decision)))
+}
+
+/// What the second hears.
+fn taken(decision: &Decision) -> DecideError {
+    match decision.kind {
+        DecisionKind::Expire => DecideError::Gone,
+        DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Supersede => {
+            DecideError::Conflict {
+                by: decision.by.clone(),
+                at: decision.at,
+            }
+        }
+    }
+}
+
+/// What the words of the API mean at this kind of gate.
+fn act(kind: GateKind, asked: &ApiDecision) -> Result<Act, DecideError> {
+    let invalid = |why: &str| Err(DecideError::Invalid(why.to_owned()));
+    match (asked.kind, kind) {
+        (DecisionKind::Approve, GateKind::Question) => invalid("decision: a question is answered by revise with the answer as feedback"),
+        (DecisionKind::Approve, _) => Ok(Act::Approve),
+        (DecisionKind::Revise, GateKind::Budget) => invalid("decision: a budget takes approve or cancel"),
+        (DecisionKind::Revise, GateKind::ToolApproval) => {
+            invalid("decision: a tool approval takes approve or cancel; its rows approve or reject")
+        }
+        (DecisionKind::Revise, _) => said(asked)
+            .map(Act::Revise)
+            .ok_or_else(|| DecideError::Invalid("feedback: must say what to change".to_owned())),
+        (DecisionKind::Cancel, GateKind::ToolApproval) => Ok(Act::Reject(said(asked))),
+        (DecisionKind::Cancel, _) => Ok(Act::Cancel),
+        (DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede, _) => {
+            invalid("decision: a review takes approve, revise or cancel")
+        }
+    }
+}
+
+/// The feedback, if it says anything.
+fn said(asked: &ApiDecision) -> Option<String> {
+    let text = asked.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    text.map(str::to_owned)
+}

@@ -1,0 +1,253 @@
+//! Settling gates: votes, the one decision, the repaint and the trail. The same code for text, buttons and the API.
+
+use serde_json::json;
+
+use crate::domain::{Action, ActionId, ActionStatus, ChannelKind, Decision, DecisionKind, Gate, GateKind, Millis, Notice, Via, Vote};
+use crate::store::{AuditEntry, GateRecord, Session, StoreError};
+
+use super::rights::Rights;
+use super::{paint, say};
+
+/// What somebody wants at a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Go ahead. On a tool approval: every open row.
+    Approve,
+    /// Changes to the plan, or the answer to the question.
+    Revise(String),
+    /// Give the task up.
+    Cancel,
+    /// Run none of the open rows, for this reason.
+    Reject(Option<String>),
+}
+
+/// Who acts, by which road.
+#[derive(Clone, Debug)]
+pub(super) struct Actor {
+    /// For whom it counts; none: ourselves.
+    pub(super) user: Option<String>,
+    /// Who is answerable for it in the trail: the user, or the holder of the API token on their behalf.
+    pub(super) principal: Option<String>,
+    /// The road.
+    pub(super) via: Via,
+    /// Evidence.
+    pub(super) event_id: Option<String>,
+    /// Now.
+    pub(super) now: Millis,
+}
+
+impl Actor {
+    /// A person, by a verified event.
+    pub(super) fn person(user: &str, via: Via, event_id: &str, now: Millis) -> Self {
+        Self {
+            user: Some(user.to_owned()),
+            principal: Some(user.to_owned()),
+            via,
+            event_id: Some(event_id.to_owned()),
+            now,
+        }
+    }
+
+    /// Ourselves.
+    pub(super) fn system(now: Millis) -> Self {
+        Self {
+            user: None,
+            principal: None,
+            via: Via::System,
+            event_id: None,
+            now,
+        }
+    }
+
+    /// A decision of this actor.
+    pub(super) fn decision(&self, kind: DecisionKind, text: Option<String>) -> Decision {
+        Decision {
+            kind,
+            by: self.user.clone(),
+            via: self.via,
+            text,
+            at: self.now,
+            event_id: self.event_id.clone(),
+        }
+    }
+}
+
+/// What came of an act.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Settled {
+    /// The gate took this decision.
+    Decided(Decision),
+    /// One of several approvals.
+    Voted {
+        /// Different people so far.
+        votes: u32,
+        /// Needed.
+        quorum: u32,
+    },
+    /// Somebody was first, with this.
+    Already(Decision),
+}
+
+/// Carries out `act`, whose right was checked: a vote, or the decision with its repaint and trail.
+///
+/// `words`: what was said, kept with an approval.
+pub(super) async fn settle(
+    session: &mut Session,
+    record: &GateRecord,
+    act: &Act,
+    words: Option<&str>,
+    actor: &Actor,
+    rights: &Rights,
+) -> Result<Settled, StoreError> {
+    let words = words.unwrap_or("OK").to_owned();
+    match act {
+        Act::Approve => {
+            if let Some(voted) = vote(session, record, actor, rights).await? {
+                return Ok(voted);
+            }
+            close(session, &record.gate, actor.decision(DecisionKind::Approve, Some(words)), actor).await
+        }
+        Act::Revise(text) => {
+            close(
+                session,
+                &record.gate,
+                actor.decision(DecisionKind::Revise, Some(text.clone())),
+                actor,
+            )
+            .await
+        }
+        Act::Cancel => close(session, &record.gate, actor.decision(DecisionKind::Cancel, None), actor).await,
+        Act::Reject(reason) => close(session, &record.gate, actor.decision(DecisionKind::Reject, reason.clone()), actor).await,
+    }
+}
+
+/// Records an approval; some: more people are needed. The votes that count are those of people who may approve now.
+async fn vote(session: &mut Session, record: &GateRecord, actor: &Actor, rights: &Rights) -> Result<Option<Settled>, StoreError> {
+    let gate = &record.gate;
+    let quorum = if gate.kind == GateKind::PlanReview { gate.quorum.max(1) } else { 1 };
+    let Some(user) = actor.user.as_deref() else {
+        return Ok(None);
+    };
+    let vote = Vote {
+        by: user.to_owned(),
+        via: actor.via,
+        at: actor.now,
+        event_id: actor.event_id.clone(),
+    };
+    session.vote(&gate.id, &vote).await?;
+    if quorum == 1 {
+        return Ok(None);
+    }
+    audit(session, "vote", gate, None, actor, json!({"digest": gate.digest})).await?;
+    // A vote that came through the API of a platform's gate has the token's authority, not the user's.
+    let by_token = |vote: &Vote| vote.via == Via::Api && gate.conversation.channel != ChannelKind::Console;
+    let current = session.gate(&gate.id).await?.map(|record| record.votes).unwrap_or_default();
+    let counted = current
+        .iter()
+        .filter(|vote| by_token(vote) || rights.approve(&vote.by, &gate.requester))
+        .count();
+    let votes = u32::try_from(counted).unwrap_or(u32::MAX);
+    if votes >= quorum {
+        return Ok(None);
+    }
+    say::repaint(session, gate, &format!("votes {votes}"), paint::open(&gate.card, votes, &[])).await?;
+    Ok(Some(Settled::Voted { votes, quorum }))
+}
+
+/// Gives the gate its one decision; its open rows follow it.
+pub(super) async fn close(session: &mut Session, gate: &Gate, decision: Decision, actor: &Actor) -> Result<Settled, StoreError> {
+    if !session.decide(gate, &decision).await? {
+        return already(session, gate).await;
+    }
+    let rows = close_rows(session, gate, &decision, actor).await?;
+    say::repaint(session, gate, "decided", paint::decided(&gate.card, &decision, &rows)).await?;
+    let details = json!({"kind": decision.kind, "digest": gate.digest});
+    audit(session, "decision", gate, None, actor, details).await?;
+    Ok(Settled::Decided(decision))
+}
+
+/// Settles the rows that still wait when their gate is decided, so that none stays open behind a closed gate.
+async fn close_rows(session: &mut Session, gate: &Gate, decision: &Decision, actor: &Actor) -> Result<Vec<Action>, StoreError> {
+    if gate.kind != GateKind::ToolApproval {
+        return Ok(Vec::new());
+    }
+    let status = match decision.kind {
+        DecisionKind::Approve => ActionStatus::Approved,
+        DecisionKind::Expire => ActionStatus::Expired,
+        DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Supersede => ActionStatus::Rejected,
+    };
+    for row in session.actions_of_gate(&gate.id).await? {
+        if is_open(&row) && session.decide_action(&row.id, status, decision).await? {
+            audit(session, "action_decision", gate, Some(&row.id), actor, json!({"status": status})).await?;
+        }
+    }
+    session.actions_of_gate(&gate.id).await
+}
+
+/// The decision that was first.
+async fn already(session: &mut Session, gate: &Gate) -> Result<Settled, StoreError> {
+    let first = session.gate(&gate.id).await?.and_then(|record| record.decision);
+    first
+        .map(Settled::Already)
+        .ok_or_else(|| StoreError::Corrupt(format!("gate {} has no decision that could have been first", gate.id)))
+}
+
+/// Closes a gate whose time is over; whoever comes later is told so.
+pub(super) async fn lapse(session: &mut Session, gate: &Gate, now: Millis) -> Result<(), StoreError> {
+    let actor = Actor::system(now);
+    let decision = actor.decision(DecisionKind::Expire, None);
+    close(session, gate, decision, &actor).await.map(drop)
+}
+
+/// Adds to the trail.
+pub(super) async fn audit(
+    session: &mut Session,
+    kind: &'static str,
+    gate: &Gate,
+    action: Option<&ActionId>,
+    actor: &Actor,
+    mut details: serde_json::Value,
+) -> Result<(), StoreError> {
+    details["via"] = json!(actor.via);
+    details["event_id"] = json!(actor.event_id);
+    if actor.principal != actor.user {
+        details["on_behalf_of"] = json!(actor.user);
+    }
+    let entry = AuditEntry {
+        kind,
+        turn_id: Some(gate.turn_id.clone()),
+        gate_id: Some(gate.id.clone()),
+        action_id: action.cloned(),
+        principal: actor.principal.clone(),
+        details,
+    };
+    session.audit(&entry).await
+}
+
+/// Waits for a person: proposed, or of unknown outcome and asked about again.
+pub(super) fn is_open(row: &Action) -> bool {
+    matches!(row.status, ActionStatus::Pending | ActionStatus::Unknown)
+}
+
+/// What somebody hears who comes to a gate that is closed.
+pub(super) fn told(record: &GateRecord) -> Notice {
+    match &record.decision {
+        Some(decision) => told_decision(decision, &record.gate),
+        None => Notice::UnknownReview {},
+    }
+}
+
+/// As [`told`], for one decision.
+pub(super) fn told_decision(decision: &Decision, gate: &Gate) -> Notice {
+    match decision.kind {
+        DecisionKind::Expire => Notice::Expired {
+            goal: paint::goal(&gate.card),
+        },
+        DecisionKind::Supersede => Notice::Superseded {},
+        DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject => Notice::AlreadyDecided {
+            kind: decision.kind,
+            by: decision.by.clone(),
+            at: decision.at.rfc3339(),
+        },
+    }
+}

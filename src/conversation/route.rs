@@ -1,0 +1,267 @@
+//! What a message means: a pure choice from what is open, who speaks and what is said. No I/O.
+
+mod scene;
+#[cfg(test)]
+mod tests;
+
+pub(super) use scene::{Reply, ReplyTo, Scene};
+
+use crate::domain::{DecisionKind, Gate, GateKind, Notice, QueueMode, TurnId};
+use crate::store::GateRecord;
+
+use super::commands::Command;
+use super::phrases::Phrase;
+use super::review::{Act, told};
+
+/// Tasks that may wait in one lane.
+pub(super) const QUEUE_LIMIT: u32 = 20;
+
+/// The longest text that is read, characters.
+const TEXT_LIMIT: u32 = 16_384;
+
+/// What to do about a message.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Verdict {
+    /// Nothing; the word says why.
+    Ignore(&'static str),
+    /// A word back, in place; the first says why.
+    Tell(&'static str, Notice),
+    /// Not entitled to what was tried at this gate: a word back, and a line in the trail.
+    Refuse(Box<Gate>),
+    /// Tell where the sender's task stands.
+    Status,
+    /// This settles (or helps to settle) the gate.
+    Answer(Box<Gate>, Act),
+    /// Stop the sender's tasks of this lane and the replied-to one; or only this turn of somebody else.
+    Stop(Option<TurnId>),
+    /// Hand the words to the running turn.
+    Steer(TurnId),
+    /// A task for the sender's lane; so many are before it.
+    Task(u32),
+    /// Drop what the lane does, then take this as its task (if it has words).
+    Instead,
+}
+
+/// Decides what the message of `scene` means; the first rule that fits wins.
+pub(super) fn route(scene: &Scene) -> Verdict {
+    if !scene.is_heard() {
+        return Verdict::Ignore("not allowed");
+    }
+    if scene.is_to_others() {
+        return Verdict::Ignore("said to others");
+    }
+    if scene.attachment_only {
+        return tell_if_called(scene, "no text", Notice::NotText {});
+    }
+    if scene.truncated {
+        return tell_if_called(scene, "too long", Notice::TooLong { limit: TEXT_LIMIT });
+    }
+    if let Some(command) = &scene.command
+        && (scene.is_addressed() || scene.group_all)
+    {
+        return command_verdict(scene, command);
+    }
+    answer(scene).or_else(|| late(scene)).unwrap_or_else(|| task(scene))
+}
+
+/// A word back to those who spoke to us; the others did not.
+fn tell_if_called(scene: &Scene, why: &'static str, notice: Notice) -> Verdict {
+    if scene.direct || scene.said.to_bot {
+        Verdict::Tell(why, notice)
+    } else {
+        Verdict::Ignore(why)
+    }
+}
+
+/// Rule 1: commands.
+fn command_verdict(scene: &Scene, command: &Command) -> Verdict {
+    match command {
+        Command::Stop => match scene.replied_gate().filter(|gate| gate.requester != scene.sender) {
+            // Somebody else's card: `/stop` there is a refusal by reply, for those who may.
+            Some(gate) if scene.rights.may(&scene.sender, &Act::Cancel, gate) => Verdict::Stop(Some(gate.turn_id.clone())),
+            Some(gate) => Verdict::Refuse(Box::new(gate.clone())),
+            None => Verdict::Stop(None),
+        },
+        Command::New if !scene.may_ask() => Verdict::Ignore("not allowed"),
+        Command::New => Verdict::Instead,
+        Command::Status => Verdict::Status,
+        Command::Help => Verdict::Tell("help", Notice::Help {}),
+    }
+}
+
+/// Which gate is meant.
+enum Meant<'a> {
+    /// This one.
+    Gate(&'a Gate),
+    /// Consent to a post of the turn that is not the open card: it is no consent to that one.
+    Outdated,
+    /// Several, and the word does not say which.
+    Several(Vec<&'a Gate>),
+    /// None.
+    Nothing,
+}
+
+/// Rule 2, which gate: the replied-to message, then the sender's lane, then (listed words only) the sender's only open gate
+/// in the chat, then the chat's only open gate.
+fn meant(scene: &Scene) -> Meant<'_> {
+    if let Some(gate) = scene.replied_gate() {
+        let outdated = scene.phrase == Phrase::Approve && !scene.reply_is_to(gate);
+        return if outdated { Meant::Outdated } else { Meant::Gate(gate) };
+    }
+    if !(scene.is_addressed() || scene.plain_ok) {
+        return Meant::Nothing;
+    }
+    if let Some(gate) = scene.lane_gate() {
+        return Meant::Gate(gate);
+    }
+    if !scene.phrase.is_listed() {
+        return Meant::Nothing;
+    }
+    let (own, others): (Vec<&Gate>, Vec<&Gate>) = scene.open.iter().partition(|gate| gate.requester == scene.sender);
+    match own.as_slice() {
+        [] => others_gate(scene, &others),
+        [gate] => Meant::Gate(gate),
+        _ => Meant::Several(own),
+    }
+}
+
+/// What a listed word of somebody who has nothing open here means among the gates of others. It never answers a question:
+/// what it would say there is not what was asked.
+fn others_gate<'a>(scene: &Scene, others: &[&'a Gate]) -> Meant<'a> {
+    let others: Vec<&Gate> = others.iter().copied().filter(|gate| gate.kind != GateKind::Question).collect();
+    let entitled: Vec<&Gate> = others
+        .iter()
+        .copied()
+        .filter(|gate| scene.rights.may(&scene.sender, &Act::Approve, gate))
+        .collect();
+    match (others.as_slice(), entitled.is_empty()) {
+        // Their own closed review is nearer to them than somebody else's, which is not theirs to decide.
+        (_, true) if scene.closed.is_some() => Meant::Nothing,
+        ([gate], _) => Meant::Gate(gate),
+        ([.., gate], true) => Meant::Gate(gate),
+        ([], _) => Meant::Nothing,
+        (_, false) => Meant::Several(entitled),
+    }
+}
+
+/// Rules 2 and 3: an answer to an open gate. None: it is not one.
+fn answer(scene: &Scene) -> Option<Verdict> {
+    let gate = match meant(scene) {
+        Meant::Gate(gate) => gate,
+        Meant::Outdated => return Some(Verdict::Tell("outdated card", Notice::Superseded {})),
+        Meant::Several(gates) => {
+            let goals = gates.iter().map(|gate| super::paint::goal(&gate.card)).collect();
+            return Some(Verdict::Tell("which one", Notice::WhichOne { goals }));
+        }
+        Meant::Nothing => return None,
+    };
+    // Said before the card was there to read: whatever it answers, it is not this.
+    let shown = gate.card_at.or(gate.delivered_at)?;
+    if scene.at <= shown {
+        return None;
+    }
+    let Some(act) = act_at(gate.kind, &scene.phrase, &scene.said.text) else {
+        return Some(Verdict::Ignore("empty"));
+    };
+    if scene.rights.may(&scene.sender, &act, gate) {
+        return Some(Verdict::Answer(Box::new(gate.clone()), act));
+    }
+    if scene.reply_is_card() || (scene.phrase.is_listed() && scene.is_addressed()) {
+        return Some(Verdict::Refuse(Box::new(gate.clone())));
+    }
+    // A bare OK among people who talk to each other, not to us.
+    scene.phrase.is_listed().then_some(Verdict::Ignore("not entitled"))
+}
+
+/// Rule 3: what a phrase does, by kind of gate. None: it says nothing.
+fn act_at(kind: GateKind, phrase: &Phrase, text: &str) -> Option<Act> {
+    Some(match (kind, phrase) {
+        (_, Phrase::Ignore) => return None,
+        (GateKind::Question, _) => Act::Revise(text.to_owned()),
+        (_, Phrase::Approve) => Act::Approve,
+        (GateKind::ToolApproval, Phrase::Cancel) => Act::Reject(None),
+        (_, Phrase::Cancel) => Act::Cancel,
+        (GateKind::ToolApproval, Phrase::Other(reason)) => Act::Reject(Some(reason.clone())),
+        // At a budget this is neither yes nor no, so the agent asks again.
+        (GateKind::PlanReview | GateKind::Budget, Phrase::Other(changes)) => Act::Revise(changes.clone()),
+    })
+}
+
+/// Rule 4: an answer that comes when nothing waits for it any more. None: it is not one.
+fn late(scene: &Scene) -> Option<Verdict> {
+    if scene.phrase == Phrase::Ignore {
+        return None;
+    }
+    if let Some(verdict) = scene.reply.as_ref().and_then(|reply| late_reply(scene, reply)) {
+        return Some(verdict);
+    }
+    if !(scene.phrase.is_listed() && scene.is_addressed()) {
+        return None;
+    }
+    let waits = scene.open.iter().any(|gate| gate.requester == scene.sender);
+    let busy = scene.lane_turn.is_some() || scene.queued > 0;
+    let same = |record: &&GateRecord| scene.lane_turn.as_ref().is_none_or(|turn| turn.id == record.gate.turn_id);
+    match scene.closed.as_ref().filter(same) {
+        // Whoever says "stop" to a task of theirs that runs means it, whatever was decided before.
+        _ if busy && scene.phrase == Phrase::Cancel => Some(Verdict::Stop(None)),
+        Some(closed) if !waits => Some(Verdict::Tell("late", told(closed))),
+        // Said too early, or about nothing: as a task of its own it would make no sense.
+        _ => busy.then_some(Verdict::Status),
+    }
+}
+
+/// A reply to a post of a turn that waits for nothing.
+fn late_reply(scene: &Scene, reply: &Reply) -> Option<Verdict> {
+    if scene.replied_gate().is_some() {
+        return None;
+    }
+    let closed = reply.gate.as_ref().filter(|record| record.decision.is_some());
+    let running = reply
+        .turn
+        .as_ref()
+        .filter(|turn| !turn.status.is_final() && turn.user == scene.sender);
+    match (&scene.phrase, running, closed) {
+        (Phrase::Cancel, Some(_), _) => Some(Verdict::Stop(None)),
+        (Phrase::Other(_), Some(turn), _) if reply.to != ReplyTo::Request => Some(Verdict::Steer(turn.id.clone())),
+        (Phrase::Approve | Phrase::Cancel, _, Some(record)) => Some(Verdict::Tell("late", told(record))),
+        (Phrase::Approve, Some(_), None) => Some(Verdict::Status),
+        // A card that lapsed or was refused takes no more words; under one that was approved people talk on.
+        (Phrase::Other(_), None, Some(record)) if reply.to == ReplyTo::Card && !was_approved(record) => {
+            Some(Verdict::Tell("late", told(record)))
+        }
+        _ => None,
+    }
+}
+
+/// Closed by consent.
+fn was_approved(record: &GateRecord) -> bool {
+    record
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.kind == DecisionKind::Approve)
+}
+
+/// Rule 5: a task, if it is for us.
+fn task(scene: &Scene) -> Verdict {
+    if !(scene.is_called() || scene.group_all) {
+        return Verdict::Ignore("not for us");
+    }
+    if scene.phrase == Phrase::Ignore {
+        let greet = scene.said.to_bot && scene.lane_turn.is_none();
+        return if greet {
+            Verdict::Tell("greeting", Notice::Greeting {})
+        } else {
+            Verdict::Ignore("empty")
+        };
+    }
+    if !scene.may_ask() {
+        return Verdict::Ignore("not allowed");
+    }
+    let before = scene.queued + u32::from(scene.lane_turn.is_some());
+    match (&scene.lane_turn, scene.queue_mode) {
+        (Some(turn), QueueMode::Steer) => Verdict::Steer(turn.id.clone()),
+        (Some(_), QueueMode::Interrupt) => Verdict::Instead,
+        _ if scene.queued >= QUEUE_LIMIT => Verdict::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT }),
+        _ => Verdict::Task(before),
+    }
+}

@@ -1,0 +1,136 @@
+//! All that the meaning of a message depends on, loaded beforehand.
+
+use crate::conversation::commands::Command;
+use crate::conversation::phrases::Phrase;
+use crate::conversation::rights::Rights;
+use crate::domain::{Addressed, Gate, LaneId, Millis, QueueMode, TurnId};
+use crate::store::{GateRecord, TurnRow};
+
+/// One message and what surrounds it.
+#[derive(Clone, Debug)]
+pub(in crate::conversation) struct Scene {
+    /// When it was said, by the platform's clock.
+    pub(in crate::conversation) at: Millis,
+    /// Who said it.
+    pub(in crate::conversation) sender: String,
+    /// Where.
+    pub(in crate::conversation) chat: String,
+    /// In which thread; empty: none.
+    pub(in crate::conversation) thread: String,
+    /// The sender's lane there.
+    pub(in crate::conversation) lane: LaneId,
+    /// To the bot alone.
+    pub(in crate::conversation) direct: bool,
+    /// The words.
+    pub(in crate::conversation) said: Addressed,
+    /// Everybody was addressed (`@all`).
+    pub(in crate::conversation) to_all: bool,
+    /// What they mean to a gate.
+    pub(in crate::conversation) phrase: Phrase,
+    /// They are `OK` itself.
+    pub(in crate::conversation) plain_ok: bool,
+    /// They are a command.
+    pub(in crate::conversation) command: Option<Command>,
+    /// No words at all.
+    pub(in crate::conversation) attachment_only: bool,
+    /// Not all of the words.
+    pub(in crate::conversation) truncated: bool,
+    /// Who may what, now.
+    pub(in crate::conversation) rights: Rights,
+    /// `group_trigger: all`.
+    pub(in crate::conversation) group_all: bool,
+    /// What a message does while a turn runs.
+    pub(in crate::conversation) queue_mode: QueueMode,
+    /// The message it replies to, if that is ours or a request.
+    pub(in crate::conversation) reply: Option<Reply>,
+    /// Open gates of the chat, all threads, oldest first; none of them has lapsed.
+    pub(in crate::conversation) open: Vec<Gate>,
+    /// The unfinished turn of the sender's lane.
+    pub(in crate::conversation) lane_turn: Option<TurnRow>,
+    /// Tasks that wait in the lane.
+    pub(in crate::conversation) queued: u32,
+    /// The sender's gate that was closed last, if not longer ago than a day.
+    pub(in crate::conversation) closed: Option<GateRecord>,
+}
+
+/// What a message replies to.
+#[derive(Clone, Debug)]
+pub(in crate::conversation) struct Reply {
+    /// Which of the turn's messages it is.
+    pub(in crate::conversation) to: ReplyTo,
+    /// The turn.
+    pub(in crate::conversation) turn_id: TurnId,
+    /// The turn as stored.
+    pub(in crate::conversation) turn: Option<TurnRow>,
+    /// The gate of that card, else the newest gate of the turn.
+    pub(in crate::conversation) gate: Option<GateRecord>,
+}
+
+/// The messages of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::conversation) enum ReplyTo {
+    /// The card of [`Reply::gate`].
+    Card,
+    /// The request itself.
+    Request,
+    /// Any other post of the turn, older cards among them.
+    Post,
+}
+
+impl Scene {
+    /// Is the chat one that we serve, and the sender one whom we listen to?
+    pub(super) fn is_heard(&self) -> bool {
+        self.rights.chat(&self.chat) && self.rights.hear(&self.sender)
+    }
+
+    /// May the sender give us tasks?
+    pub(super) fn may_ask(&self) -> bool {
+        self.rights.ask(&self.sender)
+    }
+
+    /// In a group, said to somebody else by name, or to everybody.
+    pub(super) fn is_to_others(&self) -> bool {
+        !self.direct && !self.said.to_bot && (self.said.to_others || self.to_all)
+    }
+
+    /// Said to us: alone with us, by mention, or as a reply to one of our posts. This is what makes a task of it.
+    pub(super) fn is_called(&self) -> bool {
+        self.direct || self.said.to_bot || self.reply.as_ref().is_some_and(|reply| reply.to != ReplyTo::Request)
+    }
+
+    /// Said where an answer to us is expected: as [`Scene::is_called`], as a reply to a request, or in the thread of an open one.
+    pub(super) fn is_addressed(&self) -> bool {
+        self.is_called() || self.reply.is_some() || self.is_in_thread()
+    }
+
+    /// In a thread where something of ours is open.
+    fn is_in_thread(&self) -> bool {
+        let open = self.lane_turn.is_some() || self.open.iter().any(|gate| gate.conversation.thread == self.thread);
+        !self.thread.is_empty() && open
+    }
+
+    /// The open gate of the sender's lane.
+    pub(super) fn lane_gate(&self) -> Option<&Gate> {
+        self.open.iter().find(|gate| gate.lane_id == self.lane)
+    }
+
+    /// The open gate of the turn whose message is replied to.
+    pub(super) fn replied_gate(&self) -> Option<&Gate> {
+        let reply = self.reply.as_ref()?;
+        self.open.iter().find(|gate| gate.turn_id == reply.turn_id)
+    }
+
+    /// Does the reply point at `gate` itself: its card, or the request that it is about?
+    pub(super) fn reply_is_to(&self, gate: &Gate) -> bool {
+        self.reply.as_ref().is_some_and(|reply| match reply.to {
+            ReplyTo::Request => true,
+            ReplyTo::Card => reply.gate.as_ref().is_some_and(|record| record.gate.id == gate.id),
+            ReplyTo::Post => false,
+        })
+    }
+
+    /// The reply points at a card.
+    pub(super) fn reply_is_card(&self) -> bool {
+        self.reply.as_ref().is_some_and(|reply| reply.to == ReplyTo::Card)
+    }
+}

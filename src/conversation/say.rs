@@ -1,0 +1,76 @@
+//! What triage says to a chat: rows of the outbox, each under a key that a second try makes again.
+
+use crate::domain::{Conversation, Gate, InboundBody, Notice, Outbound, ReactionMark};
+use crate::store::{InboxRow, NewOutbox, OutboxOp, Session, StoreError, outbox_key};
+
+/// A word back, as a reply to the message of `row` if it has one.
+pub(super) async fn tell(session: &mut Session, row: &InboxRow, notice: Notice) -> Result<(), StoreError> {
+    let id = row.id.to_string();
+    let new = NewOutbox {
+        key: outbox_key(&["inbox", &id, "notice"]),
+        queue: format!("inbox:{id}"),
+        gate_id: None,
+        turn_id: None,
+        conversation: row.inbound.conversation.clone(),
+        op: OutboxOp::Post {
+            reply_to: message_id(row).map(str::to_owned),
+            content: Outbound::Notice(notice),
+        },
+    };
+    session.enqueue(&new).await
+}
+
+/// The mark "seen" on the message of `row`: the sign that somebody is there, seconds before the first words. It has a queue
+/// of its own, so that no post waits for it.
+pub(super) async fn seen(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
+    let Some(message_id) = message_id(row) else {
+        return Ok(());
+    };
+    let id = row.id.to_string();
+    let new = NewOutbox {
+        key: outbox_key(&["inbox", &id, "seen"]),
+        queue: format!("react:{id}"),
+        gate_id: None,
+        turn_id: None,
+        conversation: row.inbound.conversation.clone(),
+        op: OutboxOp::React {
+            message_id: message_id.to_owned(),
+            content: Outbound::Reaction(ReactionMark::Seen),
+        },
+    };
+    session.enqueue(&new).await
+}
+
+/// Repaints the card of `gate`; `change` names what happened, so that the same change repaints once. It takes its place among
+/// the turn's own posts, so that it never overtakes or trails the turn's progress.
+pub(super) async fn repaint(session: &mut Session, gate: &Gate, change: &str, content: Outbound) -> Result<(), StoreError> {
+    let new = NewOutbox {
+        key: outbox_key(&["repaint", gate.id.as_str(), change]),
+        queue: gate.turn_id.to_string(),
+        gate_id: None,
+        turn_id: Some(gate.turn_id.clone()),
+        conversation: gate.conversation.clone(),
+        op: OutboxOp::Patch {
+            target: outbox_key(&["gate", gate.id.as_str()]),
+            content,
+        },
+    };
+    session.enqueue(&new).await
+}
+
+/// Welcome, to a chat that the bot was added to.
+pub(super) async fn welcome(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
+    tell(session, row, Notice::Welcome {}).await
+}
+
+/// Does `a` lie in the same chat as `b`, in whatever thread?
+pub(super) fn same_chat(a: &Conversation, b: &Conversation) -> bool {
+    a.channel == b.channel && a.app == b.app && a.tenant == b.tenant && a.chat == b.chat
+}
+
+fn message_id(row: &InboxRow) -> Option<&str> {
+    match &row.inbound.body {
+        InboundBody::Message(message) => Some(&message.message_id),
+        InboundBody::Click(_) | InboundBody::Recalled { .. } | InboundBody::Edited { .. } | InboundBody::Joined | InboundBody::Left => None,
+    }
+}

@@ -1,0 +1,119 @@
+//! Stopping, superseding and telling where a lane's work stands.
+
+use crate::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, Plan, Step, TurnId};
+use crate::store::{InboxRow, Session, SignalKind, StoreError, TurnRow};
+
+use super::review::{Actor, close};
+use super::route::Scene;
+use super::{paint, say};
+
+/// `/stop`: ends what the sender asked for before, in this lane and where the message replies to; or only `other`, the turn of
+/// somebody else at whose gate the sender may refuse. Overtakes the queue.
+pub(super) async fn stop(
+    session: &mut Session,
+    row: &InboxRow,
+    scene: &Scene,
+    other: Option<&TurnId>,
+    actor: &Actor,
+) -> Result<(), StoreError> {
+    if let Some(id) = other {
+        if let Some(turn) = session.turn(id).await? {
+            end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, actor).await?;
+        }
+        return say::seen(session, row).await;
+    }
+    let turns = turns_to_stop(session, row, scene).await?;
+    for turn in &turns {
+        end(session, turn, DecisionKind::Cancel, SignalKind::Cancel, actor).await?;
+    }
+    let dropped = drop_queued(session, &scene.lane, row, "stopped").await?;
+    match (turns.is_empty(), dropped) {
+        // The turn itself says what was done when it stops.
+        (false, _) => say::seen(session, row).await,
+        (true, 0) => say::tell(session, row, Notice::NothingToStop {}).await,
+        (true, _) => say::tell(session, row, Notice::Stopped { done: Vec::new() }).await,
+    }
+}
+
+/// The sender's unfinished turns that are older than `row`: of this lane and of the replied-to message; if there is neither,
+/// their only one in this chat.
+async fn turns_to_stop(session: &mut Session, row: &InboxRow, scene: &Scene) -> Result<Vec<TurnRow>, StoreError> {
+    let mut own = session.open_turns(&row.inbound.conversation).await?;
+    own.retain(|turn| turn.user == scene.sender && turn.inbox_id < row.id);
+    let meant = |turn: &TurnRow| turn.lane_id == scene.lane || scene.reply.as_ref().is_some_and(|reply| reply.turn_id == turn.id);
+    if own.len() != 1 || scene.queued > 0 || scene.reply.is_some() {
+        own.retain(meant);
+    }
+    Ok(own)
+}
+
+/// Drops what the lane does, so that the task of `row` takes its place.
+pub(super) async fn supersede(session: &mut Session, row: &InboxRow, scene: &Scene, actor: &Actor) -> Result<(), StoreError> {
+    if let Some(turn) = scene.lane_turn.as_ref().filter(|turn| turn.inbox_id < row.id) {
+        end(session, turn, DecisionKind::Supersede, SignalKind::Supersede, actor).await?;
+    }
+    drop_queued(session, &scene.lane, row, "superseded").await.map(drop)
+}
+
+/// Signals a turn to end and closes its open gate with `decision`.
+pub(super) async fn end(
+    session: &mut Session,
+    turn: &TurnRow,
+    decision: DecisionKind,
+    signal: SignalKind,
+    actor: &Actor,
+) -> Result<(), StoreError> {
+    session.signal(turn, signal, None, actor.user.as_deref()).await?;
+    if let Some(gate) = open_gate(session, turn).await? {
+        close(session, &gate, actor.decision(decision, None), actor).await?;
+    }
+    Ok(())
+}
+
+/// The gate at which `turn` waits.
+pub(super) async fn open_gate(session: &mut Session, turn: &TurnRow) -> Result<Option<Gate>, StoreError> {
+    let gate = session.open_gate_of_lane(&turn.lane_id).await?;
+    Ok(gate.filter(|gate| gate.turn_id == turn.id))
+}
+
+/// Drops the tasks of `lane` that came before `row`; gives how many.
+pub(super) async fn drop_queued(session: &mut Session, lane: &LaneId, row: &InboxRow, outcome: &str) -> Result<usize, StoreError> {
+    let mut dropped = 0;
+    for task in session.queued(lane).await? {
+        if task.id < row.id && session.finish_task(task.id, outcome).await? {
+            dropped += 1;
+        }
+    }
+    Ok(dropped)
+}
+
+/// `/status`, `/plan`: the replied-to turn, else the lane's.
+pub(super) async fn status(session: &mut Session, scene: &Scene) -> Result<Notice, StoreError> {
+    let replied = scene.reply.as_ref().and_then(|reply| reply.turn.as_ref());
+    let Some(turn) = replied.or(scene.lane_turn.as_ref()) else {
+        let state = if scene.queued > 0 { "queued" } else { "idle" };
+        return Ok(Notice::Status {
+            goal: None,
+            state: state.to_owned(),
+            steps: Vec::new(),
+        });
+    };
+    let gate = open_gate(session, turn).await?;
+    let plan = plan_of(turn);
+    let goal = plan.as_ref().map_or(turn.text.as_str(), |plan| plan.goal.as_str());
+    Ok(Notice::Status {
+        goal: Some(paint::brief(goal)),
+        state: gate.map_or(turn.status.as_str(), |gate| GateKind::as_str(gate.kind)).to_owned(),
+        steps: plan
+            .map(|plan| plan.steps)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|step: Step| (step.content, step.status))
+            .collect(),
+    })
+}
+
+/// The plan in a turn's stored state. Its shape is the agent's business: what does not read back is shown as no plan.
+fn plan_of(turn: &TurnRow) -> Option<Plan> {
+    turn.state.get("plan").and_then(|plan| serde_json::from_value(plan.clone()).ok())
+}

@@ -1,0 +1,325 @@
+//! The shell around `route`: loads the scene of a message, carries the verdict out, one transaction a row.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use crate::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Millis, Notice, Via};
+use crate::store::{GateRecord, InboxRow, ListQuery, Session, SignalKind, StoreError, Tx};
+
+use super::commands;
+use super::phrases::{Phrase, is_plain_ok};
+use super::review::{Actor, Settled, audit, lapse, settle, told_decision};
+use super::rights::Rights;
+use super::route::{Reply, ReplyTo, Scene, Verdict, route};
+use super::{Desk, changes, say, stop};
+
+/// Rows looked at in one go.
+const BATCH: i64 = 64;
+
+/// Rows looked at in one call, those that must wait included.
+const FARTHEST: usize = 4096;
+
+/// A listed word this long after a gate was closed is still about that gate.
+const LATE: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Desk {
+    /// Handles what came in and nobody looked at, oldest first; gives how many rows were handled. Any number of workers may
+    /// call it at once: each row is taken by compare-and-set.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read or written; rows that were handled stay handled.
+    pub async fn triage(&self) -> Result<usize, StoreError> {
+        let mut waiting = HashSet::new();
+        let (mut after, mut seen, mut handled) = (0, 0, 0);
+        loop {
+            let rows = self.ledger.read().await?.untriaged_after(after, BATCH).await?;
+            for row in &rows {
+                handled += usize::from(self.handle_in_turn(row, &mut waiting).await?);
+            }
+            seen += rows.len();
+            after = rows.last().map_or(after, |row| row.id);
+            // Rows that wait hold up nobody: look behind them.
+            let full = i64::try_from(rows.len()).is_ok_and(|count| count >= BATCH);
+            if handled > 0 || !full || seen >= FARTHEST {
+                return Ok(handled);
+            }
+        }
+    }
+
+    /// Handles a row unless an older one of the same person and chat waits; false: it waits too.
+    async fn handle_in_turn(&self, row: &InboxRow, waiting: &mut HashSet<Conversing>) -> Result<bool, StoreError> {
+        let who = Conversing::of(row);
+        if waiting.contains(&who) {
+            return Ok(false);
+        }
+        let handled = match self.handle(row).await {
+            // A row that cannot be understood must not hold up the others for ever.
+            Err(StoreError::Corrupt(why)) => {
+                tracing::error!(inbox = row.id, event_id = %row.inbound.event_key, why, "row given up: the ledger does not read back");
+                self.give_up(row).await?;
+                true
+            }
+            handled => handled?,
+        };
+        if !handled {
+            waiting.insert(who);
+        }
+        Ok(handled)
+    }
+
+    /// Handles one row; false: it must wait.
+    async fn handle(&self, row: &InboxRow) -> Result<bool, StoreError> {
+        let mut tx = self.ledger.begin().await?;
+        let outcome = match &row.inbound.body {
+            InboundBody::Message(message) => match self.message(&mut tx, row, message).await? {
+                Some(outcome) => outcome,
+                None => return Ok(false),
+            },
+            InboundBody::Recalled { message_id } => changes::recalled(&mut tx, row, message_id, self.clock.now()).await?,
+            InboundBody::Edited { message_id } => changes::edited(&mut tx, row, message_id).await?,
+            InboundBody::Joined => changes::joined(&mut tx, row).await?,
+            InboundBody::Left => changes::left(&mut tx, row, self.clock.now()).await?,
+            // Decided in the request; such a row is never left over.
+            InboundBody::Click(_) => Outcome::Done("click"),
+        };
+        let (taken, name) = match outcome {
+            Outcome::Done(name) => (tx.triaged(row.id, name).await?, name),
+            Outcome::Task => {
+                let lane = row.inbound.conversation.lane(&row.inbound.sender);
+                (tx.assign(row, &lane).await?, "task")
+            }
+        };
+        if !taken {
+            // Somebody else handled it in the meantime: what we did about it is rolled back.
+            return Ok(true);
+        }
+        tx.commit().await?;
+        tracing::info!(inbox = row.id, event_id = %row.inbound.event_key, kind = row.inbound.body.name(), outcome = name, "triaged");
+        Ok(true)
+    }
+
+    async fn give_up(&self, row: &InboxRow) -> Result<(), StoreError> {
+        let mut tx = self.ledger.begin().await?;
+        if tx.triaged(row.id, "unreadable").await? {
+            let incident = row.id.to_string();
+            say::tell(&mut tx, row, Notice::Internal { incident }).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// Gives a message its meaning; none: it must wait for the bot's identity.
+    async fn message(&self, tx: &mut Tx, row: &InboxRow, message: &InboundMessage) -> Result<Option<Outcome>, StoreError> {
+        let bot = tx.fact(&row.inbound.conversation.bot_fact()).await?;
+        if bot.is_none() && needs_identity(row, message) {
+            return Ok(None);
+        }
+        if bot.as_deref() == Some(row.inbound.sender.as_str()) {
+            return Ok(Some(Outcome::Done("our own")));
+        }
+        let Some(scene) = self.scene(tx, row, message, bot.as_deref()).await? else {
+            return Ok(Some(Outcome::Done("not for us")));
+        };
+        let verdict = route(&scene);
+        self.carry_out(tx, row, &scene, verdict).await.map(Some)
+    }
+
+    /// Loads what the message may be about; none: nobody speaks to us and nothing is open here.
+    async fn scene(&self, tx: &mut Tx, row: &InboxRow, message: &InboundMessage, bot: Option<&str>) -> Result<Option<Scene>, StoreError> {
+        let place = &row.inbound.conversation;
+        let sender = &row.inbound.sender;
+        let live = self.settings.current();
+        let channel = live.channel(place.channel);
+        let direct = message.chat_type == ChatType::Direct;
+        let said = message.addressed(bot.unwrap_or_default());
+        let overheard = !direct && !said.to_bot && !channel.group_all && message.replies_to.is_empty();
+        if overheard && !tx.anything_open(place).await? {
+            return Ok(None);
+        }
+        let now = self.clock.now();
+        let mut open = tx.open_gates(place).await?;
+        for gate in open.iter().filter(|gate| now >= gate.expires_at) {
+            lapse(tx, gate, now).await?;
+        }
+        open.retain(|gate| now < gate.expires_at);
+        let lane = place.lane(sender);
+        let lane_turn = match tx.turn_of_lane(&lane).await? {
+            Some(id) => tx.turn(&id).await?.filter(|turn| !turn.status.is_final()),
+            None => None,
+        };
+        let rights = Rights::of(channel);
+        let phrase = Phrase::read(&said, direct);
+        let closed = if phrase.is_listed() {
+            closed_lately(tx, row, &rights, now).await?
+        } else {
+            None
+        };
+        Ok(Some(Scene {
+            at: row.inbound.at,
+            sender: sender.clone(),
+            chat: place.chat.clone(),
+            thread: place.thread.clone(),
+            direct,
+            to_all: message.mentions_all,
+            plain_ok: is_plain_ok(&said),
+            command: commands::read(&said.text),
+            phrase,
+            said,
+            attachment_only: message.attachment_only,
+            truncated: message.truncated,
+            rights,
+            group_all: channel.group_all,
+            queue_mode: live.agent.queue_mode,
+            reply: reply(tx, row, message).await?,
+            open,
+            lane_turn,
+            queued: u32::try_from(tx.queued(&lane).await?.len()).unwrap_or(u32::MAX),
+            closed,
+            lane,
+        }))
+    }
+
+    async fn carry_out(&self, tx: &mut Tx, row: &InboxRow, scene: &Scene, verdict: Verdict) -> Result<Outcome, StoreError> {
+        let actor = Actor::person(&row.inbound.sender, Via::Text, &row.inbound.event_key, self.clock.now());
+        match verdict {
+            Verdict::Ignore(why) => Ok(Outcome::Done(why)),
+            Verdict::Tell(why, notice) => {
+                say::tell(tx, row, notice).await?;
+                Ok(Outcome::Done(why))
+            }
+            Verdict::Refuse(gate) => {
+                let requester = scene.rights.named(&gate);
+                say::tell(tx, row, Notice::NotEntitled { requester }).await?;
+                audit(tx, "refused", &gate, None, &actor, serde_json::json!({})).await?;
+                Ok(Outcome::Done("not entitled"))
+            }
+            Verdict::Status => {
+                let status = stop::status(tx, scene).await?;
+                say::tell(tx, row, status).await?;
+                Ok(Outcome::Done("status"))
+            }
+            Verdict::Answer(gate, act) => {
+                let Some(record) = tx.gate(&gate.id).await? else {
+                    return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
+                };
+                match settle(tx, &record, &act, Some(&scene.said.text), &actor, &scene.rights).await? {
+                    // The card tells everybody; the mark tells the one who answered that they were understood.
+                    Settled::Decided(_) => say::seen(tx, row).await?,
+                    Settled::Voted { votes, quorum } => say::tell(tx, row, Notice::VoteRecorded { votes, quorum }).await?,
+                    Settled::Already(first) => say::tell(tx, row, told_decision(&first, &gate)).await?,
+                }
+                Ok(Outcome::Done("answer"))
+            }
+            Verdict::Stop(turn) => {
+                stop::stop(tx, row, scene, turn.as_ref(), &actor).await?;
+                Ok(Outcome::Done("stop"))
+            }
+            Verdict::Steer(id) => {
+                if let Some(turn) = tx.turn(&id).await? {
+                    tx.signal(&turn, SignalKind::Steer, Some(&scene.said.text), Some(&row.inbound.sender))
+                        .await?;
+                }
+                say::tell(tx, row, Notice::Steered {}).await?;
+                Ok(Outcome::Done("steer"))
+            }
+            Verdict::Task(before) => {
+                say::seen(tx, row).await?;
+                if before > 0 {
+                    say::tell(tx, row, Notice::Queued { position: before }).await?;
+                }
+                Ok(Outcome::Task)
+            }
+            Verdict::Instead => {
+                stop::supersede(tx, row, scene, &actor).await?;
+                if scene.said.task().is_empty() {
+                    say::tell(tx, row, Notice::Greeting {}).await?;
+                    return Ok(Outcome::Done("dropped"));
+                }
+                say::seen(tx, row).await?;
+                Ok(Outcome::Task)
+            }
+        }
+    }
+}
+
+/// One person in one chat: their rows are taken in order.
+#[derive(PartialEq, Eq, Hash)]
+struct Conversing {
+    chat: Conversation,
+    sender: String,
+}
+
+impl Conversing {
+    fn of(row: &InboxRow) -> Self {
+        Self {
+            chat: Conversation {
+                thread: String::new(),
+                ..row.inbound.conversation.clone()
+            },
+            sender: row.inbound.sender.clone(),
+        }
+    }
+}
+
+/// What becomes of the row.
+pub(super) enum Outcome {
+    /// Handled; the word says how.
+    Done(&'static str),
+    /// A task for its sender's lane.
+    Task,
+}
+
+/// In a group only the bot's own id tells whether a message is for us; alone with us it matters only if somebody is mentioned.
+/// The console has no bot account.
+fn needs_identity(row: &InboxRow, message: &InboundMessage) -> bool {
+    let mentions = message.chat_type == ChatType::Group || !message.mentions.is_empty();
+    row.inbound.conversation.channel != ChannelKind::Console && mentions
+}
+
+/// What the message replies to: the nearest of parent and root that is a message of one of our turns.
+async fn reply(session: &mut Session, row: &InboxRow, message: &InboundMessage) -> Result<Option<Reply>, StoreError> {
+    let place = &row.inbound.conversation;
+    for id in &message.replies_to {
+        let ids = std::slice::from_ref(id);
+        let gate = session.gate_by_message(place, ids).await?;
+        let turn = session.turn_by_message(place, ids).await?;
+        let turn_id = gate
+            .as_ref()
+            .map(|record| &record.gate.turn_id)
+            .or(turn.as_ref().map(|turn| &turn.id));
+        let Some(turn_id) = turn_id.cloned() else {
+            continue;
+        };
+        let is_card = gate.as_ref().is_some_and(|record| record.gate.card_message.as_ref() == Some(id));
+        let is_request = turn.as_ref().is_some_and(|turn| turn.request_message.as_ref() == Some(id))
+            || gate.as_ref().is_some_and(|record| record.gate.request_message.as_ref() == Some(id));
+        let to = match (is_card, is_request) {
+            (true, _) => ReplyTo::Card,
+            (false, true) => ReplyTo::Request,
+            (false, false) => ReplyTo::Post,
+        };
+        return Ok(Some(Reply { to, turn_id, turn, gate }));
+    }
+    Ok(None)
+}
+
+/// The gate that a late word is about: the sender's own that was closed last, else the chat's newest review if the sender
+/// might have decided it. None after a day.
+async fn closed_lately(session: &mut Session, row: &InboxRow, rights: &Rights, now: Millis) -> Result<Option<GateRecord>, StoreError> {
+    let place = &row.inbound.conversation;
+    let sender = &row.inbound.sender;
+    let since = Millis(now.0.saturating_sub(i64::try_from(LATE.as_millis()).unwrap_or(i64::MAX)));
+    if let Some(record) = session.last_closed_gate(place, sender, since).await? {
+        return Ok(Some(record));
+    }
+    let query = ListQuery {
+        chat: Some(place.chat.clone()),
+        limit: 1,
+        ..ListQuery::default()
+    };
+    let newest = session.list_reviews(&query).await?.items.into_iter().next();
+    Ok(newest.filter(|record| {
+        let lately = record.decision.as_ref().is_some_and(|decision| decision.at >= since);
+        lately && say::same_chat(&record.gate.conversation, place) && rights.approve(sender, &record.gate.requester)
+    }))
+}

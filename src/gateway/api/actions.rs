@@ -1,0 +1,58 @@
+//! Proposed and granted tool calls: lists, one, deciding.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{ListParams, body, page, principal, views};
+use crate::conversation::ApiDecision;
+use crate::domain::{ActionId, DecisionKind};
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+use crate::store::ActionRecord;
+
+const STATUSES: &[&str] = &["pending", "approved", "rejected", "expired", "running", "executed", "failed", "unknown"];
+
+/// `GET /actions`, by default those that wait.
+pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(params): Query<ListParams>) -> Result<Json<Value>, ApiError> {
+    let query = params.query(STATUSES, Some("pending"))?;
+    let records = gateway.ledger.read().await?.list_actions(&query).await?;
+    Ok(Json(page(records, |record| views::action(&record))))
+}
+
+/// `GET /actions/{id}`.
+pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+    Ok(Json(views::action(&find(&gateway, &ActionId::new(id)).await?)))
+}
+
+/// Body of a decision.
+#[derive(Debug, Deserialize)]
+pub(in crate::gateway) struct DecisionBody {
+    decision: String,
+    reason: Option<String>,
+    user_id: String,
+}
+
+/// `POST /actions/{id}/decision`.
+pub(in crate::gateway) async fn decide(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    raw: Body,
+) -> Result<Json<Value>, ApiError> {
+    let DecisionBody { decision, reason, user_id } = body(&gateway, &headers, raw).await?;
+    let kind = match DecisionKind::parse(&decision) {
+        Some(kind @ (DecisionKind::Approve | DecisionKind::Reject)) => kind,
+        _ => return Err(ApiError::invalid("decision must be approve or reject")),
+    };
+    let id = ActionId::new(id);
+    gateway.desk.decide_action(&id, ApiDecision { kind, feedback: reason, user_id, principal: principal(&gateway) }).await?;
+    Ok(Json(views::action(&find(&gateway, &id).await?)))
+}
+
+async fn find(gateway: &Gateway, id: &ActionId) -> Result<ActionRecord, ApiError> {
+    gateway.ledger.read().await?.action(id).await?.ok_or_else(|| ApiError::not_found("there is no action with this id"))
+}

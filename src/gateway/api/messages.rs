@@ -1,0 +1,111 @@
+//! The console channel as a plain API: say something, read what was said.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{body, views};
+use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage};
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+use crate::store::Said;
+
+/// Longest text of one message, in characters.
+const MAX_TEXT: usize = 16_384;
+/// Longest id, in bytes.
+const MAX_ID: usize = 256;
+
+/// Body of a message.
+#[derive(Debug, Deserialize)]
+pub(in crate::gateway) struct NewMessage {
+    chat_id: String,
+    user_id: String,
+    text: String,
+    thread_id: Option<String>,
+    event_id: Option<String>,
+}
+
+/// `POST /messages` → 202 with the event id; the same id again is the same message.
+pub(in crate::gateway) async fn send(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    raw: Body,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let NewMessage { chat_id, user_id, text, thread_id, event_id } = body(&gateway, &headers, raw).await?;
+    id("chat_id", &chat_id)?;
+    id("user_id", &user_id)?;
+    if let Some(thread) = thread_id.as_deref().filter(|thread| !thread.is_empty()) {
+        id("thread_id", thread)?;
+    }
+    let event_id = match event_id {
+        Some(given) => {
+            id("event_id", &given)?;
+            given
+        }
+        None => format!("cev_{}", gateway.ids.token()),
+    };
+    if text.is_empty() || text.chars().count() > MAX_TEXT {
+        return Err(ApiError::invalid(format!("text must have 1 to {MAX_TEXT} characters")));
+    }
+    let inbound = Inbound {
+        event_key: event_id.clone(),
+        message_key: None,
+        conversation: Conversation {
+            channel: ChannelKind::Console,
+            app: String::from("console"),
+            tenant: String::new(),
+            chat: chat_id,
+            thread: thread_id.unwrap_or_default(),
+        },
+        sender: user_id,
+        at: gateway.clock.now(),
+        body: InboundBody::Message(InboundMessage {
+            message_id: format!("msg_{event_id}"),
+            chat_type: ChatType::Direct,
+            text,
+            mentions: Vec::new(),
+            mentions_all: false,
+            replies_to: Vec::new(),
+            attachment_only: false,
+            truncated: false,
+        }),
+    };
+    gateway.ledger.accept(&inbound).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "event_id": event_id }))))
+}
+
+fn id(name: &str, value: &str) -> Result<(), ApiError> {
+    if value.is_empty() || value.len() > MAX_ID || value.chars().any(char::is_control) {
+        return Err(ApiError::invalid(format!("{name} must have 1 to {MAX_ID} bytes and no control characters")));
+    }
+    Ok(())
+}
+
+/// Query of what was said.
+#[derive(Debug, Deserialize)]
+pub(in crate::gateway) struct SaidParams {
+    chat: Option<String>,
+    limit: Option<i64>,
+}
+
+/// `GET /messages?chat=`, oldest first.
+pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(params): Query<SaidParams>) -> Result<Json<Value>, ApiError> {
+    let chat = params.chat.filter(|chat| !chat.is_empty()).ok_or_else(|| ApiError::bad_request("name the chat: ?chat=ID"))?;
+    let limit = params.limit.unwrap_or(200).clamp(1, 1000);
+    let locale = gateway.settings.current().console.locale;
+    let said = gateway.ledger.read().await?.said(&chat, limit).await?;
+    let items: Vec<Value> = said
+        .into_iter()
+        .filter_map(|said| match said {
+            Said::User(row) => views::said_by_user(&row),
+            Said::Bot { id, key: _, thread, content, message_id, at } => {
+                let words = views::BotWords { id, thread: &thread, content: &content, message_id: message_id.as_deref(), at };
+                Some(views::said_by_bot(&gateway.templates, locale, &chat, &words))
+            }
+        })
+        .collect();
+    Ok(Json(json!({ "items": items, "next": null })))
+}

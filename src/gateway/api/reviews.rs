@@ -1,0 +1,70 @@
+//! Plan reviews: lists, one, deciding.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{ListParams, body, page, principal, views};
+use crate::conversation::ApiDecision;
+use crate::domain::{Approvers, DecisionKind, GateId, GateKind};
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+use crate::store::GateRecord;
+
+const STATUSES: &[&str] = &["pending", "approved", "revised", "cancelled", "expired", "superseded"];
+
+/// `GET /reviews`, by default those that wait.
+pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(params): Query<ListParams>) -> Result<Json<Value>, ApiError> {
+    let query = params.query(STATUSES, Some("pending"))?;
+    let records = gateway.ledger.read().await?.list_reviews(&query).await?;
+    Ok(Json(page(records, |record| view(&gateway, &record))))
+}
+
+/// `GET /reviews/{id}`.
+pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+    Ok(Json(view(&gateway, &find(&gateway, &GateId::new(id)).await?)))
+}
+
+/// Body of a decision.
+#[derive(Debug, Deserialize)]
+pub(in crate::gateway) struct DecisionBody {
+    decision: String,
+    feedback: Option<String>,
+    user_id: String,
+}
+
+/// `POST /reviews/{id}/decision`.
+pub(in crate::gateway) async fn decide(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    raw: Body,
+) -> Result<Json<Value>, ApiError> {
+    let DecisionBody { decision, feedback, user_id } = body(&gateway, &headers, raw).await?;
+    let kind = match DecisionKind::parse(&decision) {
+        Some(kind @ (DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel)) => kind,
+        _ => return Err(ApiError::invalid("decision must be approve, revise or cancel")),
+    };
+    let id = GateId::new(id);
+    find(&gateway, &id).await?;
+    gateway.desk.decide_review(&id, ApiDecision { kind, feedback, user_id, principal: principal(&gateway) }).await?;
+    Ok(Json(view(&gateway, &find(&gateway, &id).await?)))
+}
+
+async fn find(gateway: &Gateway, id: &GateId) -> Result<GateRecord, ApiError> {
+    let record = gateway.ledger.read().await?.gate(id).await?;
+    record.filter(|record| record.gate.kind == GateKind::PlanReview).ok_or_else(|| ApiError::not_found("there is no review with this id"))
+}
+
+/// Who may approve is read now, as at decision time.
+fn view(gateway: &Gateway, record: &GateRecord) -> Value {
+    let approvers = match &gateway.settings.current().channel(record.gate.conversation.channel).approvers {
+        Approvers::Requester => Value::from("requester"),
+        Approvers::Anyone => Value::from("anyone"),
+        Approvers::Listed(ids) => Value::from(ids.clone()),
+    };
+    views::review(record, &approvers)
+}

@@ -1,0 +1,124 @@
+//! Turns: lists, one with all its details, its messages, its timeline, cancelling.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{ListParams, body, views};
+use crate::domain::TurnId;
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+use crate::runner::{Details, WorkError};
+use crate::store::{Session, TurnRow};
+
+const STATUSES: &[&str] = &["queued", "running", "paused", "completed", "failed", "cancelled"];
+
+/// `GET /turns`.
+pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(params): Query<ListParams>) -> Result<Json<Value>, ApiError> {
+    let query = params.query(STATUSES, None)?;
+    let mut session = gateway.ledger.read().await?;
+    let rows = session.list_turns(&query).await?;
+    let mut items = Vec::with_capacity(rows.items.len());
+    for row in &rows.items {
+        let details = details(&gateway, row)?;
+        items.push(summary(&mut session, row, &details).await?);
+    }
+    Ok(Json(json!({ "items": items, "next": rows.next })))
+}
+
+/// `GET /turns/{id}`.
+pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+    let mut session = gateway.ledger.read().await?;
+    let row = find(&mut session, &id).await?;
+    Ok(Json(full(&gateway, &mut session, &row).await?))
+}
+
+/// `GET /turns/{id}/messages`.
+pub(in crate::gateway) async fn messages(State(gateway): State<Gateway>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+    let mut session = gateway.ledger.read().await?;
+    let row = find(&mut session, &id).await?;
+    let log = session.messages(&row.id).await?;
+    let items: Vec<Value> = gateway.runner.view(&row, log)?.iter().map(views::message).collect();
+    Ok(Json(json!({ "items": items, "next": null })))
+}
+
+/// Query of the timeline.
+#[derive(Debug, Deserialize)]
+pub(in crate::gateway) struct EventParams {
+    after: Option<String>,
+    limit: Option<String>,
+}
+
+/// `GET /turns/{id}/events?after=SEQ`, oldest first.
+pub(in crate::gateway) async fn events(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    Query(params): Query<EventParams>,
+) -> Result<Json<Value>, ApiError> {
+    let number = |text: Option<&str>, default: i64, name: &str| match text.map(str::parse::<i64>) {
+        None => Ok(default),
+        Some(Ok(number)) if number >= 0 => Ok(number),
+        Some(_) => Err(ApiError::bad_request(format!("{name} must be a whole number from 0"))),
+    };
+    let after = number(params.after.as_deref(), 0, "after")?;
+    let limit = number(params.limit.as_deref(), 200, "limit")?.clamp(1, 200);
+    let mut session = gateway.ledger.read().await?;
+    let row = find(&mut session, &id).await?;
+    let rows = session.events(&row.id, after, limit).await?;
+    let full_page = i64::try_from(rows.len()).is_ok_and(|length| length == limit);
+    let next = rows.last().filter(|_| full_page).map(|last| last.seq.to_string());
+    Ok(Json(json!({ "items": rows.iter().map(views::event).collect::<Vec<_>>(), "next": next })))
+}
+
+/// Body of a cancellation.
+#[derive(Debug, Deserialize)]
+pub(in crate::gateway) struct Cancellation {
+    user_id: String,
+}
+
+/// `POST /turns/{id}/cancel`; gives the turn as it is then (the stop itself takes effect within a second).
+pub(in crate::gateway) async fn cancel(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    raw: Body,
+) -> Result<Json<Value>, ApiError> {
+    let Cancellation { user_id } = body(&gateway, &headers, raw).await?;
+    gateway.desk.cancel_turn(&TurnId::new(id.clone()), &user_id).await?;
+    let mut session = gateway.ledger.read().await?;
+    let row = find(&mut session, &id).await?;
+    Ok(Json(full(&gateway, &mut session, &row).await?))
+}
+
+async fn find(session: &mut Session, id: &str) -> Result<TurnRow, ApiError> {
+    session.turn(&TurnId::new(id)).await?.ok_or_else(|| ApiError::not_found("there is no turn with this id"))
+}
+
+fn details(gateway: &Gateway, row: &TurnRow) -> Result<Details, WorkError> {
+    gateway.runner.details(row)
+}
+
+async fn summary(session: &mut Session, row: &TurnRow, details: &Details) -> Result<Value, ApiError> {
+    let gate = match &details.gate {
+        Some(id) => session.gate(id).await?.map(|record| record.gate),
+        None => None,
+    };
+    Ok(views::turn(row, &details.budget, gate.as_ref()))
+}
+
+async fn full(gateway: &Gateway, session: &mut Session, row: &TurnRow) -> Result<Value, ApiError> {
+    let details = details(gateway, row)?;
+    let mut view = summary(session, row, &details).await?;
+    view["plan"] = details.plan.as_ref().map_or(Value::Null, views::plan);
+    view["todos"] = json!(details.todos);
+    view["todos_revision"] = json!(details.todos_revision);
+    view["budget"] = views::budget(&details.budget);
+    view["pauses"] = json!(details.pauses);
+    view["answer"] = json!(details.answer);
+    view["open_steps"] = json!(details.open_steps);
+    view["capsule"] = json!(details.capsule);
+    Ok(view)
+}

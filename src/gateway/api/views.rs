@@ -1,0 +1,206 @@
+//! The API's JSON, built from stored rows; shapes as promised, absent members are null.
+
+use serde_json::{Value, json};
+
+use crate::channels::{card_json, message_kind, plain_text};
+use crate::domain::{
+    Budget, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, PlanCard, StepView,
+};
+use crate::store::{ActionRecord, EventRow, GateRecord, InboxRow, TurnRow};
+use crate::template::Templates;
+
+fn non_empty(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+pub(super) fn decision(decision: &Decision) -> Value {
+    json!({
+        "kind": decision.kind,
+        "by": decision.by,
+        "via": decision.via,
+        "text": decision.text,
+        "at": decision.at.rfc3339(),
+        "event_id": decision.event_id,
+    })
+}
+
+/// A review: the gate of a plan with what is decided about it.
+pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
+    let gate = &record.gate;
+    let status = match record.decision.as_ref().map(|decision| decision.kind) {
+        None => "pending",
+        Some(DecisionKind::Approve) => "approved",
+        Some(DecisionKind::Revise) => "revised",
+        Some(DecisionKind::Cancel | DecisionKind::Reject) => "cancelled",
+        Some(DecisionKind::Expire) => "expired",
+        Some(DecisionKind::Supersede) => "superseded",
+    };
+    let Outbound::PlanCard(card) = &gate.card else { return Value::Null };
+    let PlanCard { goal, complexity, plan_version, steps, .. } = card;
+    json!({
+        "id": gate.id,
+        "turn_id": gate.turn_id,
+        "status": status,
+        "channel": gate.conversation.channel,
+        "tenant": non_empty(&gate.conversation.tenant),
+        "chat_id": gate.conversation.chat,
+        "thread_id": non_empty(&gate.conversation.thread),
+        "user_id": gate.requester,
+        "goal": goal,
+        "complexity": complexity,
+        "plan_version": plan_version,
+        "digest": gate.digest,
+        "steps": steps.iter().map(step_view).collect::<Vec<_>>(),
+        "approvers": approvers,
+        "quorum": gate.quorum,
+        "votes": record.votes.iter().map(|vote| json!({
+            "by": vote.by, "via": vote.via, "at": vote.at.rfc3339(), "event_id": vote.event_id,
+        })).collect::<Vec<_>>(),
+        "message_id": gate.card_message,
+        "created_at": gate.opened_at.rfc3339(),
+        "expires_at": gate.expires_at.rfc3339(),
+        "decision": record.decision.as_ref().map(decision),
+    })
+}
+
+fn step_view(step: &StepView) -> Value {
+    json!({ "id": step.id, "content": step.content, "status": step.status, "tools": step.tools })
+}
+
+pub(super) fn action(record: &ActionRecord) -> Value {
+    let action = &record.action;
+    json!({
+        "id": action.id,
+        "turn_id": action.turn_id,
+        "call_id": action.call_id,
+        "tool": action.tool,
+        "effect": action.effect,
+        "arguments": action.arguments,
+        "justification": action.justification,
+        "status": action.status,
+        "channel": record.channel,
+        "chat_id": record.chat,
+        "user_id": record.user,
+        "created_at": action.created_at.rfc3339(),
+        "expires_at": action.expires_at.map(Millis::rfc3339),
+        "decision": action.decision.as_ref().map(decision),
+        "result": action.result.as_ref().map(|result| json!({
+            "text": result.text, "exit_code": result.exit_code, "seconds": result.seconds, "truncated": result.truncated,
+        })),
+    })
+}
+
+pub(super) fn event(row: &EventRow) -> Value {
+    // The event's own JSON is `{"type", "data"}`; a variant without members has no data.
+    let mut event = serde_json::to_value(&row.event).unwrap_or_default();
+    json!({
+        "seq": row.seq,
+        "id": row.id,
+        "turn_id": row.turn_id,
+        "chat_id": row.chat,
+        "at": row.at.rfc3339(),
+        "type": event["type"].take(),
+        "phase": row.event.phase(),
+        "summary": row.summary,
+        "iteration": row.iteration,
+        "data": match event["data"].take() { Value::Null => json!({}), data => data },
+    })
+}
+
+/// A turn as in lists. `gate` is its open gate.
+pub(super) fn turn(row: &TurnRow, budget: &Budget, gate: Option<&Gate>) -> Value {
+    json!({
+        "id": row.id,
+        "status": row.status,
+        "reason": row.reason,
+        "channel": row.conversation.channel,
+        "tenant": non_empty(&row.conversation.tenant),
+        "chat_id": row.conversation.chat,
+        "thread_id": non_empty(&row.conversation.thread),
+        "user_id": row.user,
+        "text": row.text,
+        "gate": gate.map(open_gate),
+        "created_at": row.created_at.rfc3339(),
+        "started_at": row.started_at.map(Millis::rfc3339),
+        "finished_at": row.finished_at.map(Millis::rfc3339),
+        "steps_used": budget.steps.used,
+        "steps_limit": budget.steps.limit,
+    })
+}
+
+fn open_gate(gate: &Gate) -> Value {
+    let kind: GateKind = gate.kind;
+    json!({ "kind": kind, "id": gate.id, "opened_at": gate.opened_at.rfc3339(), "expires_at": gate.expires_at.rfc3339() })
+}
+
+pub(super) fn plan(plan: &Plan) -> Value {
+    json!({
+        "version": plan.version,
+        "revision": plan.revision,
+        "digest": plan.digest(),
+        "goal": plan.goal,
+        "complexity": plan.complexity,
+        "done": plan.done,
+        "steps": plan.steps,
+    })
+}
+
+pub(super) fn budget(budget: &Budget) -> Value {
+    let meter = |meter: &Meter| json!({ "used": meter.used, "limit": (meter.limit > 0).then_some(meter.limit) });
+    let seconds = |millis: u64| std::time::Duration::from_millis(millis).as_secs_f64();
+    json!({
+        "steps": meter(&budget.steps),
+        "nudges": meter(&budget.nudges),
+        "replans": meter(&budget.replans),
+        "planner_only": meter(&budget.planner_only),
+        "seconds": { "used": seconds(budget.millis.used), "limit": seconds(budget.millis.limit) },
+        "tokens": meter(&budget.tokens),
+    })
+}
+
+/// A message of the turn as the model sees it.
+pub(super) fn message(message: &Message) -> Value {
+    let calls: Vec<Value> =
+        message.calls.iter().map(|call| json!({ "id": call.id, "name": call.name, "arguments": call.arguments })).collect();
+    json!({ "role": message.role, "content": message.content, "tool_calls": calls, "tool_call_id": message.call_id })
+}
+
+/// What a person wrote in a console chat.
+pub(super) fn said_by_user(row: &InboxRow) -> Option<Value> {
+    let InboundBody::Message(message) = &row.inbound.body else { return None };
+    Some(json!({
+        "id": message.message_id,
+        "chat_id": row.inbound.conversation.chat,
+        "thread_id": non_empty(&row.inbound.conversation.thread),
+        "from": "user",
+        "user_id": row.inbound.sender,
+        "kind": "text",
+        "text": message.text,
+        "card": null,
+        "at": row.inbound.at.rfc3339(),
+    }))
+}
+
+/// What the bot said in a console chat.
+pub(super) fn said_by_bot(templates: &Templates, locale: Locale, chat: &str, said: &BotWords<'_>) -> Value {
+    json!({
+        "id": said.message_id.map_or_else(|| format!("out_{}", said.id), str::to_owned),
+        "chat_id": chat,
+        "thread_id": non_empty(said.thread),
+        "from": "bot",
+        "user_id": null,
+        "kind": message_kind(said.content),
+        "text": plain_text(templates, locale, said.content),
+        "card": card_json(said.content),
+        "at": said.at.rfc3339(),
+    })
+}
+
+/// A post of the bot as stored.
+pub(super) struct BotWords<'a> {
+    pub(super) id: i64,
+    pub(super) thread: &'a str,
+    pub(super) content: &'a Outbound,
+    pub(super) message_id: Option<&'a str>,
+    pub(super) at: Millis,
+}

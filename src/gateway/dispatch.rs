@@ -1,0 +1,111 @@
+//! The dispatcher: outbox rows to the chats, with back-off, fallback to text and giving up.
+
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::state::Gateway;
+use crate::channels::{Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::domain::{Millis, Outbound};
+use crate::store::{OutboxOp, OutboxRow, StoreError};
+
+/// One try may take this long; a row is held a little longer.
+const TRY_TIME: Duration = Duration::from_secs(20);
+/// How long a claimed row is ours.
+const HOLD_MS: i64 = 30_000;
+/// Rows taken at once.
+const BATCH: i64 = 32;
+/// Wrong credentials need an admin; asking often does not help.
+const FORBIDDEN_PAUSE: Duration = Duration::from_secs(30);
+
+/// Takes due rows and sends them side by side; gives how many were taken.
+pub(super) async fn dispatch(gateway: &Gateway, owner: &str) -> Result<usize, StoreError> {
+    let mut tx = gateway.ledger.begin().await?;
+    let rows = tx.claim_outbox(owner, HOLD_MS, BATCH).await?;
+    tx.commit().await?;
+    let taken = rows.len();
+    futures_util::future::join_all(rows.iter().map(|row| async {
+        if let Err(error) = send(gateway, row).await {
+            // The row is found again when its hold ends; its key keeps the platform from doubling it.
+            warn!(outbox.id = row.id, %error, "outcome of a delivery not recorded");
+        }
+    }))
+    .await;
+    Ok(taken)
+}
+
+async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
+    let new = &row.new;
+    let outcome = match (gateway.channels.out(new.conversation.channel), operation(row)) {
+        (None, _) => Err(DeliveryError::Gone(String::from("this version does not serve the channel"))),
+        (_, None) => Err(DeliveryError::Gone(String::from("the card to repaint was never posted"))),
+        (Some(channel), Some(op)) => {
+            let locale = gateway.settings.current().channel(new.conversation.channel).locale;
+            let delivery = Delivery { key: new.key.clone(), conversation: new.conversation.clone(), op, locale, plain: row.plain };
+            match tokio::time::timeout(TRY_TIME, channel.deliver(&delivery)).await {
+                Ok(outcome) => {
+                    gateway.failpoint.reach(point(row));
+                    outcome
+                }
+                Err(_) => Err(DeliveryError::Retry { reason: String::from("no answer in time"), after: None }),
+            }
+        }
+    };
+    record(gateway, row, outcome).await
+}
+
+fn operation(row: &OutboxRow) -> Option<DeliveryOp> {
+    Some(match &row.new.op {
+        OutboxOp::Post { reply_to, content } => DeliveryOp::Post { reply_to: reply_to.clone(), content: content.clone() },
+        OutboxOp::Patch { content, .. } => DeliveryOp::Patch { message_id: row.target_message.clone()?, content: content.clone() },
+        OutboxOp::React { message_id, content } => DeliveryOp::React { message_id: message_id.clone(), content: content.clone() },
+    })
+}
+
+/// The card or answer is with the platform, and we have not written that down.
+fn point(row: &OutboxRow) -> &'static str {
+    match &row.new.op {
+        OutboxOp::Post { content: Outbound::Answer(_), .. } => "answer_posted",
+        OutboxOp::Post { .. } if row.new.gate_id.is_some() => "card_posted",
+        OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } => "posted",
+    }
+}
+
+async fn record(gateway: &Gateway, row: &OutboxRow, outcome: Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
+    let now = gateway.clock.now();
+    let mut tx = gateway.ledger.begin().await?;
+    match outcome {
+        Ok(Receipt { message_id, at }) => {
+            tx.outbox_sent(row.id, message_id.as_deref(), at).await?;
+            info!(outbox.id = row.id, turn.id = row.new.turn_id.as_ref().map(tracing::field::display), "delivered");
+        }
+        Err(error) => {
+            warn!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
+            let reason = error.to_string();
+            match next_try(row, &error, now) {
+                Some((at, plain)) => tx.outbox_retry(row.id, at, &reason, plain).await?,
+                None => tx.outbox_failed(row.id, &reason).await?,
+            }
+        }
+    }
+    tx.commit().await
+}
+
+/// When to try again, and whether as plain text; none: give up.
+fn next_try(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Option<(Millis, bool)> {
+    let post = matches!(row.new.op, OutboxOp::Post { .. });
+    let (pause, plain) = match error {
+        DeliveryError::Gone(_) => return None,
+        // A repaint cannot become text, and text that is refused as text stays refused.
+        DeliveryError::Content(_) if !post || row.plain => return None,
+        DeliveryError::Content(_) => (Duration::ZERO, true),
+        DeliveryError::Forbidden(_) => (FORBIDDEN_PAUSE, row.plain),
+        DeliveryError::Retry { after, .. } => {
+            let exponent = u32::try_from(row.tries.clamp(0, 6)).unwrap_or(6);
+            let backoff = Duration::from_millis(500 * 2_u64.pow(exponent));
+            (after.unwrap_or(backoff).max(Duration::from_millis(100)), row.plain)
+        }
+    };
+    let at = now.plus(pause);
+    (at <= row.give_up_at).then_some((at, plain))
+}

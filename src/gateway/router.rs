@@ -1,0 +1,58 @@
+//! Every route on one screen.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use tower_http::catch_panic::CatchPanicLayer;
+use tracing::error;
+
+use super::api::{actions, auth, messages, reviews, turns};
+use super::error::ApiError;
+use super::health::{healthz, readyz};
+use super::state::Gateway;
+use super::webhooks;
+
+/// The HTTP surface.
+pub fn router(gateway: Gateway) -> Router {
+    let api = Router::new()
+        .route("/messages", post(messages::send).get(messages::list))
+        .route("/reviews", get(reviews::list))
+        .route("/reviews/{id}", get(reviews::one))
+        .route("/reviews/{id}/decision", post(reviews::decide))
+        .route("/actions", get(actions::list))
+        .route("/actions/{id}", get(actions::one))
+        .route("/actions/{id}/decision", post(actions::decide))
+        .route("/turns", get(turns::list))
+        .route("/turns/{id}", get(turns::one))
+        .route("/turns/{id}/messages", get(turns::messages))
+        .route("/turns/{id}/events", get(turns::events))
+        .route("/turns/{id}/cancel", post(turns::cancel))
+        .route_layer(from_fn_with_state(gateway.clone(), auth));
+    Router::new()
+        .route("/webhooks/lark/events", post(webhooks::lark))
+        .route("/webhooks/lark/cards", post(webhooks::lark))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .nest("/api/v1", api)
+        .fallback(|| async { ApiError::not_found("there is nothing at this path") })
+        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+        .layer(from_fn(no_sniff))
+        .layer(CatchPanicLayer::custom(panicked))
+        .with_state(gateway)
+}
+
+async fn no_sniff(request: Request, next: axum::middleware::Next) -> Response {
+    let mut response = next.run(request).await;
+    let value = axum::http::HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(axum::http::header::X_CONTENT_TYPE_OPTIONS, value);
+    response
+}
+
+/// A bug of ours costs one request, not the process.
+fn panicked(panic: Box<dyn std::any::Any + Send + 'static>) -> Response {
+    let what = panic.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+    error!(panic = what, "a handler panicked");
+    ApiError::internal().into_response()
+}

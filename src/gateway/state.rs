@@ -1,0 +1,105 @@
+//! What every handler and worker shares.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use crate::channels::{Channel, LarkHook};
+use crate::config::Settings;
+use crate::conversation::Desk;
+use crate::domain::{ChannelKind, Clock, Failpoint, Ids};
+use crate::runner::{Runner, Timings};
+use crate::store::Ledger;
+use crate::template::Templates;
+
+/// The channels of this process.
+#[derive(Clone, Debug)]
+pub struct Channels {
+    /// Verifies and reads Lark webhooks.
+    pub lark_hook: Arc<LarkHook>,
+    /// Speaks to Lark.
+    pub lark: Arc<dyn Channel>,
+    /// Speaks to our own API.
+    pub console: Arc<dyn Channel>,
+}
+
+impl Channels {
+    /// The way out to `kind`; none for a channel that this version does not serve.
+    #[must_use]
+    pub fn out(&self, kind: ChannelKind) -> Option<&Arc<dyn Channel>> {
+        match kind {
+            ChannelKind::Lark => Some(&self.lark),
+            ChannelKind::Console => Some(&self.console),
+            ChannelKind::Slack => None,
+        }
+    }
+}
+
+/// What the composition root hands over.
+#[derive(Debug)]
+pub struct GatewayParts {
+    /// Store.
+    pub ledger: Ledger,
+    /// Settings in force.
+    pub settings: Settings,
+    /// Triage and decisions.
+    pub desk: Desk,
+    /// Works on lanes.
+    pub runner: Runner,
+    /// Ways in and out.
+    pub channels: Channels,
+    /// Wording.
+    pub templates: Arc<Templates>,
+    /// Wall clock.
+    pub clock: Clock,
+    /// Random ids.
+    pub ids: Ids,
+    /// Lengths of leases and polls.
+    pub timings: Timings,
+    /// Where a test lets the process die.
+    pub failpoint: Failpoint,
+    /// `server.max_body_bytes`.
+    pub max_body_bytes: usize,
+    /// `channels.console.token`.
+    pub console_token: Option<SecretString>,
+    /// `channels.lark.app_id`.
+    pub lark_app: String,
+    /// No encrypt key: Lark's events come unsigned.
+    pub lark_unsigned: bool,
+    /// `store.retention_days`.
+    pub retention: Duration,
+}
+
+/// Shared state of handlers and workers; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    parts: Arc<GatewayParts>,
+    draining: Arc<AtomicBool>,
+}
+
+impl Deref for Gateway {
+    type Target = GatewayParts;
+    fn deref(&self) -> &GatewayParts {
+        &self.parts
+    }
+}
+
+impl Gateway {
+    /// Puts the gateway together.
+    #[must_use]
+    pub fn new(parts: GatewayParts) -> Self {
+        Self { parts: Arc::new(parts), draining: Arc::default() }
+    }
+
+    /// From now on `/readyz` says `not_ready`, so that a balancer sends traffic elsewhere.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+}

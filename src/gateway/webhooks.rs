@@ -1,0 +1,91 @@
+//! The hot path: check, verify, parse, commit, 200. No agent work happens here.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use tracing::{info, warn};
+
+use super::error::ApiError;
+use super::state::Gateway;
+use crate::channels::{Received, Refusal, click_response};
+use crate::domain::{Inbound, InboundBody};
+
+/// A body that arrives slower than this is not from a platform.
+const BODY_TIME: Duration = Duration::from_secs(10);
+
+/// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
+pub(super) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let live = gateway.settings.current();
+    if !live.lark.enabled {
+        return Err(ApiError::not_found("the Lark channel is not enabled (channels.lark.enabled)"));
+    }
+    require_json(&headers)?;
+    let body = read_body(&headers, body, gateway.max_body_bytes).await?;
+    match gateway.channels.lark_hook.receive(&headers, &body, gateway.clock.now()) {
+        Ok(Received::Challenge(challenge)) => Ok(Json(json!({ "challenge": challenge })).into_response()),
+        Ok(Received::Ignored(reason)) => {
+            info!(reason, "event ignored");
+            Ok(accepted())
+        }
+        Ok(Received::Event(inbound)) if matches!(inbound.body, InboundBody::Click(_)) => {
+            let answer = gateway.desk.click(&inbound).await?;
+            Ok(Json(click_response(&gateway.templates, live.lark.locale, &answer.notice, answer.card.as_ref())).into_response())
+        }
+        Ok(Received::Event(inbound)) => accept(&gateway, &inbound).await,
+        Err(Refusal::Unauthorized(reason)) => {
+            warn!(reason, "request refused");
+            Err(ApiError::unauthorized("signature, timestamp or token is wrong"))
+        }
+        Err(Refusal::Bad(reason)) => {
+            warn!(reason, "request refused");
+            Err(ApiError::bad_request("the body is not a readable event"))
+        }
+    }
+}
+
+/// 200 only after the commit; a duplicate is as good.
+async fn accept(gateway: &Gateway, inbound: &Inbound) -> Result<Response, ApiError> {
+    let outcome = gateway.ledger.accept(inbound).await?;
+    gateway.failpoint.reach("accepted");
+    info!(event.id = inbound.event_key, kind = inbound.body.name(), ?outcome, "event accepted");
+    Ok(accepted())
+}
+
+fn accepted() -> Response {
+    Json(json!({})).into_response()
+}
+
+/// One JSON content type and no content encoding, before the body is read.
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        return Err(ApiError::media_type("a content encoding is not accepted"));
+    }
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(only), None) = (types.next(), types.next()) else {
+        return Err(ApiError::media_type("send exactly one Content-Type: application/json"));
+    };
+    let text = only.to_str().unwrap_or("").to_ascii_lowercase();
+    let mut parts = text.split(';').map(str::trim);
+    let json = parts.next() == Some("application/json");
+    let utf8 = parts.all(|parameter| parameter.is_empty() || parameter == "charset=utf-8" || parameter == "charset=\"utf-8\"");
+    if json && utf8 { Ok(()) } else { Err(ApiError::media_type("send Content-Type: application/json in UTF-8")) }
+}
+
+/// The whole body, at most `limit` bytes, within [`BODY_TIME`].
+pub(super) async fn read_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    let told = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()).and_then(|length| length.parse::<u64>().ok());
+    if told.is_some_and(|length| length > limit as u64) {
+        return Err(ApiError::too_large(limit));
+    }
+    match tokio::time::timeout(BODY_TIME, to_bytes(body, limit)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        // Over the limit, or the connection broke half way; nobody reads the second answer.
+        Ok(Err(_)) => Err(ApiError::too_large(limit)),
+        Err(_) => Err(ApiError::timeout()),
+    }
+}

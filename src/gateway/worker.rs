@@ -1,0 +1,168 @@
+//! The workers: triage, lanes, dispatcher, the bot's identity, house-keeping.
+//!
+//! Each loop sleeps on a bell of the ledger, until the next moment that something is due, or one poll; a
+//! bell may be missed, work may not.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{error, info, warn};
+
+use super::dispatch::dispatch;
+use super::state::Gateway;
+use crate::domain::ChannelKind;
+use crate::runner::WorkError;
+use crate::store::StoreError;
+
+/// Lanes worked on at a time.
+const LANES: usize = 64;
+/// Leased lanes of one chat.
+const LANES_PER_CHAT: i64 = 4;
+/// After a store failure, so that a broken disk does not become a busy loop.
+const FAILURE_PAUSE: Duration = Duration::from_millis(500);
+
+/// The running loops.
+#[derive(Debug)]
+pub struct Workers {
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    gateway: Gateway,
+}
+
+impl Workers {
+    /// Takes no new work, waits up to `grace` for what runs, then drops it: the journal knows how to go on.
+    pub async fn stop(self, grace: Duration) {
+        self.gateway.drain();
+        self.stop.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
+            warn!("work was still going on after the grace; the next start goes on from the journal");
+        }
+    }
+}
+
+/// Starts all loops.
+#[must_use]
+pub fn start_workers(gateway: &Gateway) -> Workers {
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    // Unique per process start, so that a fast restart never passes for its predecessor.
+    let owner = format!("w_{}", gateway.ids.token());
+    tasks.spawn(triage_loop(gateway.clone(), stop.clone()));
+    tasks.spawn(lane_loop(gateway.clone(), stop.clone(), tasks.clone(), owner.clone()));
+    tasks.spawn(dispatch_loop(gateway.clone(), stop.clone(), owner));
+    tasks.spawn(identity_loop(gateway.clone(), stop.clone()));
+    tasks.spawn(prune_loop(gateway.clone(), stop.clone()));
+    Workers { stop, tasks, gateway: gateway.clone() }
+}
+
+/// Runs `work` until it finds nothing, then waits; `work` says how much it found.
+async fn repeat<F>(gateway: &Gateway, stop: &CancellationToken, bell: &Notify, what: &str, mut work: impl FnMut() -> F)
+where
+    F: Future<Output = Result<usize, StoreError>>,
+{
+    while !stop.is_cancelled() {
+        match work().await {
+            Ok(0) => {
+                tokio::select! {
+                    () = stop.cancelled() => (),
+                    () = bell.notified() => (),
+                    () = tokio::time::sleep(gateway.timings.poll) => (),
+                }
+            }
+            Ok(_) => (),
+            Err(error) => {
+                error!(%error, what, "a worker met a failing ledger; trying again");
+                tokio::time::sleep(FAILURE_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn triage_loop(gateway: Gateway, stop: CancellationToken) {
+    let bell = gateway.ledger.inbox_bell();
+    repeat(&gateway, &stop, &bell, "triage", || gateway.desk.triage()).await;
+}
+
+async fn dispatch_loop(gateway: Gateway, stop: CancellationToken, owner: String) {
+    let bell = gateway.ledger.outbox_bell();
+    repeat(&gateway, &stop, &bell, "dispatch", || dispatch(&gateway, &owner)).await;
+}
+
+async fn lane_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker, owner: String) {
+    let bell = gateway.ledger.lane_bell();
+    let room = Arc::new(Semaphore::new(LANES));
+    let lease_ms = i64::try_from(gateway.timings.lease.as_millis()).unwrap_or(i64::MAX);
+    repeat(&gateway, &stop, &bell, "lanes", || async {
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return Ok(0) };
+        let mut tx = gateway.ledger.begin().await?;
+        let Some(lease) = tx.claim_lane(&owner, lease_ms, LANES_PER_CHAT).await? else { return Ok(0) };
+        tx.commit().await?;
+        let (runner, stop, bell) = (gateway.runner.clone(), stop.clone(), Arc::clone(&bell));
+        tasks.spawn(async move {
+            let lane = lease.lane_id.clone();
+            match Box::pin(runner.work(lease, stop)).await {
+                Ok(()) => (),
+                Err(WorkError::Store(StoreError::Stale)) => info!(%lane, "lease lost; somebody else goes on"),
+                Err(error) => error!(%lane, %error, "work on a lane failed; it is taken up again after its lease"),
+            }
+            drop(place);
+            // A free place, or a free slot of that chat, may be what another lane waits for.
+            bell.notify_one();
+        });
+        Ok(1)
+    })
+    .await;
+}
+
+/// Asks the platform who the bot is, once; until then group messages wait in the inbox.
+async fn identity_loop(gateway: Gateway, stop: CancellationToken) {
+    if !gateway.settings.current().lark.enabled {
+        return;
+    }
+    let fact = format!("bot.{}.{}", ChannelKind::Lark.as_str(), gateway.lark_app);
+    let mut pause = Duration::from_millis(500);
+    while !stop.is_cancelled() {
+        match gateway.channels.lark.identity().await {
+            Ok(id) => {
+                let stored = async {
+                    let mut tx = gateway.ledger.begin().await?;
+                    tx.set_fact(&fact, &id).await?;
+                    tx.commit().await
+                };
+                match stored.await {
+                    Ok(()) => {
+                        info!(bot = id, "the bot knows itself");
+                        gateway.ledger.inbox_bell().notify_one();
+                        return;
+                    }
+                    Err(error) => warn!(%error, "the bot's identity could not be stored"),
+                }
+            }
+            Err(error) => warn!(%error, "the bot's identity is not known yet; group messages wait"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => (),
+            () = tokio::time::sleep(pause) => (),
+        }
+        pause = (pause * 2).min(Duration::from_secs(60));
+    }
+}
+
+async fn prune_loop(gateway: Gateway, stop: CancellationToken) {
+    loop {
+        let before = crate::domain::Millis(
+            gateway.clock.now().0.saturating_sub(i64::try_from(gateway.retention.as_millis()).unwrap_or(i64::MAX)),
+        );
+        if let Err(error) = gateway.ledger.prune(before).await {
+            warn!(%error, "old rows could not be removed; trying again tomorrow");
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(Duration::from_hours(24)) => (),
+        }
+    }
+}

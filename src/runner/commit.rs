@@ -1,0 +1,194 @@
+//! The journal: one step of the reducer becomes one transaction.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tracing::{debug, info};
+
+use super::drive::{Run, to_json};
+use super::{Runner, WorkError};
+use crate::agent::{self, Effect, GateOpening, TurnState};
+use crate::domain::{
+    CardState, Decision, DecisionKind, Gate, GateId, Millis, Outbound, ReactionMark, TurnReason, TurnStatus, Via,
+};
+use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, StoreError, Tx, outbox_key};
+
+impl Runner {
+    /// Writes everything that a step changed, in one transaction under the fence.
+    pub(super) async fn commit(
+        &self,
+        lease: &Lease,
+        run: &mut Run,
+        before: &TurnState,
+        effects: Vec<Effect>,
+        signals: &[i64],
+    ) -> Result<(), WorkError> {
+        let now = self.clock.now();
+        let mut tx = self.ledger.begin().await?;
+        let journaled = usize::try_from(run.row.messages).unwrap_or(usize::MAX);
+        let fresh = run.turn.log.get(journaled..).unwrap_or_default();
+        tx.append_messages(lease, &run.row.id, run.row.messages, fresh).await?;
+        run.row.messages += i64::try_from(fresh.len()).unwrap_or(0);
+        let mut events = Vec::new();
+        let opened = effects.iter().any(|effect| matches!(effect, Effect::OpenGate(_)));
+        let finished = effects.iter().any(|effect| matches!(effect, Effect::Finish));
+        for effect in effects {
+            match effect {
+                Effect::Say(content) => self.say(&mut tx, run, content).await?,
+                Effect::Progress => show_progress(&mut tx, run).await?,
+                Effect::Propose(action) => tx.insert_action(lease, &action).await?,
+                Effect::ActionMoved { action, status, gate } => {
+                    tx.move_action(lease, &crate::domain::ActionId::new(action), status, gate.as_ref()).await?;
+                }
+                Effect::OpenGate(opening) => open_gate(&mut tx, lease, run, *opening, now).await?,
+                Effect::Emit { iteration, event, summary } => {
+                    run.row.events += 1;
+                    debug!(seq = run.row.events, summary, "event");
+                    events.push(EventRow {
+                        seq: run.row.events,
+                        id: format!("ev_{}_{}", run.row.id.as_str().trim_start_matches("turn_"), run.row.events),
+                        turn_id: run.row.id.clone(),
+                        chat: run.row.conversation.chat.clone(),
+                        at: now,
+                        event,
+                        summary,
+                        iteration,
+                    });
+                }
+                Effect::Finish => self.finish(&mut tx, run, before, now).await?,
+            }
+        }
+        tx.append_events(lease, &events).await?;
+        run.row.status = run.turn.state.status;
+        run.row.reason = run.turn.state.reason;
+        run.row.started_at = run.row.started_at.or(Some(now));
+        run.row.finished_at = run.row.status.is_final().then_some(now);
+        run.row.state = to_json(&run.turn.state)?;
+        tx.save_turn(lease, &run.row).await?;
+        tx.consume(lease, signals).await?;
+        tx.commit().await?;
+        if opened {
+            self.failpoint.reach("gate_journaled");
+        }
+        if finished {
+            self.failpoint.reach("finish_journaled");
+        }
+        Ok(())
+    }
+
+    async fn say(&self, tx: &mut Tx, run: &mut Run, content: Outbound) -> Result<(), WorkError> {
+        run.row.said += 1;
+        let key = outbox_key(&["say", run.row.id.as_str(), &run.row.said.to_string()]);
+        Ok(tx.enqueue(&post(run, key, None, content)).await?)
+    }
+
+    /// The turn is over: an open gate must not be answered any more, and the request gets its mark.
+    async fn finish(&self, tx: &mut Tx, run: &Run, before: &TurnState, now: Millis) -> Result<(), WorkError> {
+        let state = &run.turn.state;
+        info!(status = state.status.as_str(), reason = state.reason.map(TurnReason::as_str), "turn over");
+        if let Some(open) = &before.gate
+            && let Some(record) = tx.gate(&open.id).await?
+            && record.decision.is_none()
+        {
+            let kind = if state.reason == Some(TurnReason::Superseded) { DecisionKind::Supersede } else { DecisionKind::Cancel };
+            let settled = Decision { kind, by: None, via: Via::System, text: None, at: now, event_id: None };
+            if tx.decide(&record.gate, &settled).await? {
+                repaint(tx, &record.gate, &settled).await?;
+            }
+        }
+        if let Some(message_id) = run.row.request_message.clone() {
+            let mark = if state.status == TurnStatus::Completed { ReactionMark::Done } else { ReactionMark::Failed };
+            let key = outbox_key(&["mark", run.row.id.as_str()]);
+            tx.enqueue(&NewOutbox {
+                queue: format!("mark:{}", run.row.id),
+                op: OutboxOp::React { message_id, content: Outbound::Reaction(mark) },
+                ..post(run, key, None, Outbound::Reaction(mark))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+fn post(run: &Run, key: String, gate_id: Option<GateId>, content: Outbound) -> NewOutbox {
+    NewOutbox {
+        key,
+        queue: run.row.id.to_string(),
+        gate_id,
+        turn_id: Some(run.row.id.clone()),
+        conversation: run.row.conversation.clone(),
+        op: OutboxOp::Post { reply_to: run.row.request_message.clone(), content },
+    }
+}
+
+async fn open_gate(tx: &mut Tx, lease: &Lease, run: &Run, opening: GateOpening, now: Millis) -> Result<(), WorkError> {
+    let GateOpening { id, kind, digest, plan_version, quorum, card, replaces: _ } = opening;
+    let ttl_ms = run.turn.state.policy.ttl_ms;
+    let hard_limit = Duration::from_millis(u64::try_from(ttl_ms.saturating_mul(2)).unwrap_or(0));
+    let gate = Gate {
+        id: id.clone(),
+        turn_id: run.row.id.clone(),
+        lane_id: run.row.lane_id.clone(),
+        kind,
+        conversation: run.row.conversation.clone(),
+        requester: run.row.user.clone(),
+        request_message: run.row.request_message.clone(),
+        digest: digest.clone(),
+        plan_version,
+        card: card.clone(),
+        quorum,
+        opened_at: now,
+        delivered_at: None,
+        card_at: None,
+        card_message: None,
+        expires_at: now.plus(hard_limit),
+        ttl_ms,
+    };
+    tx.open_gate(lease, &gate).await?;
+    let key = outbox_key(&["gate", id.as_str()]);
+    tx.enqueue(&post(run, key, Some(id.clone()), card)).await?;
+    tx.audit(&AuditEntry {
+        kind: "gate_opened",
+        turn_id: Some(run.row.id.clone()),
+        gate_id: Some(id.clone()),
+        action_id: None,
+        principal: Some(run.row.user.clone()),
+        details: json!({ "kind": kind.as_str(), "digest": digest, "plan_version": plan_version, "quorum": quorum }),
+    })
+    .await?;
+    info!(gate.id = %id, kind = kind.as_str(), "waiting for a person");
+    Ok(())
+}
+
+/// Paints the plan's progress on the plan card, or on a progress card of the turn's own.
+async fn show_progress(tx: &mut Tx, run: &mut Run) -> Result<(), WorkError> {
+    let Some((gate, content)) = agent::progress(&run.turn) else { return Ok(()) };
+    let target = match &gate {
+        Some(gate) => outbox_key(&["gate", gate.as_str()]),
+        None => outbox_key(&["progress", run.row.id.as_str()]),
+    };
+    if gate.is_none() && !run.turn.state.progress_posted {
+        run.turn.state.progress_posted = true;
+        tx.enqueue(&post(run, target, None, content)).await?;
+        return Ok(());
+    }
+    run.row.said += 1;
+    let key = outbox_key(&["progress", run.row.id.as_str(), &run.row.said.to_string()]);
+    let patch = NewOutbox { op: OutboxOp::Patch { target, content: content.clone() }, ..post(run, key, None, content) };
+    Ok(tx.enqueue(&patch).await?)
+}
+
+/// Repaints a gate's card with its decision; the buttons go.
+pub(super) async fn repaint(session: &mut Session, gate: &Gate, decision: &Decision) -> Result<(), StoreError> {
+    let content = gate.card.with_state(CardState::Decided { decision: decision.clone() });
+    session
+        .enqueue(&NewOutbox {
+            key: outbox_key(&["decided", gate.id.as_str()]),
+            queue: gate.turn_id.to_string(),
+            gate_id: None,
+            turn_id: Some(gate.turn_id.clone()),
+            conversation: gate.conversation.clone(),
+            op: OutboxOp::Patch { target: outbox_key(&["gate", gate.id.as_str()]), content },
+        })
+        .await
+}

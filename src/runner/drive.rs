@@ -1,0 +1,203 @@
+//! The loop over one lane: begin its next task, or take its turn on until it waits or ends.
+
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info, info_span, warn};
+
+use super::{Runner, WorkError};
+use crate::agent::{self, Beginning, Env, Input, Next, Turn, TurnState};
+use crate::domain::{ChatType, InboundBody, Millis, ToolSpec, TurnStatus};
+use crate::store::{InboxRow, Lease, StoreError, TurnRow};
+
+/// A turn being worked on: the stored row and the reducer's value, which [`Runner::commit`] keeps equal.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) row: TurnRow,
+    pub(super) turn: Turn,
+    pub(super) specs: Vec<ToolSpec>,
+}
+
+/// Where a turn was left.
+enum Left {
+    /// It waits; look again at this moment.
+    Parked(Millis),
+    /// It is over.
+    Finished,
+}
+
+impl Runner {
+    /// Handles the lane until it has nothing to do, then gives it back. `stop` asks to give it back at the next
+    /// step: a model call or read is dropped and made again later, a write call is waited for.
+    ///
+    /// # Errors
+    /// [`WorkError::Store`] with `Stale` when the lease was lost: somebody else goes on. Other errors leave
+    /// the lane leased; it is found again when the lease runs out.
+    pub async fn work(&self, lease: Lease, stop: CancellationToken) -> Result<(), WorkError> {
+        let lost = CancellationToken::new();
+        let renewal = tokio::spawn(self.clone().renew(lease.clone(), lost.clone()));
+        let outcome = tokio::select! {
+            // A write must not be cut off half way by our own choice: losing the lease only stops us at an await,
+            // and everything written afterwards would be refused by the fence anyway.
+            () = lost.cancelled() => Err(WorkError::Store(StoreError::Stale)),
+            outcome = self.lane(lease, &stop) => outcome,
+        };
+        renewal.abort();
+        outcome
+    }
+
+    async fn renew(self, lease: Lease, lost: CancellationToken) {
+        let span = i64::try_from(self.timings.lease.as_millis()).unwrap_or(i64::MAX);
+        loop {
+            tokio::time::sleep(self.timings.lease / 3).await;
+            let renewed = async {
+                let mut tx = self.ledger.begin().await?;
+                tx.renew(&lease, span).await?;
+                tx.commit().await
+            };
+            match renewed.await {
+                Ok(()) => (),
+                Err(StoreError::Stale) => return lost.cancel(),
+                Err(error) => warn!(lane = %lease.lane_id, %error, "the lease could not be renewed; trying again"),
+            }
+        }
+    }
+
+    async fn lane(&self, mut lease: Lease, stop: &CancellationToken) -> Result<(), WorkError> {
+        loop {
+            let ready_at = match self.take_up(&lease, stop).await? {
+                None if stop.is_cancelled() => self.clock.now(),
+                None => Millis::NEVER,
+                Some(run) => {
+                    let span = info_span!("turn", turn.id = %run.row.id, chat = %run.row.conversation.chat);
+                    match Box::pin(self.drive(&lease, run, stop)).instrument(span).await? {
+                        Left::Finished => {
+                            lease.turn_id = None;
+                            continue;
+                        }
+                        Left::Parked(at) => at,
+                    }
+                }
+            };
+            let mut tx = self.ledger.begin().await?;
+            if tx.release(&lease, ready_at).await? {
+                tx.commit().await?;
+                return Ok(());
+            }
+            if stop.is_cancelled() {
+                return Ok(());
+            }
+            // Woken between our last look and the release: look again.
+            lease = tx.refresh(&lease).await?;
+            tx.commit().await?;
+        }
+    }
+
+    /// The lane's unfinished turn, or a new one for its oldest task.
+    async fn take_up(&self, lease: &Lease, stop: &CancellationToken) -> Result<Option<Run>, WorkError> {
+        if stop.is_cancelled() {
+            return Ok(None);
+        }
+        let mut tx = self.ledger.begin().await?;
+        let run = match &lease.turn_id {
+            Some(id) => {
+                let Some(row) = tx.turn(id).await? else {
+                    return Err(StoreError::Corrupt(format!("lane {} names the missing turn {id}", lease.lane_id)).into());
+                };
+                let log = tx.messages(id).await?;
+                let state = read_state(&row)?;
+                Run { row, turn: Turn { state, log }, specs: self.tools.specs() }
+            }
+            None => {
+                let Some(task) = tx.next_task(lease).await? else { return Ok(None) };
+                tx.finish_task(task.id, "turn").await?;
+                let bot = tx.fact(&lease.conversation.bot_fact()).await?.unwrap_or_default();
+                let run = self.begin_turn(lease, &task, &bot)?;
+                tx.create_turn(lease, &run.row).await?;
+                run
+            }
+        };
+        tx.commit().await?;
+        Ok(Some(run))
+    }
+
+    fn begin_turn(&self, lease: &Lease, task: &InboxRow, bot: &str) -> Result<Run, WorkError> {
+        let InboundBody::Message(message) = &task.inbound.body else {
+            return Err(StoreError::Corrupt(format!("inbox row {} is no task", task.id)).into());
+        };
+        let live = self.settings.current();
+        let conversation = lease.conversation.clone();
+        let id = self.ids.turn();
+        let text = message.addressed(bot).task().to_owned();
+        let turn = agent::begin(Beginning {
+            turn_id: id.to_string(),
+            seed: self.ids.token(),
+            task: text.clone(),
+            requester: task.inbound.sender.clone(),
+            group: message.chat_type == ChatType::Group,
+            policy: live.policy(conversation.channel),
+            demo: (self.models)().is_demo(),
+        });
+        let row = TurnRow {
+            id,
+            lane_id: lease.lane_id.clone(),
+            conversation,
+            user: task.inbound.sender.clone(),
+            text,
+            request_message: Some(message.message_id.clone()),
+            inbox_id: task.id,
+            status: TurnStatus::Queued,
+            reason: None,
+            state: to_json(&turn.state)?,
+            messages: 0,
+            events: 0,
+            said: 0,
+            created_at: task.received_at,
+            started_at: None,
+            finished_at: None,
+        };
+        Ok(Run { row, turn, specs: self.tools.specs() })
+    }
+
+    async fn drive(&self, lease: &Lease, mut run: Run, stop: &CancellationToken) -> Result<Left, WorkError> {
+        info!(status = run.row.status.as_str(), next = ?run.turn.state.next, "turn taken up");
+        loop {
+            if stop.is_cancelled() {
+                return Ok(Left::Parked(self.clock.now()));
+            }
+            // People come first: a decision or a stop is read before every effect.
+            let news = self.news(lease, &run).await?;
+            let (input, signals) = match news {
+                Some(news) => (news.input, news.signals),
+                None => {
+                    let input = match run.turn.state.next.clone() {
+                        Next::Start => Some(Input::Start),
+                        Next::CallModel { last } => self.call_model(&run, last, stop).await?,
+                        Next::RunTools { calls } => self.run_tools(lease, &run, &calls, stop).await?,
+                        Next::Wait => return Ok(Left::Parked(self.gate_due(&run).await?)),
+                        Next::Nothing => return Ok(Left::Finished),
+                    };
+                    // None: interrupted by a person; the news above says what happened.
+                    let Some(input) = input else { continue };
+                    (input, Vec::new())
+                }
+            };
+            let env = Env { now: self.clock.now(), tools: &run.specs, prompts: &self.templates };
+            let before = run.turn.state.clone();
+            let effects = agent::step(&mut run.turn, &env, input);
+            self.commit(lease, &mut run, &before, effects, &signals).await?;
+        }
+    }
+}
+
+/// Reads the reducer's state; a newer version's state is left alone.
+pub(super) fn read_state(row: &TurnRow) -> Result<TurnState, WorkError> {
+    let unreadable = |reason: String| WorkError::Unreadable { turn_id: row.id.to_string(), reason };
+    let version = row.state.get("schema_version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if version > u64::from(agent::SCHEMA_VERSION) {
+        return Err(unreadable(format!("its schema version is {version}, this program reads up to {}", agent::SCHEMA_VERSION)));
+    }
+    serde_json::from_value(row.state.clone()).map_err(|error| unreadable(error.to_string()))
+}
+
+pub(super) fn to_json(state: &TurnState) -> Result<serde_json::Value, StoreError> {
+    serde_json::to_value(state).map_err(|error| StoreError::Corrupt(error.to_string()))
+}

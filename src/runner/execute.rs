@@ -1,0 +1,140 @@
+//! Running tools: reads together, write calls one by one, each journaled `sent` before and `done` after.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use super::drive::Run;
+use super::{Runner, WorkError};
+use crate::agent::{CallOutcome, Input, OpenCall};
+use crate::domain::{ActionId, ActionStatus, ToolResult};
+use crate::store::{AuditEntry, Lease, StoreError};
+use crate::tools::{ToolError, ToolOutput};
+
+/// Longest tool output that is kept, in bytes; the rest is cut and marked.
+const OUTPUT_CAP: usize = 64 * 1024;
+
+impl Runner {
+    /// Runs the named open calls. None: a person stopped the turn (or a shutdown began) between two of them;
+    /// write calls that are done keep their result in `actions` and are not run again.
+    pub(super) async fn run_tools(
+        &self,
+        lease: &Lease,
+        run: &Run,
+        calls: &[String],
+        stop: &CancellationToken,
+    ) -> Result<Option<Input>, WorkError> {
+        let started = Instant::now();
+        let open: Vec<&OpenCall> = run.turn.state.open_calls.iter().filter(|call| calls.contains(&call.call.id)).collect();
+        let (writes, reads): (Vec<&OpenCall>, Vec<&OpenCall>) = open.into_iter().partition(|call| call.action.is_some());
+        // Repeating a read is harmless, so reads carry no journal of their own and may be dropped at a stop.
+        let reading = join_all(reads.into_iter().map(|call| async {
+            let result = self.invoke(&call.call.name, &call.call.arguments).await;
+            CallOutcome { call_id: call.call.id.clone(), result: Some(result) }
+        }));
+        let mut outcomes = tokio::select! {
+            outcomes = reading => outcomes,
+            () = self.interrupted(run) => return Ok(None),
+            () = stop.cancelled() => return Ok(None),
+        };
+        for call in writes {
+            if stop.is_cancelled() || self.news(lease, run).await?.is_some() {
+                return Ok(None);
+            }
+            let result = self.run_write(lease, run, call).await?;
+            outcomes.push(CallOutcome { call_id: call.call.id.clone(), result });
+        }
+        let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(Some(Input::ToolResults { outcomes, millis }))
+    }
+
+    /// One write call, at most once. None: it was sent before a crash and nobody knows whether it ran.
+    async fn run_write(&self, lease: &Lease, run: &Run, call: &OpenCall) -> Result<Option<ToolResult>, WorkError> {
+        let Some(id) = call.action.as_deref().map(ActionId::new) else { return Ok(None) };
+        let record = self.ledger.read().await?.action(&id).await?;
+        let action = record.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))?.action;
+        match action.status {
+            ActionStatus::Executed | ActionStatus::Failed => return Ok(action.result),
+            ActionStatus::Running => return Ok(None),
+            ActionStatus::Approved => (),
+            ActionStatus::Pending | ActionStatus::Rejected | ActionStatus::Expired | ActionStatus::Unknown => {
+                let reason = format!("action {id} must not run: it is {}", action.status.as_str());
+                return Err(StoreError::Corrupt(reason).into());
+            }
+        }
+        let mut tx = self.ledger.begin().await?;
+        tx.move_action(lease, &id, ActionStatus::Running, None).await?;
+        tx.commit().await?;
+        info!(action.id = %id, tool = action.tool, "write call sent");
+        self.failpoint.reach("action_sent");
+        let invocation = self.invoke(&call.call.name, &call.call.arguments);
+        let result = tokio::select! {
+            result = invocation => result,
+            () = async { self.interrupted(run).await; tokio::time::sleep(self.timings.stop_grace).await } => return Ok(None),
+        };
+        self.failpoint.reach("action_ran");
+        let status = if result.ok { ActionStatus::Executed } else { ActionStatus::Failed };
+        let mut tx = self.ledger.begin().await?;
+        tx.finish_action(lease, &id, status, &result).await?;
+        tx.audit(&AuditEntry {
+            kind: "action_executed",
+            turn_id: Some(run.row.id.clone()),
+            gate_id: action.gate_id.clone(),
+            action_id: Some(id),
+            principal: None,
+            details: json!({ "tool": action.tool, "ok": result.ok, "result_sha256": sha256(&result.text) }),
+        })
+        .await?;
+        tx.commit().await?;
+        Ok(Some(result))
+    }
+
+    async fn invoke(&self, name: &str, arguments: &str) -> ToolResult {
+        let started = Instant::now();
+        let answered = match (self.tools.get(name), serde_json::from_str::<Value>(arguments)) {
+            (Some(tool), Ok(arguments)) => {
+                match tokio::time::timeout(self.timings.tool_timeout, tool.run(&arguments)).await {
+                    Ok(answered) => answered,
+                    Err(_) => Err(ToolError::TellModel(format!("no answer within {}", seconds(self.timings.tool_timeout)))),
+                }
+            }
+            (None, _) => Err(ToolError::TellModel(format!("there is no tool `{name}` any more"))),
+            (_, Err(error)) => Err(ToolError::TellModel(format!("the arguments are not JSON: {error}"))),
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        match answered {
+            Ok(ToolOutput { text, exit_code, exit }) => {
+                let (text, truncated) = cut(text);
+                ToolResult { text, exit_code, seconds, truncated, ok: true, exit }
+            }
+            Err(failure) => {
+                if let ToolError::Fatal(reason) = &failure {
+                    error!(tool = name, reason, "tool failed");
+                }
+                let (text, truncated) = cut(failure.to_string());
+                ToolResult { text, exit_code: None, seconds, truncated, ok: false, exit: None }
+            }
+        }
+    }
+}
+
+fn seconds(span: Duration) -> String {
+    format!("{} s", span.as_secs())
+}
+
+/// Cuts at the cap, on a character border.
+fn cut(mut text: String) -> (String, bool) {
+    let whole = text.len() <= OUTPUT_CAP;
+    if !whole {
+        text.truncate(text.floor_char_boundary(OUTPUT_CAP));
+    }
+    (text, !whole)
+}
+
+fn sha256(text: &str) -> String {
+    use sha2::Digest;
+    hex::encode(sha2::Sha256::digest(text.as_bytes()))
+}

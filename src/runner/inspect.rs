@@ -1,0 +1,62 @@
+//! A stored turn as others may see it, in domain types.
+
+use super::drive::read_state;
+use super::{Runner, WorkError};
+use crate::agent::{self, Env, Turn};
+use crate::domain::{Budget, GateId, Message, Plan, Todo};
+use crate::store::TurnRow;
+
+/// What the API shows of a turn beyond its row.
+#[derive(Clone, Debug)]
+pub struct Details {
+    /// The plan, once there is one.
+    pub plan: Option<Plan>,
+    /// The model's own list.
+    pub todos: Vec<Todo>,
+    /// Replacements of that list.
+    pub todos_revision: u32,
+    /// Limits.
+    pub budget: Budget,
+    /// How often it paused.
+    pub pauses: u32,
+    /// Final words.
+    pub answer: Option<String>,
+    /// Steps that were open at the end.
+    pub open_steps: Vec<String>,
+    /// Memory for later turns.
+    pub capsule: Option<serde_json::Value>,
+    /// The gate it waits at.
+    pub gate: Option<GateId>,
+}
+
+impl Runner {
+    /// Reads what is stored in the turn's state.
+    ///
+    /// # Errors
+    /// [`WorkError::Unreadable`] for a turn of a newer version.
+    pub fn details(&self, row: &TurnRow) -> Result<Details, WorkError> {
+        let state = read_state(row)?;
+        Ok(Details {
+            gate: state.gate.map(|gate| gate.id),
+            plan: state.plan,
+            todos: state.todos,
+            todos_revision: state.todos_revision,
+            budget: state.budget,
+            pauses: state.pauses,
+            answer: state.answer,
+            open_steps: state.open_steps,
+            capsule: state.capsule,
+        })
+    }
+
+    /// The turn's messages as the model sees them, with the marker of an open plan review.
+    ///
+    /// # Errors
+    /// [`WorkError::Unreadable`] for a turn of a newer version.
+    pub fn view(&self, row: &TurnRow, log: Vec<Message>) -> Result<Vec<Message>, WorkError> {
+        let turn = Turn { state: read_state(row)?, log };
+        let specs = self.tools.specs();
+        let env = Env { now: self.clock.now(), tools: &specs, prompts: &self.templates };
+        Ok(agent::view(&turn, &env, &self.settings.current().agent.system_prompt))
+    }
+}

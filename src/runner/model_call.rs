@@ -1,0 +1,100 @@
+//! One call of the model: prompt, deadline, interruption, and its failures in words for people.
+
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::drive::Run;
+use super::{ModelHealth, Runner, WorkError};
+use crate::agent::{self, Env, Input, ModelReply};
+use crate::domain::{Message, Notice, Role, SessionMode};
+use crate::model::{ChatReply, ChatRequest, ModelError};
+
+/// The flagged last call has time of its own, whatever the turn has left.
+const LAST_CALL: Duration = Duration::from_secs(30);
+
+impl Runner {
+    /// Asks the model. None: a person (or a shutdown) interrupted; nothing of the answer is kept.
+    pub(super) async fn call_model(&self, run: &Run, last: bool, stop: &CancellationToken) -> Result<Option<Input>, WorkError> {
+        let live = self.settings.current();
+        let history = self.history(run).await?;
+        let env = Env { now: self.clock.now(), tools: &run.specs, prompts: &self.templates };
+        let budget = &run.turn.state.budget;
+        let left = Duration::from_millis(budget.millis.limit.saturating_sub(budget.millis.used));
+        let request = ChatRequest {
+            messages: agent::prompt(&run.turn, &env, &live.agent.system_prompt, &history),
+            tools: agent::offered(&run.turn, &run.specs),
+            parallel_tool_calls: live.model.parallel_tool_calls,
+            deadline: if last { LAST_CALL } else { left },
+        };
+        let started = Instant::now();
+        let model = (self.models)();
+        let outcome = tokio::select! {
+            outcome = model.chat(&request) => outcome,
+            () = self.interrupted(run) => return Ok(None),
+            () = stop.cancelled() => return Ok(None),
+        };
+        let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.note_health(&outcome);
+        Ok(Some(match outcome {
+            Ok(ChatReply { text, calls, raw, tokens }) => {
+                info!(millis, tokens, calls = calls.len(), text_chars = text.chars().count(), "model answered");
+                Input::Reply(ModelReply { text, calls, raw, tokens, millis })
+            }
+            Err(error) => {
+                let incident = self.ids.token()[..8].to_owned();
+                warn!(millis, incident, %error, "the model did not answer");
+                Input::ModelFailed { notice: notice_for(&error), incident, millis }
+            }
+        }))
+    }
+
+    /// Words of earlier tasks of this conversation, for shared sessions: what was asked and what came of it.
+    async fn history(&self, run: &Run) -> Result<Vec<Message>, WorkError> {
+        let policy = &run.turn.state.policy;
+        if policy.session_mode == SessionMode::Fresh || policy.history_limit == 0 {
+            return Ok(Vec::new());
+        }
+        let turns = i64::try_from(policy.history_limit.div_ceil(2)).unwrap_or(i64::MAX);
+        let mut session = self.ledger.read().await?;
+        let earlier = session.earlier_turns(&run.row.conversation, turns).await?;
+        let mut messages = Vec::new();
+        for row in earlier.iter().rev() {
+            let Ok(state) = super::drive::read_state(row) else { continue };
+            messages.push(Message::text(Role::User, &row.text));
+            messages.push(Message::text(Role::Assistant, state.answer.unwrap_or_default()));
+        }
+        let surplus = messages.len().saturating_sub(policy.history_limit);
+        messages.drain(..surplus);
+        Ok(messages)
+    }
+
+    /// Comes back once a person has stopped the turn (or something newer took its place).
+    pub(super) async fn interrupted(&self, run: &Run) {
+        use crate::store::SignalKind::{Cancel, Supersede};
+        loop {
+            tokio::time::sleep(self.timings.interrupt_poll).await;
+            let signals = async { self.ledger.read().await?.signals(&run.row.id).await };
+            // A failing read is no reason to stop the turn: the next look will tell.
+            if signals.await.is_ok_and(|signals| signals.iter().any(|signal| matches!(signal.kind, Cancel | Supersede))) {
+                return;
+            }
+        }
+    }
+
+    fn note_health(&self, outcome: &Result<ChatReply, ModelError>) {
+        let last = outcome.as_ref().map(|_| ()).map_err(ToString::to_string);
+        let health = ModelHealth { last: Some((self.clock.now(), last)) };
+        *self.health.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = health;
+    }
+}
+
+fn notice_for(error: &ModelError) -> Notice {
+    match error {
+        ModelError::Unreachable(_) => Notice::ModelUnreachable {},
+        ModelError::Refused { .. } => Notice::ModelRefused {},
+        ModelError::Timeout => Notice::ModelTimeout {},
+        ModelError::Nonsense(_) => Notice::ModelNonsense {},
+    }
+}

@@ -1,0 +1,191 @@
+//! Proposed tool calls: intent, sent, done.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sqlx::any::AnyRow;
+
+use super::page::{Cursor, page};
+use super::sql::{Columns, encode, named, unsigned};
+use super::{Result, Session};
+use crate::domain::{Action, ActionId, ActionStatus, ChannelKind, Decision, EffectClass, GateId, Millis, ToolResult, TurnId};
+use crate::store::{ActionRecord, Lease, ListQuery, Page, StoreError, keys};
+
+/// What never changes about an action.
+#[derive(Serialize, Deserialize)]
+struct Call {
+    call_id: String,
+    tool: String,
+    effect: EffectClass,
+    arguments: Value,
+    justification: String,
+}
+
+impl Session {
+    /// Records a proposed or granted call (`intent`).
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost.
+    pub async fn insert_action(&mut self, lease: &Lease, action: &Action) -> Result<()> {
+        self.hold(lease).await?;
+        sqlx::query(
+            "INSERT INTO actions (id, turn_id, gate_id, position, status, created_at, expires_at, call, decision, result)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        )
+        .bind(action.id.as_str())
+        .bind(action.turn_id.as_str())
+        .bind(action.gate_id.as_ref().map(GateId::as_str))
+        .bind(i64::from(action.position))
+        .bind(action.status.as_str())
+        .bind(action.created_at.0)
+        .bind(action.expires_at.map(|at| at.0))
+        .bind(encode(&Call {
+            call_id: action.call_id.clone(),
+            tool: action.tool.clone(),
+            effect: action.effect,
+            arguments: action.arguments.clone(),
+            justification: action.justification.clone(),
+        })?)
+        .bind(action.decision.as_ref().map(encode).transpose()?)
+        .bind(action.result.as_ref().map(encode).transpose()?)
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    /// One action.
+    pub async fn action(&mut self, id: &ActionId) -> Result<Option<ActionRecord>> {
+        sqlx::query("SELECT actions.*, turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id WHERE actions.id = $1")
+            .bind(id.as_str())
+            .fetch_optional(&mut *self.tx)
+            .await?
+            .map(|row| read_record(&row))
+            .transpose()
+    }
+
+    /// The actions of a gate, by position.
+    pub async fn actions_of_gate(&mut self, gate: &GateId) -> Result<Vec<Action>> {
+        let rows = sqlx::query("SELECT * FROM actions WHERE gate_id = $1 ORDER BY position, id")
+            .bind(gate.as_str())
+            .fetch_all(&mut *self.tx)
+            .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The actions of a turn, oldest batch first, by position within it.
+    pub async fn actions_of_turn(&mut self, turn: &TurnId) -> Result<Vec<Action>> {
+        let rows = sqlx::query("SELECT * FROM actions WHERE turn_id = $1 ORDER BY created_at, position, id")
+            .bind(turn.as_str())
+            .fetch_all(&mut *self.tx)
+            .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Settles a waiting row (`pending` or `unknown`); false: already settled.
+    pub async fn decide_action(&mut self, id: &ActionId, status: ActionStatus, decision: &Decision) -> Result<bool> {
+        let settled = sqlx::query("UPDATE actions SET status = $1, decision = $2 WHERE id = $3 AND status IN ('pending', 'unknown')")
+            .bind(status.as_str())
+            .bind(encode(decision)?)
+            .bind(id.as_str())
+            .execute(&mut *self.tx)
+            .await?;
+        Ok(settled.rows_affected() > 0)
+    }
+
+    /// Moves a row under the fence (`approved` → `running` is the `sent` mark; `unknown` and its new gate).
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost, or when a row that is to run is not `approved` (any more): nothing may run twice.
+    pub async fn move_action(&mut self, lease: &Lease, id: &ActionId, status: ActionStatus, gate: Option<&GateId>) -> Result<()> {
+        self.hold(lease).await?;
+        let moved = sqlx::query(
+            "UPDATE actions SET status = $1, gate_id = COALESCE($2, gate_id)
+             WHERE id = $3 AND (status = 'approved' OR $1 <> 'running')",
+        )
+        .bind(status.as_str())
+        .bind(gate.map(GateId::as_str))
+        .bind(id.as_str())
+        .execute(&mut *self.tx)
+        .await?;
+        if moved.rows_affected() == 0 {
+            Err(StoreError::Stale)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Stores the result (`done`).
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost.
+    pub async fn finish_action(&mut self, lease: &Lease, id: &ActionId, status: ActionStatus, result: &ToolResult) -> Result<()> {
+        self.hold(lease).await?;
+        let done = sqlx::query("UPDATE actions SET status = $1, result = $2 WHERE id = $3")
+            .bind(status.as_str())
+            .bind(encode(result)?)
+            .bind(id.as_str())
+            .execute(&mut *self.tx)
+            .await?;
+        if done.rows_affected() == 0 {
+            return Err(StoreError::Corrupt(format!("there is no action {id}")));
+        }
+        Ok(())
+    }
+
+    /// Actions for the API, newest first.
+    pub async fn list_actions(&mut self, query: &ListQuery) -> Result<Page<ActionRecord>> {
+        let after = Cursor::of(query)?;
+        let rows = sqlx::query(
+            "SELECT actions.*, turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id
+             WHERE (CAST($1 AS TEXT) IS NULL OR actions.status = $1) AND (CAST($2 AS TEXT) IS NULL OR turns.chat = $2)
+               AND (CAST($3 AS TEXT) IS NULL OR turns.user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR actions.turn_id = $4)
+               AND (actions.created_at < $5 OR (actions.created_at = $5 AND actions.id < $6))
+             ORDER BY actions.created_at DESC, actions.id DESC LIMIT $7",
+        )
+        .bind(query.status.as_deref())
+        .bind(query.chat.as_deref().map(keys::shown).as_deref())
+        .bind(query.user.as_deref().map(keys::shown).as_deref())
+        .bind(query.turn.as_deref())
+        .bind(after.at)
+        .bind(after.id)
+        .bind(query.limit + 1)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        page(&rows, query.limit, read_record, |record| {
+            Cursor::new(record.action.created_at, record.action.id.as_str())
+        })
+    }
+}
+
+fn read(row: &AnyRow) -> Result<Action> {
+    let call: Call = row.json("call")?;
+    Ok(Action {
+        id: ActionId::new(row.text("id")?),
+        turn_id: TurnId::new(row.text("turn_id")?),
+        gate_id: row.maybe_text("gate_id")?.map(GateId::new),
+        call_id: call.call_id,
+        tool: call.tool,
+        effect: call.effect,
+        arguments: call.arguments,
+        justification: call.justification,
+        status: named("status", row.text("status")?)?,
+        position: unsigned("position", row.int("position")?)?,
+        created_at: Millis(row.int("created_at")?),
+        expires_at: row.maybe_int("expires_at")?.map(Millis),
+        decision: row.maybe_json("decision")?,
+        result: row.maybe_json("result")?,
+    })
+}
+
+fn read_record(row: &AnyRow) -> Result<ActionRecord> {
+    Ok(ActionRecord {
+        action: read(row)?,
+        channel: channel(row)?,
+        chat: row.text("chat")?,
+        user: row.text("user_id")?,
+    })
+}
+
+/// The `channel` column.
+fn channel(row: &AnyRow) -> Result<ChannelKind> {
+    named("channel", row.text("channel")?)
+}

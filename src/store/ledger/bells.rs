@@ -1,0 +1,36 @@
+//! Wake-ups inside the process: rung after the commit that made work, never before.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+/// One bell for each kind of work. A ring that nobody waits for is kept for the next who does, so that a worker
+/// that looks, finds nothing and then waits misses nothing.
+#[derive(Debug, Default)]
+pub(super) struct Bells {
+    pub(super) inbox: Arc<Notify>,
+    pub(super) lanes: Arc<Notify>,
+    pub(super) outbox: Arc<Notify>,
+}
+
+/// What a transaction made ready.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Touched {
+    pub(super) inbox: bool,
+    pub(super) lanes: bool,
+    pub(super) outbox: bool,
+}
+
+impl Bells {
+    pub(super) fn ring(&self, touched: Touched) {
+        for (yes, bell) in [
+            (touched.inbox, &self.inbox),
+            (touched.lanes, &self.lanes),
+            (touched.outbox, &self.outbox),
+        ] {
+            if yes {
+                bell.notify_one();
+            }
+        }
+    }
+}

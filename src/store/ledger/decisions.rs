@@ -1,0 +1,78 @@
+//! Votes and decisions: unique rows that need no lease, so that nobody's answer waits for a running turn.
+
+use super::sql::{Columns, encode, unsigned};
+use super::{Result, Session};
+use crate::domain::{Decision, DecisionKind, Gate, GateId, Vote};
+use crate::store::keys;
+
+impl Session {
+    /// Adds a vote (once per person) and gives the number of different people.
+    pub async fn vote(&mut self, gate: &GateId, vote: &Vote) -> Result<u32> {
+        sqlx::query("INSERT INTO votes (gate_id, person, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
+            .bind(gate.as_str())
+            .bind(keys::voter_key(&vote.by))
+            .bind(vote.at.0)
+            .bind(encode(vote)?)
+            .execute(&mut *self.tx)
+            .await?;
+        let row = sqlx::query("SELECT COUNT(*) AS people FROM votes WHERE gate_id = $1")
+            .bind(gate.as_str())
+            .fetch_one(&mut *self.tx)
+            .await?;
+        unsigned("people", row.int("people")?)
+    }
+
+    /// Settles a gate once and wakes its lane; false: it was settled before.
+    pub async fn decide(&mut self, gate: &Gate, decision: &Decision) -> Result<bool> {
+        let first = sqlx::query("INSERT INTO decisions (gate_id, kind, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
+            .bind(gate.id.as_str())
+            .bind(decision.kind.as_str())
+            .bind(decision.at.0)
+            .bind(encode(decision)?)
+            .execute(&mut *self.tx)
+            .await?;
+        if first.rows_affected() == 0 {
+            return Ok(false);
+        }
+        sqlx::query("UPDATE gates SET status = $1, closed_at = $2 WHERE id = $3")
+            .bind(closed(decision.kind))
+            .bind(decision.at.0)
+            .bind(gate.id.as_str())
+            .execute(&mut *self.tx)
+            .await?;
+        self.inner.reviews.remove(&mut self.tx, gate).await?;
+        self.wake_lane(&gate.lane_id).await?;
+        Ok(true)
+    }
+
+    /// The approvals of a gate, oldest first.
+    pub(super) async fn votes(&mut self, gate: &GateId) -> Result<Vec<Vote>> {
+        let rows = sqlx::query("SELECT body FROM votes WHERE gate_id = $1 ORDER BY at, person")
+            .bind(gate.as_str())
+            .fetch_all(&mut *self.tx)
+            .await?;
+        rows.iter().map(|row| row.json("body")).collect()
+    }
+
+    /// The decision of a gate.
+    pub(super) async fn decision(&mut self, gate: &GateId) -> Result<Option<Decision>> {
+        sqlx::query("SELECT body FROM decisions WHERE gate_id = $1")
+            .bind(gate.as_str())
+            .fetch_optional(&mut *self.tx)
+            .await?
+            .map(|row| row.json("body"))
+            .transpose()
+    }
+}
+
+/// Status of a closed gate, as the API's lists name it.
+fn closed(kind: DecisionKind) -> &'static str {
+    match kind {
+        DecisionKind::Approve => "approved",
+        DecisionKind::Revise => "revised",
+        DecisionKind::Cancel => "cancelled",
+        DecisionKind::Reject => "rejected",
+        DecisionKind::Expire => "expired",
+        DecisionKind::Supersede => "superseded",
+    }
+}

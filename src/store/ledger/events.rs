@@ -1,0 +1,60 @@
+//! The timeline of a turn.
+
+use sqlx::any::AnyRow;
+
+use super::sql::{Columns, encode};
+use super::{Result, Session};
+use crate::domain::{Millis, TurnId};
+use crate::store::{EventRow, Lease, StoreError, keys};
+
+impl Session {
+    /// Appends timeline entries; `seq` is given by the caller.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost; `Corrupt` when a `seq` is taken.
+    pub async fn append_events(&mut self, lease: &Lease, events: &[EventRow]) -> Result<()> {
+        self.hold(lease).await?;
+        for event in events {
+            let iteration = i64::try_from(event.iteration).unwrap_or(i64::MAX);
+            sqlx::query(
+                "INSERT INTO events (turn_id, seq, id, chat, at, iteration, summary, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            )
+            .bind(event.turn_id.as_str())
+            .bind(event.seq)
+            .bind(&event.id)
+            .bind(&*keys::shown(&event.chat))
+            .bind(event.at.0)
+            .bind(iteration)
+            .bind(&*keys::shown(&event.summary))
+            .bind(encode(&event.event)?)
+            .execute(&mut *self.tx)
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// The timeline after `after`, oldest first.
+    pub async fn events(&mut self, turn: &TurnId, after: i64, limit: i64) -> Result<Vec<EventRow>> {
+        let rows = sqlx::query("SELECT * FROM events WHERE turn_id = $1 AND seq > $2 ORDER BY seq LIMIT $3")
+            .bind(turn.as_str())
+            .bind(after)
+            .bind(limit)
+            .fetch_all(&mut *self.tx)
+            .await?;
+        rows.iter().map(read).collect()
+    }
+}
+
+fn read(row: &AnyRow) -> Result<EventRow> {
+    let iteration = row.int("iteration")?;
+    Ok(EventRow {
+        seq: row.int("seq")?,
+        id: row.text("id")?,
+        turn_id: TurnId::new(row.text("turn_id")?),
+        chat: row.text("chat")?,
+        at: Millis(row.int("at")?),
+        event: row.json("body")?,
+        summary: row.text("summary")?,
+        iteration: u64::try_from(iteration).map_err(|_| StoreError::Corrupt("column `iteration` is negative".to_owned()))?,
+    })
+}

@@ -1,0 +1,278 @@
+//! Gates: opening them, finding the one that somebody means, and what delivery does to their clock.
+
+use serde::{Deserialize, Serialize};
+use sqlx::any::AnyRow;
+
+use super::page::{Cursor, page};
+use super::sql::{Columns, encode, named, unsigned};
+use super::{Result, Session};
+use crate::domain::{Conversation, Gate, GateId, LaneId, Millis, TurnId};
+use crate::store::reviews::PendingReview;
+use crate::store::{GateRecord, Lease, ListQuery, Page, keys};
+
+/// Whose gate it is and where.
+#[derive(Serialize, Deserialize)]
+struct Request {
+    conversation: Conversation,
+    requester: String,
+    message: Option<String>,
+}
+
+impl Session {
+    /// Opens a gate.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost.
+    pub async fn open_gate(&mut self, lease: &Lease, gate: &Gate) -> Result<()> {
+        self.hold(lease).await?;
+        let place = &gate.conversation;
+        sqlx::query(
+            "INSERT INTO gates (id, turn_id, lane_id, kind, status, chat_key, person_key, channel, chat, user_id, request, request_ref,
+               digest, plan_version, card, quorum, ttl_ms, opened_at, delivered_at, card_at, card_message, card_ref, expires_at, undeliverable)
+             VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, 0)",
+        )
+        .bind(gate.id.as_str())
+        .bind(gate.turn_id.as_str())
+        .bind(gate.lane_id.as_str())
+        .bind(gate.kind.as_str())
+        .bind(keys::chat_key(place))
+        .bind(keys::person_key(place, &gate.requester))
+        .bind(place.channel.as_str())
+        .bind(&*keys::shown(&place.chat))
+        .bind(&*keys::shown(&gate.requester))
+        .bind(encode(&Request {
+            conversation: place.clone(),
+            requester: gate.requester.clone(),
+            message: gate.request_message.clone(),
+        })?)
+        .bind(gate.request_message.as_deref().map(|id| keys::message_ref(place, id)))
+        .bind(&gate.digest)
+        .bind(i64::from(gate.plan_version))
+        .bind(encode(&gate.card)?)
+        .bind(i64::from(gate.quorum))
+        .bind(gate.ttl_ms)
+        .bind(gate.opened_at.0)
+        .bind(gate.delivered_at.map(|at| at.0))
+        .bind(gate.card_at.map(|at| at.0))
+        .bind(gate.card_message.as_deref())
+        .bind(gate.card_message.as_deref().map(|id| keys::message_ref(place, id)))
+        .bind(gate.expires_at.0)
+        .execute(&mut *self.tx)
+        .await?;
+        self.inner.reviews.put(&mut self.tx, gate).await
+    }
+
+    /// One gate with votes and decision.
+    pub async fn gate(&mut self, id: &GateId) -> Result<Option<GateRecord>> {
+        let row = sqlx::query("SELECT * FROM gates WHERE id = $1")
+            .bind(id.as_str())
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        match row {
+            Some(row) => Ok(Some(self.with_votes(read(&row)?).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The open gate of a lane.
+    pub async fn open_gate_of_lane(&mut self, lane: &LaneId) -> Result<Option<Gate>> {
+        sqlx::query("SELECT * FROM gates WHERE lane_id = $1 AND status = 'pending' ORDER BY opened_at DESC, id DESC LIMIT 1")
+            .bind(lane.as_str())
+            .fetch_optional(&mut *self.tx)
+            .await?
+            .map(|row| read(&row))
+            .transpose()
+    }
+
+    /// Open gates of a chat (all threads), oldest first.
+    pub async fn open_gates(&mut self, conversation: &Conversation) -> Result<Vec<Gate>> {
+        let rows = sqlx::query("SELECT * FROM gates WHERE chat_key = $1 AND status = 'pending' ORDER BY opened_at, id")
+            .bind(keys::chat_key(conversation))
+            .fetch_all(&mut *self.tx)
+            .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The gate (newest first, open or closed) whose card, request or any post of whose turn has one of these message ids.
+    pub async fn gate_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<GateRecord>> {
+        let mut newest: Option<Gate> = None;
+        for id in message_ids {
+            let found = sqlx::query(
+                "SELECT * FROM gates WHERE id IN (SELECT id FROM gates WHERE card_ref = $1
+                   UNION SELECT id FROM gates WHERE request_ref = $1
+                   UNION SELECT gates.id FROM gates JOIN outbox ON outbox.turn_id = gates.turn_id WHERE outbox.message_ref = $1)
+                 ORDER BY opened_at DESC, id DESC LIMIT 1",
+            )
+            .bind(keys::message_ref(conversation, id))
+            .fetch_optional(&mut *self.tx)
+            .await?;
+            if let Some(found) = found {
+                let found = read(&found)?;
+                if newest.as_ref().is_none_or(|gate| gate.opened_at < found.opened_at) {
+                    newest = Some(found);
+                }
+            }
+        }
+        match newest {
+            Some(gate) => Ok(Some(self.with_votes(gate).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The requester's most recently closed gate in this chat, if closed after `since`.
+    pub async fn last_closed_gate(&mut self, conversation: &Conversation, user: &str, since: Millis) -> Result<Option<GateRecord>> {
+        let row =
+            sqlx::query("SELECT * FROM gates WHERE person_key = $1 AND closed_at > $2 ORDER BY closed_at DESC, opened_at DESC LIMIT 1")
+                .bind(keys::person_key(conversation, user))
+                .bind(since.0)
+                .fetch_optional(&mut *self.tx)
+                .await?;
+        match row {
+            Some(row) => Ok(Some(self.with_votes(read(&row)?).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The card reached the chat: id, platform time; the TTL starts (the first time only, never past twice the TTL
+    /// from the opening). [`Session::outbox_sent`] calls it for the row that carries the card.
+    pub async fn gate_delivered(&mut self, id: &GateId, message_id: Option<&str>, card_at: Option<Millis>) -> Result<()> {
+        let Some(row) = sqlx::query("SELECT * FROM gates WHERE id = $1 AND delivered_at IS NULL")
+            .bind(id.as_str())
+            .fetch_optional(&mut *self.tx)
+            .await?
+        else {
+            return Ok(());
+        };
+        let gate = read(&row)?;
+        let open = row.text("status")? == "pending";
+        let now = self.now();
+        let started = now.0.saturating_add(gate.ttl_ms);
+        let hard_limit = gate.opened_at.0.saturating_add(gate.ttl_ms.saturating_mul(2));
+        let expires_at = if open { started.min(hard_limit) } else { gate.expires_at.0 };
+        sqlx::query(
+            "UPDATE gates SET delivered_at = $1, card_at = $2, card_message = $3, card_ref = $4, expires_at = $5
+             WHERE id = $6 AND delivered_at IS NULL",
+        )
+        .bind(now.0)
+        .bind(card_at.map(|at| at.0))
+        .bind(message_id)
+        .bind(message_id.map(|message| keys::message_ref(&gate.conversation, message)))
+        .bind(expires_at)
+        .bind(id.as_str())
+        .execute(&mut *self.tx)
+        .await?;
+        if !open {
+            return Ok(());
+        }
+        sqlx::query("UPDATE actions SET expires_at = $1 WHERE gate_id = $2 AND status IN ('pending', 'unknown')")
+            .bind(expires_at)
+            .bind(id.as_str())
+            .execute(&mut *self.tx)
+            .await?;
+        self.inner.reviews.touch(&mut self.tx, &gate, Millis(expires_at)).await?;
+        // The lane sleeps until the old expiry: let it reckon anew.
+        self.wake_lane(&gate.lane_id).await
+    }
+
+    /// The card could not be carried; the lane is woken to end the turn. [`Session::outbox_failed`] calls it for the
+    /// row that carries the card.
+    pub async fn gate_undeliverable(&mut self, id: &GateId) -> Result<()> {
+        let row = sqlx::query("UPDATE gates SET undeliverable = 1 WHERE id = $1 AND delivered_at IS NULL RETURNING lane_id")
+            .bind(id.as_str())
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        match row {
+            Some(row) => self.wake_lane(&LaneId::new(row.text("lane_id")?)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// True when [`Session::gate_undeliverable`] was called for it.
+    pub async fn is_undeliverable(&mut self, id: &GateId) -> Result<bool> {
+        let row = sqlx::query("SELECT undeliverable FROM gates WHERE id = $1")
+            .bind(id.as_str())
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        Ok(row.map(|row| row.int("undeliverable")).transpose()? == Some(1))
+    }
+
+    /// Is anything unfinished in this chat, in any thread: an open gate or a turn? The pre-filter for messages of
+    /// groups that do not mention the bot.
+    pub async fn anything_open(&mut self, conversation: &Conversation) -> Result<bool> {
+        let now = self.now();
+        if self.inner.reviews.any_in_chat(&mut self.tx, conversation, now).await? {
+            return Ok(true);
+        }
+        // The look-up may have lapsed or know nothing of turns that run: the ledger has the last word.
+        let row =
+            sqlx::query("SELECT COUNT(*) AS open FROM (SELECT 1 FROM turns WHERE chat_key = $1 AND finished_at IS NULL LIMIT 1) AS one")
+                .bind(keys::chat_key(conversation))
+                .fetch_one(&mut *self.tx)
+                .await?;
+        Ok(row.int("open")? > 0)
+    }
+
+    /// The pending review of this person in this conversation, by the look-up that may lapse.
+    pub async fn pending_review(&mut self, conversation: &Conversation, user: &str) -> Result<Option<PendingReview>> {
+        let now = self.now();
+        self.inner.reviews.find(&mut self.tx, conversation, user, now).await
+    }
+
+    /// Plan reviews for the API, newest first.
+    pub async fn list_reviews(&mut self, query: &ListQuery) -> Result<Page<GateRecord>> {
+        let after = Cursor::of(query)?;
+        let rows = sqlx::query(
+            "SELECT * FROM gates WHERE kind = 'plan_review'
+               AND (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)
+               AND (CAST($3 AS TEXT) IS NULL OR user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR turn_id = $4)
+               AND (opened_at < $5 OR (opened_at = $5 AND id < $6))
+             ORDER BY opened_at DESC, id DESC LIMIT $7",
+        )
+        .bind(query.status.as_deref())
+        .bind(query.chat.as_deref().map(keys::shown).as_deref())
+        .bind(query.user.as_deref().map(keys::shown).as_deref())
+        .bind(query.turn.as_deref())
+        .bind(after.at)
+        .bind(after.id)
+        .bind(query.limit + 1)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let gates = page(&rows, query.limit, read, |gate| Cursor::new(gate.opened_at, gate.id.as_str()))?;
+        let mut items = Vec::with_capacity(gates.items.len());
+        for gate in gates.items {
+            items.push(self.with_votes(gate).await?);
+        }
+        Ok(Page { items, next: gates.next })
+    }
+
+    async fn with_votes(&mut self, gate: Gate) -> Result<GateRecord> {
+        Ok(GateRecord {
+            votes: self.votes(&gate.id).await?,
+            decision: self.decision(&gate.id).await?,
+            gate,
+        })
+    }
+}
+
+fn read(row: &AnyRow) -> Result<Gate> {
+    let request: Request = row.json("request")?;
+    Ok(Gate {
+        id: GateId::new(row.text("id")?),
+        turn_id: TurnId::new(row.text("turn_id")?),
+        lane_id: LaneId::new(row.text("lane_id")?),
+        kind: named("kind", row.text("kind")?)?,
+        conversation: request.conversation,
+        requester: request.requester,
+        request_message: request.message,
+        digest: row.text("digest")?,
+        plan_version: unsigned("plan_version", row.int("plan_version")?)?,
+        card: row.json("card")?,
+        quorum: unsigned("quorum", row.int("quorum")?)?,
+        opened_at: Millis(row.int("opened_at")?),
+        delivered_at: row.maybe_int("delivered_at")?.map(Millis),
+        card_at: row.maybe_int("card_at")?.map(Millis),
+        card_message: row.maybe_text("card_message")?,
+        expires_at: Millis(row.int("expires_at")?),
+        ttl_ms: row.int("ttl_ms")?,
+    })
+}

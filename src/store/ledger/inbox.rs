@@ -1,0 +1,181 @@
+//! The inbox: rows from `new` over `laned` to `done`, each step taken once.
+
+use sqlx::any::AnyRow;
+
+use super::accept::{NewRow, insert_one};
+use super::sql::{Columns, named};
+use super::{Result, Session};
+use crate::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
+use crate::store::{InboxRow, InboxState, Lease, keys};
+
+impl Session {
+    /// Inserts an inbox row in this transaction (clicks, API); none: it is a duplicate. A row that goes in as
+    /// `laned` waits in its sender's lane, which is woken.
+    pub async fn insert_inbox(&mut self, inbound: &Inbound, state: InboxState) -> Result<Option<i64>> {
+        let row = NewRow::new(inbound)?;
+        let (id, now) = (self.next_id(), self.now());
+        if !insert_one(&mut self.tx, id, &row, state, now).await? {
+            return Ok(None);
+        }
+        match state {
+            InboxState::New => self.touched.inbox = true,
+            InboxState::Laned => {
+                let lane = inbound.conversation.lane(&inbound.sender);
+                sqlx::query("UPDATE inbox SET lane_id = $1 WHERE id = $2")
+                    .bind(lane.as_str())
+                    .bind(id)
+                    .execute(&mut *self.tx)
+                    .await?;
+                self.make_lane_ready(&lane, &inbound.conversation, &inbound.sender).await?;
+            }
+            InboxState::Done => {}
+        }
+        Ok(Some(id))
+    }
+
+    /// The row with this event key.
+    pub async fn inbox_by_event(&mut self, inbound: &Inbound) -> Result<Option<InboxRow>> {
+        sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE event_key = $1")
+            .bind(keys::event_key(inbound))
+            .fetch_optional(&mut *self.tx)
+            .await?
+            .map(|row| read(&row))
+            .transpose()
+    }
+
+    /// Rows that nobody looked at, oldest first.
+    pub async fn untriaged(&mut self, limit: i64) -> Result<Vec<InboxRow>> {
+        self.untriaged_after(0, limit).await
+    }
+
+    /// As [`Session::untriaged`], but only rows with a greater id: for a caller that leaves rows where they are
+    /// (the bot does not know its own name yet) and wants to see what is behind them.
+    pub async fn untriaged_after(&mut self, after: i64, limit: i64) -> Result<Vec<InboxRow>> {
+        let rows = sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE state = 'new' AND id > $1 ORDER BY id LIMIT $2")
+            .bind(after)
+            .bind(limit)
+            .fetch_all(&mut *self.tx)
+            .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// `new` → `done`; false: somebody else handled it.
+    pub async fn triaged(&mut self, id: i64, outcome: &str) -> Result<bool> {
+        let row = sqlx::query("UPDATE inbox SET state = 'done', outcome = $1 WHERE id = $2 AND state = 'new' RETURNING person_key")
+            .bind(outcome)
+            .bind(id)
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        self.let_younger_pass(id, row).await
+    }
+
+    /// `new` → `laned`, creating and waking the lane; false: somebody else handled it.
+    pub async fn assign(&mut self, row: &InboxRow, lane: &LaneId) -> Result<bool> {
+        let moved = sqlx::query("UPDATE inbox SET state = 'laned', lane_id = $1 WHERE id = $2 AND state = 'new' RETURNING person_key")
+            .bind(lane.as_str())
+            .bind(row.id)
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        if !self.let_younger_pass(row.id, moved).await? {
+            return Ok(false);
+        }
+        self.make_lane_ready(lane, &row.inbound.conversation, &row.inbound.sender).await?;
+        Ok(true)
+    }
+
+    /// Wakes lanes whose younger tasks of the same person had to wait until this row was looked at: `next_task`
+    /// held them back, and nothing else would look again.
+    async fn let_younger_pass(&mut self, id: i64, moved: Option<AnyRow>) -> Result<bool> {
+        let Some(moved) = moved else { return Ok(false) };
+        let woken = sqlx::query(
+            "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id IN
+               (SELECT lane_id FROM inbox WHERE state = 'laned' AND person_key = $2 AND id > $3)",
+        )
+        .bind(self.now().0)
+        .bind(moved.bytes("person_key")?)
+        .bind(id)
+        .execute(&mut *self.tx)
+        .await?;
+        self.touched.lanes |= woken.rows_affected() > 0;
+        Ok(true)
+    }
+
+    /// Oldest task of the lane, unless an older untriaged row of the same sender and chat exists: that one may be
+    /// a `/stop`, or the first of two messages.
+    pub async fn next_task(&mut self, lease: &Lease) -> Result<Option<InboxRow>> {
+        sqlx::query(
+            "SELECT id, state, received_at, payload FROM inbox WHERE lane_id = $1 AND state = 'laned'
+               AND NOT EXISTS (SELECT 1 FROM inbox AS older
+                 WHERE older.state = 'new' AND older.person_key = inbox.person_key AND older.id < inbox.id)
+             ORDER BY id LIMIT 1",
+        )
+        .bind(lease.lane_id.as_str())
+        .fetch_optional(&mut *self.tx)
+        .await?
+        .map(|row| read(&row))
+        .transpose()
+    }
+
+    /// `laned` → `done`; false: somebody else handled it.
+    pub async fn finish_task(&mut self, id: i64, outcome: &str) -> Result<bool> {
+        let done = sqlx::query("UPDATE inbox SET state = 'done', outcome = $1 WHERE id = $2 AND state = 'laned'")
+            .bind(outcome)
+            .bind(id)
+            .execute(&mut *self.tx)
+            .await?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Tasks waiting in a lane, oldest first.
+    pub async fn queued(&mut self, lane: &LaneId) -> Result<Vec<InboxRow>> {
+        let rows = sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE lane_id = $1 AND state = 'laned' ORDER BY id")
+            .bind(lane.as_str())
+            .fetch_all(&mut *self.tx)
+            .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The task (untriaged or laned) whose message id is this one, so that a recall can drop it.
+    pub async fn waiting_message(&mut self, conversation: &Conversation, message_id: &str) -> Result<Option<InboxRow>> {
+        // A recall is rare and what waits is short: no index is kept for it on the accept path.
+        let rows = sqlx::query(
+            "SELECT id, state, received_at, payload FROM inbox WHERE state = 'new' AND chat = $1
+             UNION ALL SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1",
+        )
+        .bind(&*keys::shown(&conversation.chat))
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let chat = keys::chat_key(conversation);
+        for row in &rows {
+            let row = read(row)?;
+            if let InboundBody::Message(message) = &row.inbound.body
+                && message.message_id == message_id
+                && keys::chat_key(&row.inbound.conversation) == chat
+            {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+}
+
+pub(super) fn read(row: &AnyRow) -> Result<InboxRow> {
+    Ok(InboxRow {
+        id: row.int("id")?,
+        inbound: row.json("payload")?,
+        received_at: Millis(row.int("received_at")?),
+        state: named("state", row.text("state")?)?,
+    })
+}
+
+impl InboxState {
+    /// Name in the ledger.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Laned => "laned",
+            Self::Done => "done",
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Lanes: who works on a conversation of one person, by lease and fence, and when to look at it again.
+
+use sqlx::any::AnyRow;
+
+use super::sql::{Columns, encode};
+use super::{Result, Session};
+use crate::domain::{Conversation, LaneId, Millis, TurnId};
+use crate::store::{Lease, StoreError, keys};
+
+impl Session {
+    /// Takes the lane that has waited longest; at most `per_chat` leased lanes of one chat at a time.
+    pub async fn claim_lane(&mut self, owner: &str, lease_ms: i64, per_chat: i64) -> Result<Option<Lease>> {
+        // While leased, `ready_at` is the lease's end: a lane whose worker died is found like any other.
+        sqlx::query(
+            "UPDATE lanes SET owner = $1, fence = fence + 1, lease_until = $2, ready_at = $2
+             WHERE id = (SELECT ripe.id FROM lanes AS ripe
+               WHERE ripe.ready_at <= $3 AND ripe.lease_until <= $3
+                 AND (SELECT COUNT(*) FROM lanes AS busy
+                      WHERE busy.chat_key = ripe.chat_key AND busy.owner <> '' AND busy.lease_until > $3) < $4
+               ORDER BY ripe.ready_at, ripe.id LIMIT 1)
+               AND lease_until <= $3
+             RETURNING id, conversation, requester, fence, wakes, turn_id",
+        )
+        .bind(owner)
+        .bind(self.now().0.saturating_add(lease_ms))
+        .bind(self.now().0)
+        .bind(per_chat)
+        .fetch_optional(&mut *self.tx)
+        .await?
+        .map(|row| read(&row))
+        .transpose()
+    }
+
+    /// Prolongs a lease.
+    ///
+    /// # Errors
+    /// `Stale` when it is lost.
+    pub async fn renew(&mut self, lease: &Lease, lease_ms: i64) -> Result<()> {
+        let until = self.now().0.saturating_add(lease_ms);
+        let done = sqlx::query("UPDATE lanes SET lease_until = $1, ready_at = $1 WHERE id = $2 AND fence = $3 AND owner <> ''")
+            .bind(until)
+            .bind(lease.lane_id.as_str())
+            .bind(lease.fence)
+            .execute(&mut *self.tx)
+            .await?;
+        if done.rows_affected() == 0 {
+            Err(StoreError::Stale)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Gives the lane back, to be looked at again at `ready_at`; false: it was woken meanwhile, so look again now
+    /// (after [`Session::refresh`]).
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost.
+    pub async fn release(&mut self, lease: &Lease, ready_at: Millis) -> Result<bool> {
+        self.hold(lease).await?;
+        let done = sqlx::query(
+            "UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1
+             WHERE id = $2 AND fence = $3 AND owner <> '' AND wakes = $4",
+        )
+        .bind(ready_at.0)
+        .bind(lease.lane_id.as_str())
+        .bind(lease.fence)
+        .bind(lease.wakes)
+        .execute(&mut *self.tx)
+        .await?;
+        if done.rows_affected() == 0 {
+            return Ok(false);
+        }
+        self.held = None;
+        // Another lane of the chat may be due now, and whoever sleeps until the next due moment must reckon anew.
+        self.touched.lanes = true;
+        Ok(true)
+    }
+
+    /// Re-reads `wakes` and `turn_id` under the fence (after a refused release).
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost.
+    pub async fn refresh(&mut self, lease: &Lease) -> Result<Lease> {
+        sqlx::query("SELECT id, conversation, requester, fence, wakes, turn_id FROM lanes WHERE id = $1 AND fence = $2 AND owner <> ''")
+            .bind(lease.lane_id.as_str())
+            .bind(lease.fence)
+            .fetch_optional(&mut *self.tx)
+            .await?
+            .map_or(Err(StoreError::Stale), |row| read(&row))
+    }
+
+    /// Makes a lane ready now; a lane that nobody has made yet needs no waking.
+    pub async fn wake_lane(&mut self, lane: &LaneId) -> Result<()> {
+        let woken = sqlx::query("UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id = $2")
+            .bind(self.now().0)
+            .bind(lane.as_str())
+            .execute(&mut *self.tx)
+            .await?;
+        self.touched.lanes |= woken.rows_affected() > 0;
+        Ok(())
+    }
+
+    /// The moment the next lane or outbox row is due; in the past when something is due already. A lane may be
+    /// due and still not be given out while `per_chat` others of its chat are leased.
+    pub async fn next_due(&mut self) -> Result<Option<Millis>> {
+        let row = sqlx::query(
+            "SELECT CAST(MIN(due) AS BIGINT) AS due FROM (
+               SELECT MIN(CASE WHEN lease_until > ready_at THEN lease_until ELSE ready_at END) AS due FROM lanes WHERE ready_at < $1
+               UNION ALL
+               SELECT MIN(CASE WHEN held_until > ready_at THEN held_until ELSE ready_at END) FROM outbox
+                WHERE state = 'waiting'
+                  AND NOT EXISTS (SELECT 1 FROM outbox AS ahead
+                    WHERE ahead.queue = outbox.queue AND ahead.state = 'waiting' AND ahead.id < outbox.id)
+                  AND (target IS NULL OR EXISTS (SELECT 1 FROM outbox AS post WHERE post.key = outbox.target AND post.state = 'sent'))
+             ) AS dues",
+        )
+        .bind(Millis::NEVER.0)
+        .fetch_one(&mut *self.tx)
+        .await?;
+        Ok(row.maybe_int("due")?.map(Millis))
+    }
+
+    /// The unfinished turn of a lane.
+    pub async fn turn_of_lane(&mut self, lane: &LaneId) -> Result<Option<TurnId>> {
+        let row = sqlx::query("SELECT turn_id FROM lanes WHERE id = $1")
+            .bind(lane.as_str())
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        Ok(row.map(|row| row.maybe_text("turn_id")).transpose()?.flatten().map(TurnId::new))
+    }
+
+    /// Creates the lane if need be and makes it ready.
+    pub(super) async fn make_lane_ready(&mut self, lane: &LaneId, place: &Conversation, user: &str) -> Result<()> {
+        // A new lane's fence starts at a fresh id and not at 0: a worker that slept through the pruning of this
+        // lane must not find its old number in use again.
+        sqlx::query(
+            "INSERT INTO lanes (id, chat_key, conversation, requester, owner, fence, lease_until, ready_at, wakes)
+             VALUES ($1, $2, $3, $4, '', $5, 0, $6, 1)
+             ON CONFLICT (id) DO UPDATE SET ready_at = excluded.ready_at, wakes = lanes.wakes + 1",
+        )
+        .bind(lane.as_str())
+        .bind(keys::chat_key(place))
+        .bind(encode(place)?)
+        .bind(encode(user)?)
+        .bind(self.next_id())
+        .bind(self.now().0)
+        .execute(&mut *self.tx)
+        .await?;
+        self.touched.lanes = true;
+        Ok(())
+    }
+
+    /// Proves once in this transaction that the lease is still ours, and keeps it so until the transaction ends:
+    /// the write that changes nothing locks the lane's row where several may write at a time.
+    pub(super) async fn hold(&mut self, lease: &Lease) -> Result<()> {
+        if self
+            .held
+            .as_ref()
+            .is_some_and(|(lane, fence)| *lane == lease.lane_id && *fence == lease.fence)
+        {
+            return Ok(());
+        }
+        let ours = sqlx::query("UPDATE lanes SET fence = fence WHERE id = $1 AND fence = $2 AND owner <> ''")
+            .bind(lease.lane_id.as_str())
+            .bind(lease.fence)
+            .execute(&mut *self.tx)
+            .await?;
+        if ours.rows_affected() == 0 {
+            return Err(StoreError::Stale);
+        }
+        self.held = Some((lease.lane_id.clone(), lease.fence));
+        Ok(())
+    }
+}
+
+fn read(row: &AnyRow) -> Result<Lease> {
+    Ok(Lease {
+        lane_id: LaneId::new(row.text("id")?),
+        conversation: row.json("conversation")?,
+        user: row.json("requester")?,
+        fence: row.int("fence")?,
+        wakes: row.int("wakes")?,
+        turn_id: row.maybe_text("turn_id")?.map(TurnId::new),
+    })
+}

@@ -1,0 +1,239 @@
+//! Opening the database: address, file, lock, connections, schema, and what a restart makes void.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::{AnyConnection, AnyPool, Connection, Executor, Row};
+
+use super::accept::Acceptor;
+use super::bells::Bells;
+use super::ids::Sequence;
+use super::turnstile::Turnstile;
+use super::{Inner, Ledger, Result, file, lock, schema};
+use crate::domain::Clock;
+use crate::store::StoreError;
+use crate::store::reviews::PendingReviews;
+
+/// How long a verb waits for a connection.
+const CONNECTION_WAIT: Duration = Duration::from_secs(2);
+/// Readers beside the one writer.
+const READERS: u32 = 4;
+
+impl Ledger {
+    /// Opens (and creates) the database, takes the file's lock, migrates if asked, voids all leases on SQLite.
+    ///
+    /// # Errors
+    /// `Held` when another process has the file; `Unusable` for a wrong address, a damaged file, a schema that is
+    /// newer than this program, or an older one when `migrate` is false.
+    pub async fn open(url: &SecretString, clock: Clock, migrate: bool) -> Result<Self> {
+        let path = file::of(url)?;
+        file::prepare(&path)?;
+        let lock = lock::take(&path)?;
+        let named = |error| naming(&path, error);
+        examine(&path, Access::Write).await.map_err(named)?;
+        let write = connect(&path, Access::Write).await.map_err(named)?;
+        let opened = set_up(&write, &clock, migrate).await.map_err(named);
+        let last = match opened {
+            Ok(last) => last,
+            Err(error) => {
+                write.close().await;
+                return Err(error);
+            }
+        };
+        let read = connect(&path, Access::Read).await.map_err(named)?;
+        let inner = Arc::new(Inner {
+            clock,
+            sequence: Sequence::after(last),
+            write: Some(write),
+            read,
+            turnstile: Turnstile::default(),
+            bells: Bells::default(),
+            reviews: PendingReviews::embedded(),
+            lock: std::sync::Mutex::new(Some(lock)),
+        });
+        let acceptor = Acceptor::start(Arc::clone(&inner));
+        Ok(Self {
+            inner,
+            acceptor: Some(acceptor),
+        })
+    }
+
+    /// Opens an existing database to look at it, beside a running process: no lock, no migration, no write.
+    ///
+    /// # Errors
+    /// `Unusable` when there is no such file, or its schema is not this program's.
+    pub async fn open_read_only(url: &SecretString) -> Result<Self> {
+        let path = file::of(url)?;
+        if !path.exists() {
+            return Err(StoreError::Unusable(format!("there is no file `{}`", path.display())));
+        }
+        let named = |error| naming(&path, error);
+        examine(&path, Access::Look).await.map_err(named)?;
+        let read = connect(&path, Access::Look).await.map_err(named)?;
+        let mut conn = read.acquire().await.map_err(|error| named(error.into()))?;
+        schema::check(&mut conn).await.map_err(named)?;
+        drop(conn);
+        Ok(Self {
+            inner: Arc::new(Inner {
+                clock: Clock::system(),
+                sequence: Sequence::after(0),
+                write: None,
+                read,
+                turnstile: Turnstile::default(),
+                bells: Bells::default(),
+                reviews: PendingReviews::embedded(),
+                lock: std::sync::Mutex::new(None),
+            }),
+            acceptor: None,
+        })
+    }
+
+    /// Cheap liveness check for `/readyz`: reads, and asks whether the writer still takes events.
+    ///
+    /// # Errors
+    /// `Unavailable` when the database does not answer or is closed.
+    pub async fn ping(&self) -> Result<()> {
+        if self.acceptor.as_ref().is_some_and(Acceptor::is_closed) {
+            return Err(StoreError::Unavailable("closed".to_owned()));
+        }
+        sqlx::query("SELECT 1").fetch_one(&self.inner.read).await?;
+        Ok(())
+    }
+
+    /// Flushes the writer task and closes; gives the file free.
+    pub async fn close(&self) {
+        if let Some(acceptor) = &self.acceptor {
+            acceptor.finish().await;
+        }
+        self.inner.read.close().await;
+        if let Some(write) = &self.inner.write {
+            write.close().await;
+        }
+        if let Ok(mut lock) = self.inner.lock.lock() {
+            lock.take();
+        }
+    }
+}
+
+/// Schema, integrity, and the end of every lease: on SQLite the lock has proved that no other process lives.
+/// Gives the highest process-made id in use.
+async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<i64> {
+    let mut conn = write.acquire().await?;
+    if migrate {
+        schema::migrate(&mut conn).await?;
+    } else {
+        schema::check(&mut conn).await?;
+    }
+    sqlx::query("UPDATE lanes SET owner = '', lease_until = 0 WHERE owner <> ''")
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query(
+        "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE ready_at > $1 AND (turn_id IS NOT NULL
+           OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned'))",
+    )
+    .bind(clock.now().0)
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query("UPDATE outbox SET owner = '', held_until = 0 WHERE state = 'waiting' AND held_until > 0")
+        .execute(&mut *conn)
+        .await?;
+    let last = sqlx::query(
+        "SELECT CAST(MAX(id) AS BIGINT) AS last FROM (SELECT COALESCE(MAX(id), 0) AS id FROM inbox
+           UNION ALL SELECT COALESCE(MAX(id), 0) FROM outbox
+           UNION ALL SELECT COALESCE(MAX(id), 0) FROM signals
+           UNION ALL SELECT COALESCE(MAX(fence), 0) FROM lanes) AS ids",
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    Ok(last.try_get("last")?)
+}
+
+/// Names the file in what is said about it.
+fn naming(path: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Unusable(why) => StoreError::Unusable(format!("`{}`: {why}", path.display())),
+        StoreError::Unavailable(why) => StoreError::Unavailable(format!("`{}`: {why}", path.display())),
+        other @ (StoreError::Stale | StoreError::Held { .. } | StoreError::Corrupt(_)) => other,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// The one writer.
+    Write,
+    /// A reader of our own process.
+    Read,
+    /// A reader beside another process.
+    Look,
+}
+
+fn address(path: &Path, access: Access) -> Result<AnyConnectOptions> {
+    sqlx::any::install_default_drivers();
+    let mode = if access == Access::Look { "ro" } else { "rwc" };
+    Ok(format!("sqlite://{}?mode={mode}", file::encoded(path)?).parse()?)
+}
+
+/// Is it a sound database? Asked over a connection of its own: a pool would try again and again, and say in the
+/// end that it took too long.
+async fn examine(path: &Path, access: Access) -> Result<()> {
+    let mut conn = AnyConnection::connect_with(&address(path, access)?).await?;
+    let verdict: String = conn.fetch_one("PRAGMA quick_check(1)").await?.try_get(0)?;
+    conn.close().await?;
+    if verdict == "ok" {
+        Ok(())
+    } else {
+        Err(StoreError::Unusable(format!("the file is damaged: {verdict}")))
+    }
+}
+
+async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
+    let options = address(path, access)?;
+    let size = if access == Access::Write { 1 } else { READERS };
+    let pool = AnyPoolOptions::new()
+        .max_connections(size)
+        .min_connections(1)
+        .acquire_timeout(CONNECTION_WAIT)
+        // A file does not go away like a server does: asking first would cost a round trip a verb.
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        // When SQLite rolls back by itself (disk full, I/O error), the driver's ROLLBACK fails and it believes for ever
+        // that a transaction is open: later ones would be savepoints inside nothing, or inside one that nobody ends,
+        // and their "commits" not durable. Such a connection is replaced. The ping waits for a queued rollback.
+        .after_release(|conn, _| {
+            Box::pin(async move {
+                conn.ping().await?;
+                Ok(!conn.is_in_transaction())
+            })
+        })
+        .after_connect(move |conn, _| {
+            Box::pin(async move {
+                for pragma in pragmas(access) {
+                    conn.execute(*pragma).await?;
+                }
+                Ok(())
+            })
+        })
+        .connect_with(options)
+        .await?;
+    Ok(pool)
+}
+
+/// `FULL`: a commit that was answered with 200 survives a power cut, <https://www.sqlite.org/pragma.html#pragma_synchronous>.
+fn pragmas(access: Access) -> &'static [&'static str] {
+    match access {
+        Access::Write => &[
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "PRAGMA foreign_keys = ON",
+            "PRAGMA busy_timeout = 5000",
+        ],
+        Access::Read | Access::Look => &["PRAGMA busy_timeout = 5000", "PRAGMA query_only = ON"],
+    }
+}
+
+#[cfg(test)]
+mod tests;

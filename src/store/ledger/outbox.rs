@@ -1,0 +1,201 @@
+//! The outbox: each row goes out once, in the order of its queue; cards show their newest state only.
+
+use sqlx::any::AnyRow;
+
+use super::sql::{Columns, encode};
+use super::{Result, Session};
+use crate::domain::{GateId, Millis, TurnId};
+use crate::store::{NewOutbox, OutboxOp, OutboxRow, keys};
+
+/// A row that could not be sent for this long (milliseconds) is given up.
+const GIVE_UP_MS: i64 = 10 * 60 * 1000;
+
+impl Session {
+    /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target; a patch of a post
+    /// that is not there or was given up is given up at once.
+    pub async fn enqueue(&mut self, new: &NewOutbox) -> Result<()> {
+        let now = self.now();
+        let (op, target) = match &new.op {
+            OutboxOp::Post { .. } => ("post", None),
+            OutboxOp::Patch { target, .. } => ("patch", Some(target.as_str())),
+            OutboxOp::React { .. } => ("react", None),
+        };
+        let state = match target {
+            Some(target) if !self.can_be_patched(target).await? => "failed",
+            _ => "waiting",
+        };
+        let inserted = sqlx::query(
+            "INSERT INTO outbox (id, key, queue, gate_id, turn_id, chat_key, channel, chat, conversation, op, target, body, state,
+               owner, held_until, ready_at, tries, plain, created_at, give_up_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, '', 0, $14, 0, 0, $14, $15)
+             ON CONFLICT (key) DO NOTHING",
+        )
+        .bind(self.next_id())
+        .bind(&new.key)
+        .bind(&new.queue)
+        .bind(new.gate_id.as_ref().map(GateId::as_str))
+        .bind(new.turn_id.as_ref().map(TurnId::as_str))
+        .bind(keys::chat_key(&new.conversation))
+        .bind(new.conversation.channel.as_str())
+        .bind(&*keys::shown(&new.conversation.chat))
+        .bind(encode(&new.conversation)?)
+        .bind(op)
+        .bind(target)
+        .bind(encode(&new.op)?)
+        .bind(state)
+        .bind(now.0)
+        .bind(now.0.saturating_add(GIVE_UP_MS))
+        .execute(&mut *self.tx)
+        .await?;
+        if inserted.rows_affected() == 0 || state == "failed" {
+            return Ok(());
+        }
+        if let Some(target) = target {
+            // One that is on its way stays: the new one queues behind it, else the old state could land last.
+            sqlx::query(
+                "UPDATE outbox SET state = 'superseded' WHERE target = $1 AND state = 'waiting' AND held_until <= $2 AND key <> $3",
+            )
+            .bind(target)
+            .bind(now.0)
+            .bind(&new.key)
+            .execute(&mut *self.tx)
+            .await?;
+        }
+        self.touched.outbox = true;
+        Ok(())
+    }
+
+    async fn can_be_patched(&mut self, target: &str) -> Result<bool> {
+        let row = sqlx::query("SELECT state FROM outbox WHERE key = $1")
+            .bind(target)
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        Ok(row.map(|row| row.text("state")).transpose()?.is_some_and(|state| state != "failed"))
+    }
+
+    /// Takes up to `limit` due heads of their queues. A patch whose target is not sent yet waits behind it.
+    pub async fn claim_outbox(&mut self, owner: &str, hold_ms: i64, limit: i64) -> Result<Vec<OutboxRow>> {
+        let rows = sqlx::query(
+            "UPDATE outbox SET owner = $1, held_until = $2 WHERE id IN (SELECT head.id FROM outbox AS head
+               WHERE head.state = 'waiting' AND head.ready_at <= $3 AND head.held_until <= $3
+                 AND NOT EXISTS (SELECT 1 FROM outbox AS ahead
+                   WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND ahead.id < head.id)
+                 AND (head.target IS NULL
+                   OR EXISTS (SELECT 1 FROM outbox AS post WHERE post.key = head.target AND post.state = 'sent'))
+               ORDER BY head.ready_at, head.id LIMIT $4)
+               AND state = 'waiting' AND held_until <= $3
+             RETURNING *",
+        )
+        .bind(owner)
+        .bind(self.now().0.saturating_add(hold_ms))
+        .bind(self.now().0)
+        .bind(limit)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let mut claimed = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
+        claimed.sort_by_key(|row| row.id);
+        for row in &mut claimed {
+            if let OutboxOp::Patch { target, .. } = &row.new.op {
+                let post = sqlx::query("SELECT platform_id FROM outbox WHERE key = $1")
+                    .bind(target)
+                    .fetch_optional(&mut *self.tx)
+                    .await?;
+                row.target_message = post.map(|post| post.maybe_text("platform_id")).transpose()?.flatten();
+            }
+        }
+        Ok(claimed)
+    }
+
+    /// It was carried: as which message, and when by the platform's clock. The card of a gate starts the gate's TTL.
+    pub async fn outbox_sent(&mut self, id: i64, message_id: Option<&str>, at: Option<Millis>) -> Result<()> {
+        let Some(row) = sqlx::query(
+            "UPDATE outbox SET state = 'sent', owner = '', held_until = 0, sent_at = $1 WHERE id = $2 AND state = 'waiting' RETURNING *",
+        )
+        .bind(self.now().0)
+        .bind(id)
+        .fetch_optional(&mut *self.tx)
+        .await?
+        else {
+            return Ok(());
+        };
+        self.touched.outbox = true;
+        let row = read(&row)?;
+        if !matches!(row.new.op, OutboxOp::Post { .. }) {
+            return Ok(());
+        }
+        sqlx::query("UPDATE outbox SET platform_id = $1, message_ref = $2 WHERE id = $3")
+            .bind(message_id)
+            .bind(message_id.map(|message| keys::message_ref(&row.new.conversation, message)))
+            .bind(id)
+            .execute(&mut *self.tx)
+            .await?;
+        match &row.new.gate_id {
+            Some(gate) => self.gate_delivered(gate, message_id, at).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Try again at `at`; `plain`: as text from now on.
+    pub async fn outbox_retry(&mut self, id: i64, at: Millis, error: &str, plain: bool) -> Result<()> {
+        sqlx::query(
+            "UPDATE outbox SET owner = '', held_until = 0, tries = tries + 1, ready_at = $1, error = $2,
+               plain = CASE WHEN $3 = 1 THEN 1 ELSE plain END WHERE id = $4 AND state = 'waiting'",
+        )
+        .bind(at.0)
+        .bind(&*keys::shown(error))
+        .bind(i64::from(plain))
+        .bind(id)
+        .execute(&mut *self.tx)
+        .await?;
+        // Who sleeps until the next due moment must reckon anew.
+        self.touched.outbox = true;
+        Ok(())
+    }
+
+    /// Given up. Patches of a post that never came are given up with it, and a gate whose card it was cannot be answered.
+    pub async fn outbox_failed(&mut self, id: i64, error: &str) -> Result<()> {
+        let Some(row) = sqlx::query(
+            "UPDATE outbox SET state = 'failed', owner = '', held_until = 0, tries = tries + 1, error = $1
+             WHERE id = $2 AND state = 'waiting' RETURNING *",
+        )
+        .bind(&*keys::shown(error))
+        .bind(id)
+        .fetch_optional(&mut *self.tx)
+        .await?
+        else {
+            return Ok(());
+        };
+        self.touched.outbox = true;
+        let row = read(&row)?;
+        if !matches!(row.new.op, OutboxOp::Post { .. }) {
+            return Ok(());
+        }
+        sqlx::query("UPDATE outbox SET state = 'failed', error = 'the post was given up' WHERE target = $1 AND state = 'waiting'")
+            .bind(&row.new.key)
+            .execute(&mut *self.tx)
+            .await?;
+        match &row.new.gate_id {
+            Some(gate) => self.gate_undeliverable(gate).await,
+            None => Ok(()),
+        }
+    }
+}
+
+fn read(row: &AnyRow) -> Result<OutboxRow> {
+    Ok(OutboxRow {
+        id: row.int("id")?,
+        new: NewOutbox {
+            key: row.text("key")?,
+            queue: row.text("queue")?,
+            gate_id: row.maybe_text("gate_id")?.map(GateId::new),
+            turn_id: row.maybe_text("turn_id")?.map(TurnId::new),
+            conversation: row.json("conversation")?,
+            op: row.json("body")?,
+        },
+        target_message: None,
+        tries: row.int("tries")?,
+        plain: row.int("plain")? == 1,
+        created_at: Millis(row.int("created_at")?),
+        give_up_at: Millis(row.int("give_up_at")?),
+    })
+}

@@ -1,0 +1,123 @@
+//! Retention: what is done and old goes, the approval trail stays.
+
+use std::time::Duration;
+
+use super::{Ledger, Result, Session};
+use crate::domain::Millis;
+
+/// Platforms push an event again for up to 7 h; de-duplication keys are kept this long whatever the retention.
+const KEEP_KEYS: Duration = Duration::from_hours(25);
+/// Turns of one transaction: webhooks wait behind it.
+const TURNS: i64 = 50;
+/// Rows without a turn of one transaction.
+const ROWS: i64 = 2000;
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Finished turns, with all their rows.
+    pub turns: u64,
+    /// Handled inbox rows.
+    pub inbox: u64,
+    /// Outbox rows that belonged to no turn.
+    pub outbox: u64,
+    /// Lanes with nothing in them.
+    pub lanes: u64,
+}
+
+impl Ledger {
+    /// Removes what was finished before `before`: turns with their rows, handled inbox rows (never younger than 25 h),
+    /// empty lanes. Never what waits, never the approval trail. Works in small transactions, so that events and turns
+    /// go on meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Ledger::begin`]; what was removed until then stays removed.
+    pub async fn prune(&self, before: Millis) -> Result<Pruned> {
+        let mut pruned = Pruned::default();
+        loop {
+            let mut tx = self.begin().await?;
+            let turns = tx.prune_turns(before).await?;
+            tx.commit().await?;
+            pruned.turns += turns;
+            if turns == 0 {
+                break;
+            }
+        }
+        let keys = Millis(self.inner.clock.now().0.saturating_sub(Millis(0).plus(KEEP_KEYS).0).min(before.0));
+        pruned.inbox = self
+            .prune_rows(
+                "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE state = 'done' AND received_at < $1 LIMIT $2)",
+                keys,
+            )
+            .await?;
+        pruned.outbox = self
+            .prune_rows(
+                "DELETE FROM outbox WHERE id IN
+                   (SELECT id FROM outbox WHERE turn_id IS NULL AND state <> 'waiting' AND created_at < $1 LIMIT $2)",
+                before,
+            )
+            .await?;
+        // Left over when a turn ended beside its gate; decided gates have removed theirs.
+        self.prune_rows(
+            "DELETE FROM pending_reviews WHERE review_key IN
+               (SELECT review_key FROM pending_reviews WHERE expires_at < $1 LIMIT $2)",
+            before,
+        )
+        .await?;
+        // A lane that sleeps for ever: no turn, no task, no worker.
+        pruned.lanes = self
+            .prune_rows(
+                "DELETE FROM lanes WHERE id IN (SELECT id FROM lanes WHERE turn_id IS NULL AND owner = '' AND ready_at > $1
+                   AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.lane_id = lanes.id)
+                   AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned') LIMIT $2)",
+                Millis(Millis::NEVER.0 - 1),
+            )
+            .await?;
+        Ok(pruned)
+    }
+
+    async fn prune_rows(&self, text: &'static str, before: Millis) -> Result<u64> {
+        let mut removed = 0;
+        loop {
+            let mut tx = self.begin().await?;
+            let done = sqlx::query(text)
+                .bind(before.0)
+                .bind(ROWS)
+                .execute(&mut *tx.tx)
+                .await?
+                .rows_affected();
+            tx.commit().await?;
+            removed += done;
+            if done == 0 {
+                return Ok(removed);
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Some finished turns with everything that hangs on them.
+    async fn prune_turns(&mut self, before: Millis) -> Result<u64> {
+        let old = "SELECT id FROM turns WHERE finished_at IS NOT NULL AND finished_at < $1 ORDER BY finished_at, id LIMIT $2";
+        let mut removed = 0;
+        for text in [
+            format!("DELETE FROM votes WHERE gate_id IN (SELECT id FROM gates WHERE turn_id IN ({old}))"),
+            format!("DELETE FROM decisions WHERE gate_id IN (SELECT id FROM gates WHERE turn_id IN ({old}))"),
+            format!("DELETE FROM gates WHERE turn_id IN ({old})"),
+            format!("DELETE FROM actions WHERE turn_id IN ({old})"),
+            format!("DELETE FROM signals WHERE turn_id IN ({old})"),
+            format!("DELETE FROM messages WHERE turn_id IN ({old})"),
+            format!("DELETE FROM events WHERE turn_id IN ({old})"),
+            format!("DELETE FROM outbox WHERE turn_id IN ({old})"),
+            format!("DELETE FROM turns WHERE id IN ({old})"),
+        ] {
+            removed = sqlx::query(sqlx::AssertSqlSafe(text))
+                .bind(before.0)
+                .bind(TURNS)
+                .execute(&mut *self.tx)
+                .await?
+                .rows_affected();
+        }
+        Ok(removed)
+    }
+}

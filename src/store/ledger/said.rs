@@ -1,0 +1,63 @@
+//! What was said in a console chat, put together from what came in and what went out.
+
+use super::inbox;
+use super::sql::{Columns, decode};
+use super::{Result, Session};
+use crate::domain::{Conversation, Millis};
+use crate::store::{OutboxOp, Said, keys};
+
+impl Session {
+    /// What was said in a console chat, oldest first: the newest `limit` messages.
+    pub async fn said(&mut self, chat: &str, limit: i64) -> Result<Vec<Said>> {
+        let chat = keys::shown(chat);
+        let heard = sqlx::query(
+            "SELECT id, state, received_at, payload FROM inbox WHERE channel = 'console' AND kind = 'message' AND chat = $1
+             ORDER BY id DESC LIMIT $2",
+        )
+        .bind(&*chat)
+        .bind(limit)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let posted = sqlx::query(
+            "SELECT id, key, conversation, body, platform_id, created_at,
+               (SELECT repaint.body FROM outbox AS repaint WHERE repaint.target = outbox.key AND repaint.state IN ('sent', 'waiting')
+                ORDER BY repaint.id DESC LIMIT 1) AS newest
+             FROM outbox WHERE channel = 'console' AND op = 'post' AND chat = $1 AND state IN ('sent', 'waiting')
+             ORDER BY id DESC LIMIT $2",
+        )
+        .bind(&*chat)
+        .bind(limit)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        // Both kinds of ids come from one rising sequence: they tell the order.
+        let mut said: Vec<(i64, Said)> = Vec::with_capacity(heard.len() + posted.len());
+        for row in &heard {
+            let row = inbox::read(row)?;
+            said.push((row.id, Said::User(row)));
+        }
+        for row in &posted {
+            let shown: OutboxOp = match row.maybe_text("newest")? {
+                Some(newest) => decode("body", &newest)?,
+                None => row.json("body")?,
+            };
+            let place: Conversation = row.json("conversation")?;
+            let id = row.int("id")?;
+            let (OutboxOp::Post { content, .. } | OutboxOp::Patch { content, .. } | OutboxOp::React { content, .. }) = shown;
+            said.push((
+                id,
+                Said::Bot {
+                    id,
+                    key: row.text("key")?,
+                    thread: place.thread,
+                    content,
+                    message_id: row.maybe_text("platform_id")?,
+                    at: Millis(row.int("created_at")?),
+                },
+            ));
+        }
+        said.sort_by_key(|(id, _)| *id);
+        let limit = usize::try_from(limit).unwrap_or(0);
+        let from = said.len().saturating_sub(limit);
+        Ok(said.drain(from..).map(|(_, one)| one).collect())
+    }
+}

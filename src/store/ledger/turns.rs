@@ -1,0 +1,236 @@
+//! Turns and their messages. Writes prove the lease first.
+
+use serde::{Deserialize, Serialize};
+use sqlx::any::AnyRow;
+
+use super::page::{Cursor, page};
+use super::sql::{Columns, encode, named};
+use super::{Result, Session};
+use crate::domain::{Conversation, LaneId, Message, Millis, TurnId};
+use crate::store::{Lease, ListQuery, Page, StoreError, TurnRow, keys};
+
+/// What never changes about a turn.
+#[derive(Serialize, Deserialize)]
+struct Request {
+    conversation: Conversation,
+    user: String,
+    text: String,
+    message: Option<String>,
+}
+
+impl Session {
+    /// A new turn; becomes its lane's turn.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost; `Corrupt` when the lane has an unfinished turn already.
+    pub async fn create_turn(&mut self, lease: &Lease, turn: &TurnRow) -> Result<()> {
+        self.hold(lease).await?;
+        let place = &turn.conversation;
+        sqlx::query(
+            "INSERT INTO turns (id, lane_id, chat_key, conversation_key, request_ref, channel, chat, user_id, request, inbox_id,
+               status, reason, state, messages, events, said, created_at, started_at, finished_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+        )
+        .bind(turn.id.as_str())
+        .bind(turn.lane_id.as_str())
+        .bind(keys::chat_key(place))
+        .bind(keys::conversation_key(place))
+        .bind(turn.request_message.as_deref().map(|id| keys::message_ref(place, id)))
+        .bind(place.channel.as_str())
+        .bind(&*keys::shown(&place.chat))
+        .bind(&*keys::shown(&turn.user))
+        .bind(encode(&Request {
+            conversation: place.clone(),
+            user: turn.user.clone(),
+            text: turn.text.clone(),
+            message: turn.request_message.clone(),
+        })?)
+        .bind(turn.inbox_id)
+        .bind(turn.status.as_str())
+        .bind(turn.reason.map(crate::domain::TurnReason::as_str))
+        .bind(encode(&turn.state)?)
+        .bind(turn.messages)
+        .bind(turn.events)
+        .bind(turn.said)
+        .bind(turn.created_at.0)
+        .bind(turn.started_at.map(|at| at.0))
+        .bind(self.end_of(turn))
+        .execute(&mut *self.tx)
+        .await?;
+        if turn.status.is_final() {
+            return Ok(());
+        }
+        let taken = sqlx::query("UPDATE lanes SET turn_id = $1 WHERE id = $2 AND turn_id IS NULL")
+            .bind(turn.id.as_str())
+            .bind(lease.lane_id.as_str())
+            .execute(&mut *self.tx)
+            .await?;
+        if taken.rows_affected() == 0 {
+            return Err(StoreError::Corrupt("the lane has an unfinished turn already".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Saves state, status, reason, counters and times; a final status frees the lane.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost.
+    pub async fn save_turn(&mut self, lease: &Lease, turn: &TurnRow) -> Result<()> {
+        self.hold(lease).await?;
+        let saved = sqlx::query(
+            "UPDATE turns SET status = $1, reason = $2, state = $3, messages = $4, events = $5, said = $6, started_at = $7, finished_at = $8
+             WHERE id = $9 AND lane_id = $10",
+        )
+        .bind(turn.status.as_str())
+        .bind(turn.reason.map(crate::domain::TurnReason::as_str))
+        .bind(encode(&turn.state)?)
+        .bind(turn.messages)
+        .bind(turn.events)
+        .bind(turn.said)
+        .bind(turn.started_at.map(|at| at.0))
+        .bind(self.end_of(turn))
+        .bind(turn.id.as_str())
+        .bind(lease.lane_id.as_str())
+        .execute(&mut *self.tx)
+        .await?;
+        if saved.rows_affected() == 0 {
+            return Err(StoreError::Corrupt("the lane has no such turn".to_owned()));
+        }
+        if turn.status.is_final() {
+            sqlx::query("UPDATE lanes SET turn_id = NULL WHERE id = $1 AND turn_id = $2")
+                .bind(lease.lane_id.as_str())
+                .bind(turn.id.as_str())
+                .execute(&mut *self.tx)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// `finished_at` is set exactly when the status is final: indexes and pruning rely on it.
+    fn end_of(&self, turn: &TurnRow) -> Option<i64> {
+        turn.status.is_final().then(|| turn.finished_at.unwrap_or_else(|| self.now()).0)
+    }
+
+    /// One turn.
+    pub async fn turn(&mut self, id: &TurnId) -> Result<Option<TurnRow>> {
+        sqlx::query("SELECT * FROM turns WHERE id = $1")
+            .bind(id.as_str())
+            .fetch_optional(&mut *self.tx)
+            .await?
+            .map(|row| read(&row))
+            .transpose()
+    }
+
+    /// Appends to the log at `from` (0-based).
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost; `Corrupt` when one of the places is taken: the log only grows.
+    pub async fn append_messages(&mut self, lease: &Lease, turn: &TurnId, from: i64, messages: &[Message]) -> Result<()> {
+        self.hold(lease).await?;
+        for (seq, message) in (from..).zip(messages) {
+            sqlx::query("INSERT INTO messages (turn_id, seq, body) VALUES ($1, $2, $3)")
+                .bind(turn.as_str())
+                .bind(seq)
+                .bind(encode(message)?)
+                .execute(&mut *self.tx)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The whole log.
+    pub async fn messages(&mut self, turn: &TurnId) -> Result<Vec<Message>> {
+        let rows = sqlx::query("SELECT body FROM messages WHERE turn_id = $1 ORDER BY seq")
+            .bind(turn.as_str())
+            .fetch_all(&mut *self.tx)
+            .await?;
+        rows.iter().map(|row| row.json("body")).collect()
+    }
+
+    /// Unfinished turns of a chat (recall, leave, `/stop` look here), all threads, oldest first.
+    pub async fn open_turns(&mut self, conversation: &Conversation) -> Result<Vec<TurnRow>> {
+        let rows = sqlx::query("SELECT * FROM turns WHERE chat_key = $1 AND finished_at IS NULL ORDER BY created_at, id")
+            .bind(keys::chat_key(conversation))
+            .fetch_all(&mut *self.tx)
+            .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Finished turns of the conversation, newest first (shared sessions).
+    pub async fn earlier_turns(&mut self, conversation: &Conversation, limit: i64) -> Result<Vec<TurnRow>> {
+        let rows = sqlx::query(
+            "SELECT * FROM turns WHERE conversation_key = $1 AND finished_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT $2",
+        )
+        .bind(keys::conversation_key(conversation))
+        .bind(limit)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The turn (newest first) one of whose posts or whose request has one of these message ids.
+    pub async fn turn_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<TurnRow>> {
+        let mut newest: Option<TurnRow> = None;
+        for id in message_ids {
+            let found = sqlx::query(
+                "SELECT * FROM turns WHERE id IN (SELECT id FROM turns WHERE request_ref = $1
+                   UNION SELECT turn_id FROM outbox WHERE message_ref = $1 AND turn_id IS NOT NULL)
+                 ORDER BY created_at DESC, id DESC LIMIT 1",
+            )
+            .bind(keys::message_ref(conversation, id))
+            .fetch_optional(&mut *self.tx)
+            .await?;
+            if let Some(found) = found {
+                let found = read(&found)?;
+                if newest.as_ref().is_none_or(|turn| turn.created_at < found.created_at) {
+                    newest = Some(found);
+                }
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Turns for the API, newest first.
+    pub async fn list_turns(&mut self, query: &ListQuery) -> Result<Page<TurnRow>> {
+        let after = Cursor::of(query)?;
+        let rows = sqlx::query(
+            "SELECT * FROM turns
+             WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)
+               AND (CAST($3 AS TEXT) IS NULL OR user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR id = $4)
+               AND (created_at < $5 OR (created_at = $5 AND id < $6))
+             ORDER BY created_at DESC, id DESC LIMIT $7",
+        )
+        .bind(query.status.as_deref())
+        .bind(query.chat.as_deref().map(keys::shown).as_deref())
+        .bind(query.user.as_deref().map(keys::shown).as_deref())
+        .bind(query.turn.as_deref())
+        .bind(after.at)
+        .bind(after.id)
+        .bind(query.limit + 1)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        page(&rows, query.limit, read, |turn| Cursor::new(turn.created_at, turn.id.as_str()))
+    }
+}
+
+fn read(row: &AnyRow) -> Result<TurnRow> {
+    let request: Request = row.json("request")?;
+    Ok(TurnRow {
+        id: TurnId::new(row.text("id")?),
+        lane_id: LaneId::new(row.text("lane_id")?),
+        conversation: request.conversation,
+        user: request.user,
+        text: request.text,
+        request_message: request.message,
+        inbox_id: row.int("inbox_id")?,
+        status: named("status", row.text("status")?)?,
+        reason: row.maybe_text("reason")?.map(|name| named("reason", name)).transpose()?,
+        state: row.json("state")?,
+        messages: row.int("messages")?,
+        events: row.int("events")?,
+        said: row.int("said")?,
+        created_at: Millis(row.int("created_at")?),
+        started_at: row.maybe_int("started_at")?.map(Millis),
+        finished_at: row.maybe_int("finished_at")?.map(Millis),
+    })
+}

@@ -1,0 +1,174 @@
+//! Templates: overrides, what is refused at start, both languages alike.
+
+use std::collections::BTreeMap;
+
+use super::pieces::{Piece, Pieces};
+use super::*;
+
+/// Pieces named `name` with this text, standing at `folder/name:1`.
+fn pieces(of: &[(&str, &str)]) -> Pieces {
+    of.iter()
+        .map(|(name, text)| {
+            let file = name.split('#').next().unwrap_or_default();
+            let line = if name.contains('#') { ":1" } else { "" };
+            (
+                (*name).to_owned(),
+                Piece {
+                    place: format!("folder/{file}{line}"),
+                    text: (*text).to_owned(),
+                },
+            )
+        })
+        .collect()
+}
+
+fn build(embedded: &[(&str, &str)], overrides: &[(&str, &str)]) -> Result<Templates, String> {
+    Templates::build(pieces(embedded), pieces(overrides), Vec::new()).map_err(|error| error.0)
+}
+
+const GREETING: (&str, &str) = (
+    "text/en-US.yaml#notice.hello",
+    "Hello {{ name }}{% if plan %}, about {{ plan.goal }}{% endif %}",
+);
+
+#[track_caller]
+fn refused(overridden: &str, why: &str) {
+    assert_eq!(
+        build(&[GREETING], &[(GREETING.0, overridden)]).err().as_deref(),
+        Some(why),
+        "{overridden}"
+    );
+}
+
+/// design: prompts and texts render with the values given; text is put in as it is, never escaped.
+#[test]
+fn templates_render() {
+    let all = build(&[GREETING, ("prompts/blocks/nudge.md", "<b>{{ goal }}</b>\n")], &[]).unwrap();
+    let values = BTreeMap::from([("name", Some("Ann & \"Bo\"")), ("plan", None)]);
+    assert_eq!(all.say(Locale::EnUs, "notice.hello", values), "Hello Ann & \"Bo\"");
+    assert_eq!(all.prompt("blocks/nudge.md", BTreeMap::from([("goal", "<x>")])), "<b><x></b>");
+}
+
+/// design: a value that the caller forgot is an error in the log, and the key instead of half a sentence.
+#[test]
+fn a_missing_value_gives_the_key() {
+    let all = build(&[GREETING, ("prompts/base.md", "{{ x }}")], &[]).unwrap();
+    assert_eq!(all.say(Locale::EnUs, "notice.hello", ()), "notice.hello");
+    assert_eq!(all.say(Locale::ZhCn, "notice.hello", ()), "notice.hello");
+    assert_eq!(all.prompt("base.md", ()), "base.md");
+    assert_eq!(all.prompt("none.md", ()), "none.md");
+}
+
+/// design: an override replaces its original and may use the original's variables and their members.
+#[test]
+fn an_override_replaces_its_original() {
+    for (text, shown) in [
+        ("Hi {{ name }}", "Hi Ann"),
+        ("Hi {{ plan.goal|upper }}", "Hi RIP"),
+        ("Hi", "Hi"),
+        ("{% for i in range(2) %}{{ i }}{% endfor %}", "01"),
+    ] {
+        let all = build(&[GREETING], &[(GREETING.0, text)]).unwrap();
+        let values = serde_json::json!({"name": "Ann", "plan": {"goal": "rip"}});
+        assert_eq!(all.say(Locale::EnUs, "notice.hello", values), shown);
+    }
+}
+
+/// design: an override with a variable, filter, include or syntax that cannot work is refused at start.
+#[test]
+fn what_cannot_work_is_refused() {
+    refused(
+        "Hi {{ nmae }}",
+        "folder/text/en-US.yaml:1: notice.hello: unknown variable nmae (it has name, plan, plan.goal)",
+    );
+    refused(
+        "Hi {{ plan.gaol }}{{ plan.goal }}",
+        "folder/text/en-US.yaml:1: notice.hello: unknown variable plan.gaol (it has name, plan, plan.goal)",
+    );
+    refused(
+        "{% if plan %}{{ name|shout }}{% endif %}",
+        "folder/text/en-US.yaml:1: notice.hello: unknown filter: filter shout is unknown",
+    );
+    refused(
+        "{% if not plan %}{{ name is loud }}{% endif %}",
+        "folder/text/en-US.yaml:1: notice.hello: unknown test: test loud is unknown",
+    );
+    refused(
+        "{% include 'prompts/none.md' %}",
+        "folder/text/en-US.yaml:1: notice.hello: template not found: tried to include non-existing template 'prompts/none.md'",
+    );
+    refused(
+        "Hi {{ name",
+        "folder/text/en-US.yaml:1: notice.hello: syntax error: unexpected end of input, expected end of variable block",
+    );
+    let told = build(&[("prompts/base.md", "a\nb\n{% if %}")], &[]).unwrap_err();
+    assert!(told.starts_with("folder/prompts/base.md:3: syntax error: "), "{told}");
+}
+
+/// design: a folder overrides prompts file by file and texts key by key, the rest stays built in.
+#[test]
+fn a_folder_overrides_by_path() {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("prompts/base.md", "mine"),
+        ("text/en-US.yaml", "notice:\n  hello: Hi {{ name }}\n"),
+    ] {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let embedded = pieces(&[
+        GREETING,
+        ("text/en-US.yaml#notice.bye", "Bye"),
+        ("prompts/base.md", "theirs"),
+        ("prompts/other.md", "other"),
+    ]);
+    let mut problems = Vec::new();
+    let overrides = pieces::folder(folder.path(), &embedded, &mut problems);
+    let all = Templates::build(embedded.clone(), overrides, problems).unwrap();
+    assert_eq!(all.say(Locale::EnUs, "notice.hello", BTreeMap::from([("name", "Ann")])), "Hi Ann");
+    assert_eq!(all.say(Locale::EnUs, "notice.bye", ()), "Bye");
+    assert_eq!(
+        (all.prompt("base.md", ()), all.prompt("other.md", ())),
+        ("mine".into(), "other".into())
+    );
+
+    std::fs::write(folder.path().join("text/en-US.yaml"), "notice:\n  helo: x\n  hello: '{{ nmae }}'\n").unwrap();
+    let mut problems = Vec::new();
+    let overrides = pieces::folder(folder.path(), &embedded, &mut problems);
+    let told = Templates::build(embedded, overrides, problems).unwrap_err().0;
+    let file = folder.path().join("text/en-US.yaml");
+    assert_eq!(
+        told.replace(&file.display().to_string(), "en-US.yaml"),
+        "en-US.yaml:2: notice.helo: there is no such text\nen-US.yaml:3: notice.hello: unknown variable nmae (it has name, plan, plan.goal)"
+    );
+}
+
+/// design: files of a folder that nothing would read are refused, all at once; notes and hidden files are not.
+#[test]
+fn stray_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    assert!(Templates::load(Some(folder.path())).is_ok());
+    write("README.md", "not a template");
+    write(".hidden", "not a template");
+    assert!(Templates::load(Some(folder.path())).is_ok());
+    write("prompts/no_such_prompt.md", "x");
+    write("text/xx-XX.yaml", "a: b");
+    let told = Templates::load(Some(folder.path())).unwrap_err().0;
+    let shown = told.replace(&format!("{}/", folder.path().display()), "");
+    assert_eq!(
+        shown,
+        "prompts/no_such_prompt.md: there is no built-in template prompts/no_such_prompt.md\ntext/xx-XX.yaml: there is no built-in template text/xx-XX.yaml"
+    );
+    assert!(
+        Templates::load(Some(&folder.path().join("none")))
+            .unwrap_err()
+            .0
+            .contains("cannot be read")
+    );
+}

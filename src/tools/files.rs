@@ -1,0 +1,168 @@
+//! The file tools: `list_files`, `read_file` and `write_file` inside the workspace.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::workspace::{Entry, MAX_ENTRIES, MAX_READ_BYTES, Workspace};
+use super::{BoxFuture, Tool, ToolError, ToolOutput, ToolboxError};
+use crate::domain::{EffectClass, Ids, ToolSpec};
+
+/// The file tools of `folder`.
+pub(super) fn tools(folder: &Path, ids: &Ids) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
+    let workspace = Arc::new(Workspace::open(folder, ids)?);
+    Ok([Verb::List, Verb::Read, Verb::Write]
+        .into_iter()
+        .map(|verb| {
+            let workspace = Arc::clone(&workspace);
+            Arc::new(FileTool { verb, workspace }) as Arc<dyn Tool>
+        })
+        .collect())
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Verb {
+    List,
+    Read,
+    Write,
+}
+
+#[derive(Debug)]
+struct FileTool {
+    verb: Verb,
+    workspace: Arc<Workspace>,
+}
+
+impl Tool for FileTool {
+    fn spec(&self) -> ToolSpec {
+        let path = json!({"type": "string", "description": "Relative to the workspace, without `..`."});
+        let (name, description, effect, properties, required) = match self.verb {
+            Verb::List => (
+                "list_files",
+                "Lists all files and folders below a folder of the workspace, with sizes in bytes. Use `.` for everything.",
+                EffectClass::Read,
+                json!({"path": path}),
+                json!(["path"]),
+            ),
+            Verb::Read => (
+                "read_file",
+                "Reads a UTF-8 text file of the workspace (its first 64 KiB).",
+                EffectClass::Read,
+                json!({"path": path}),
+                json!(["path"]),
+            ),
+            Verb::Write => (
+                "write_file",
+                "Writes a text file of the workspace, replacing it if it exists; missing folders are created. At most 64 KiB.",
+                EffectClass::Write,
+                json!({"path": path, "content": {"type": "string", "description": "The whole new content."}}),
+                json!(["path", "content"]),
+            ),
+        };
+        ToolSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            parameters: json!({
+                "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+            }),
+            effect,
+        }
+    }
+
+    fn run<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let workspace = Arc::clone(&self.workspace);
+            // The disk may be slow or far away: never on a thread that others wait for.
+            let work: Box<dyn FnOnce() -> Result<String, ToolError> + Send> = match self.verb {
+                Verb::List => {
+                    let Place { path } = read_arguments(arguments)?;
+                    Box::new(move || list(&workspace, &path))
+                }
+                Verb::Read => {
+                    let Place { path } = read_arguments(arguments)?;
+                    Box::new(move || read(&workspace, &path))
+                }
+                Verb::Write => {
+                    let Text { path, content } = read_arguments(arguments)?;
+                    Box::new(move || write(&workspace, &path, &content))
+                }
+            };
+            let text = tokio::task::spawn_blocking(work)
+                .await
+                .map_err(|_| ToolError::Fatal("a file tool broke down".to_owned()))??;
+            Ok(ToolOutput {
+                text,
+                ..ToolOutput::default()
+            })
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Place {
+    path: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    path: String,
+    content: String,
+}
+
+fn read_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
+    T::deserialize(arguments).map_err(|error| ToolError::TellModel(format!("wrong arguments: {error}")))
+}
+
+/// One path a line: folders end in `/`, files carry their size after a tab.
+fn list(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
+    let (entries, more) = workspace.list(path)?;
+    if entries.is_empty() {
+        return Ok("(empty)".to_owned());
+    }
+    let mut text = String::new();
+    for entry in entries {
+        // A name may hold a line feed, which would forge an entry.
+        let show = |path: &Path| path.to_string_lossy().replace(char::is_control, "\u{fffd}");
+        let _ = match entry {
+            Entry::Folder(path) => writeln!(text, "{}/", show(&path)),
+            Entry::File(path, bytes) => writeln!(text, "{}\t{bytes} bytes", show(&path)),
+            Entry::Other(path) => writeln!(text, "{}\tnot a regular file", show(&path)),
+        };
+    }
+    if more {
+        let _ = writeln!(text, "[cut after {MAX_ENTRIES} entries; list a folder below]");
+    }
+    text.truncate(text.trim_end().len());
+    Ok(text)
+}
+
+fn read(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
+    let head = workspace.read(path)?;
+    if head.text.is_empty() {
+        return Ok("(empty file)".to_owned());
+    }
+    if head.text.len() as u64 == head.bytes {
+        return Ok(head.text);
+    }
+    let shown = head.text.len();
+    Ok(format!(
+        "{}\n[cut: the first {shown} of {} bytes; one read gives {MAX_READ_BYTES} at most]",
+        head.text, head.bytes
+    ))
+}
+
+fn write(workspace: &Workspace, path: &str, content: &str) -> Result<String, ToolError> {
+    let new = workspace.write(path, content)?;
+    let what = if new { "created" } else { "replaced" };
+    Ok(format!(
+        "{what} `{path}`: {} bytes, {} lines",
+        content.len(),
+        content.lines().count()
+    ))
+}

@@ -1,0 +1,265 @@
+//! One folder and nothing outside it: how the file tools reach the disk.
+//!
+//! Every path is resolved below an open handle of the folder (`openat2` with `RESOLVE_BENEATH` on Linux,
+//! component by component elsewhere; the crate cap-std does it), so neither `..`, an absolute path nor a
+//! symbolic link leads out, not even one that is swapped in between a check and its use. What this cannot
+//! see: hard links and mounts that someone with access to the folder made, and a FIFO swapped in at the
+//! moment of opening, which would hold one reading thread until its writer comes.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Component, Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+
+use super::{ToolError, ToolboxError};
+use crate::domain::Ids;
+
+/// Most bytes of a file that one call gives to the model.
+pub(super) const MAX_READ_BYTES: usize = 64 << 10;
+/// Most bytes that one call may write.
+pub(super) const MAX_WRITE_BYTES: usize = 64 << 10;
+/// Most entries of one listing.
+pub(super) const MAX_ENTRIES: usize = 1000;
+/// How many folders deep a listing goes.
+const MAX_DEPTH: usize = 16;
+const MAX_PATH_BYTES: usize = 1024;
+/// Name of a file that is being written; not listed, never a target.
+const UNFINISHED: &str = ".countersign-";
+
+/// The folder that the file tools may use.
+#[derive(Debug)]
+pub(super) struct Workspace {
+    root: Dir,
+    ids: Ids,
+}
+
+/// An entry of a listing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// Path below the workspace.
+    Folder(PathBuf),
+    /// Path and length in bytes.
+    File(PathBuf, u64),
+    /// A link or something special: named, never followed.
+    Other(PathBuf),
+}
+
+/// The head of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// At most [`MAX_READ_BYTES`] of it, cut between characters.
+    pub(super) text: String,
+    /// Length of the whole file.
+    pub(super) bytes: u64,
+}
+
+impl Workspace {
+    /// Opens `folder`, which must exist: a misspelled path must not become a new empty workspace.
+    pub(super) fn open(folder: &Path, ids: &Ids) -> Result<Self, ToolboxError> {
+        let root = Dir::open_ambient_dir(folder, ambient_authority()).map_err(|error| ToolboxError::Workspace {
+            folder: folder.display().to_string(),
+            why: match error.kind() {
+                ErrorKind::NotFound => "does not exist: create the folder or mend the path".to_owned(),
+                ErrorKind::NotADirectory => "is no folder".to_owned(),
+                ErrorKind::PermissionDenied => "may not be read by this user".to_owned(),
+                _ => format!("cannot be opened: {error}"),
+            },
+        })?;
+        Ok(Self { root, ids: ids.clone() })
+    }
+
+    /// Everything below `path`, sorted, folders before what is in them; true: there is more.
+    pub(super) fn list(&self, path: &str) -> Result<(Vec<Entry>, bool), ToolError> {
+        let inside = below(path)?;
+        let folder = match inside.as_os_str().is_empty() {
+            true => self.root.try_clone(),
+            false => self.root.open_dir(&inside),
+        };
+        let folder = folder.map_err(|error| tell(path, &error, "no such folder; list `.` to see what there is"))?;
+        let mut entries = Vec::new();
+        let more = walk(&folder, &inside, 0, &mut entries).map_err(|error| tell(path, &error, "cannot be listed"))?;
+        Ok((entries, more))
+    }
+
+    /// The head of the text file at `path`.
+    pub(super) fn read(&self, path: &str) -> Result<Head, ToolError> {
+        let inside = file(path)?;
+        let missing = "no such file; use list_files to see what there is";
+        let fail = |error: io::Error| tell(path, &error, missing);
+        // Asked before opening: opening a FIFO would wait for its writer.
+        if !self.root.metadata(&inside).map_err(fail)?.is_file() {
+            return Err(ToolError::TellModel(format!("`{path}` is no file; use list_files for folders")));
+        }
+        let handle = self.root.open(&inside).map_err(fail)?;
+        let bytes = handle.metadata().map_err(fail)?.len();
+        let mut head = Vec::new();
+        // Three bytes more than shown, so that a character across the limit is not mistaken for bad UTF-8.
+        handle.take(MAX_READ_BYTES as u64 + 3).read_to_end(&mut head).map_err(fail)?;
+        let bytes = bytes.max(head.len() as u64);
+        let text = match String::from_utf8(head) {
+            Ok(text) => text,
+            Err(error) if bytes > MAX_READ_BYTES as u64 && error.utf8_error().error_len().is_none() => {
+                let valid = error.utf8_error().valid_up_to();
+                let mut whole = error.into_bytes();
+                whole.truncate(valid);
+                String::from_utf8_lossy(&whole).into_owned()
+            }
+            Err(_) => return Err(ToolError::TellModel(format!("`{path}` is not UTF-8 text; it cannot be read here"))),
+        };
+        let end = text.floor_char_boundary(MAX_READ_BYTES);
+        Ok(Head {
+            text: text[..end].to_owned(),
+            bytes,
+        })
+    }
+
+    /// Makes `content` the whole of the file at `path`; missing folders on the way are created. A reader
+    /// sees the old file or the new one, never a part: it is written beside its place and renamed.
+    /// True: there was no such file before.
+    pub(super) fn write(&self, path: &str, content: &str) -> Result<bool, ToolError> {
+        let inside = file(path)?;
+        if content.len() > MAX_WRITE_BYTES {
+            return Err(ToolError::TellModel(format!(
+                "the content has {} bytes, allowed are {MAX_WRITE_BYTES}; write less or several files",
+                content.len()
+            )));
+        }
+        let name = inside.file_name().ok_or_else(|| no_file(path))?;
+        let fail = |error: io::Error| tell(path, &error, "cannot be written there");
+        let folder = match inside.parent() {
+            None => self.root.try_clone(),
+            Some(parent) if parent.as_os_str().is_empty() => self.root.try_clone(),
+            Some(parent) => self.root.create_dir_all(parent).and_then(|()| self.root.open_dir(parent)),
+        }
+        .map_err(fail)?;
+        // From here on one handle: its folder may be moved, the file still lands in it.
+        let old = match folder.symlink_metadata(name) {
+            Ok(old) if old.is_file() => Some(old),
+            Ok(old) if old.is_dir() => return Err(ToolError::TellModel(format!("`{path}` is a folder; name a file in it"))),
+            Ok(_) => {
+                return Err(ToolError::TellModel(format!(
+                    "`{path}` is a link or a special file; choose another name"
+                )));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(fail(error)),
+        };
+        let unfinished = format!("{UNFINISHED}{}.tmp", self.ids.token());
+        let written = (|| {
+            let mut file = folder.open_with(&unfinished, OpenOptions::new().write(true).create_new(true))?;
+            file.write_all(content.as_bytes())?;
+            if let Some(old) = &old {
+                file.set_permissions(old.permissions())?;
+            }
+            // On disk before it gets its name: after a power cut there is the old text or the new one.
+            file.sync_all()?;
+            folder.rename(&unfinished, &folder, name)
+        })();
+        if let Err(error) = written {
+            let _ = folder.remove_file(&unfinished);
+            return Err(fail(error));
+        }
+        // The journal will say `done`, so the name should be on disk too. Some network file systems cannot
+        // sync a folder; the file is in its place all the same.
+        if let Err(error) = folder.open(".").and_then(|folder| folder.sync_all()) {
+            tracing::debug!(%error, "a folder of the workspace cannot be synced");
+        }
+        Ok(old.is_none())
+    }
+}
+
+/// The path of a file below the workspace.
+fn file(path: &str) -> Result<PathBuf, ToolError> {
+    let inside = below(path)?;
+    if inside.as_os_str().is_empty() || path.ends_with('/') {
+        return Err(no_file(path));
+    }
+    Ok(inside)
+}
+
+fn no_file(path: &str) -> ToolError {
+    ToolError::TellModel(format!("`{path}` names no file; give a path such as `notes/today.md`"))
+}
+
+/// `path` as a relative path without detours; empty for the workspace itself. The handle would keep a
+/// detour inside as well, but what a person approves must be readable at a glance.
+fn below(path: &str) -> Result<PathBuf, ToolError> {
+    let refuse = |why: &str| Err(ToolError::TellModel(format!("the path is refused: {why}")));
+    if path.len() > MAX_PATH_BYTES {
+        return refuse("it is longer than 1024 bytes");
+    }
+    if path.chars().any(char::is_control) {
+        return refuse("it holds control characters");
+    }
+    let mut inside = PathBuf::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::Normal(name) if name.to_string_lossy().starts_with(UNFINISHED) => {
+                return refuse("names that start with `.countersign-` are reserved");
+            }
+            Component::Normal(name) => inside.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => return refuse("`..` is not allowed; give a path below the workspace"),
+            Component::RootDir | Component::Prefix(_) => {
+                return refuse("it is absolute; give a path below the workspace, such as `notes/today.md`");
+            }
+        }
+    }
+    Ok(inside)
+}
+
+/// Adds what is in `folder`; true: stopped at a limit.
+fn walk(folder: &Dir, at: &Path, depth: usize, entries: &mut Vec<Entry>) -> io::Result<bool> {
+    let mut names = Vec::new();
+    for entry in folder.entries()? {
+        // Bounded by what a listing can show: a huge folder must not fill the memory.
+        if names.len() > 10 * MAX_ENTRIES {
+            break;
+        }
+        let name = entry?.file_name();
+        if !name.to_string_lossy().starts_with(UNFINISHED) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    for name in names {
+        if entries.len() == MAX_ENTRIES {
+            return Ok(true);
+        }
+        let path = at.join(&name);
+        // Something that vanishes meanwhile is not there.
+        let Ok(found) = folder.symlink_metadata(&name) else { continue };
+        if found.is_file() {
+            entries.push(Entry::File(path, found.len()));
+        } else if found.is_dir() {
+            entries.push(Entry::Folder(path.clone()));
+            if depth + 1 < MAX_DEPTH
+                && let Ok(inner) = folder.open_dir(&name)
+                && walk(&inner, &path, depth + 1, entries)?
+            {
+                return Ok(true);
+            }
+        } else {
+            entries.push(Entry::Other(path));
+        }
+    }
+    Ok(false)
+}
+
+/// What the model should hear about a failure of the file system; it names no path outside the workspace.
+fn tell(path: &str, error: &io::Error, otherwise: &str) -> ToolError {
+    let why = match error.kind() {
+        ErrorKind::NotFound => otherwise,
+        ErrorKind::NotADirectory => "a part of it is a file, not a folder",
+        ErrorKind::IsADirectory => "it is a folder",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "the disk is full; tell the user",
+        ErrorKind::ReadOnlyFilesystem => "the workspace is read-only; tell the user",
+        ErrorKind::InvalidFilename => "the name is too long",
+        // Also what the handle answers when a link leads out.
+        ErrorKind::PermissionDenied => "not permitted: it leads out of the workspace, or its rights forbid it",
+        _ => "the file system refused it",
+    };
+    tracing::debug!(%error, "a file tool failed");
+    ToolError::TellModel(format!("`{path}`: {why}"))
+}

@@ -1,0 +1,361 @@
+//! The things we say, one of each and in every state, for the tests of cards, text and client.
+
+use std::sync::{Arc, LazyLock};
+
+use countersign::domain::{
+    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Complexity, Decision, DecisionKind, EffectClass,
+    GateId, Millis, Notice, Outbound, PlanCard, ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
+};
+use countersign::template::Templates;
+use serde_json::Value;
+
+/// Loaded once: all tests read, none writes.
+pub(crate) fn templates() -> Arc<Templates> {
+    static LOADED: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(Templates::load(None).unwrap()));
+    Arc::clone(&LOADED)
+}
+
+pub(crate) fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> StepView {
+    StepView {
+        id: id.to_owned(),
+        content: content.to_owned(),
+        status,
+        tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+    }
+}
+
+pub(crate) fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> CardState {
+    CardState::Decided {
+        decision: Decision {
+            kind,
+            by: by.map(str::to_owned),
+            via: Via::Text,
+            text: text.map(str::to_owned),
+            at: Millis(1_765_432_100_123),
+            event_id: None,
+        },
+    }
+}
+
+pub(crate) fn plan(state: CardState) -> PlanCard {
+    PlanCard {
+        review_id: Some(GateId::new("rv_1")),
+        requester: String::from("ou_u1"),
+        goal: String::from("整理销售周报"),
+        complexity: Complexity::Complex,
+        plan_version: 1,
+        steps: vec![
+            step("1", "读取本周订单表", StepStatus::Pending, &["read_file"]),
+            step("2", "汇总各区域销售额", StepStatus::Pending, &[]),
+            step("3", "写入周报", StepStatus::Pending, &["write_file", "run_bash"]),
+        ],
+        grants: vec![String::from("write_file")],
+        still_asks: vec![String::from("run_bash")],
+        quorum: 1,
+        group: true,
+        note: None,
+        request_edited: false,
+        ttl_ms: 3_600_000,
+        demo: false,
+        state,
+    }
+}
+
+pub(crate) fn action(number: u32, tool: &str, effect: EffectClass, status: ActionStatus) -> ActionView {
+    ActionView {
+        id: ActionId::new(format!("act_{number}")),
+        tool: tool.to_owned(),
+        effect,
+        justification: String::from("Run: ls -l && rm <old>"),
+        arguments: String::from("{\n  \"command\": \"ls -l && rm <old>\"\n}"),
+        status,
+        output: (status == ActionStatus::Executed).then(|| String::from("total 0\nexit: 0")),
+    }
+}
+
+pub(crate) fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
+    Outbound::ApprovalCard(ApprovalCard {
+        gate_id: GateId::new("rv_2"),
+        requester: String::from("ou_u1"),
+        actions: vec![
+            action(1, "write_file", EffectClass::Write, statuses[0]),
+            action(2, "run_bash", EffectClass::Destructive, statuses[1]),
+        ],
+        note: Some(String::from("I clean up **first**.")),
+        group: true,
+        ttl_ms: 90_000,
+        state,
+    })
+}
+
+pub(crate) fn question(state: CardState) -> Outbound {
+    Outbound::QuestionCard(QuestionCard {
+        gate_id: GateId::new("rv_3"),
+        requester: String::from("ou_u1"),
+        title: Some(String::from("哪个季度？")),
+        question: String::from("要第一季度还是第二季度的数据？"),
+        reason: Some(String::from("文件夹里两个都有")),
+        group: true,
+        ttl_ms: 3_600_000,
+        state,
+    })
+}
+
+pub(crate) fn budget(state: CardState) -> Outbound {
+    Outbound::BudgetCard(BudgetCard {
+        gate_id: GateId::new("rv_4"),
+        requester: String::from("ou_u1"),
+        summary: String::from("两份文件已写好，第三份没有。"),
+        open_steps: vec![String::from("3. 写入周报")],
+        steps_used: 50,
+        ttl_ms: 3_600_000,
+        state,
+    })
+}
+
+pub(crate) fn answer(text: &str, reason: TurnReason) -> Answer {
+    Answer {
+        text: text.to_owned(),
+        requester: String::from("ou_u1"),
+        reason,
+        open_steps: Vec::new(),
+        problem: None,
+        incident: None,
+        group: true,
+        demo: false,
+        at: Millis(0),
+    }
+}
+
+/// Every card in every state, by the name of its snapshot.
+pub(crate) fn gallery() -> Vec<(&'static str, Outbound)> {
+    use ActionStatus as A;
+    let open = CardState::Open { votes: 0 };
+    let ok = |by| decided(DecisionKind::Approve, by, Some("OK"));
+    let running = |mut card: PlanCard| {
+        card.steps[0].status = StepStatus::Completed;
+        card.steps[1].status = StepStatus::InProgress;
+        card
+    };
+    let expired = || decided(DecisionKind::Expire, None, None);
+    vec![
+        ("plan_open", Outbound::PlanCard(plan(open.clone()))),
+        (
+            "plan_open_direct_demo",
+            Outbound::PlanCard(PlanCard {
+                group: false,
+                demo: true,
+                still_asks: vec![],
+                grants: vec![],
+                ..plan(open.clone())
+            }),
+        ),
+        (
+            "plan_open_quorum_version_note",
+            Outbound::PlanCard(PlanCard {
+                quorum: 2,
+                plan_version: 2,
+                request_edited: true,
+                note: Some(String::from("不会删除数据：\n只读取 <orders>。")),
+                ..plan(CardState::Open { votes: 1 })
+            }),
+        ),
+        (
+            "plan_simple",
+            Outbound::PlanCard(PlanCard {
+                complexity: Complexity::Simple,
+                steps: vec![step("1", "整理销售周报", StepStatus::Pending, &["write_file"])],
+                ..plan(open.clone())
+            }),
+        ),
+        ("plan_approved", Outbound::PlanCard(running(plan(ok(Some("ou_u2")))))),
+        (
+            "plan_revised",
+            Outbound::PlanCard(plan(decided(DecisionKind::Revise, Some("ou_u1"), Some("第 3 步先给我看草稿")))),
+        ),
+        (
+            "plan_cancelled",
+            Outbound::PlanCard(plan(decided(DecisionKind::Cancel, Some("api client"), None))),
+        ),
+        ("plan_expired", Outbound::PlanCard(plan(expired()))),
+        (
+            "plan_superseded",
+            Outbound::PlanCard(plan(decided(DecisionKind::Supersede, None, None))),
+        ),
+        (
+            "plan_informed",
+            Outbound::PlanCard(running(PlanCard {
+                review_id: None,
+                ..plan(CardState::Informed)
+            })),
+        ),
+        ("approval_open", approval([A::Pending, A::Pending], open.clone())),
+        ("approval_half", approval([A::Rejected, A::Pending], open.clone())),
+        ("approval_unknown", approval([A::Executed, A::Unknown], open.clone())),
+        ("approval_approved", approval([A::Executed, A::Failed], ok(Some("ou_u1")))),
+        ("approval_mixed", approval([A::Executed, A::Rejected], ok(Some("ou_u1")))),
+        (
+            "approval_rejected",
+            approval(
+                [A::Rejected, A::Rejected],
+                decided(DecisionKind::Revise, Some("ou_u1"), Some("不要删")),
+            ),
+        ),
+        ("approval_expired", approval([A::Expired, A::Expired], expired())),
+        ("question_open", question(open.clone())),
+        (
+            "question_answered",
+            question(decided(DecisionKind::Revise, Some("ou_u1"), Some("第二季度"))),
+        ),
+        ("question_expired", question(expired())),
+        ("budget_open", budget(open)),
+        ("budget_approved", budget(ok(Some("ou_u1")))),
+        (
+            "budget_cancelled",
+            budget(decided(DecisionKind::Cancel, Some("ou_u1"), Some("取消"))),
+        ),
+        (
+            "progress_running",
+            Outbound::Progress(ProgressView {
+                goal: String::from("整理销售周报"),
+                steps: running(plan(CardState::Informed)).steps,
+                finished: false,
+            }),
+        ),
+        (
+            "progress_finished",
+            Outbound::Progress(ProgressView {
+                goal: String::from("整理销售周报"),
+                steps: vec![
+                    step("1", "读取", StepStatus::Completed, &[]),
+                    step("2", "汇总", StepStatus::Skipped, &[]),
+                ],
+                finished: true,
+            }),
+        ),
+        (
+            "answer",
+            Outbound::Answer(Answer {
+                demo: true,
+                ..answer("# 周报\n- **华东** 100\n- a < b & <at id=all></at>", TurnReason::FinalAnswer)
+            }),
+        ),
+        (
+            "answer_budget",
+            Outbound::Answer(Answer {
+                open_steps: vec![String::from("3. 写入周报")],
+                group: false,
+                ..answer("写好两份。", TurnReason::BudgetExhausted)
+            }),
+        ),
+        (
+            "answer_model_error",
+            Outbound::Answer(Answer {
+                problem: Some(Notice::ModelUnreachable {}),
+                incident: Some(String::from("a1b2c3")),
+                ..answer("", TurnReason::ModelError)
+            }),
+        ),
+        ("answer_empty", Outbound::Answer(answer(" ", TurnReason::FinalAnswer))),
+    ]
+}
+
+/// How many variants the domain declares, so that a new one cannot be forgotten here.
+pub(crate) fn declared_notices() -> usize {
+    let source = include_str!("../../../src/domain/notice.rs");
+    let body = source.split_once("pub enum Notice {").unwrap().1.split_once("\n}").unwrap().0;
+    body.lines()
+        .filter(|line| line.starts_with("    ") && line[4..].starts_with(|c: char| c.is_ascii_uppercase()))
+        .count()
+}
+
+pub(crate) fn notices() -> Vec<Notice> {
+    let goal = || String::from("整理周报");
+    vec![
+        Notice::Queued { position: 2 },
+        Notice::Steered {},
+        Notice::QueueFull { limit: 20 },
+        Notice::VoteRecorded { votes: 1, quorum: 2 },
+        Notice::Approved {},
+        Notice::Revised {},
+        Notice::Cancelled {},
+        Notice::Rejected {},
+        Notice::Answered {},
+        Notice::AlreadyDecided {
+            kind: DecisionKind::Approve,
+            by: Some(String::from("ou_u2")),
+            at: String::from("2025-12-11T05:48:20.123Z"),
+        },
+        Notice::AlreadyDecided {
+            kind: DecisionKind::Expire,
+            by: None,
+            at: String::from("2025-12-11T05:48:20.123Z"),
+        },
+        Notice::NotEntitled {
+            requester: String::from("ou_u1"),
+        },
+        Notice::NotEntitled { requester: String::new() },
+        Notice::Expired { goal: goal() },
+        Notice::ReviewExpired { goal: goal() },
+        Notice::Superseded {},
+        Notice::UnknownReview {},
+        Notice::WhichOne {
+            goals: vec![goal(), String::from("两行\n的目标")],
+        },
+        Notice::NothingToStop {},
+        Notice::Stopped { done: vec![] },
+        Notice::Stopped {
+            done: vec![String::from("write_file report.md")],
+        },
+        Notice::Greeting {},
+        Notice::Welcome {},
+        Notice::TooLong { limit: 16384 },
+        Notice::NotText {},
+        Notice::EmptyFeedback {},
+        Notice::TooManyRounds {},
+        Notice::ModelUnreachable {},
+        Notice::ModelRefused {},
+        Notice::ModelNonsense {},
+        Notice::ModelTimeout {},
+        Notice::BudgetExhausted {},
+        Notice::Status {
+            goal: Some(goal()),
+            state: String::from("running"),
+            steps: vec![(String::from("读取"), StepStatus::Completed)],
+        },
+        Notice::Status {
+            goal: None,
+            state: String::from("idle"),
+            steps: vec![],
+        },
+        Notice::Help {},
+        Notice::NothingToSay {},
+        Notice::Done {},
+        Notice::Internal {
+            incident: String::from("a1b2c3"),
+        },
+    ]
+}
+
+pub(crate) fn element<'a>(card: &'a Value, id: &str) -> &'a Value {
+    fn find<'a>(node: &'a Value, id: &str) -> Option<&'a Value> {
+        if node["element_id"] == id {
+            return Some(node);
+        }
+        match node {
+            Value::Object(map) => map.values().find_map(|inner| find(inner, id)),
+            Value::Array(list) => list.iter().find_map(|inner| find(inner, id)),
+            _ => None,
+        }
+    }
+    find(card, id).unwrap()
+}
+
+pub(crate) fn walk(node: &Value, see: &mut impl FnMut(&Value)) {
+    see(node);
+    match node {
+        Value::Object(map) => map.values().for_each(|inner| walk(inner, see)),
+        Value::Array(list) => list.iter().for_each(|inner| walk(inner, see)),
+        _ => {}
+    }
+}

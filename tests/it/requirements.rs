@@ -1,0 +1,102 @@
+//! `docs/requirements.md` is made from the doc comments of the tests, and this test keeps it fresh.
+//!
+//! A test's doc comment begins with what it proves: `/// S0-13, C8: …`. To write the page anew after a change:
+//! `scripts/requirements`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PAGE: &str = "docs/requirements.md";
+
+/// design: the page names, for every requirement number that a test claims, the tests that prove it.
+#[test]
+fn the_requirements_page_is_fresh() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let made = page(&claims(root));
+    let file = root.join(PAGE);
+    if std::env::var_os("UPDATE_REQUIREMENTS").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, &made).unwrap();
+    }
+    let stored = fs::read_to_string(&file).unwrap_or_default();
+    assert!(stored == made, "{PAGE} is stale: run scripts/requirements");
+}
+
+/// Number → (sort key, tests as `file::name` with their sentence).
+type Claims = BTreeMap<(String, u32, String), Vec<(String, String)>>;
+
+fn claims(root: &Path) -> Claims {
+    let mut found = Claims::new();
+    let mut files = Vec::new();
+    for folder in ["src", "tests"] {
+        collect(&root.join(folder), &mut files);
+    }
+    files.sort();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let name = file.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+        let mut doc: Vec<String> = Vec::new();
+        for line in text.lines().map(str::trim) {
+            if let Some(words) = line.strip_prefix("///") {
+                doc.push(words.trim().to_owned());
+            } else if let Some(rest) = line.strip_prefix("fn ").or_else(|| line.strip_prefix("async fn ")) {
+                if let Some((numbers, sentence)) = tags(&doc.join(" ")) {
+                    let test = rest.split(['(', '<']).next().unwrap();
+                    for number in numbers {
+                        found.entry(key(&number)).or_default().push((format!("{name}::{test}"), sentence.clone()));
+                    }
+                }
+                doc.clear();
+            } else if !line.starts_with("#[") {
+                doc.clear();
+            }
+        }
+    }
+    found
+}
+
+/// The numbers before the first colon, if all of them look like requirement numbers.
+fn tags(doc: &str) -> Option<(Vec<String>, String)> {
+    let (head, sentence) = doc.split_once(": ")?;
+    let numbers: Vec<String> = head.split([',', ' ', '·']).filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    let all = !numbers.is_empty() && numbers.iter().all(|number| is_number(number));
+    all.then(|| (numbers, sentence.trim().to_owned()))
+}
+
+/// `S0-13`, `S0-T4`, `M-1`, `C8`, `K5`, `H1`, `B7` (the twenty beyond the documents), `A3`.
+fn is_number(text: &str) -> bool {
+    let head = text.chars().next().is_some_and(|first| "SMCKHBALPQRX".contains(first));
+    head && text.len() <= 6 && text[1..].chars().any(|c| c.is_ascii_digit()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+}
+
+/// Sorts `S0-2` before `S0-13`.
+fn key(number: &str) -> (String, u32, String) {
+    let cut = number.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    (number[..cut].to_owned(), number[cut..].parse().unwrap_or(0), number.to_owned())
+}
+
+fn page(claims: &Claims) -> String {
+    let mut out = String::from(
+        "# Requirements and their tests\n\nMade from the doc comments of the tests by `scripts/requirements`; a test keeps this page fresh.\n`S…` are the numbers of the design documents, `M` the mission's, `C` the rulings on conflicts, `B` the twenty tests\nbeyond the documents, `K` kill points, `H` races of the handshake, other letters rows of the failure matrix.\n\n| number | proven by | what it shows |\n|---|---|---|\n",
+    );
+    for ((_, _, number), tests) in claims {
+        for (at, (test, sentence)) in tests.iter().enumerate() {
+            let label = if at == 0 { number.as_str() } else { "" };
+            writeln!(out, "| {label} | `{test}` | {} |", sentence.replace('|', "\\|")).unwrap();
+        }
+    }
+    out
+}
+
+fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, into);
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            into.push(path);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What the store's tests share: a ledger of each backend, and small things to put into it.
+#![expect(clippy::unwrap_used, reason = "a fixture that cannot be made fails its test")]
+
+use std::time::Duration;
+
+use countersign::domain::CardState;
+use countersign::domain::{
+    Action, ActionId, ActionStatus, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision, DecisionKind, EffectClass, Gate,
+    GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, StepStatus, StepView, TurnId, TurnStatus, Via,
+};
+use countersign::store::{Accepted, InboxRow, Lease, Ledger, TurnRow};
+use secrecy::SecretString;
+use serde_json::json;
+
+/// When the clock of every test starts.
+pub(crate) const START: Millis = Millis(1_760_000_000_000);
+/// Length of leases in tests.
+pub(crate) const LEASE_MS: i64 = 30_000;
+
+/// A ledger with a clock that stands, in a folder of its own.
+pub(crate) struct Store {
+    pub(crate) ledger: Ledger,
+    pub(crate) clock: Clock,
+    pub(crate) url: SecretString,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Store {
+    async fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = SecretString::from(format!("sqlite://{}/ledger.db", folder.path().display()));
+        let clock = Clock::manual(START);
+        Self {
+            ledger: Ledger::open(&url, clock.clone(), true).await.unwrap(),
+            clock,
+            url,
+            folder,
+        }
+    }
+
+    /// Ends and starts again, as after an update.
+    pub(crate) async fn restart(&mut self) {
+        self.ledger.close().await;
+        self.ledger = Ledger::open(&self.url, self.clock.clone(), true).await.unwrap();
+    }
+
+    pub(crate) fn pass(&self, ms: i64) {
+        self.clock.advance(Duration::from_millis(u64::try_from(ms).unwrap()));
+    }
+}
+
+/// Every backend that this build has: each test runs over all of them.
+pub(crate) async fn stores() -> Vec<Store> {
+    vec![Store::sqlite().await]
+}
+
+pub(crate) fn place(chat: &str, thread: &str) -> Conversation {
+    place_on(ChannelKind::Lark, chat, thread)
+}
+
+pub(crate) fn place_on(channel: ChannelKind, chat: &str, thread: &str) -> Conversation {
+    Conversation {
+        channel,
+        app: "cli_a".to_owned(),
+        tenant: "t_1".to_owned(),
+        chat: chat.to_owned(),
+        thread: thread.to_owned(),
+    }
+}
+
+/// A message with these two de-duplication keys.
+pub(crate) fn message(event: &str, message_id: &str, place: &Conversation, sender: &str) -> Inbound {
+    Inbound {
+        event_key: event.to_owned(),
+        message_key: Some(message_id.to_owned()),
+        conversation: place.clone(),
+        sender: sender.to_owned(),
+        at: START,
+        body: InboundBody::Message(InboundMessage {
+            message_id: message_id.to_owned(),
+            chat_type: ChatType::Group,
+            text: format!("say {event}"),
+            mentions: Vec::new(),
+            mentions_all: false,
+            attachment_only: false,
+            truncated: false,
+            replies_to: Vec::new(),
+        }),
+    }
+}
+
+/// A message whose keys are both made from `name`.
+pub(crate) fn simple(name: &str, place: &Conversation, sender: &str) -> Inbound {
+    message(&format!("ev_{name}"), &format!("om_{name}"), place, sender)
+}
+
+/// Accepts a message that is new.
+pub(crate) async fn accept(store: &Store, inbound: &Inbound) -> i64 {
+    match store.ledger.accept(inbound).await.unwrap() {
+        Accepted::New(id) => id,
+        Accepted::Duplicate => panic!("{} is a duplicate", inbound.event_key),
+    }
+}
+
+/// Accepts a message and puts it into its sender's lane.
+pub(crate) async fn lane_task(store: &Store, inbound: &Inbound) -> i64 {
+    let id = accept(store, inbound).await;
+    let mut tx = store.ledger.begin().await.unwrap();
+    let row = untriaged(&mut tx, id).await;
+    let lane = inbound.conversation.lane(&inbound.sender);
+    assert!(tx.assign(&row, &lane).await.unwrap());
+    tx.commit().await.unwrap();
+    id
+}
+
+pub(crate) async fn untriaged(session: &mut countersign::store::Session, id: i64) -> InboxRow {
+    let rows = session.untriaged(1000).await.unwrap();
+    rows.into_iter().find(|row| row.id == id).unwrap()
+}
+
+pub(crate) async fn claim(store: &Store) -> Option<Lease> {
+    let mut tx = store.ledger.begin().await.unwrap();
+    let lease = tx.claim_lane("w1", LEASE_MS, 10).await.unwrap();
+    tx.commit().await.unwrap();
+    lease
+}
+
+/// A turn of the lease's lane; its id and its request's message id are made from `name`.
+pub(crate) fn turn(lease: &Lease, name: &str, inbox_id: i64, now: Millis) -> TurnRow {
+    TurnRow {
+        id: TurnId::new(format!("turn_{name}")),
+        lane_id: lease.lane_id.clone(),
+        conversation: lease.conversation.clone(),
+        user: lease.user.clone(),
+        text: format!("do {name}"),
+        request_message: Some(format!("om_{name}")),
+        inbox_id,
+        status: TurnStatus::Running,
+        reason: None,
+        state: json!({"plan": null}),
+        messages: 0,
+        events: 0,
+        said: 0,
+        created_at: now,
+        started_at: Some(now),
+        finished_at: None,
+    }
+}
+
+/// A task on its way: accepted, laned, claimed, its turn made.
+pub(crate) async fn working(store: &Store, name: &str, place: &Conversation, user: &str) -> (Lease, TurnRow) {
+    let id = lane_task(store, &simple(name, place, user)).await;
+    let lease = claim(store).await.unwrap();
+    assert_eq!(lease.lane_id, place.lane(user), "another lane was ready first");
+    let turn = turn(&lease, name, id, store.clock.now());
+    let mut tx = store.ledger.begin().await.unwrap();
+    tx.create_turn(&lease, &turn).await.unwrap();
+    assert!(tx.finish_task(id, "turn").await.unwrap());
+    tx.commit().await.unwrap();
+    (lease, turn)
+}
+
+pub(crate) const TTL_MS: i64 = 3_600_000;
+
+/// A plan review of this turn.
+pub(crate) fn gate(turn: &TurnRow, id: &str, now: Millis) -> Gate {
+    Gate {
+        id: GateId::new(id),
+        turn_id: turn.id.clone(),
+        lane_id: turn.lane_id.clone(),
+        kind: GateKind::PlanReview,
+        conversation: turn.conversation.clone(),
+        requester: turn.user.clone(),
+        request_message: turn.request_message.clone(),
+        digest: "sha256:00".to_owned(),
+        plan_version: 1,
+        card: plan_card(id, "Tidy up"),
+        quorum: 1,
+        opened_at: now,
+        delivered_at: None,
+        card_at: None,
+        card_message: None,
+        expires_at: Millis(now.0 + 2 * TTL_MS),
+        ttl_ms: TTL_MS,
+    }
+}
+
+pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
+    Outbound::PlanCard(PlanCard {
+        review_id: Some(GateId::new(review)),
+        requester: "ou_1".to_owned(),
+        goal: goal.to_owned(),
+        complexity: Complexity::Complex,
+        plan_version: 1,
+        steps: vec![StepView {
+            id: "1".to_owned(),
+            content: "look".to_owned(),
+            status: StepStatus::Pending,
+            tools: vec!["list_files".to_owned()],
+        }],
+        grants: Vec::new(),
+        still_asks: Vec::new(),
+        quorum: 1,
+        group: true,
+        note: None,
+        request_edited: false,
+        ttl_ms: TTL_MS,
+        demo: false,
+        state: CardState::Open { votes: 0 },
+    })
+}
+
+/// Opens a gate of this turn.
+pub(crate) async fn open(store: &Store, lease: &Lease, turn: &TurnRow, id: &str) -> Gate {
+    let gate = gate(turn, id, store.clock.now());
+    let mut tx = store.ledger.begin().await.unwrap();
+    tx.open_gate(lease, &gate).await.unwrap();
+    tx.commit().await.unwrap();
+    gate
+}
+
+pub(crate) fn decision(kind: DecisionKind, by: &str, now: Millis) -> Decision {
+    Decision {
+        kind,
+        by: Some(by.to_owned()),
+        via: Via::Text,
+        text: Some("OK".to_owned()),
+        at: now,
+        event_id: Some(format!("ev_of_{by}")),
+    }
+}
+
+pub(crate) fn action(turn: &TurnRow, id: &str, status: ActionStatus, now: Millis) -> Action {
+    Action {
+        id: ActionId::new(id),
+        turn_id: turn.id.clone(),
+        gate_id: None,
+        call_id: format!("call_{id}"),
+        tool: "write_file".to_owned(),
+        effect: EffectClass::Write,
+        arguments: json!({"path": "a.md", "content": "x\u{0}y"}),
+        justification: "Write a.md".to_owned(),
+        status,
+        position: 0,
+        created_at: now,
+        expires_at: None,
+        decision: None,
+        result: None,
+    }
+}

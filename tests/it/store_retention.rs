@@ -1,0 +1,76 @@
+//! Retention: what is over and old goes, what waits and the approval trail stay.
+
+use std::time::Duration;
+
+use countersign::domain::{ActionStatus, DecisionKind, Message, Millis, Role, TurnStatus};
+use countersign::store::{Accepted, AuditCheck, AuditEntry, ListQuery, Pruned};
+
+use crate::store_kit::{START, action, decision, lane_task, open, place, simple, stores, working};
+
+/// design: finished turns older than the retention go with all their rows; unfinished ones, queued tasks, young
+/// de-duplication keys and the approval trail stay.
+#[tokio::test]
+async fn old_and_finished_rows_go() {
+    for store in stores().await {
+        let home = place("oc_1", "");
+        let (lease, mut old) = working(&store, "old", &home, "ou_1").await;
+        let gate = open(&store, &lease, &old, "rv_1").await;
+        let mut tx = store.ledger.begin().await.unwrap();
+        tx.insert_action(&lease, &action(&old, "act_1", ActionStatus::Approved, START))
+            .await
+            .unwrap();
+        tx.append_messages(&lease, &old.id, 0, &[Message::text(Role::User, "x")])
+            .await
+            .unwrap();
+        tx.decide(&gate, &decision(DecisionKind::Approve, "ou_1", START)).await.unwrap();
+        tx.audit(&AuditEntry {
+            kind: "decision",
+            turn_id: Some(old.id.clone()),
+            gate_id: Some(gate.id.clone()),
+            action_id: None,
+            principal: None,
+            details: serde_json::Value::Null,
+        })
+        .await
+        .unwrap();
+        old.status = TurnStatus::Completed;
+        tx.save_turn(&lease, &old).await.unwrap();
+        let again = tx.refresh(&lease).await.unwrap();
+        assert!(tx.release(&again, Millis::NEVER).await.unwrap());
+        tx.commit().await.unwrap();
+        let (_, running) = working(&store, "running", &home, "ou_2").await;
+        let queued = lane_task(&store, &simple("queued", &home, "ou_3")).await;
+
+        // Younger than 25 h: the key is still needed, whatever the retention.
+        store.pass(24 * 3_600_000);
+        let pruned = store.ledger.prune(store.clock.now()).await.unwrap();
+        assert_eq!(
+            pruned,
+            Pruned {
+                turns: 1,
+                lanes: 1,
+                ..Pruned::default()
+            }
+        );
+        assert_eq!(
+            store.ledger.accept(&simple("old", &home, "ou_1")).await.unwrap(),
+            Accepted::Duplicate
+        );
+        store.clock.advance(Duration::from_secs(2 * 3600));
+        let pruned = store.ledger.prune(store.clock.now()).await.unwrap();
+        assert_eq!(pruned.inbox, 2, "the requests of both turns");
+
+        let mut read = store.ledger.read().await.unwrap();
+        assert!(read.turn(&old.id).await.unwrap().is_none());
+        assert!(read.gate(&gate.id).await.unwrap().is_none());
+        assert!(read.messages(&old.id).await.unwrap().is_empty());
+        let all = ListQuery {
+            limit: 10,
+            ..ListQuery::default()
+        };
+        assert!(read.list_actions(&all).await.unwrap().items.is_empty());
+        assert_eq!(read.list_turns(&all).await.unwrap().items, [running]);
+        assert_eq!(read.queued(&home.lane("ou_3")).await.unwrap()[0].id, queued);
+        assert_eq!(read.verify_audit().await.unwrap(), AuditCheck::Sound { rows: 1 });
+    }
+}

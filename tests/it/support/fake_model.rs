@@ -1,0 +1,345 @@
+//! A real server on loopback that plays a model: scripted or computed answers, and a check of every request.
+//!
+//! Conversations are told apart by a word in their first user message, so that parallel turns share one
+//! server. A request that breaks the protocol, or that no script expects, is a violation; tests end with
+//! [`FakeModel::assert_clean`].
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use axum::routing::post;
+use futures_util::stream;
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+
+use super::model_protocol::violations;
+
+/// One scripted answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// An assistant message (see [`say`] and [`call`]) with its finish reason, if not the usual one.
+    Message(Value, Option<&'static str>),
+    /// A status with headers and a JSON body.
+    Status(u16, Vec<(&'static str, String)>, Value),
+    /// A success with exactly this body.
+    Verbatim(&'static str, Vec<u8>),
+    /// The first half of an answer, then the connection breaks.
+    CutOff,
+    /// Waits for the gate, then goes on with the step.
+    Gated(Gate, Box<Step>),
+}
+
+/// An assistant message that is text.
+pub(crate) fn say(text: &str) -> Value {
+    json!({"role": "assistant", "content": text})
+}
+
+/// An assistant message that calls tools; the server gives the ids.
+pub(crate) fn call<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    let calls: Vec<_> = calls
+        .into_iter()
+        .map(|(name, arguments)| {
+            let arguments = match arguments {
+                // Text is sent as it is, so that malformed arguments can be scripted.
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            json!({"type": "function", "function": {"name": name, "arguments": arguments}})
+        })
+        .collect();
+    json!({"role": "assistant", "content": null, "tool_calls": calls})
+}
+
+/// The answers of one conversation, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Script(VecDeque<Step>);
+
+impl Script {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn then(mut self, step: Step) -> Self {
+        self.0.push_back(step);
+        self
+    }
+
+    pub(crate) fn message(self, message: Value) -> Self {
+        self.then(Step::Message(message, None))
+    }
+
+    pub(crate) fn text(self, text: &str) -> Self {
+        self.message(say(text))
+    }
+
+    pub(crate) fn call(self, name: &str, arguments: Value) -> Self {
+        self.message(call([(name, arguments)]))
+    }
+
+    pub(crate) fn status(self, status: u16, headers: &[(&'static str, &str)]) -> Self {
+        let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        self.then(Step::Status(
+            status,
+            headers,
+            json!({"error": {"code": "scripted", "message": "canary-body"}}),
+        ))
+    }
+}
+
+/// Holds an answer back until the test lets it go.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate(Arc<(Semaphore, Semaphore)>);
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new((Semaphore::new(0), Semaphore::new(0))))
+    }
+
+    /// Waits until a request stands at the gate.
+    pub(crate) async fn reached(&self) {
+        self.0.0.acquire().await.unwrap().forget();
+    }
+
+    /// Lets one request through.
+    pub(crate) fn open(&self) {
+        self.0.1.add_permits(1);
+    }
+
+    async fn pass(&self) {
+        self.0.0.add_permits(1);
+        self.0.1.acquire().await.unwrap().forget();
+    }
+}
+
+/// A request as it came in.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+type Answer = Box<dyn Fn(&Value) -> Value + Send + Sync>;
+
+#[derive(Default)]
+struct Inner {
+    /// By a word in the first user message; the empty word matches every conversation.
+    scripts: HashMap<String, Script>,
+    function: Option<Answer>,
+    seen: Vec<Seen>,
+    violations: Vec<String>,
+    ids: u64,
+}
+
+struct Shared {
+    inner: Mutex<Inner>,
+    count: watch::Sender<usize>,
+}
+
+/// The server; it ends with the value.
+pub(crate) struct FakeModel {
+    address: std::net::SocketAddr,
+    shared: Arc<Shared>,
+    server: JoinHandle<io::Result<()>>,
+}
+
+impl fmt::Debug for FakeModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FakeModel").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Drop for FakeModel {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl FakeModel {
+    /// A server on a free port without any answers yet.
+    pub(crate) async fn start() -> Self {
+        let shared = Arc::new(Shared {
+            inner: Mutex::default(),
+            count: watch::Sender::new(0),
+        });
+        let router = Router::new()
+            .route("/v1/chat/completions", post(answer))
+            .layer(DefaultBodyLimit::disable())
+            .with_state(Arc::clone(&shared));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { address, shared, server }
+    }
+
+    /// A server whose every answer is computed from the request: `function` gives an assistant message.
+    pub(crate) async fn with_fn(function: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let fake = Self::start().await;
+        fake.inner(|inner| inner.function = Some(Box::new(function)));
+        fake
+    }
+
+    /// What goes into `model.base_url`.
+    pub(crate) fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// The answers for conversations whose first user message holds `word` (empty: for all others).
+    pub(crate) fn script(&self, word: &str, script: Script) {
+        self.inner(|inner| inner.scripts.insert(word.to_owned(), script));
+    }
+
+    /// Every request so far.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.inner(|inner| inner.seen.clone())
+    }
+
+    /// Requests of the conversation that `word` names.
+    pub(crate) fn seen_of(&self, word: &str) -> Vec<Value> {
+        let mut bodies: Vec<_> = self.seen().into_iter().map(|seen| seen.body).collect();
+        bodies.retain(|body| first_user(body).contains(word));
+        bodies
+    }
+
+    /// What was wrong with the requests.
+    pub(crate) fn violations(&self) -> Vec<String> {
+        self.inner(|inner| inner.violations.clone())
+    }
+
+    /// Waits until `count` requests came in.
+    ///
+    /// # Panics
+    /// When they do not come within ten seconds.
+    pub(crate) async fn wait_for(&self, count: usize) {
+        let mut watch = self.shared.count.subscribe();
+        let enough = tokio::time::timeout(Duration::from_secs(10), watch.wait_for(|seen| *seen >= count)).await;
+        assert!(enough.is_ok(), "only {} of {count} requests", self.seen().len());
+    }
+
+    /// Asserts that every request kept the protocol and every scripted answer was asked for.
+    pub(crate) fn assert_clean(&self) {
+        assert_eq!(self.violations(), Vec::<String>::new());
+        let left: Vec<_> = self.inner(|inner| {
+            let scripts = inner.scripts.iter().filter(|(_, script)| !script.0.is_empty());
+            scripts.map(|(word, script)| (word.clone(), script.0.clone())).collect()
+        });
+        assert!(left.is_empty(), "never asked for: {left:?}");
+    }
+
+    fn inner<T>(&self, with: impl FnOnce(&mut Inner) -> T) -> T {
+        with(&mut self.shared.inner.lock().unwrap())
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    let mut step = {
+        let mut inner = shared.inner.lock().unwrap();
+        let Ok(body) = serde_json::from_slice::<Value>(&body) else {
+            inner.violations.push("a body that is no JSON".to_owned());
+            return status(500, &[], &json!({}));
+        };
+        let step = inner.next(&body);
+        inner.violations.extend(violations(&body));
+        inner.seen.push(Seen { headers, body });
+        step
+    };
+    shared.count.send_modify(|count| *count += 1);
+    loop {
+        step = match step {
+            Step::Gated(gate, then) => {
+                gate.pass().await;
+                *then
+            }
+            Step::Message(message, finish) => return respond("application/json", shared.inner.lock().unwrap().complete(message, finish)),
+            Step::Status(code, headers, body) => return status(code, &headers, &body),
+            Step::Verbatim(kind, body) => return respond(kind, body),
+            Step::CutOff => {
+                let pieces = [Ok(Bytes::from_static(b"{\"choices\":[{\"mess")), Err(io::Error::other("scripted"))];
+                let body = Body::from_stream(stream::iter(pieces));
+                return Response::builder()
+                    .header(header::CONTENT_TYPE, "application/json")
+                    .body(body)
+                    .unwrap();
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn next(&mut self, body: &Value) -> Step {
+        let first = first_user(body);
+        let word = self
+            .scripts
+            .keys()
+            .filter(|word| first.contains(word.as_str()))
+            .max_by_key(|word| word.len());
+        if let Some(word) = word.cloned()
+            && let Some(step) = self.scripts.get_mut(&word).and_then(|script| script.0.pop_front())
+        {
+            return step;
+        }
+        if let Some(function) = &self.function {
+            return Step::Message(function(body), None);
+        }
+        self.violations.push(format!("nothing scripted for `{first}`"));
+        Step::Status(500, Vec::new(), json!({}))
+    }
+
+    /// A whole answer around `message`; calls without an id get one that no other call has.
+    fn complete(&mut self, mut message: Value, finish: Option<&'static str>) -> Vec<u8> {
+        let mut called = false;
+        for call in message["tool_calls"].as_array_mut().into_iter().flatten() {
+            called = true;
+            if call.get("id").is_none() {
+                self.ids += 1;
+                call["id"] = json!(format!("call_fake_{}", self.ids));
+            }
+        }
+        let finish = finish.unwrap_or(if called { "tool_calls" } else { "stop" });
+        json!({
+            "id": "chatcmpl-fake", "object": "chat.completion", "created": 1, "model": "fake",
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+        })
+        .to_string()
+        .into_bytes()
+    }
+}
+
+fn first_user(body: &Value) -> String {
+    let messages = body["messages"].as_array().into_iter().flatten();
+    let text = messages
+        .filter(|message| message["role"] == "user")
+        .find_map(|message| message["content"].as_str());
+    text.unwrap_or_default().to_owned()
+}
+
+fn respond(kind: &str, body: Vec<u8>) -> Response {
+    Response::builder()
+        .header(header::CONTENT_TYPE, kind)
+        .body(Body::from(body))
+        .unwrap()
+}
+
+fn status(code: u16, headers: &[(&'static str, String)], body: &Value) -> Response {
+    let mut response = respond("application/json", body.to_string().into_bytes());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap();
+    for (name, value) in headers {
+        response.headers_mut().insert(*name, value.parse().unwrap());
+    }
+    response
+}
+
+/// The names of the tools that `body` offers.
+pub(crate) fn offered(body: &Value) -> HashSet<&str> {
+    let tools = body["tools"].as_array().into_iter().flatten();
+    tools.filter_map(|tool| tool["function"]["name"].as_str()).collect()
+}

@@ -1,0 +1,83 @@
+//! The real binary as a child process: started, read, killed.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running `countersign serve`; killed when dropped.
+pub struct Process {
+    child: Child,
+    /// `http://127.0.0.1:PORT`.
+    pub base: String,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts the binary in `folder` with these settings (`SECTION__KEY` without the prefix) and waits for its ready line.
+    pub fn start(folder: &Path, settings: &[(String, String)], failpoint: Option<&str>) -> Self {
+        let log = folder.join("gateway.log");
+        let out = File::options().create(true).append(true).open(&log).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        command.arg("serve").current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(out);
+        for (key, value) in settings {
+            command.env(format!("COUNTERSIGN__{key}"), value);
+        }
+        if let Some(point) = failpoint {
+            command.env("COUNTERSIGN_FAILPOINT", point);
+        }
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let Some(base) = line.trim().strip_prefix("countersign ready: ") else {
+            panic!("no ready line but {line:?}; log:\n{}", fs::read_to_string(&log).unwrap_or_default());
+        };
+        Self { child, base: base.trim_end_matches('/').to_owned(), log }
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) {
+        let status = Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits until the process has ended by itself.
+    pub fn ended(&mut self, within: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + within;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return Some(status);
+            }
+            if Instant::now() > until {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Peak resident memory so far, in KiB.
+    pub fn peak_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Everything it wrote to stderr, over all starts in its folder.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

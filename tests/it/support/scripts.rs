@@ -1,0 +1,58 @@
+//! Models for tests: pure functions of the request, so that asking again after a crash gives the same answer.
+
+use serde_json::{Value, json};
+
+use super::fake_model::{call, say};
+use super::world::{last, place, plan};
+
+/// The feedback of the last `<plan_feedback>` block, if the last user message is one.
+pub fn feedback(request: &Value) -> Option<String> {
+    let messages = request["messages"].as_array().unwrap();
+    let block = messages.iter().rev().find(|message| message["role"] == "user")?["content"].as_str()?;
+    let inside = block.strip_prefix("<plan_feedback>")?;
+    let (_, after) = inside.split_once("user_feedback:\n")?;
+    let (words, _) = after.split_once("\n\ninstruction:")?;
+    Some(words.lines().map(str::trim).collect::<Vec<_>>().join("\n"))
+}
+
+/// Plans three steps; after an OK reads, writes `report.md`, reports done, answers `全部完成`. Other feedback: a
+/// question gets an answer in words, anything else a second plan that writes `report-v2.md`.
+pub fn reporter(request: &Value) -> Value {
+    if request["tools"].as_array().is_none_or(Vec::is_empty) {
+        return say("只完成了一部分。");
+    }
+    let Some(words) = feedback(request) else {
+        return after_plan(request);
+    };
+    // The message that holds the feedback is the last one: the model's move.
+    if last(request)["role"] == "user" {
+        return match words.as_str() {
+            "OK" => call([("clarify", json!({ "task_goal_ui": "读取笔记" }))]),
+            question if question.ends_with(['?', '？']) => say("不会删除任何数据，只会新建 report.md。"),
+            _ => call([("plan", plan("整理笔记（修改后）", STEPS_V2))]),
+        };
+    }
+    if words == "OK" { act(request) } else { say("请确认新的计划。") }
+}
+
+const STEPS: &[(&str, &[&str])] = &[("读取笔记", &["read_file"]), ("写报告", &["write_file"]), ("核对", &["read_file"])];
+const STEPS_V2: &[(&str, &[&str])] = &[("读取笔记", &["read_file"]), ("写报告到 report-v2.md", &["write_file"])];
+
+fn after_plan(request: &Value) -> Value {
+    if place(request) == 0 { call([("plan", plan("整理笔记", STEPS))]) } else { say("计划还在等确认。") }
+}
+
+/// The steps after an OK, by how many tool answers came since.
+fn act(request: &Value) -> Value {
+    let messages = request["messages"].as_array().unwrap();
+    let since = messages.iter().rposition(|message| message["role"] == "user").unwrap();
+    let answers: Vec<&Value> = messages[since..].iter().filter(|message| message["role"] == "tool").collect();
+    let second = messages[since]["content"].as_str().unwrap().contains("report-v2.md");
+    let file = if second { "report-v2.md" } else { "report.md" };
+    match answers.len() {
+        1 => call([("read_file", json!({ "path": "notes.md" }))]),
+        2 => call([("write_file", json!({ "path": file, "content": "# 报告\n\n- ship the report\n" }))]),
+        3 => call([("plan_progress", json!({ "plan_status": "completed", "step_summary": "写好了" }))]),
+        _ => say("全部完成：报告已写好。"),
+    }
+}

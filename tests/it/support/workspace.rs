@@ -1,0 +1,39 @@
+//! File tools on a folder of the test's own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use countersign::config::{Boot, LarkSecrets};
+use countersign::tools::Toolbox;
+
+/// A configuration of which only the workspace matters.
+pub(crate) fn boot(workspace: Option<&Path>) -> Boot {
+    let blank = || String::new().into();
+    Boot {
+        bind: ([127, 0, 0, 1], 0).into(),
+        webhooks: true,
+        workers: true,
+        max_body_bytes: 1 << 20,
+        shutdown_grace: Duration::from_secs(30),
+        lark: LarkSecrets {
+            base_url: String::new(),
+            app_id: String::new(),
+            app_secret: blank(),
+            verification_token: blank(),
+            encrypt_key: None,
+        },
+        console_token: None,
+        database_url: blank(),
+        migrate_on_start: true,
+        retention: Duration::from_secs(86_400),
+        workspace: workspace.map(Path::to_path_buf),
+        effects: [].into(),
+        templates: None,
+        log_json: false,
+    }
+}
+
+/// The file tools of `folder`.
+pub(crate) fn toolbox(folder: &Path) -> Toolbox {
+    Toolbox::from_config(&boot(Some(folder))).unwrap()
+}

@@ -1,0 +1,264 @@
+//! A whole world for one test: a fake Lark, a fake model, people, and the gateway between them — in this
+//! process, with a clock that the test moves, or as the real binary that the test kills.
+
+use std::path::Path;
+use std::time::Duration;
+
+use countersign::app::{self, Parts, Running};
+use countersign::cli::demo::{BOT, FakeLark, Posted, Snapshot, Tenant, Words};
+use countersign::config::{self, Loaded};
+use countersign::domain::{Clock, Ids};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::api::{Api, PATIENCE};
+use super::fake_model::FakeModel;
+use super::process::Process;
+
+/// Settings of every test world, as YAML under these keys.
+pub const SECRETS: &[(&str, &str)] = &[
+    ("CHANNELS__LARK__APP_ID", "app_test"),
+    ("CHANNELS__LARK__APP_SECRET", "as-lark-test-0123456789"),
+    ("CHANNELS__LARK__VERIFICATION_TOKEN", "vt-test-0123456789"),
+    ("CHANNELS__LARK__ENCRYPT_KEY", "k-lark-test-0123456789"),
+];
+
+/// The gateway, in whichever form.
+enum Gateway {
+    Here(Running),
+    Process(Process),
+    Stopped,
+}
+
+/// Everything a test needs.
+pub struct World {
+    pub lark: FakeLark,
+    pub model: FakeModel,
+    pub tenant: Tenant,
+    pub api: Api,
+    pub clock: Clock,
+    pub folder: TempDir,
+    settings: Vec<(String, String)>,
+    gateway: Gateway,
+}
+
+/// How a person says something.
+#[derive(Clone, Copy, Default)]
+pub struct To<'a> {
+    pub group: bool,
+    pub mention: bool,
+    pub reply_to: Option<&'a str>,
+    pub thread: Option<&'a str>,
+}
+
+/// In a group, with the bot mentioned.
+pub const GROUP: To<'static> = To { group: true, mention: true, reply_to: None, thread: None };
+/// In a direct chat.
+pub const DIRECT: To<'static> = To { group: false, mention: false, reply_to: None, thread: None };
+/// In a group, without a mention.
+pub const ASIDE: To<'static> = To { group: true, mention: false, reply_to: None, thread: None };
+
+impl World {
+    /// A world in this process. `extra` are settings as `SECTION__KEY`; `answer` is the model.
+    pub async fn start(extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let mut world = Self::prepare(extra, answer, Clock::system()).await;
+        world.boot().await;
+        world
+    }
+
+    /// The same, with a clock that only the test moves.
+    pub async fn frozen(extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let mut world = Self::prepare(extra, answer, Clock::manual(Clock::system().now())).await;
+        world.boot().await;
+        world
+    }
+
+    /// The real binary; `failpoint` lets it die there.
+    pub async fn process(
+        extra: &[(&str, &str)],
+        failpoint: Option<&str>,
+        answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
+    ) -> Self {
+        let mut world = Self::prepare(extra, answer, Clock::system()).await;
+        world.restart_process(failpoint);
+        world
+    }
+
+    async fn prepare(extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static, clock: Clock) -> Self {
+        app::install_crypto();
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = folder.path().join("workspace");
+        std::fs::create_dir(&workspace).unwrap();
+        std::fs::write(workspace.join("notes.md"), "# Notes\n\n- ship the report\n- ask Zhao Lei\n").unwrap();
+        let lark = FakeLark::start("app_test", "as-lark-test-0123456789", clock.clone()).await.unwrap();
+        let model = FakeModel::with_fn(answer).await;
+        let mut settings: Vec<(String, String)> = SECRETS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let more = [
+            ("SERVER__BIND", "127.0.0.1:0".to_owned()),
+            ("CHANNELS__LARK__ENABLED", "true".to_owned()),
+            ("CHANNELS__LARK__BASE_URL", lark.base_url()),
+            ("CHANNELS__LARK__LOCALE", "zh-CN".to_owned()),
+            ("STORE__DATABASE_URL", format!("sqlite://{}", folder.path().join("countersign.db").display())),
+            ("MODEL__PROVIDER", "openai".to_owned()),
+            ("MODEL__BASE_URL", model.base_url()),
+            ("MODEL__NAME", "fake".to_owned()),
+            ("TOOLS__WORKSPACE", workspace.display().to_string()),
+        ];
+        settings.extend(more.map(|(key, value)| (key.to_owned(), value)));
+        for (key, value) in extra {
+            settings.retain(|(known, _)| known != key);
+            settings.push(((*key).to_owned(), (*value).to_owned()));
+        }
+        let loaded = load(&settings);
+        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+        let tenant = Tenant::new(http, "http://127.0.0.1:1", loaded.boot.lark, BOT, clock.clone(), Ids::random());
+        Self { lark, model, tenant, api: Api::new(""), clock, folder, settings, gateway: Gateway::Stopped }
+    }
+
+    async fn boot(&mut self) {
+        let Loaded { boot, live, .. } = load(&self.settings);
+        let mut parts = Parts { clock: self.clock.clone(), drain: Duration::ZERO, ..Parts::default() };
+        parts.timings.poll = Duration::from_millis(20);
+        parts.timings.interrupt_poll = Duration::from_millis(20);
+        let running = Box::pin(app::start(boot, live, parts)).await.unwrap();
+        self.reach(&format!("http://{}", running.addr));
+        self.gateway = Gateway::Here(running);
+    }
+
+    /// Starts the binary on the same folder; the fakes live on.
+    pub fn restart_process(&mut self, failpoint: Option<&str>) {
+        self.gateway = Gateway::Stopped;
+        let process = Process::start(self.folder.path(), &self.settings, failpoint);
+        self.reach(&process.base);
+        self.gateway = Gateway::Process(process);
+    }
+
+    /// Stops the gateway in this process and starts it again on the same folder, with these settings changed.
+    pub async fn restart(&mut self, changed: &[(&str, &str)]) {
+        self.stop().await;
+        for (key, value) in changed {
+            self.settings.retain(|(known, _)| known != key);
+            self.settings.push(((*key).to_owned(), (*value).to_owned()));
+        }
+        self.boot().await;
+    }
+
+    /// Stops the gateway in this process.
+    pub async fn stop(&mut self) {
+        if let Gateway::Here(running) = std::mem::replace(&mut self.gateway, Gateway::Stopped) {
+            running.stop().await;
+        }
+    }
+
+    /// The binary.
+    pub fn child(&mut self) -> &mut Process {
+        match &mut self.gateway {
+            Gateway::Process(process) => process,
+            Gateway::Here(_) | Gateway::Stopped => panic!("this world has no process"),
+        }
+    }
+
+    fn reach(&mut self, base: &str) {
+        self.tenant = self.tenant.at(base);
+        self.api = Api::new(base);
+    }
+
+    /// Somebody says something; gives the message id. The gateway must take it.
+    pub async fn say(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> String {
+        let (event, status) = self.try_say(user, chat, text, to).await;
+        assert_eq!(status, Some(200), "the gateway did not take {text:?}");
+        event
+    }
+
+    /// The same, whatever becomes of it (none: the connection broke).
+    pub async fn try_say(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> (String, Option<u16>) {
+        let To { group, mention, reply_to, thread } = to;
+        let event = self.tenant.message(&Words { user, chat, text, group, mention, reply_to, thread });
+        self.lark.learn(&event.message_id, chat);
+        let answer = self.tenant.post("events", &self.tenant.seal(&event)).await;
+        (event.message_id, answer.ok().map(|(status, _)| status))
+    }
+
+    /// Presses a button of a card; gives the toast's text.
+    pub async fn tap(&self, user: &str, chat: &str, card: &Posted, verb: &str, feedback: Option<&str>) -> String {
+        let value = card.button(verb).unwrap_or_else(|| panic!("no button {verb} on {}", card.words()));
+        let answer = self.tenant.click(user, chat, &card.id, &value, feedback).await.unwrap();
+        answer["toast"]["content"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until the fake Lark has seen something.
+    pub async fn seen<T>(&self, what: &str, found: impl FnMut(&Snapshot) -> Option<T>) -> T {
+        match self.lark.wait_for(PATIENCE, found).await {
+            Some(found) => found,
+            None => {
+                let chat = self.lark.snapshot();
+                let words: Vec<String> = chat.messages.iter().map(|m| format!("[{}] {}", m.chat, m.words())).collect();
+                panic!("not seen: {what}; the chat: {words:#?}; turns: {:#?}", self.api.turns().await);
+            }
+        }
+    }
+
+    /// Waits for a card of `chat` with an OK button whose review waits, and until the gateway knows of its arrival.
+    pub async fn plan_card(&self, chat: &str) -> Posted {
+        let review = self.api.review_in(chat).await;
+        let id = review["message_id"].as_str().unwrap().to_owned();
+        self.seen("the plan card", |lark| lark.messages.iter().find(|message| message.id == id).cloned()).await
+    }
+
+    /// Waits for a message of the bot in `chat` that holds `words`.
+    pub async fn hears(&self, chat: &str, words: &str) -> Posted {
+        self.seen(&format!("{words:?} in {chat}"), |lark| lark.in_chat(chat).find(|message| message.words().contains(words)).cloned()).await
+    }
+
+    /// How many messages of the bot in `chat` hold `words`.
+    pub fn count(&self, chat: &str, words: &str) -> usize {
+        self.lark.snapshot().in_chat(chat).filter(|message| message.words().contains(words)).count()
+    }
+
+    /// A file of the workspace.
+    pub fn file(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.folder.path().join("workspace").join(name)).ok()
+    }
+
+    /// Ends the world: no fake may have anything to object, and nothing may be left lying about.
+    pub async fn end(mut self) {
+        let left = self.api.turns().await;
+        let running: Vec<&Value> = left.iter().filter(|turn| turn["status"] == "running" || turn["status"] == "queued").collect();
+        assert!(running.is_empty(), "left running: {running:#?}");
+        self.stop().await;
+        assert_eq!(self.lark.snapshot().violations, Vec::<String>::new(), "the fake Lark objects");
+        assert_eq!(self.model.violations(), Vec::<String>::new(), "the fake model objects");
+    }
+}
+
+fn load(settings: &[(String, String)]) -> Loaded {
+    let env = settings.iter().map(|(key, value)| (format!("COUNTERSIGN__{key}"), value.clone()));
+    let empty = tempfile::NamedTempFile::new().unwrap();
+    match config::load(Some(empty.path() as &Path), env.collect::<Vec<_>>().into_iter()) {
+        Ok(loaded) => loaded,
+        Err(problems) => panic!("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")),
+    }
+}
+
+/// How many messages of the model are in a request: the place in a script, however often it is asked.
+pub fn place(request: &Value) -> usize {
+    request["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "assistant").count()
+}
+
+/// The last message of a request.
+pub fn last(request: &Value) -> &Value {
+    request["messages"].as_array().unwrap().last().unwrap()
+}
+
+/// Text of all user messages of a request.
+pub fn user_words(request: &Value) -> String {
+    let messages = request["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "user");
+    messages.filter_map(|message| message["content"].as_str()).collect::<Vec<_>>().join("\n---\n")
+}
+
+/// `plan()` with these steps as (content, tools).
+pub fn plan(goal: &str, steps: &[(&str, &[&str])]) -> Value {
+    let steps: Vec<Value> =
+        steps.iter().enumerate().map(|(at, (content, tools))| json!({ "id": (at + 1).to_string(), "content": content, "tools": tools })).collect();
+    json!({ "overall_goal_ui": goal, "complexity": "complex", "internal_plan": steps })
+}

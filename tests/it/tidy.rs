@@ -1,0 +1,178 @@
+//! Checks on the source tree itself: who may import whom, and how big a file may grow.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Module, and the modules it may name. Order is bottom to top.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("domain", &[]),
+    ("config", &["domain"]),
+    ("telemetry", &["domain", "config"]),
+    ("template", &["domain", "config"]),
+    ("store", &["domain", "config"]),
+    ("model", &["domain", "config"]),
+    ("tools", &["domain", "config"]),
+    ("agent", &["domain", "template"]),
+    ("runner", &["domain", "config", "template", "agent", "model", "tools", "store"]),
+    ("channels", &["domain", "config", "template"]),
+    ("conversation", &["domain", "config", "template", "store", "runner"]),
+    (
+        "gateway",
+        &["domain", "config", "telemetry", "template", "store", "runner", "channels", "conversation"],
+    ),
+    ("app", EVERYTHING),
+    ("cli", EVERYTHING),
+];
+/// The composition root and the command line on top of it.
+const EVERYTHING: &[&str] = &["*"];
+
+/// Names under which things without a home gather.
+const DRAWERS: &[&str] = &[
+    "util", "utils", "common", "helper", "helpers", "types", "manager", "service", "misc", "mod",
+];
+const MAX_LINES: usize = 500;
+
+/// design: modules import only what their row of the table allows, and every module has a row.
+#[test]
+fn modules_import_only_downwards() {
+    let mut wrong = Vec::new();
+    for (file, text) in sources() {
+        let Some(home) = home(&file) else { continue };
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| *name == home) else {
+            wrong.push(format!("{file}: module `{home}` has no row in MAY_IMPORT"));
+            continue;
+        };
+        for used in named_modules(&text) {
+            if used != home && *allowed != EVERYTHING && !allowed.contains(&used.as_str()) {
+                wrong.push(format!("{file}: `{home}` must not import `{used}`"));
+            }
+        }
+        if code(&text).contains("super::super") {
+            wrong.push(format!("{file}: `super::super` hides where it goes, write `crate::{home}::…`"));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+/// design: a file says in its first line what it is for and has at most 500 lines; no drawers.
+#[test]
+fn files_open_with_a_purpose_and_stay_small() {
+    let mut wrong = Vec::new();
+    for (file, text) in sources().into_iter().chain(rust_files("tests")) {
+        if !text.starts_with("//! ") {
+            wrong.push(format!("{file}: no `//!` first line"));
+        }
+        if text.lines().count() > MAX_LINES {
+            wrong.push(format!("{file}: over {MAX_LINES} lines"));
+        }
+        let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
+        if DRAWERS.contains(&name) {
+            wrong.push(format!("{file}: name it for what is in it"));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+/// design: only `config` reads the environment.
+#[test]
+fn only_config_reads_the_environment() {
+    let wrong: Vec<_> = sources()
+        .into_iter()
+        .filter(|(file, text)| {
+            !file.starts_with("src/config")
+                && ["env::var", "env::vars", "env::var_os"]
+                    .iter()
+                    .any(|call| code(text).contains(call))
+        })
+        .map(|(file, _)| file)
+        .collect();
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// design: the scan sees every spelling of an import.
+#[test]
+fn the_scan_sees_imports() {
+    let text =
+        "use crate::{domain::{Plan, x}, store};\nlet a = crate::agent::Step; // crate::gateway\n/// crate::app\nuse crate::\n    {config};";
+    assert_eq!(
+        named_modules(text).into_iter().collect::<Vec<_>>(),
+        ["agent", "config", "domain", "store"]
+    );
+    assert_eq!(home("src/store/ledger/inbox.rs").as_deref(), Some("store"));
+    assert_eq!(home("src/store.rs").as_deref(), Some("store"));
+    assert_eq!(home("src/lib.rs"), None);
+}
+
+/// Top-level module a file belongs to; none for `lib.rs` and `main.rs`.
+fn home(file: &str) -> Option<String> {
+    let first = file.strip_prefix("src/")?.split('/').next()?.trim_end_matches(".rs");
+    (first != "lib" && first != "main").then(|| first.to_owned())
+}
+
+/// The text without comments.
+fn code(text: &str) -> String {
+    text.lines()
+        .map(|line| line.split("//").next().unwrap_or(""))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Every `x` in `crate::x` and in `crate::{x, y::z}`.
+fn named_modules(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for after in code(text).split("crate::").skip(1) {
+        let after = after.trim_start();
+        let Some(group) = after.strip_prefix('{') else {
+            found.extend(leading_name(after));
+            continue;
+        };
+        let (mut depth, mut start) = (1, true);
+        for (at, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 1 => start = true,
+                c if start && depth == 1 && !c.is_whitespace() => {
+                    found.extend(leading_name(&group[at..]));
+                    start = false;
+                }
+                _ => (),
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    found
+}
+
+fn leading_name(text: &str) -> Option<String> {
+    let name: String = text.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+    (!name.is_empty()).then_some(name)
+}
+
+fn sources() -> Vec<(String, String)> {
+    rust_files("src")
+}
+
+/// Path from the package's root and text of every Rust file under `folder`.
+fn rust_files(folder: &str) -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> = vec![root.join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let shown = path.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
+                found.push((shown, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    assert!(!found.is_empty());
+    found.sort();
+    found
+}

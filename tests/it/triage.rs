@@ -1,0 +1,10 @@
+//! Triage on a real ledger: what becomes of messages, clicks and the rest, with the transactions that the rules promise.
+
+mod answers;
+mod cards;
+mod clicks;
+mod lanes;
+mod late;
+mod remote;
+mod words;
+mod world;

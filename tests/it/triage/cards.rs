@@ -1,0 +1,141 @@
+//! Cards, proposed calls and settings of these tests.
+
+use std::time::Duration;
+
+use countersign::config::{AgentLive, ChannelLive, Live, ModelLive, Provider};
+use countersign::domain::{
+    Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, EffectClass,
+    Gate, GateId, GateKind, Locale, Outbound, PlanCard, QuestionCard, QueueMode, SessionMode, StepStatus, StepView,
+};
+use countersign::store::TurnRow;
+
+pub const TTL: Duration = Duration::from_secs(3600);
+
+pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &[ActionId]) -> Outbound {
+    let (requester, state, ttl_ms) = (turn.user.clone(), CardState::Open { votes: 0 }, 3_600_000);
+    let gate_id = id.clone();
+    match kind {
+        GateKind::PlanReview => Outbound::PlanCard(PlanCard {
+            review_id: Some(gate_id),
+            requester,
+            goal: turn.text.clone(),
+            complexity: Complexity::Complex,
+            plan_version: 1,
+            steps: vec![StepView {
+                id: "1".to_owned(),
+                content: "写".to_owned(),
+                status: StepStatus::Pending,
+                tools: vec!["write_file".to_owned()],
+            }],
+            grants: Vec::new(),
+            still_asks: Vec::new(),
+            quorum,
+            group: true,
+            note: None,
+            request_edited: false,
+            ttl_ms,
+            demo: false,
+            state,
+        }),
+        GateKind::ToolApproval => Outbound::ApprovalCard(ApprovalCard {
+            gate_id,
+            requester,
+            actions: actions
+                .iter()
+                .map(|id| ActionView {
+                    id: id.clone(),
+                    tool: "write_file".to_owned(),
+                    effect: EffectClass::Write,
+                    justification: "Write: a".to_owned(),
+                    arguments: "{}".to_owned(),
+                    status: ActionStatus::Pending,
+                    output: None,
+                })
+                .collect(),
+            note: None,
+            group: true,
+            ttl_ms,
+            state,
+        }),
+        GateKind::Question => Outbound::QuestionCard(QuestionCard {
+            gate_id,
+            requester,
+            title: None,
+            question: "哪个月？".to_owned(),
+            reason: None,
+            group: true,
+            ttl_ms,
+            state,
+        }),
+        GateKind::Budget => Outbound::BudgetCard(BudgetCard {
+            gate_id,
+            requester,
+            summary: "写了一半".to_owned(),
+            open_steps: Vec::new(),
+            steps_used: 50,
+            ttl_ms,
+            state,
+        }),
+    }
+}
+
+pub fn proposed(id: &ActionId, turn: &TurnRow, gate: &Gate, position: u32) -> Action {
+    Action {
+        id: id.clone(),
+        turn_id: turn.id.clone(),
+        gate_id: Some(gate.id.clone()),
+        call_id: format!("call_{position}"),
+        tool: "write_file".to_owned(),
+        effect: EffectClass::Write,
+        arguments: serde_json::json!({}),
+        justification: "Write: a".to_owned(),
+        status: ActionStatus::Pending,
+        position,
+        created_at: gate.opened_at,
+        expires_at: Some(gate.expires_at),
+        decision: None,
+        result: None,
+    }
+}
+
+pub fn live() -> Live {
+    let channel = ChannelLive {
+        enabled: true,
+        locale: Locale::ZhCn,
+        session_mode: SessionMode::Fresh,
+        group_all: false,
+        allowed_chats: Vec::new(),
+        allowed_users: Vec::new(),
+        review_enabled: true,
+        require_confirmation: true,
+        review_ttl: TTL,
+        approvers: Approvers::Requester,
+        quorum: 1,
+    };
+    Live {
+        lark: channel.clone(),
+        slack: channel.clone(),
+        console: channel,
+        agent: AgentLive {
+            system_prompt: String::new(),
+            max_iterations: 50,
+            turn_timeout: Duration::from_secs(300),
+            max_turn_tokens: 0,
+            max_plan_continuations: 5,
+            reminder_interval: 3,
+            max_planner_only: 2,
+            history_limit: 40,
+            queue_mode: QueueMode::Followup,
+            approval: ApprovalMode::Write,
+        },
+        model: ModelLive {
+            provider: Provider::Demo,
+            base_url: String::new(),
+            name: String::new(),
+            api_key: String::new().into(),
+            timeout: Duration::from_secs(120),
+            parallel_tool_calls: true,
+        },
+        log_level: "info".to_owned(),
+    }
+}

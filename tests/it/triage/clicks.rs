@@ -1,0 +1,252 @@
+//! Buttons and forms, decided in the request.
+
+use std::time::Duration;
+
+use countersign::domain::{ActionId, ActionStatus, Approvers, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, InboundBody, Notice};
+
+use super::cards::TTL;
+use super::words::{press, says};
+use super::world::World;
+
+fn on(gate: &countersign::domain::Gate) -> ClickTarget {
+    ClickTarget::Gate(gate.id.clone())
+}
+
+/// Twenty-6: the second click hears who was first and sees the card as it is now.
+#[tokio::test]
+async fn second_click_hears_who_decided() {
+    let mut world = World::with(|live| live.lark.approvers = Approvers::Anyone).await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    assert_eq!(world.click("u2", ClickVerb::Cancel, on(&gate)).await, Notice::Cancelled {});
+    let at = world.record(&gate.id).await.decision.unwrap().at;
+    let told = Notice::AlreadyDecided {
+        kind: DecisionKind::Cancel,
+        by: Some("u2".to_owned()),
+        at: at.rfc3339(),
+    };
+    let answer = world
+        .desk
+        .click(&press("u1", ClickVerb::Approve, on(&gate), None, at.plus(TTL)))
+        .await
+        .unwrap();
+    assert_eq!(answer.notice, told);
+    assert!(answer.card.is_some());
+    assert_eq!(world.decision(&gate).await, "cancel u2");
+}
+
+/// design: fifty parallel taps take one decision; none is a task.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_taps_decide_once() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    let mut taps = tokio::task::JoinSet::new();
+    for nth in 0..50 {
+        let desk = world.desk.clone();
+        let at = world.clock.now().plus(Duration::from_millis(nth));
+        let click = press("u1", ClickVerb::Approve, on(&gate), None, at);
+        taps.spawn(async move { desk.click(&click).await.unwrap().notice });
+    }
+    let notices = taps.join_all().await;
+    assert_eq!(notices.iter().filter(|notice| **notice == Notice::Approved {}).count(), 1);
+    let told = notices
+        .iter()
+        .filter(|notice| matches!(notice, Notice::AlreadyDecided { .. }))
+        .count();
+    assert_eq!(told, 49);
+    assert_eq!(world.queue("u1", "").await, Vec::<String>::new());
+}
+
+/// design: the very same click again (a redelivery) changes nothing and hears what the first one heard.
+#[tokio::test]
+async fn redelivered_click() {
+    let mut world = World::with(|live| live.lark.approvers = Approvers::Anyone).await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 2).await;
+    let click = |who, at| press(who, ClickVerb::Approve, on(&gate), None, at);
+    let first = click("u1", world.clock.now());
+    let (votes, quorum) = (1, 2);
+    let recorded = Notice::VoteRecorded { votes, quorum };
+    let trail = world.trail().await;
+    for _ in 0..2 {
+        assert_eq!(world.desk.click(&first).await.unwrap().notice, recorded);
+    }
+    assert_eq!(world.trail().await, trail + 1);
+    let second = click("u2", world.clock.now());
+    for _ in 0..2 {
+        assert_eq!(world.desk.click(&second).await.unwrap().notice, Notice::Approved {});
+    }
+    assert_eq!(world.decision(&gate).await, "approve u2");
+}
+
+/// design: text and button are equal; whoever is second is told, and a late word is no task.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_and_button_at_once() {
+    for round in 0..10 {
+        let mut world = World::new().await;
+        world.hear(says("1", "u1", "写周报")).await;
+        let turn = world.begin().await;
+        let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+        world.accept(says("2", "u1", "OK")).await;
+        let click = press("u1", ClickVerb::Approve, on(&gate), None, world.clock.now());
+        let (triaged, clicked) = if round % 2 == 0 {
+            tokio::join!(world.desk.triage(), world.desk.click(&click))
+        } else {
+            let (clicked, triaged) = tokio::join!(world.desk.click(&click), world.desk.triage());
+            (triaged, clicked)
+        };
+        assert_eq!(triaged.unwrap(), 1);
+        let by_button = clicked.unwrap().notice == Notice::Approved {};
+        let told = world.notices().await;
+        assert_eq!(matches!(told.as_slice(), [Notice::AlreadyDecided { .. }]), by_button);
+        assert_eq!(world.decision(&gate).await, "approve u1");
+        assert_eq!(world.queue("u1", "").await, Vec::<String>::new());
+    }
+}
+
+/// design: not entitled: a click gets a toast, the review stays as it is.
+#[tokio::test]
+async fn other_members_click() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    let requester = "u1".to_owned();
+    for verb in [ClickVerb::Approve, ClickVerb::Cancel] {
+        let requester = requester.clone();
+        assert_eq!(world.click("u2", verb, on(&gate)).await, Notice::NotEntitled { requester });
+    }
+    let record = world.record(&gate.id).await;
+    assert_eq!((record.decision, record.votes, record.gate), (None, Vec::new(), gate));
+    assert_eq!(world.notices().await, [], "only the one who clicked hears of it");
+}
+
+/// design: the edit form is a revise with its text; an empty form says so.
+#[tokio::test]
+async fn edit_form() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    let empty = world.click_with("u1", ClickVerb::Revise, on(&gate), Some(" \n")).await;
+    assert_eq!(empty, Notice::EmptyFeedback {});
+    assert_eq!(world.decision(&gate).await, "open");
+    let sent = world.click_with("u1", ClickVerb::Revise, on(&gate), Some(" 先备份 ")).await;
+    assert_eq!(sent, Notice::Revised {});
+    assert_eq!(world.record(&gate.id).await.decision.unwrap().text.as_deref(), Some("先备份"));
+}
+
+/// design: a button press has `OK` as its words.
+#[tokio::test]
+async fn button_says_ok() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    assert_eq!(world.click("u1", ClickVerb::Approve, on(&gate)).await, Notice::Approved {});
+    assert_eq!(world.record(&gate.id).await.decision.unwrap().text.as_deref(), Some("OK"));
+}
+
+/// design: unknown ids and cards forwarded into another chat decide nothing.
+#[tokio::test]
+async fn foreign_and_forged_cards() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    let forged = ClickTarget::Gate(GateId::new("rv_guess_0001"));
+    assert_eq!(world.click("u1", ClickVerb::Approve, forged).await, Notice::UnknownReview {});
+    let unknown = world
+        .click("u1", ClickVerb::Approve, ClickTarget::Action(ActionId::new("act_x")))
+        .await;
+    assert_eq!(unknown, Notice::UnknownReview {});
+    for (chat, tenant) in [("oc_other", "t1"), ("oc_c1", "t2")] {
+        let mut click = press("u1", ClickVerb::Approve, on(&gate), None, world.clock.now());
+        chat.clone_into(&mut click.conversation.chat);
+        tenant.clone_into(&mut click.conversation.tenant);
+        click.event_key = format!("ev_{chat}_{tenant}");
+        assert_eq!(world.desk.click(&click).await.unwrap().notice, Notice::UnknownReview {});
+    }
+    assert_eq!(world.decision(&gate).await, "open");
+    let mut click = press("u1", ClickVerb::Unknown, on(&gate), None, world.clock.now());
+    if let InboundBody::Click(click) = &mut click.body {
+        click.target = None;
+    }
+    assert_eq!(world.desk.click(&click).await.unwrap().notice, Notice::UnknownReview {});
+}
+
+/// design: a click after the expiry runs nothing, even when nobody swept the gate yet.
+#[tokio::test]
+async fn click_after_expiry() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    world.clock.advance(TTL);
+    let goal = "写周报".to_owned();
+    let expired = Notice::Expired { goal };
+    assert_eq!(world.click("u1", ClickVerb::Approve, on(&gate)).await, expired);
+    assert_eq!(world.decision(&gate).await, "expire ");
+    assert_eq!(world.click("u1", ClickVerb::Approve, on(&gate)).await, expired);
+}
+
+/// S4-T: rows are settled one by one; with the last one the gate is.
+#[tokio::test]
+async fn rows_settle_the_gate() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::ToolApproval, 1).await;
+    let [a, b] = <[_; 2]>::try_from(world.actions(&gate).await)
+        .unwrap()
+        .map(|row| ClickTarget::Action(row.id));
+    let requester = "u1".to_owned();
+    assert_eq!(
+        world.click("u2", ClickVerb::Approve, a.clone()).await,
+        Notice::NotEntitled { requester }
+    );
+    assert_eq!(world.click("u1", ClickVerb::Reject, a.clone()).await, Notice::Rejected {});
+    assert_eq!(world.decision(&gate).await, "open");
+    assert!(matches!(
+        world.click("u1", ClickVerb::Approve, a).await,
+        Notice::AlreadyDecided {
+            kind: DecisionKind::Reject,
+            ..
+        }
+    ));
+    assert_eq!(world.click("u1", ClickVerb::Approve, b.clone()).await, Notice::Approved {});
+    assert_eq!(world.decision(&gate).await, "approve u1");
+    let rows: Vec<ActionStatus> = world.actions(&gate).await.into_iter().map(|row| row.status).collect();
+    assert_eq!(rows, [ActionStatus::Rejected, ActionStatus::Approved]);
+    assert!(matches!(
+        world.click("u1", ClickVerb::Reject, b).await,
+        Notice::AlreadyDecided {
+            kind: DecisionKind::Approve,
+            ..
+        }
+    ));
+}
+
+/// design: tool_approval expiry: the rows expire with their gate, a verdict of their own.
+#[tokio::test]
+async fn rows_expire_with_the_gate() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::ToolApproval, 1).await;
+    let rows = world.actions(&gate).await;
+    assert_eq!(
+        world.click("u1", ClickVerb::Approve, ClickTarget::Action(rows[0].id.clone())).await,
+        Notice::Approved {}
+    );
+    world.clock.advance(TTL);
+    let late = world.click("u1", ClickVerb::Approve, ClickTarget::Action(rows[1].id.clone())).await;
+    assert!(matches!(late, Notice::Expired { .. }));
+    let rows: Vec<ActionStatus> = world.actions(&gate).await.into_iter().map(|row| row.status).collect();
+    assert_eq!(rows, [ActionStatus::Approved, ActionStatus::Expired]);
+    assert_eq!(world.decision(&gate).await, "expire ");
+}

@@ -1,0 +1,89 @@
+//! Answers that come when nothing waits for them any more.
+
+use std::time::Duration;
+
+use countersign::domain::{Approvers, ClickTarget, ClickVerb, GateKind, Notice};
+
+use super::cards::TTL;
+use super::words::says;
+use super::world::World;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Twenty-5: OK after expiry is told, not executed, not a new task; other text is one; after a day nobody remembers.
+#[tokio::test]
+async fn ok_after_expiry() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    world.clock.advance(TTL);
+    world.hear(says("2", "u1", "OK")).await;
+    assert_eq!(world.decision(&gate).await, "expire ");
+    let goal = "写周报".to_owned();
+    let expired = Notice::Expired { goal };
+    assert_eq!(world.notices().await, [expired.clone()]);
+    world.finish(&turn).await;
+    world.hear(says("3", "u1", "好的")).await;
+    let card = gate.card_message.unwrap();
+    world.hear(says("4", "u1", "先备份").plain().reply(&[&card])).await;
+    assert_eq!(world.notices().await, [expired.clone(), expired]);
+    assert_eq!(world.queue("u1", "").await, Vec::<String>::new());
+    world.hear(says("5", "u1", "重新写周报")).await;
+    assert_eq!(world.queue("u1", "").await, ["重新写周报"]);
+    world.finish(&world.begin().await).await;
+    world.clock.advance(DAY);
+    world.hear(says("6", "u1", "OK")).await;
+    assert_eq!(world.queue("u1", "").await, ["OK"]);
+}
+
+/// design: nothing happens at the very edge but one thing: a word in the last moment counts, one moment later it is late.
+#[tokio::test]
+async fn edge_of_the_time() {
+    for (short, expected) in [(Duration::from_millis(1), "approve u1"), (Duration::ZERO, "expire ")] {
+        let mut world = World::new().await;
+        world.hear(says("1", "u1", "写周报")).await;
+        let turn = world.begin().await;
+        let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+        world.accept(says("2", "u1", "OK")).await;
+        let left = gate.expires_at.since(world.clock.now());
+        world.clock.advance(left.checked_sub(short).unwrap());
+        world.desk.triage().await.unwrap();
+        assert_eq!(world.decision(&gate).await, expected, "{short:?}");
+    }
+}
+
+/// Twenty-6: the approver whose word comes second hears who was first; their word is no task.
+#[tokio::test]
+async fn second_approvers_word() {
+    let mut world = World::with(|live| live.lark.approvers = Approvers::Anyone).await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    world.accept(says("2", "u2", "OK")).await;
+    world.accept(says("3", "u3", "同意")).await;
+    while world.desk.triage().await.unwrap() > 0 {}
+    assert_eq!(world.decision(&gate).await, "approve u2");
+    let told = world.notices().await;
+    assert!(
+        matches!(told.as_slice(), [Notice::AlreadyDecided { by: Some(by), .. }] if by == "u2"),
+        "{told:?}"
+    );
+    assert_eq!(world.queue("u3", "").await, Vec::<String>::new());
+}
+
+/// design: other text that comes second queues behind the turn, and its sender is told so.
+#[tokio::test]
+async fn second_text_queues() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    world.accept(says("2", "u1", "先备份")).await;
+    let target = ClickTarget::Gate(gate.id.clone());
+    assert_eq!(world.click("u1", ClickVerb::Approve, target).await, Notice::Approved {});
+    world.desk.triage().await.unwrap();
+    assert_eq!(world.decision(&gate).await, "approve u1");
+    assert_eq!(world.notices().await, [Notice::Queued { position: 1 }]);
+    assert_eq!(world.queue("u1", "").await, ["先备份"]);
+}

@@ -1,0 +1,177 @@
+//! Decisions over the API.
+
+use countersign::conversation::{ApiDecision, DecideError};
+use countersign::domain::{ActionStatus, Approvers, ChannelKind, DecisionKind, Gate, GateId, GateKind, TurnId, Via};
+use countersign::store::{SignalKind, TurnRow};
+
+use super::cards::TTL;
+use super::words::{Words, says};
+use super::world::World;
+
+fn asks(kind: DecisionKind, feedback: Option<&str>, user: &str) -> ApiDecision {
+    ApiDecision {
+        kind,
+        feedback: feedback.map(str::to_owned),
+        user_id: user.to_owned(),
+        principal: "token".to_owned(),
+    }
+}
+
+fn on_console(mut words: Words) -> Words {
+    words.inbound.conversation.channel = ChannelKind::Console;
+    words.direct()
+}
+
+async fn waiting(world: &mut World, words: Words, kind: GateKind, quorum: u32) -> (TurnRow, Gate) {
+    world.hear(words).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, kind, quorum).await;
+    (turn, gate)
+}
+
+/// api: the token's holder decides on behalf of a user; the same again is the first result; another decision is a conflict.
+#[tokio::test]
+async fn decides_repeats_conflicts() {
+    let mut world = World::new().await;
+    let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
+    let revise = asks(DecisionKind::Revise, Some("先备份"), "u7");
+    let first = world.desk.decide_review(&gate.id, revise.clone()).await.unwrap();
+    let decision = first.decision.clone().unwrap();
+    assert_eq!(
+        (decision.kind, decision.via, decision.by.as_deref()),
+        (DecisionKind::Revise, Via::Api, Some("u7"))
+    );
+    world.clock.advance(TTL);
+    assert_eq!(world.desk.decide_review(&gate.id, revise).await.unwrap(), first);
+    let other = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u7")).await;
+    assert!(matches!(other, Err(DecideError::Conflict { by: Some(by), at }) if by == "u7" && at == decision.at));
+}
+
+/// api: a decision by button is not the token's own: approving it again is a conflict that names who was first.
+#[tokio::test]
+async fn conflict_with_a_button() {
+    let mut world = World::new().await;
+    let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
+    world.hear(says("2", "u1", "OK")).await;
+    let again = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u1")).await;
+    assert!(matches!(again, Err(DecideError::Conflict { by: Some(by), .. }) if by == "u1"));
+}
+
+/// api: 404, 410 and 422.
+#[tokio::test]
+async fn unknown_expired_invalid() {
+    let mut world = World::new().await;
+    let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
+    let unknown = world
+        .desk
+        .decide_review(&GateId::new("rv_x"), asks(DecisionKind::Approve, None, "u1"))
+        .await;
+    assert!(matches!(unknown, Err(DecideError::NotFound)));
+    for kind in [DecisionKind::Revise, DecisionKind::Reject, DecisionKind::Expire] {
+        let invalid = world.desk.decide_review(&gate.id, asks(kind, Some(" "), "u1")).await;
+        assert!(matches!(invalid, Err(DecideError::Invalid(_))), "{kind:?}");
+    }
+    world.clock.advance(TTL);
+    let late = asks(DecisionKind::Approve, None, "u1");
+    for _ in 0..2 {
+        let gone = world.desk.decide_review(&gate.id, late.clone()).await;
+        assert!(matches!(gone, Err(DecideError::Gone)));
+    }
+    assert_eq!(world.decision(&gate).await, "expire ");
+}
+
+/// api: in the console channel the user is the principal: the approver rule applies, and repeating is per person.
+#[tokio::test]
+async fn console_users_are_principals() {
+    let mut world = World::new().await;
+    let (turn, gate) = waiting(&mut world, on_console(says("1", "u1", "写周报")), GateKind::PlanReview, 1).await;
+    let refused = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u2")).await;
+    assert!(matches!(refused, Err(DecideError::Forbidden)));
+    assert!(matches!(world.desk.cancel_turn(&turn.id, "u2").await, Err(DecideError::Forbidden)));
+    assert_eq!(world.decision(&gate).await, "open");
+    let approve = asks(DecisionKind::Approve, None, "u1");
+    world.desk.decide_review(&gate.id, approve.clone()).await.unwrap();
+    world.desk.decide_review(&gate.id, approve).await.unwrap();
+    let other = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u2")).await;
+    assert!(matches!(other, Err(DecideError::Conflict { .. })));
+}
+
+/// api: votes count different people over the API too.
+#[tokio::test]
+async fn votes_over_the_api() {
+    let mut world = World::with(|live| live.lark.approvers = Approvers::Listed(vec!["a".to_owned()])).await;
+    let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 2).await;
+    for _ in 0..2 {
+        let record = world
+            .desk
+            .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u7"))
+            .await
+            .unwrap();
+        assert_eq!((record.votes.len(), record.decision), (1, None));
+    }
+    let record = world
+        .desk
+        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u8"))
+        .await
+        .unwrap();
+    assert!(record.decision.is_some(), "the token's votes count whoever may click");
+}
+
+/// api: actions are decided one by one; the last one settles the gate; repeats and conflicts as for reviews.
+#[tokio::test]
+async fn actions_one_by_one() {
+    let mut world = World::new().await;
+    let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::ToolApproval, 1).await;
+    let [a, b] = <[_; 2]>::try_from(world.actions(&gate).await).unwrap().map(|row| row.id);
+    let reject = asks(DecisionKind::Reject, Some("路径错了"), "u1");
+    for _ in 0..2 {
+        let record = world.desk.decide_action(&a, reject.clone()).await.unwrap();
+        assert_eq!(record.action.status, ActionStatus::Rejected);
+        assert_eq!(record.action.decision.unwrap().text.as_deref(), Some("路径错了"));
+    }
+    let conflict = world.desk.decide_action(&a, asks(DecisionKind::Approve, None, "u1")).await;
+    assert!(matches!(conflict, Err(DecideError::Conflict { .. })));
+    let invalid = world.desk.decide_action(&b, asks(DecisionKind::Cancel, None, "u1")).await;
+    assert!(matches!(invalid, Err(DecideError::Invalid(_))));
+    assert_eq!(world.decision(&gate).await, "open");
+    world.clock.advance(TTL);
+    let gone = world.desk.decide_action(&b, asks(DecisionKind::Approve, None, "u1")).await;
+    assert!(matches!(gone, Err(DecideError::Gone)));
+    assert_eq!(world.actions(&gate).await[1].status, ActionStatus::Expired);
+    let gone = world.desk.decide_action(&b, asks(DecisionKind::Approve, None, "u1")).await;
+    assert!(matches!(gone, Err(DecideError::Gone)));
+}
+
+/// api: a question is answered by revise; approving one makes no sense.
+#[tokio::test]
+async fn answers_over_the_api() {
+    let mut world = World::new().await;
+    let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::Question, 1).await;
+    let approve = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u1")).await;
+    assert!(matches!(approve, Err(DecideError::Invalid(_))));
+    world
+        .desk
+        .decide_review(&gate.id, asks(DecisionKind::Revise, Some("三月"), "u1"))
+        .await
+        .unwrap();
+    assert_eq!(world.record(&gate.id).await.decision.unwrap().text.as_deref(), Some("三月"));
+}
+
+/// api: cancelling a turn signals it and closes its gate, once; a turn that ended otherwise is a conflict.
+#[tokio::test]
+async fn cancels_turns() {
+    let mut world = World::new().await;
+    let (turn, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
+    for _ in 0..2 {
+        world.desk.cancel_turn(&turn.id, "u7").await.unwrap();
+    }
+    assert_eq!(world.signals(&turn).await, [SignalKind::Cancel]);
+    assert_eq!(world.decision(&gate).await, "cancel u7");
+    world.finish(&turn).await;
+    assert!(matches!(
+        world.desk.cancel_turn(&turn.id, "u7").await,
+        Err(DecideError::Conflict { .. })
+    ));
+    let unknown = world.desk.cancel_turn(&TurnId::new("turn_x"), "u7").await;
+    assert!(matches!(unknown, Err(DecideError::NotFound)));
+}

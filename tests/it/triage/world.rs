@@ -1,0 +1,325 @@
+//! A chat without a platform: a real ledger, the desk, and a worker and dispatcher reduced to what triage sees of them.
+
+use std::time::Duration;
+
+use countersign::config::{Live, Settings};
+use countersign::conversation::Desk;
+use countersign::domain::{
+    Action, ActionId, ClickTarget, ClickVerb, Clock, Gate, GateId, GateKind, Inbound, InboundBody, Millis, Notice, Outbound, TurnId,
+    TurnStatus,
+};
+use countersign::store::{Accepted, AuditCheck, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, SignalKind, TurnRow, Tx, outbox_key};
+
+use super::cards::{TTL, card, live, proposed};
+use super::words::{BOT, Words, place, press};
+
+/// Everything a test needs; dropped with its folder.
+pub struct World {
+    pub ledger: Ledger,
+    pub desk: Desk,
+    pub clock: Clock,
+    pub live: Live,
+    posted: u32,
+    _folder: tempfile::TempDir,
+}
+
+/// One thing that went out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    pub thread: String,
+    pub op: OutboxOp,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// A world whose settings `edit` changed; the bot knows itself.
+    pub async fn with(edit: impl FnOnce(&mut Live)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::manual(Millis(1_800_000_000_000));
+        let url = format!("sqlite://{}", folder.path().join("ledger.db").display());
+        let ledger = Ledger::open(&url.into(), clock.clone(), true).await.unwrap();
+        let mut live = live();
+        edit(&mut live);
+        let desk = Desk::new(ledger.clone(), Settings::new(live.clone()), clock.clone());
+        let world = Self {
+            ledger,
+            desk,
+            clock,
+            live,
+            posted: 0,
+            _folder: folder,
+        };
+        world.introduce().await;
+        world
+    }
+
+    /// The bot learns its own id.
+    pub async fn introduce(&self) {
+        let mut tx = self.ledger.begin().await.unwrap();
+        tx.set_fact(&place("").bot_fact(), BOT).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    /// The same ledger under other settings.
+    pub fn desk_with(&self, edit: impl FnOnce(&mut Live)) -> Desk {
+        let mut live = self.live.clone();
+        edit(&mut live);
+        Desk::new(self.ledger.clone(), Settings::new(live), self.clock.clone())
+    }
+
+    /// A second passes; then `words` come in and are triaged.
+    pub async fn hear(&self, words: Words) {
+        self.accept(words).await;
+        self.desk.triage().await.unwrap();
+    }
+
+    /// A second passes; then `words` come in. Gives the inbox id.
+    pub async fn accept(&self, words: Words) -> i64 {
+        match self.receive(words.inbound).await {
+            Accepted::New(id) => id,
+            Accepted::Duplicate => panic!("a test event was not new"),
+        }
+    }
+
+    pub async fn receive(&self, mut inbound: Inbound) -> Accepted {
+        self.clock.advance(Duration::from_secs(1));
+        if inbound.at == Millis(0) {
+            inbound.at = self.clock.now();
+        }
+        self.ledger.accept(&inbound).await.unwrap()
+    }
+
+    /// A click comes in a second later.
+    pub async fn click(&self, who: &str, verb: ClickVerb, target: ClickTarget) -> Notice {
+        self.click_with(who, verb, target, None).await
+    }
+
+    pub async fn click_with(&self, who: &str, verb: ClickVerb, target: ClickTarget, feedback: Option<&str>) -> Notice {
+        self.clock.advance(Duration::from_secs(1));
+        self.desk
+            .click(&press(who, verb, target, feedback, self.clock.now()))
+            .await
+            .unwrap()
+            .notice
+    }
+
+    /// A worker takes the lane that waits longest, makes a turn of its next task and lets go of it again.
+    pub async fn begin(&self) -> TurnRow {
+        let mut tx = self.ledger.begin().await.unwrap();
+        // Lanes that were woken for something else have no task and go back to sleep.
+        let (lease, task) = loop {
+            let lease = tx.claim_lane("w", 30_000, 64).await.unwrap().unwrap();
+            if let Some(task) = tx.next_task(&lease).await.unwrap()
+                && lease.turn_id.is_none()
+            {
+                break (lease, task);
+            }
+            assert!(tx.release(&lease, Millis::NEVER).await.unwrap());
+        };
+        let InboundBody::Message(message) = &task.inbound.body else {
+            panic!("a task is a message")
+        };
+        let turn = TurnRow {
+            id: TurnId::new(format!("turn_{}", task.id)),
+            lane_id: lease.lane_id.clone(),
+            conversation: lease.conversation.clone(),
+            user: lease.user.clone(),
+            text: message.addressed(BOT).task().to_owned(),
+            request_message: Some(message.message_id.clone()),
+            inbox_id: task.id,
+            status: TurnStatus::Running,
+            reason: None,
+            state: serde_json::Value::Null,
+            messages: 0,
+            events: 0,
+            said: 0,
+            created_at: self.clock.now(),
+            started_at: Some(self.clock.now()),
+            finished_at: None,
+        };
+        tx.create_turn(&lease, &turn).await.unwrap();
+        assert!(tx.finish_task(task.id, "turn").await.unwrap());
+        assert!(tx.release(&lease, Millis::NEVER).await.unwrap());
+        tx.commit().await.unwrap();
+        turn
+    }
+
+    /// The worker takes the turn's lane again for `work`, and lets go of it.
+    async fn lease(&self, turn: &TurnRow) -> (Tx, Lease) {
+        let mut tx = self.ledger.begin().await.unwrap();
+        tx.wake_lane(&turn.lane_id).await.unwrap();
+        let mut others = Vec::new();
+        let lease = loop {
+            let lease = tx.claim_lane("w", 30_000, 64).await.unwrap().unwrap();
+            if lease.lane_id == turn.lane_id {
+                break lease;
+            }
+            others.push(lease);
+        };
+        for other in others {
+            assert!(tx.release(&other, self.clock.now()).await.unwrap());
+        }
+        (tx, lease)
+    }
+
+    /// The turn opens a gate of `kind`; its card is posted and delivered now.
+    pub async fn gate(&mut self, turn: &TurnRow, kind: GateKind, quorum: u32) -> Gate {
+        let gate = self.open(turn, kind, quorum).await;
+        self.deliver().await;
+        self.record(&gate.id).await.gate
+    }
+
+    /// The turn opens a gate; its card waits in the outbox.
+    pub async fn open(&mut self, turn: &TurnRow, kind: GateKind, quorum: u32) -> Gate {
+        self.posted += 1;
+        let id = GateId::new(format!("rv_{}", self.posted));
+        let now = self.clock.now();
+        let actions = ["a", "b"].map(|name| ActionId::new(format!("act_{}{name}", self.posted)));
+        let gate = Gate {
+            id: id.clone(),
+            turn_id: turn.id.clone(),
+            lane_id: turn.lane_id.clone(),
+            kind,
+            conversation: turn.conversation.clone(),
+            requester: turn.user.clone(),
+            request_message: turn.request_message.clone(),
+            digest: "sha256:0".to_owned(),
+            plan_version: 1,
+            card: card(kind, &id, turn, quorum, &actions),
+            quorum,
+            opened_at: now,
+            delivered_at: None,
+            card_at: None,
+            card_message: None,
+            expires_at: now.plus(TTL * 2),
+            ttl_ms: i64::try_from(TTL.as_millis()).unwrap(),
+        };
+        let (mut tx, lease) = self.lease(turn).await;
+        if kind == GateKind::ToolApproval {
+            for (position, action) in (0..).zip(&actions) {
+                tx.insert_action(&lease, &proposed(action, turn, &gate, position)).await.unwrap();
+            }
+        }
+        tx.open_gate(&lease, &gate).await.unwrap();
+        let post = NewOutbox {
+            key: outbox_key(&["gate", id.as_str()]),
+            queue: turn.id.to_string(),
+            gate_id: Some(id),
+            turn_id: Some(turn.id.clone()),
+            conversation: turn.conversation.clone(),
+            op: OutboxOp::Post {
+                reply_to: turn.request_message.clone(),
+                content: gate.card.clone(),
+            },
+        };
+        tx.enqueue(&post).await.unwrap();
+        let waiting = TurnRow {
+            status: TurnStatus::Paused,
+            ..turn.clone()
+        };
+        tx.save_turn(&lease, &waiting).await.unwrap();
+        assert!(tx.release(&lease, gate.expires_at).await.unwrap());
+        tx.commit().await.unwrap();
+        gate
+    }
+
+    /// The turn ends.
+    pub async fn finish(&self, turn: &TurnRow) {
+        let (mut tx, lease) = self.lease(turn).await;
+        let done = TurnRow {
+            status: TurnStatus::Completed,
+            ..turn.clone()
+        };
+        tx.save_turn(&lease, &done).await.unwrap();
+        assert!(tx.release(&lease, Millis::NEVER).await.unwrap());
+        tx.commit().await.unwrap();
+    }
+
+    /// The dispatcher carries everything that is due, a second later; posts get the ids `om_out_1`, ….
+    pub async fn deliver(&mut self) -> Vec<Sent> {
+        self.clock.advance(Duration::from_secs(1));
+        let mut sent = Vec::new();
+        loop {
+            let mut tx = self.ledger.begin().await.unwrap();
+            let rows = tx.claim_outbox("d", 10_000, 64).await.unwrap();
+            if rows.is_empty() {
+                return sent;
+            }
+            for row in rows {
+                self.posted += 1;
+                let id = format!("om_out_{}", self.posted);
+                let is_post = matches!(row.new.op, OutboxOp::Post { .. });
+                tx.outbox_sent(row.id, is_post.then_some(id.as_str()), Some(self.clock.now()))
+                    .await
+                    .unwrap();
+                sent.push(Sent {
+                    thread: row.new.conversation.thread.clone(),
+                    op: row.new.op,
+                });
+            }
+            tx.commit().await.unwrap();
+        }
+    }
+
+    /// What is said to people in words, oldest first.
+    pub async fn notices(&mut self) -> Vec<Notice> {
+        let sent = self.deliver().await;
+        sent.into_iter()
+            .filter_map(|sent| match sent.op {
+                OutboxOp::Post {
+                    content: Outbound::Notice(notice),
+                    ..
+                } => Some(notice),
+                _ => None,
+            })
+            .collect()
+    }
+
+    pub async fn record(&self, id: &GateId) -> GateRecord {
+        self.ledger.read().await.unwrap().gate(id).await.unwrap().unwrap()
+    }
+
+    /// `approve u1`: how the gate was decided and by whom; `open` if it was not.
+    pub async fn decision(&self, gate: &Gate) -> String {
+        match self.record(&gate.id).await.decision {
+            Some(decision) => format!("{} {}", decision.kind.as_str(), decision.by.unwrap_or_default()),
+            None => "open".to_owned(),
+        }
+    }
+
+    pub async fn actions(&self, gate: &Gate) -> Vec<Action> {
+        self.ledger.read().await.unwrap().actions_of_gate(&gate.id).await.unwrap()
+    }
+
+    pub async fn signals(&self, turn: &TurnRow) -> Vec<SignalKind> {
+        let signals = self.ledger.read().await.unwrap().signals(&turn.id).await.unwrap();
+        signals.into_iter().map(|signal| signal.kind).collect()
+    }
+
+    /// Texts of the tasks that wait in the lane of `user`.
+    pub async fn queue(&self, user: &str, thread: &str) -> Vec<String> {
+        let lane = place(thread).lane(user);
+        let rows = self.ledger.read().await.unwrap().queued(&lane).await.unwrap();
+        rows.into_iter()
+            .map(|row| match row.inbound.body {
+                InboundBody::Message(message) => message.addressed(BOT).task().to_owned(),
+                _ => panic!("a task is a message"),
+            })
+            .collect()
+    }
+
+    /// Lines of the approval trail, whose chain must hold.
+    pub async fn trail(&self) -> u64 {
+        match self.ledger.read().await.unwrap().verify_audit().await.unwrap() {
+            AuditCheck::Sound { rows } => rows,
+            AuditCheck::Broken { seq } => panic!("trail broken at {seq}"),
+        }
+    }
+
+    pub async fn untriaged(&self) -> usize {
+        self.ledger.read().await.unwrap().untriaged(100).await.unwrap().len()
+    }
+}
