@@ -111,7 +111,7 @@ impl Step<'_> {
             (Input::Reply(reply), Next::CallModel { last: true }) => self.last_reply(reply),
             (Input::Reply(reply), Next::CallModel { last: false }) => self.reply(reply),
             (Input::ModelFailed { notice, incident, millis }, Next::CallModel { last }) => {
-                self.model_failed(last, notice, incident, millis)
+                self.model_failed(last, notice, incident, millis);
             }
             (Input::ToolResults { outcomes, millis }, Next::RunTools { calls }) => self.results(&calls, outcomes, millis),
             (Input::Decided { decision, rows }, Next::Wait) => self.decided(decision, &rows),

@@ -226,7 +226,7 @@ proptest! {
     /// C12: the other blocks hold exactly one pair of tags too, whatever the plan says.
     #[test]
     fn p_esc_other_blocks(goal in foreign(), step in foreign()) {
-        let plan = a_plan(&goal, &[step.clone()]);
+        let plan = a_plan(&goal, std::slice::from_ref(&step));
         let mut play = Play::new();
         play.turn.state.turn_id = goal.clone();
         for block in [compose::continuation("words", &plan), compose::reminder("words", &plan), compose::mailbox(&step), compose::marker(play.state(), &plan)] {
