@@ -257,7 +257,9 @@ fn plain_arguments(arguments: &str) -> String {
             serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {}
         }
     }
-    let parsed = serde_json::from_str::<serde_json::Value>(arguments).ok().filter(serde_json::Value::is_object);
+    let parsed = serde_json::from_str::<serde_json::Value>(arguments)
+        .ok()
+        .filter(serde_json::Value::is_object);
     let Some(mut value) = parsed else {
         // Some servers read the arguments of earlier calls as an object and fail on anything else.
         return serde_json::json!({"malformed_arguments": plain(arguments)}).to_string();

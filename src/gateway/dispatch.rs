@@ -77,9 +77,6 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: Result<Receipt, Del
     match outcome {
         Ok(Receipt { message_id, at }) => {
             tx.outbox_sent(row.id, message_id.as_deref(), at).await?;
-            if let Some(gate) = &row.new.gate_id {
-                tx.gate_delivered(gate, message_id.as_deref(), at).await?;
-            }
             info!(outbox.id = row.id, turn.id = row.new.turn_id.as_ref().map(tracing::field::display), "delivered");
         }
         Err(error) => {

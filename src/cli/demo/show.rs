@@ -154,7 +154,7 @@ impl Show<'_> {
 
     /// The newest turn; null before there is one.
     async fn turn(&self) -> anyhow::Result<Value> {
-        Ok(self.get("/api/v1/turns?limit=1").await?["items"][0].take())
+        Ok(self.get("/api/v1/turns?limit=1").await?.pointer("/items/0").cloned().unwrap_or_default())
     }
 
     async fn get(&self, path: &str) -> anyhow::Result<Value> {
