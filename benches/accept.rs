@@ -22,7 +22,11 @@ const APP_SECRET: &str = "bench-app-secret-0123456789";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     if arguments.first().is_some_and(|first| first == "bare") {
         runtime.block_on(bare());
         return;
@@ -33,7 +37,10 @@ fn main() {
 
 /// What axum costs by itself: the body is read, nothing is done with it.
 async fn bare() {
-    let router = axum::Router::new().route("/webhooks/lark/events", axum::routing::post(|_: bytes::Bytes| async { axum::Json(serde_json::json!({})) }));
+    let router = axum::Router::new().route(
+        "/webhooks/lark/events",
+        axum::routing::post(|_: bytes::Bytes| async { axum::Json(serde_json::json!({})) }),
+    );
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("ready: http://{}", listener.local_addr().unwrap());
     axum::serve(listener, router).await.unwrap();
@@ -70,7 +77,15 @@ impl Server {
 
     fn memory_kib(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        status.lines().find(|line| line.starts_with(field)).unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
+        status
+            .lines()
+            .find(|line| line.starts_with(field))
+            .unwrap()
+            .split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 }
 
@@ -98,9 +113,17 @@ async fn compare(rounds: u64, span: Duration) {
         verification_token: "bench-verification-token".into(),
         encrypt_key: Some("bench-encrypt-key-0123456789".into()),
     };
-    let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(CONNECTIONS).build().unwrap();
+    let http = reqwest::Client::builder()
+        .no_proxy()
+        .pool_max_idle_per_host(CONNECTIONS)
+        .build()
+        .unwrap();
     let tenant = Tenant::new(http.clone(), &ours.base, secrets, BOT, Clock::system(), Ids::random());
-    println!("{CONNECTIONS} connections, closed loop, {rounds} rounds of {} s each, body {} bytes", span.as_secs(), sealed(&tenant).body.len());
+    println!(
+        "{CONNECTIONS} connections, closed loop, {rounds} rounds of {} s each, body {} bytes",
+        span.as_secs(),
+        sealed(&tenant).body.len()
+    );
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         without.push(load(&http, &bare, &tenant, span).await);
@@ -115,10 +138,18 @@ async fn compare(rounds: u64, span: Duration) {
             median(rounds, |round| round.cpu_us),
         );
     }
-    let ratios: Vec<f64> = with.iter().zip(&without).map(|(ours, bare)| ours.per_second / bare.per_second).collect();
+    let ratios: Vec<f64> = with
+        .iter()
+        .zip(&without)
+        .map(|(ours, bare)| ours.per_second / bare.per_second)
+        .collect();
     let list = ratios.iter().map(|ratio| format!("{ratio:.3}")).collect::<Vec<_>>().join(" ");
     println!("throughput, ours / bare, round by round: {list}");
-    println!("memory of ours: {idle} KiB idle, {} KiB after load, {} KiB peak", ours.memory_kib("VmRSS:"), ours.memory_kib("VmHWM:"));
+    println!(
+        "memory of ours: {idle} KiB idle, {} KiB after load, {} KiB peak",
+        ours.memory_kib("VmRSS:"),
+        ours.memory_kib("VmHWM:")
+    );
 }
 
 fn gateway(folder: &std::path::Path, lark: &str) -> Command {
@@ -140,7 +171,13 @@ fn gateway(folder: &std::path::Path, lark: &str) -> Command {
 }
 
 fn sealed(tenant: &Tenant) -> Sealed {
-    tenant.seal(&tenant.message(&Words { user: "ou_u1", chat: "oc_c1", text: "今天的数据出来了吗？", group: true, ..Words::default() }))
+    tenant.seal(&tenant.message(&Words {
+        user: "ou_u1",
+        chat: "oc_c1",
+        text: "今天的数据出来了吗？",
+        group: true,
+        ..Words::default()
+    }))
 }
 
 async fn load(http: &reqwest::Client, server: &Server, tenant: &Tenant, span: Duration) -> Round {
@@ -155,7 +192,9 @@ async fn load(http: &reqwest::Client, server: &Server, tenant: &Tenant, span: Du
             tokio::spawn(async move {
                 let mut took = Vec::new();
                 while started.elapsed() < span {
-                    let Some(request) = requests.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                    let Some(request) = requests.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                        break;
+                    };
                     let mut post = http.post(&url).header("content-type", "application/json");
                     for (name, value) in &request.headers {
                         post = post.header(name, value);

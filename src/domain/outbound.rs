@@ -47,7 +47,9 @@ impl Outbound {
             Self::ApprovalCard(approval) => {
                 approval.state = new;
                 for view in &mut approval.actions {
-                    let Some(row) = rows.iter().find(|row| row.id == view.id) else { continue };
+                    let Some(row) = rows.iter().find(|row| row.id == view.id) else {
+                        continue;
+                    };
                     view.status = row.status;
                     view.output = row.result.as_ref().map(|result| first_lines(&result.text));
                 }
