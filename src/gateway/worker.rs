@@ -84,7 +84,14 @@ where
 
 async fn triage_loop(gateway: Gateway, stop: CancellationToken) {
     let bell = gateway.ledger.inbox_bell();
-    repeat(&gateway, &stop, &bell, "triage", || gateway.desk.triage()).await;
+    repeat(&gateway, &stop, &bell, "triage", || async {
+        let handled = gateway.desk.triage().await?;
+        if handled > 0 {
+            gateway.failpoint.reach("triaged");
+        }
+        Ok(handled)
+    })
+    .await;
 }
 
 async fn dispatch_loop(gateway: Gateway, stop: CancellationToken, owner: String) {
