@@ -36,6 +36,11 @@ impl Process {
         Self { child, base: base.trim_end_matches('/').to_owned(), log }
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// `kill -9`.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -1,0 +1,112 @@
+//! From the person's OK to the continuation.
+
+use super::kit::{Handshake, TASK};
+use crate::support::fake_model::{Gate, Script, Step, call};
+use crate::support::scripts::reporter;
+
+/// The plan waits; then the gateway dies at `point` over a reply of `OK`. The platform pushes nothing again.
+async fn dies_over_the_word(point: &str) -> Handshake {
+    let mut hand = waiting(point).await;
+    let card = hand.card().await;
+    hand.say_ok(&card).await;
+    hand.dies().await;
+    hand.restart();
+    hand
+}
+
+/// A waiting plan before a gateway that will die at `point`.
+async fn waiting(point: &str) -> Handshake {
+    let mut hand = Handshake::start(None).await;
+    assert_eq!(hand.ask().await, Some(200));
+    hand.card().await;
+    hand.world.restart_process(Some(point));
+    hand
+}
+
+/// K11: an OK that was committed and not acknowledged continues the turn once.
+#[tokio::test]
+async fn an_accepted_ok_survives_a_kill() {
+    dies_over_the_word("accepted").await.ends_whole().await;
+}
+
+/// K1: an OK that was not committed decides nothing; said again by the platform, it does.
+#[tokio::test]
+async fn an_ok_that_was_not_committed_is_not_an_approval() {
+    let mut hand = waiting("verified").await;
+    let card = hand.card().await;
+    let event = hand.words("OK", Some(&card.id));
+    assert_eq!(hand.push("events", &event).await, None);
+    hand.dies().await;
+    hand.restart();
+    hand.card().await;
+    assert_eq!(hand.push("events", &event).await.unwrap().0, 200);
+    hand.ends_whole().await;
+}
+
+/// K12: the decision is written and nobody has read it: it is read after the restart, once.
+#[tokio::test]
+async fn a_decision_by_word_that_no_worker_read_survives_a_kill() {
+    dies_over_the_word("triaged").await.ends_whole().await;
+}
+
+/// K12: the decision was read by a worker whose step was not journaled: read again, one continuation.
+#[tokio::test]
+async fn a_decision_that_was_read_and_not_journaled_continues_once() {
+    dies_over_the_word("decision_read").await.ends_whole().await;
+}
+
+/// K12: a button's decision is written, its answer lost: the turn goes on; a second tap hears that it is done.
+#[tokio::test]
+async fn a_tap_whose_toast_was_lost_has_decided() {
+    let mut hand = waiting("decision_written").await;
+    let card = hand.card().await;
+    assert_eq!(hand.press(&card, "approve").await, None, "the person sees the platform's error");
+    hand.dies().await;
+    hand.restart();
+    let toast = hand.press(&card, "approve").await.unwrap();
+    assert!(toast.contains("已经处理过了"), "{toast}");
+    hand.ends_whole().await;
+}
+
+/// K12: the same with a worker that has read the button's decision.
+#[tokio::test]
+async fn a_tap_that_was_read_and_not_journaled_continues_once() {
+    let mut hand = waiting("decision_read").await;
+    let card = hand.card().await;
+    hand.press(&card, "approve").await;
+    hand.dies().await;
+    hand.restart();
+    hand.ends_whole().await;
+}
+
+/// K0: a tap that the gateway never saw leaves the review waiting; the person taps again.
+#[tokio::test]
+async fn a_tap_at_a_dead_gateway_is_tapped_again() {
+    let mut hand = Handshake::start(None).await;
+    hand.ask().await;
+    let card = hand.card().await;
+    hand.world.child().kill();
+    assert_eq!(hand.press(&card, "approve").await, None);
+    hand.restart();
+    hand.card().await;
+    let toast = hand.press(&card, "approve").await.unwrap();
+    assert!(toast.contains("已确认"), "{toast}");
+    hand.ends_whole().await;
+}
+
+/// K5: dead while the model thinks about the approved plan: it is asked again with the same single block of feedback.
+#[tokio::test]
+async fn a_kill_while_the_model_reads_the_approval_continues_once() {
+    let mut hand = Handshake::start(None).await;
+    let gate = Gate::new();
+    let plan = reporter(&serde_json::json!({ "tools": [1], "messages": [] }));
+    let held = Step::Gated(gate.clone(), Box::new(Step::Message(call([("list_files", serde_json::json!({ "path": "." }))]), None)));
+    hand.world.model.script(TASK, Script::new().message(plan).then(held));
+    hand.ask().await;
+    let card = hand.card().await;
+    hand.press(&card, "approve").await.unwrap();
+    gate.reached().await;
+    hand.kill_and_restart();
+    gate.open();
+    hand.ends_whole().await;
+}
