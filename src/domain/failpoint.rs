@@ -18,9 +18,14 @@ impl Failpoint {
     /// Die on reaching `NAME`, or lag there for `NAME+MILLISECONDS`.
     #[must_use]
     pub fn at(text: &str) -> Self {
-        let lag = text.split_once('+').and_then(|(name, millis)| Some((name, Duration::from_millis(millis.parse().ok()?))));
+        let lag = text
+            .split_once('+')
+            .and_then(|(name, millis)| Some((name, Duration::from_millis(millis.parse().ok()?))));
         let (name, lag) = lag.map_or((text, None), |(name, lag)| (name, Some(lag)));
-        Self(Some(Chosen { name: Arc::from(name), lag }))
+        Self(Some(Chosen {
+            name: Arc::from(name),
+            lag,
+        }))
     }
 
     /// Dies here, without any cleaning up, when `name` is the chosen point.

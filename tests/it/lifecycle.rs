@@ -36,7 +36,10 @@ async fn in_the_middle_of_the_write(lag: &str, extra: &[(&str, &str)]) -> Handsh
 /// Waits until the gateway says that it stops.
 async fn is_stopping(world: &mut World) {
     let process = world.child();
-    eventually("the word that it stops", || async { process.log().contains("stopping").then_some(()) }).await;
+    eventually("the word that it stops", || async {
+        process.log().contains("stopping").then_some(())
+    })
+    .await;
 }
 
 /// P2: a SIGTERM while the model thinks ends the process within the grace, with exit 0; after the restart the model is asked
@@ -134,7 +137,11 @@ async fn a_stop_does_not_wait_for_the_bots_identity() {
     let asked = Instant::now();
     world.child().terminate();
     assert_eq!(world.ended().await.code(), Some(0));
-    assert!(asked.elapsed() < Duration::from_secs(7), "it waited for the platform: {:?}", asked.elapsed());
+    assert!(
+        asked.elapsed() < Duration::from_secs(7),
+        "it waited for the platform: {:?}",
+        asked.elapsed()
+    );
 }
 
 /// P2: half a request that never ends does not hold up a stop beyond the grace.
@@ -143,12 +150,20 @@ async fn a_stop_does_not_wait_for_half_a_request_beyond_the_grace() {
     let mut world = World::process(&[("SERVER__SHUTDOWN_GRACE_SECONDS", "4")], None, reporter).await;
     let host = world.child().base.strip_prefix("http://").unwrap().to_owned();
     let mut half = std::net::TcpStream::connect(&host).unwrap();
-    std::io::Write::write_all(&mut half, b"POST /webhooks/lark/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-le").unwrap();
+    std::io::Write::write_all(
+        &mut half,
+        b"POST /webhooks/lark/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-le",
+    )
+    .unwrap();
     assert_eq!(world.api.try_get("/healthz").await.0, 200);
     let asked = Instant::now();
     world.child().terminate();
     assert_eq!(world.ended().await.code(), Some(0));
-    assert!(asked.elapsed() < Duration::from_millis(4900), "the grace is 4 s: {:?}", asked.elapsed());
+    assert!(
+        asked.elapsed() < Duration::from_millis(4900),
+        "the grace is 4 s: {:?}",
+        asked.elapsed()
+    );
 }
 
 /// Runs `serve` in `folder` until it ends by itself.
@@ -172,7 +187,10 @@ async fn a_port_in_use_is_one_clear_line() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("cannot listen on") && said.contains(&addr) && said.contains("in use"), "{said}");
+    assert!(
+        said.contains("cannot listen on") && said.contains(&addr) && said.contains("in use"),
+        "{said}"
+    );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -230,7 +248,14 @@ async fn group_messages_wait_for_the_bots_identity() {
 async fn the_bots_identity_is_asked_for_again() {
     let world = late_start(|world| {
         for status in [500, 403] {
-            world.lark.fault("bot", Fault::Answer { status, code: 1, header: None });
+            world.lark.fault(
+                "bot",
+                Fault::Answer {
+                    status,
+                    code: 1,
+                    header: None,
+                },
+            );
         }
     })
     .await;

@@ -19,7 +19,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("conversation", &["domain", "config", "template", "store", "runner"]),
     (
         "gateway",
-        &["domain", "config", "telemetry", "template", "store", "runner", "channels", "conversation"],
+        &[
+            "domain",
+            "config",
+            "telemetry",
+            "template",
+            "store",
+            "runner",
+            "channels",
+            "conversation",
+        ],
     ),
     ("app", EVERYTHING),
     ("cli", EVERYTHING),

@@ -36,7 +36,9 @@ async fn an_answer_that_was_under_way_at_the_kill_is_one_answer() {
     let before = hand.world.lark.snapshot().count("reply");
     hand.world.lark.hold("reply");
     hand.say_ok(&card).await;
-    hand.world.seen("the answer's call", |lark| (lark.count("reply") > before).then_some(())).await;
+    hand.world
+        .seen("the answer's call", |lark| (lark.count("reply") > before).then_some(()))
+        .await;
     hand.world.child().kill();
     hand.world.lark.release("reply");
     hand.restart();

@@ -30,7 +30,10 @@ impl Handshake {
 
     /// The same, with these settings.
     pub async fn with(extra: &[(&str, &str)], failpoint: Option<&str>) -> Self {
-        Self { world: World::process(extra, failpoint, reporter).await, pushed: Vec::new() }
+        Self {
+            world: World::process(extra, failpoint, reporter).await,
+            pushed: Vec::new(),
+        }
     }
 
     /// Pushes an event; none: the connection broke.
@@ -42,7 +45,15 @@ impl Handshake {
 
     /// The person's words, in a group with the bot mentioned, and their message id.
     pub fn words(&self, text: &str, reply_to: Option<&str>) -> Event {
-        let event = self.world.tenant.message(&Words { user: USER, chat: CHAT, text, group: true, mention: true, reply_to, thread: None });
+        let event = self.world.tenant.message(&Words {
+            user: USER,
+            chat: CHAT,
+            text,
+            group: true,
+            mention: true,
+            reply_to,
+            thread: None,
+        });
         self.world.lark.learn(&event.message_id, CHAT);
         event
     }
@@ -79,7 +90,10 @@ impl Handshake {
         self.world
             .seen("the card of a lost call", |lark| {
                 let asks = |card: &&Posted| card.button("approve").is_some_and(|value| value["action_id"].is_string());
-                lark.in_chat(CHAT).rfind(asks).filter(|card| Some(&card.id) != after.as_ref()).cloned()
+                lark.in_chat(CHAT)
+                    .rfind(asks)
+                    .filter(|card| Some(&card.id) != after.as_ref())
+                    .cloned()
             })
             .await
     }
@@ -113,7 +127,11 @@ impl Handshake {
         let turn = self.ended(1).await;
         let written = self.executed(&turn).await;
         assert_eq!(written.len(), 1, "{written:#?}");
-        assert!(written[0]["result"]["text"].as_str().unwrap().starts_with("created"), "written twice: {}", written[0]);
+        assert!(
+            written[0]["result"]["text"].as_str().unwrap().starts_with("created"),
+            "written twice: {}",
+            written[0]
+        );
         assert_eq!(written[0]["decision"]["via"], "grant");
         assert!(self.world.file("report.md").is_some());
         self.same_when_pushed_again().await;
@@ -125,16 +143,36 @@ impl Handshake {
         world.hears(CHAT, ANSWER).await;
         let turn = world.api.turn_in(CHAT, "completed").await;
         assert_eq!(turn["reason"], "final_answer");
-        assert_eq!(world.api.get(&format!("/api/v1/turns?chat={CHAT}")).await["items"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            world.api.get(&format!("/api/v1/turns?chat={CHAT}")).await["items"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
         assert_eq!(plan_cards(&world.lark.snapshot()).len(), 1, "one plan, one card");
         assert_eq!(world.count(CHAT, ANSWER), 1, "one final answer");
         let told = world.api.messages(&turn).await;
         let begins = |message: &&Value, with: &str| message["content"].as_str().is_some_and(|text| text.starts_with(with));
-        assert_eq!(told.iter().filter(|message| begins(message, "<plan_feedback>")).count(), 1, "one continuation: {told:#?}");
-        assert_eq!(told.iter().filter(|message| begins(message, "[tool_result:write_file]")).count(), 1, "{told:#?}");
+        assert_eq!(
+            told.iter().filter(|message| begins(message, "<plan_feedback>")).count(),
+            1,
+            "one continuation: {told:#?}"
+        );
+        assert_eq!(
+            told.iter().filter(|message| begins(message, "[tool_result:write_file]")).count(),
+            1,
+            "{told:#?}"
+        );
         let types = world.api.event_types(&turn).await;
         let counted = |kind: &str| types.iter().filter(|known| *known == kind).count();
-        for (kind, count) in [("turn_started", 1), ("turn_completed", 1), ("plan_created", 1), ("turn_paused", pauses), ("turn_resumed", pauses)] {
+        for (kind, count) in [
+            ("turn_started", 1),
+            ("turn_completed", 1),
+            ("plan_created", 1),
+            ("turn_paused", pauses),
+            ("turn_resumed", pauses),
+        ] {
             assert_eq!(counted(kind), count, "{kind} in {types:?}");
         }
         turn
@@ -160,7 +198,13 @@ impl Handshake {
         world.plan_card("oc_marker").await;
         assert_eq!(posted(&world.lark.snapshot()), before, "a repeated event was answered");
         assert_eq!(world.model.seen_of(TASK).len(), asked, "a repeated event went to the model");
-        assert_eq!(world.api.get(&format!("/api/v1/turns?chat={CHAT}")).await["items"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            world.api.get(&format!("/api/v1/turns?chat={CHAT}")).await["items"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
         self.world.end().await;
     }
 }
@@ -168,7 +212,10 @@ impl Handshake {
 /// Cards that asked for the countersignature of a plan, whatever they show by now.
 fn plan_cards(lark: &Snapshot) -> Vec<Posted> {
     let asked = |message: &Posted| {
-        let first = Posted { content: message.versions[0].clone(), ..message.clone() };
+        let first = Posted {
+            content: message.versions[0].clone(),
+            ..message.clone()
+        };
         first.button("approve").is_some_and(|value| value["review_id"].is_string())
     };
     lark.in_chat(CHAT).filter(|message| asked(message)).cloned().collect()

@@ -100,7 +100,10 @@ async fn a_kill_while_the_model_reads_the_approval_continues_once() {
     let mut hand = Handshake::start(None).await;
     let gate = Gate::new();
     let plan = reporter(&serde_json::json!({ "tools": [1], "messages": [] }));
-    let held = Step::Gated(gate.clone(), Box::new(Step::Message(call([("list_files", serde_json::json!({ "path": "." }))]), None)));
+    let held = Step::Gated(
+        gate.clone(),
+        Box::new(Step::Message(call([("list_files", serde_json::json!({ "path": "." }))]), None)),
+    );
     hand.world.model.script(TASK, Script::new().message(plan).then(held));
     hand.ask().await;
     let card = hand.card().await;

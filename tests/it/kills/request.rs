@@ -43,7 +43,11 @@ async fn a_kill_before_the_body_is_read_leaves_nothing() {
 async fn a_kill_before_the_commit_leaves_no_mark_of_the_event() {
     let mut hand = Handshake::start(Some("verified")).await;
     let event = hand.words(TASK, None);
-    assert_eq!(hand.push("events", &event).await, None, "nothing is acknowledged before it is stored");
+    assert_eq!(
+        hand.push("events", &event).await,
+        None,
+        "nothing is acknowledged before it is stored"
+    );
     hand.dies().await;
     hand.restart();
     assert!(hand.world.api.turns().await.is_empty());
@@ -122,7 +126,9 @@ async fn a_card_that_was_under_way_at_the_kill_is_one_card() {
     let mut hand = Handshake::start(None).await;
     hand.world.lark.hold("reply");
     assert_eq!(hand.ask().await, Some(200));
-    hand.world.seen("the card's call", |lark| (lark.count("reply") > 0).then_some(())).await;
+    hand.world
+        .seen("the card's call", |lark| (lark.count("reply") > 0).then_some(()))
+        .await;
     hand.world.child().kill();
     hand.world.lark.release("reply");
     hand.restart();

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use countersign::channels::Sealed;
@@ -38,7 +38,9 @@ async fn nothing_is_lost_or_doubled_however_often_the_gateway_dies() {
 /// Plans one file, writes it after the OK, and is done. A pure function of the request.
 fn courier(request: &Value) -> Value {
     let messages = request["messages"].as_array().unwrap();
-    let task = messages.iter().find(|message| message["role"] == "user").unwrap()["content"].as_str().unwrap();
+    let task = messages.iter().find(|message| message["role"] == "user").unwrap()["content"]
+        .as_str()
+        .unwrap();
     if feedback(request).is_none() {
         return call([("plan", plan(task, &[("写文件", &["write_file"])]))]);
     }
@@ -82,7 +84,11 @@ struct Street {
 impl Street {
     async fn open() -> Self {
         let world = World::process(&[], None, courier).await;
-        Self { world: RwLock::new(world), over: AtomicBool::new(false), again: Mutex::default() }
+        Self {
+            world: RwLock::new(world),
+            over: AtomicBool::new(false),
+            again: Mutex::default(),
+        }
     }
 
     async fn kill_again_and_again(&self) {
@@ -101,18 +107,42 @@ impl Street {
     async fn person(&self, number: usize) -> Vec<Task> {
         let user = format!("ou_s{number}");
         let group = number < 4;
-        let chat = if group { format!("oc_s{}", number / 2) } else { format!("oc_p{number}") };
+        let chat = if group {
+            format!("oc_s{}", number / 2)
+        } else {
+            format!("oc_p{number}")
+        };
         let mut tasks = Vec::new();
         while tasks.is_empty() || !self.over.load(Ordering::SeqCst) {
             let word = format!("task-{number}-{}", tasks.len());
-            let said = Words { user: &user, chat: &chat, text: &word, group, mention: group, reply_to: None, thread: None };
-            let mut task = Task { word: word.clone(), request: String::new(), pushed: Vec::new() };
+            let said = Words {
+                user: &user,
+                chat: &chat,
+                text: &word,
+                group,
+                mention: group,
+                reply_to: None,
+                thread: None,
+            };
+            let mut task = Task {
+                word: word.clone(),
+                request: String::new(),
+                pushed: Vec::new(),
+            };
             task.request = self.say(&said, &mut task.pushed).await;
             let card = self.find("the plan card", |lark| plan_card(lark, &task.request)).await;
             if number.is_multiple_of(2) {
                 self.press(&user, &card, "approve", &mut task.pushed).await;
             } else {
-                self.say(&Words { text: "OK", reply_to: Some(&card.id), ..said }, &mut task.pushed).await;
+                self.say(
+                    &Words {
+                        text: "OK",
+                        reply_to: Some(&card.id),
+                        ..said
+                    },
+                    &mut task.pushed,
+                )
+                .await;
             }
             self.see_through(number, &user, &mut task).await;
             tasks.push(task);
@@ -126,11 +156,18 @@ impl Street {
         loop {
             let open = self
                 .find("the answer or a lost call", |lark| {
-                    let mine = || lark.messages.iter().filter(|message| message.reply_to.as_ref() == Some(&task.request));
+                    let mine = || {
+                        lark.messages
+                            .iter()
+                            .filter(|message| message.reply_to.as_ref() == Some(&task.request))
+                    };
                     if mine().any(|message| message.words().contains("做完了")) {
                         return Some(None);
                     }
-                    mine().find(|card| lost_call(card).is_some() && !settled.contains(&card.id)).cloned().map(Some)
+                    mine()
+                        .find(|card| lost_call(card).is_some() && !settled.contains(&card.id))
+                        .cloned()
+                        .map(Some)
                 })
                 .await;
             let Some(card) = open else { return };
@@ -171,7 +208,10 @@ impl Street {
             pushed.push(("cards", sealed));
             if let Some(answer) = answer {
                 let toast = answer["toast"]["content"].as_str().unwrap();
-                assert!(["已确认", "已拒绝", "已经处理过了"].iter().any(|done| toast.contains(done)), "{toast}");
+                assert!(
+                    ["已确认", "已拒绝", "已经处理过了"].iter().any(|done| toast.contains(done)),
+                    "{toast}"
+                );
                 return;
             }
             sleep(Duration::from_millis(20)).await;
@@ -223,16 +263,35 @@ impl Street {
         let mut gates = HashSet::new();
         for message in &lark.messages {
             let review = first(message).button("approve").filter(|value| value["review_id"].is_string());
-            assert!(review.is_none_or(|review| gates.insert(review.to_string())), "a doubled card: {}", message.words());
+            assert!(
+                review.is_none_or(|review| gates.insert(review.to_string())),
+                "a doubled card: {}",
+                message.words()
+            );
         }
         for task in tasks {
             let turn = by_word[task.word.as_str()][0];
-            assert_eq!((&turn["status"], &turn["reason"]), (&json!("completed"), &json!("final_answer")), "{turn:#}");
-            let mine = || lark.messages.iter().filter(|message| message.reply_to.as_ref() == Some(&task.request));
-            assert_eq!(mine().filter(|message| message.words().contains("做完了")).count(), 1, "answers of {}", task.word);
+            assert_eq!(
+                (&turn["status"], &turn["reason"]),
+                (&json!("completed"), &json!("final_answer")),
+                "{turn:#}"
+            );
+            let mine = || {
+                lark.messages
+                    .iter()
+                    .filter(|message| message.reply_to.as_ref() == Some(&task.request))
+            };
+            assert_eq!(
+                mine().filter(|message| message.words().contains("做完了")).count(),
+                1,
+                "answers of {}",
+                task.word
+            );
             assert_eq!(mine().filter(|message| is_plan(message)).count(), 1, "cards of {}", task.word);
             let told = world.api.messages(turn).await;
-            let blocks = told.iter().filter(|message| message["content"].as_str().is_some_and(|text| text.starts_with("<plan_feedback>")));
+            let blocks = told
+                .iter()
+                .filter(|message| message["content"].as_str().is_some_and(|text| text.starts_with("<plan_feedback>")));
             assert_eq!(blocks.count(), 1, "continuations of {}", task.word);
             self.check_write(&world, turn, task, &log).await;
         }
@@ -250,14 +309,20 @@ impl Street {
         assert!(executed || rows[0]["status"] == "rejected", "{}", rows[0]);
         assert!(!executed || world.file(&format!("{}.md", task.word)).is_some());
         let id = rows[0]["id"].as_str().unwrap();
-        let sent = log.lines().filter(|line| line.contains("write call sent") && line.contains(id)).count();
+        let sent = log
+            .lines()
+            .filter(|line| line.contains("write call sent") && line.contains(id))
+            .count();
         let allowed = 1 + self.again.lock().unwrap().get(id).copied().unwrap_or(0);
         assert!(sent <= allowed, "{} was sent {sent} times, {allowed} were allowed", task.word);
     }
 }
 
 fn first(message: &Posted) -> Posted {
-    Posted { content: message.versions[0].clone(), ..message.clone() }
+    Posted {
+        content: message.versions[0].clone(),
+        ..message.clone()
+    }
 }
 
 fn is_plan(message: &Posted) -> bool {
@@ -265,7 +330,10 @@ fn is_plan(message: &Posted) -> bool {
 }
 
 fn plan_card(lark: &Snapshot, request: &str) -> Option<Posted> {
-    lark.messages.iter().find(|message| message.reply_to.as_deref() == Some(request) && is_plan(message)).cloned()
+    lark.messages
+        .iter()
+        .find(|message| message.reply_to.as_deref() == Some(request) && is_plan(message))
+        .cloned()
 }
 
 /// The action that an open card asks about.

@@ -15,7 +15,10 @@ async fn dies_over_the_write(point: &str) -> Handshake {
 
 /// What the API calls the lost call.
 async fn unknown(world: &World) -> usize {
-    world.api.get("/api/v1/actions?status=unknown").await["items"].as_array().unwrap().len()
+    world.api.get("/api/v1/actions?status=unknown").await["items"]
+        .as_array()
+        .unwrap()
+        .len()
 }
 
 /// K13: a call that was journaled and never sent is sent, without asking anybody.
@@ -59,7 +62,12 @@ async fn a_write_of_unknown_outcome_stays_undone_when_a_person_rejects_it() {
     assert_eq!(hand.executed(&turn).await, Vec::<serde_json::Value>::new());
     assert_eq!(hand.world.file("report.md"), None);
     let told = hand.world.api.messages(&turn).await;
-    assert!(told.iter().any(|message| message["content"].as_str().is_some_and(|text| text.contains("may or may not have run"))), "{told:#?}");
+    assert!(
+        told.iter().any(|message| message["content"]
+            .as_str()
+            .is_some_and(|text| text.contains("may or may not have run"))),
+        "{told:#?}"
+    );
     hand.same_when_pushed_again().await;
 }
 

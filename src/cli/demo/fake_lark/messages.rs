@@ -81,7 +81,9 @@ fn collect(node: &Value, words: &mut Vec<String>) {
 
 /// Does a text message hold an active mention of everybody?
 fn calls_everybody(text: &str) -> bool {
-    text.split("<at").skip(1).any(|tag| tag.split('>').next().is_some_and(|inside| inside.contains("all")))
+    text.split("<at")
+        .skip(1)
+        .any(|tag| tag.split('>').next().is_some_and(|inside| inside.contains("all")))
 }
 
 /// A call as it came in.
