@@ -1,8 +1,11 @@
 //! From the person's OK to the continuation.
 
-use super::kit::{Handshake, TASK};
+use countersign::cli::demo::Posted;
+
+use super::kit::{CHAT, Handshake, TASK};
 use crate::support::fake_model::{Gate, Script, Step, call};
 use crate::support::scripts::reporter;
+use crate::support::world::DIRECT;
 
 /// The plan waits; then the gateway dies at `point` over a reply of `OK`. The platform pushes nothing again.
 async fn dies_over_the_word(point: &str) -> Handshake {
@@ -112,4 +115,51 @@ async fn a_kill_while_the_model_reads_the_approval_continues_once() {
     hand.kill_and_restart();
     gate.open();
     hand.ends_whole().await;
+}
+
+/// The card is in the chat, and the gateway that posted it died before it had noted that; the next one cannot note it
+/// either until the test releases `reply`.
+async fn unnoted() -> (Handshake, Posted) {
+    let mut hand = Handshake::start(Some("card_posted")).await;
+    assert_eq!(hand.ask().await, Some(200));
+    hand.dies().await;
+    hand.world.lark.hold("reply");
+    hand.restart();
+    let posted = hand.world.lark.snapshot();
+    let card = posted.in_chat(CHAT).next().unwrap().clone();
+    (hand, card)
+}
+
+/// Comes back when everything that was pushed before has been looked at.
+async fn looked_at(hand: &Handshake) {
+    hand.world.say("ou_u9", "oc_k9", "另一件事", DIRECT).await;
+    hand.world.api.turn_in("oc_k9", "paused").await;
+}
+
+/// K9, S3: an OK to a card that is in the chat, and that the gateway has not noted yet, is kept until it can be told from one
+/// that was said before the card; then it is an approval.
+#[tokio::test]
+async fn an_ok_to_a_card_that_is_not_noted_yet_is_not_lost() {
+    let (mut hand, card) = unnoted().await;
+    assert_eq!(hand.say_ok(&card).await, Some(200));
+    looked_at(&hand).await;
+    assert_eq!(hand.world.api.turn_in(CHAT, "paused").await["gate"]["kind"], "plan_review");
+    hand.world.lark.release("reply");
+    hand.ends_whole().await;
+}
+
+/// K9, H18: a stop overtakes the OK that is kept, and is obeyed at once.
+#[tokio::test]
+async fn a_stop_overtakes_an_ok_that_is_kept() {
+    let (mut hand, card) = unnoted().await;
+    assert_eq!(hand.say_ok(&card).await, Some(200));
+    looked_at(&hand).await;
+    let event = hand.words("/stop", None);
+    assert_eq!(hand.push("events", &event).await.unwrap().0, 200);
+    let turn = hand.world.api.turn_in(CHAT, "cancelled").await;
+    assert_eq!(turn["reason"], "cancelled");
+    hand.world.lark.release("reply");
+    hand.world.hears(CHAT, "处理过了").await;
+    assert_eq!(hand.world.file("report.md"), None);
+    hand.world.end().await;
 }

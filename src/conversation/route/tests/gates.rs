@@ -69,7 +69,9 @@ fn said_before_the_card() {
     let mut undelivered = gate.clone();
     (undelivered.card_at, undelivered.delivered_at) = (None, None);
     let early = said("第二步先备份").open(&[&undelivered]).runs(turn(&gate, TurnStatus::Paused));
-    assert_eq!(route(&early), Verdict::Task(1), "queues behind the turn");
+    assert_eq!(route(&early), Verdict::Wait, "nobody knows yet whether the card was there to read");
+    let early = said("/stop").open(&[&undelivered]).runs(turn(&gate, TurnStatus::Paused));
+    assert_eq!(route(&early), Verdict::Stop(None), "a stop needs no card");
 }
 
 /// design: in groups, without mention, reply or thread only `OK` itself counts.
