@@ -133,7 +133,7 @@ async fn a_stop_does_not_wait_for_the_bots_identity() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", silent.local_addr().unwrap());
     let mut world = World::process(&[("CHANNELS__LARK__BASE_URL", &base)], None, reporter).await;
-    silent.accept().unwrap();
+    let _open = silent.accept().unwrap();
     let asked = Instant::now();
     world.child().terminate();
     assert_eq!(world.ended().await.code(), Some(0));
