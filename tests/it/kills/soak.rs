@@ -17,7 +17,7 @@ use crate::support::fake_model::{call, say};
 use crate::support::scripts::feedback;
 use crate::support::world::{World, last, plan};
 
-const ROUNDS: usize = 14;
+const ROUNDS: usize = 16;
 const SEED: u64 = 20_260_517;
 /// Far above what a task takes while the gateway keeps dying.
 const PATIENCE: Duration = Duration::from_secs(60);
