@@ -63,6 +63,9 @@ pub(super) fn route(scene: &Scene) -> Verdict {
     {
         return command_verdict(scene, command);
     }
+    if scene.may_answer_a_card_under_way() {
+        return Verdict::Wait;
+    }
     answer(scene).or_else(|| late(scene)).unwrap_or_else(|| task(scene))
 }
 

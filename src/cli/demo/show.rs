@@ -24,6 +24,8 @@ use record::Recorded;
 
 /// The whole show must not take longer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait for a change of the chat before looking at the gateway again.
+const LOOK: Duration = Duration::from_millis(50);
 const CHAT: &str = "oc_weekly";
 const USER: &str = "ou_lin";
 const REQUEST: &str = "读一下工作区里的周报，汇总成一份 summary.md";
@@ -113,13 +115,11 @@ impl Show<'_> {
         let request = self.say(REQUEST, None).await?;
         let mut seen = 0;
         loop {
-            // Each change of the chat is printed once; then it is looked at whether somebody must answer.
-            let changes = self
-                .lark
-                .wait_for(PATIENCE, |chat| (changes(chat) > seen).then(|| changes(chat)))
-                .await;
-            seen = changes.context("the chat went silent")?;
+            // Each change of the chat is printed once. A look without a change is for the gateway's side: it learns
+            // a moment after the chat does that its card arrived.
+            self.lark.wait_for(LOOK, |chat| (changes(chat) > seen).then_some(())).await;
             let chat = self.lark.snapshot();
+            seen = changes(&chat);
             self.printer.chat(&chat)?;
             let done = chat.reactions.iter().any(|(message, mark)| *message == request && mark != "OnIt");
             let turn = self.turn().await?;

@@ -170,8 +170,6 @@ impl Session {
             .execute(&mut *self.tx)
             .await?;
         self.inner.reviews.touch(&mut self.tx, &gate, Millis(expires_at)).await?;
-        // What was said to the card before this was known waits in the inbox.
-        self.touched.inbox = true;
         // The lane sleeps until the old expiry: let it reckon anew.
         self.wake_lane(&gate.lane_id).await
     }
