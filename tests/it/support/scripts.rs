@@ -56,3 +56,45 @@ fn act(request: &Value) -> Value {
         _ => say("全部完成：报告已写好。"),
     }
 }
+
+/// Answers these one after the other, by how many messages of the model the request already holds; the last again and
+/// again. The flagged last call gets `只完成了一部分。`.
+pub fn in_order(answers: Vec<Value>) -> impl Fn(&Value) -> Value + Send + Sync + 'static {
+    move |request| {
+        if request["tools"].as_array().is_none_or(Vec::is_empty) {
+            return say("只完成了一部分。");
+        }
+        answers[place(request).min(answers.len() - 1)].clone()
+    }
+}
+
+/// A complex plan.
+pub fn planned(goal: &str, steps: &[(&str, &[&str])]) -> Value {
+    call([("plan", plan(goal, steps))])
+}
+
+/// A simple plan.
+pub fn planned_simply(goal: &str, tools: &[&str]) -> Value {
+    let steps = json!([{ "id": "1", "content": goal, "tools": tools }]);
+    call([("plan", json!({ "overall_goal_ui": goal, "complexity": "simple", "internal_plan": steps }))])
+}
+
+/// Declares the current task, as a complex plan wants it before the first action.
+pub fn clarified() -> Value {
+    call([("clarify", json!({ "task_goal_ui": "第一步" }))])
+}
+
+/// Reads the notes.
+pub fn reads() -> Value {
+    call([("read_file", json!({ "path": "notes.md" }))])
+}
+
+/// Writes these files, all in one reply.
+pub fn writes(names: &[&str]) -> Value {
+    call(names.iter().map(|name| ("write_file", json!({ "path": name, "content": format!("内容 {name}\n") }))))
+}
+
+/// Reports that the plan is done.
+pub fn finished() -> Value {
+    call([("plan_progress", json!({ "plan_status": "completed" }))])
+}
