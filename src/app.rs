@@ -43,13 +43,23 @@ pub struct Parts {
 
 impl Default for Parts {
     fn default() -> Self {
-        Self { clock: Clock::system(), ids: Ids::random(), timings: Timings::default(), model: None, failpoint: Failpoint::default(), drain: DRAIN }
+        Self {
+            clock: Clock::system(),
+            ids: Ids::random(),
+            timings: Timings::default(),
+            model: None,
+            failpoint: Failpoint::default(),
+            drain: DRAIN,
+        }
     }
 }
 
 impl fmt::Debug for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parts").field("clock", &self.clock).field("timings", &self.timings).finish_non_exhaustive()
+        f.debug_struct("Parts")
+            .field("clock", &self.clock)
+            .field("timings", &self.timings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -99,8 +109,12 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     let templates = Arc::new(Templates::load(boot.templates.as_deref())?);
     let tools = Arc::new(Toolbox::from_config(&boot)?);
     // The port first: a second start of the same configuration then fails before it touches anything.
-    let listener = TcpListener::bind(boot.bind).await.map_err(|source| StartError::Bind { addr: boot.bind, source })?;
-    let addr = listener.local_addr().map_err(|source| StartError::Bind { addr: boot.bind, source })?;
+    let listener = TcpListener::bind(boot.bind)
+        .await
+        .map_err(|source| StartError::Bind { addr: boot.bind, source })?;
+    let addr = listener
+        .local_addr()
+        .map_err(|source| StartError::Bind { addr: boot.bind, source })?;
     let http = reqwest::Client::builder()
         .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
@@ -147,7 +161,15 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     let server = tokio::spawn(serving.into_future());
     let workers = start_workers(&gateway);
     info!(%addr, "ready");
-    Ok(Running { addr, gateway, workers, server, stop, grace: boot.shutdown_grace, drain: parts.drain })
+    Ok(Running {
+        addr,
+        gateway,
+        workers,
+        server,
+        stop,
+        grace: boot.shutdown_grace,
+        drain: parts.drain,
+    })
 }
 
 impl Running {

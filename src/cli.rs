@@ -130,11 +130,15 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
             Ok(loaded) => migrate::migrate(loaded).await,
             Err(code) => Ok(code),
         },
-        Command::Send { channel: SendChannel::Lark(args) } => match load(file) {
+        Command::Send {
+            channel: SendChannel::Lark(args),
+        } => match load(file) {
             Ok(loaded) => send::lark(loaded, args).await,
             Err(code) => Ok(code),
         },
-        Command::Audit { what: AuditCommand::Verify } => match load(file) {
+        Command::Audit {
+            what: AuditCommand::Verify,
+        } => match load(file) {
             Ok(loaded) => audit::verify(loaded).await,
             Err(code) => Ok(code),
         },

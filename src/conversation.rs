@@ -23,7 +23,7 @@ pub use phrases::Phrase;
 pub use remote::{ApiDecision, DecideError};
 
 use crate::config::Settings;
-use crate::domain::{ChannelKind, Clock, Conversation, InboundMessage, Notice, Outbound};
+use crate::domain::{ChannelKind, Clock, Notice, Outbound};
 use crate::store::Ledger;
 
 use rights::Rights;
@@ -61,18 +61,4 @@ impl Desk {
     fn rights(&self, channel: ChannelKind) -> Rights {
         Rights::of(self.settings.current().channel(channel))
     }
-}
-
-/// Key of the ledger fact that holds the bot's own id in this conversation's channel and app. Until it is known, messages that
-/// cannot be understood without it wait in the inbox.
-#[must_use]
-pub fn bot_fact(conversation: &Conversation) -> String {
-    format!("bot.{}.{}", conversation.channel.as_str(), conversation.app)
-}
-
-/// What a message asks for, as a turn's task: without our mention and without `/new`. `bot`: the value of [`bot_fact`], if known.
-#[must_use]
-pub fn task_text(message: &InboundMessage, bot: Option<&str>) -> String {
-    let said = message.addressed(bot.unwrap_or_default());
-    commands::task(&said.text).to_owned()
 }

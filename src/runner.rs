@@ -130,9 +130,30 @@ impl Runner {
     /// Puts a runner together.
     #[must_use]
     pub fn new(parts: RunnerParts) -> Self {
-        let RunnerParts { ledger, settings, clock, ids, templates, tools, models, timings, failpoint } = parts;
+        let RunnerParts {
+            ledger,
+            settings,
+            clock,
+            ids,
+            templates,
+            tools,
+            models,
+            timings,
+            failpoint,
+        } = parts;
         let health = Arc::new(Mutex::new(ModelHealth { last: None }));
-        Self { ledger, settings, clock, ids, templates, tools, models, timings, failpoint, health }
+        Self {
+            ledger,
+            settings,
+            clock,
+            ids,
+            templates,
+            tools,
+            models,
+            timings,
+            failpoint,
+            health,
+        }
     }
 
     /// How the last model call went.

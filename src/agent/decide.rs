@@ -1,6 +1,6 @@
 //! What a person's decision does to the turn that waited for it.
 
-use crate::domain::{Decision, DecisionKind, Event, GateKind, Message, Notice, ResumedReason, Role, TurnReason, TurnStatus};
+use crate::domain::{Decision, DecisionKind, Event, GateKind, Message, Meter, Notice, ResumedReason, Role, TurnReason, TurnStatus};
 
 use super::compose;
 use super::escape::{clip, plain};
@@ -102,9 +102,9 @@ impl Step<'_> {
                 let state = &mut self.turn.state;
                 let (budget, policy) = (&mut state.budget, &state.policy);
                 budget.top_ups.used += 1;
-                budget.steps.limit = budget.steps.limit.saturating_add(policy.max_iterations);
-                budget.millis.limit = budget.millis.limit.saturating_add(policy.timeout_ms);
-                budget.tokens.limit = budget.tokens.limit.saturating_add(policy.max_tokens);
+                extend(&mut budget.steps, policy.max_iterations);
+                extend(&mut budget.millis, policy.timeout_ms);
+                extend(&mut budget.tokens, policy.max_tokens);
                 state.answer = None;
                 let words = self.template("blocks/extended.md");
                 self.turn.log.push(Message::text(Role::System, compose::limit(&words)));
@@ -135,6 +135,14 @@ impl Step<'_> {
             steps_remaining,
         };
         self.emit(event, "Turn resumed");
+    }
+}
+
+/// Grants `limit` once more, from where the meter stands: what ran past the old limit is not charged
+/// again. No limit stays none.
+fn extend(meter: &mut Meter, limit: u64) {
+    if limit > 0 {
+        meter.limit = meter.limit.max(meter.used).saturating_add(limit);
     }
 }
 

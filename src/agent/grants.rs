@@ -41,11 +41,7 @@ pub(super) fn announced(policy: &Policy, plan: &Plan, tools: &[ToolSpec]) -> (Ve
 /// Tools that exist and that the steps declare, in the steps' order.
 fn declared<'a>(plan: &'a Plan, tools: &'a [ToolSpec]) -> impl Iterator<Item = &'a ToolSpec> {
     let names = plan.steps.iter().flat_map(|step| &step.tools);
-    names.filter_map(|name| {
-        tools
-            .iter()
-            .find(|spec| spec.name == *name && !super::specs::is_state_tool(name))
-    })
+    names.filter_map(|name| tools.iter().find(|spec| spec.name == *name && !super::specs::is_state_tool(name)))
 }
 
 impl Step<'_> {

@@ -167,10 +167,7 @@ const LABELS: [(&str, char); 5] = [("tool_result", ':'), ("plan", ']'), ("act", 
 /// Does `text` begin with something that reads like one of our tags?
 pub(super) fn starts_tag(text: &str) -> bool {
     let mut rest = text.chars();
-    rest.next().is_some_and(opens_tag)
-        && TAGS
-            .iter()
-            .any(|name| follows(rest.as_str(), name, false).is_some_and(|next| !next.is_some_and(char::is_alphanumeric)))
+    rest.next().is_some_and(opens_tag) && TAGS.iter().any(|name| follows(rest.as_str(), name).is_some())
 }
 
 /// Does the line `text` begin with something that reads like one of our labels?
@@ -178,7 +175,7 @@ pub(super) fn starts_label(text: &str) -> bool {
     let mut rest = text.chars();
     rest.by_ref().find(|c| !is_invisible(*c)).is_some_and(opens_label)
         && LABELS.iter().any(|(name, close)| {
-            follows(rest.as_str(), name, true).is_some_and(|next| next.is_some_and(|c| c == *close || (*close == ']' && closes_label(c))))
+            follows(rest.as_str(), name).is_some_and(|next| next.is_some_and(|c| c == *close || (*close == ']' && closes_label(c))))
         })
 }
 
@@ -187,8 +184,8 @@ fn closes_label(c: char) -> bool {
 }
 
 /// When the folded `text` spells `name` (blanks, separators, invisible characters and leading slashes
-/// aside): the folded character after it, `over_blanks` or right after it.
-fn follows(text: &str, name: &str, over_blanks: bool) -> Option<Option<char>> {
+/// aside): the folded character after it, blanks and separators aside.
+fn follows(text: &str, name: &str) -> Option<Option<char>> {
     let mut wanted = name.chars().filter(|c| !is_separator(*c)).map(double).peekable();
     let mut begun = false;
     let mut folded = Vec::new();
@@ -197,7 +194,7 @@ fn follows(text: &str, name: &str, over_blanks: bool) -> Option<Option<char>> {
         fold(c, &mut folded);
         for &part in &folded {
             match wanted.peek() {
-                None if is_separator(part) && (over_blanks || !part.is_whitespace()) => {}
+                None if is_separator(part) => {}
                 None => return Some(Some(part)),
                 Some(_) if is_separator(part) || (!begun && part == '/') => {}
                 Some(&letter) if letter == part => {

@@ -150,7 +150,12 @@ fn renewed(draft: Draft, before: Option<&Plan>) -> Plan {
 
 fn changes(before: Option<&Plan>, after: &Plan) -> Vec<Change> {
     let old = before.map_or(&[][..], |plan| &plan.steps);
-    let find = |steps: &[PlanStep], id: &str| steps.iter().find(|step| step.id == id).map(|step| (step.content.clone(), step.tools.clone()));
+    let find = |steps: &[PlanStep], id: &str| {
+        steps
+            .iter()
+            .find(|step| step.id == id)
+            .map(|step| (step.content.clone(), step.tools.clone()))
+    };
     let told = after.steps.iter().filter_map(|step| match find(old, &step.id) {
         Some((content, tools)) if content == step.content && tools == step.tools => None,
         Some((content, _)) => Some((ChangeKind::Updated, step.id.clone(), Some(content), Some(step.content.clone()))),

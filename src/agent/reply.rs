@@ -118,7 +118,11 @@ impl Step<'_> {
                 .collect();
             let name = if name.is_empty() { String::from("unnamed") } else { name };
             // A call without arguments comes as an empty string from some servers.
-            let arguments = if call.arguments.trim().is_empty() { String::from("{}") } else { call.arguments };
+            let arguments = if call.arguments.trim().is_empty() {
+                String::from("{}")
+            } else {
+                call.arguments
+            };
             admitted.push(ToolCall { id, name, arguments });
         }
         admitted

@@ -110,7 +110,8 @@ pub(super) fn only_bookkeeping(state: &TurnState, asked: &Asked) -> bool {
                 .completed
                 .and_then(|at| steps.get(at))
                 .is_some_and(|step| step.status != StepStatus::Completed);
-            !completes && !(report.all && state.plan.as_ref().is_some_and(|plan| !plan.done))
+            let finishes = report.all && state.plan.as_ref().is_some_and(|plan| !plan.done);
+            !(completes || finishes)
         }
         Asked::Plan(_) | Asked::Clarify(_) | Asked::Question(_) | Asked::Action { .. } => false,
     }

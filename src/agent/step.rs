@@ -111,7 +111,7 @@ impl Step<'_> {
             (Input::Reply(reply), Next::CallModel { last: true }) => self.last_reply(reply),
             (Input::Reply(reply), Next::CallModel { last: false }) => self.reply(reply),
             (Input::ModelFailed { notice, incident, millis }, Next::CallModel { last }) => {
-                self.model_failed(last, notice, incident, millis)
+                self.model_failed(last, notice, incident, millis);
             }
             (Input::ToolResults { outcomes, millis }, Next::RunTools { calls }) => self.results(&calls, outcomes, millis),
             (Input::Decided { decision, rows }, Next::Wait) => self.decided(decision, &rows),
@@ -257,7 +257,9 @@ fn plain_arguments(arguments: &str) -> String {
             serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {}
         }
     }
-    let parsed = serde_json::from_str::<serde_json::Value>(arguments).ok().filter(serde_json::Value::is_object);
+    let parsed = serde_json::from_str::<serde_json::Value>(arguments)
+        .ok()
+        .filter(serde_json::Value::is_object);
     let Some(mut value) = parsed else {
         // Some servers read the arguments of earlier calls as an object and fail on anything else.
         return serde_json::json!({"malformed_arguments": plain(arguments)}).to_string();

@@ -1,1 +1,13 @@
+//! Scenarios of the reducer, each played by a scripted model, scripted tools and scripted people.
 
+mod play;
+mod approvals;
+mod blocks;
+mod book_keeping;
+mod context;
+mod endings;
+mod guard;
+mod limits;
+mod random;
+mod review;
+mod rules;

@@ -11,12 +11,25 @@ use crate::domain::{Clock, Ids};
 pub(super) async fn lark(loaded: Loaded, args: SendArgs) -> anyhow::Result<ExitCode> {
     let SendArgs { text, user, chat, url } = args;
     if loaded.boot.lark.app_id.is_empty() {
-        return Ok(failed("channels.lark has no credentials to sign with (app_id, verification_token, encrypt_key)"));
+        return Ok(failed(
+            "channels.lark has no credentials to sign with (app_id, verification_token, encrypt_key)",
+        ));
     }
     let base = url.unwrap_or_else(|| format!("http://{}", loaded.boot.bind));
-    let http = reqwest::Client::builder().no_proxy().timeout(std::time::Duration::from_secs(10)).build()?;
+    let http = reqwest::Client::builder()
+        .no_proxy()
+        .timeout(std::time::Duration::from_secs(10))
+        .build()?;
     let tenant = Tenant::new(http, &base, loaded.boot.lark, "", Clock::system(), Ids::random());
-    match tenant.say(&Words { user: &user, chat: &chat, text: &text, ..Words::default() }).await {
+    match tenant
+        .say(&Words {
+            user: &user,
+            chat: &chat,
+            text: &text,
+            ..Words::default()
+        })
+        .await
+    {
         Ok(message_id) => {
             result(&format!("sent to {base}: {message_id}"))?;
             Ok(ExitCode::SUCCESS)

@@ -16,7 +16,15 @@ pub(super) async fn serve(loaded: Loaded) -> anyhow::Result<ExitCode> {
     // Installed before the ready line: whoever reads it may signal us right away.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let running = Box::pin(app::start(boot, live, Parts { failpoint: config::failpoint(), ..Parts::default() })).await?;
+    let running = Box::pin(app::start(
+        boot,
+        live,
+        Parts {
+            failpoint: config::failpoint(),
+            ..Parts::default()
+        },
+    ))
+    .await?;
     result(&format!("countersign ready: http://{}/", running.addr))?;
     tokio::select! {
         _ = terminate.recv() => (),

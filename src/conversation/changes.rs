@@ -26,7 +26,7 @@ pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: 
     match turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) {
         Some(turn) => {
             let actor = by_whom(row, now);
-            end(session, &turn, Some(DecisionKind::Cancel), SignalKind::Cancel, &actor).await?;
+            end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
             Ok(Outcome::Done("turn cancelled"))
         }
         None => Ok(Outcome::Done("not a request")),
@@ -60,7 +60,7 @@ pub(super) async fn joined(session: &mut Session, row: &InboxRow) -> Result<Outc
 pub(super) async fn left(session: &mut Session, row: &InboxRow, now: Millis) -> Result<Outcome, StoreError> {
     let actor = Actor::system(now);
     for turn in session.open_turns(&row.inbound.conversation).await? {
-        end(session, &turn, Some(DecisionKind::Cancel), SignalKind::Cancel, &actor).await?;
+        end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
         drop_queued(session, &turn.lane_id, row, "left").await?;
     }
     Ok(Outcome::Done("chat left"))

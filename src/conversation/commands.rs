@@ -5,8 +5,8 @@
 pub(super) enum Command {
     /// `/stop`: stop what I asked for.
     Stop,
-    /// `/new TEXT`: drop what I asked for and begin this instead; the text may be empty.
-    New(String),
+    /// `/new TEXT`: drop what I asked for and begin this instead.
+    New,
     /// `/status`, `/plan`: where does my task stand?
     Status,
     /// `/help`, and any command that we do not know.
@@ -15,29 +15,17 @@ pub(super) enum Command {
 
 /// Reads a command; none: the text is not one. A command is a slash and letters only, so a path such as `/etc/hosts` is not.
 pub(super) fn read(text: &str) -> Option<Command> {
-    let (name, rest) = split(text)?;
+    let line = text.trim().strip_prefix('/')?;
+    let name = line.split(char::is_whitespace).next().unwrap_or_default();
+    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphabetic()) {
+        return None;
+    }
     Some(match name.to_ascii_lowercase().as_str() {
         "stop" => Command::Stop,
-        "new" => Command::New(rest.to_owned()),
+        "new" => Command::New,
         "status" | "plan" => Command::Status,
         _ => Command::Help,
     })
-}
-
-/// The task in a text: what follows `/new`, else the text itself.
-pub(super) fn task(text: &str) -> &str {
-    match split(text) {
-        Some((name, rest)) if name.eq_ignore_ascii_case("new") => rest,
-        _ => text,
-    }
-}
-
-/// Name and rest of a command line.
-fn split(text: &str) -> Option<(&str, &str)> {
-    let line = text.trim().strip_prefix('/')?;
-    let end = line.find(char::is_whitespace).unwrap_or(line.len());
-    let (name, rest) = line.split_at(end);
-    (!name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic())).then(|| (name, rest.trim()))
 }
 
 #[cfg(test)]
@@ -50,9 +38,9 @@ mod tests {
         let table = [
             ("/stop", Some(Command::Stop)),
             (" /STOP ", Some(Command::Stop)),
-            ("/new 写周报\n要三段", Some(Command::New("写周报\n要三段".to_owned()))),
-            ("/new", Some(Command::New(String::new()))),
-            ("/new\tx", Some(Command::New("x".to_owned()))),
+            ("/new 写周报\n要三段", Some(Command::New)),
+            ("/new", Some(Command::New)),
+            ("/new\tx", Some(Command::New)),
             ("/status", Some(Command::Status)),
             ("/plan", Some(Command::Status)),
             ("/help", Some(Command::Help)),
@@ -71,8 +59,20 @@ mod tests {
     /// design: the task of `/new …` is what follows it; any other text is a task as it stands.
     #[test]
     fn task_of_new_is_the_rest() {
-        assert_eq!(task("/new 写周报"), "写周报");
-        assert_eq!(task("写周报"), "写周报");
-        assert_eq!(task("/etc/hosts 里有什么"), "/etc/hosts 里有什么");
+        let table = [
+            ("/new 写周报\n要三段", "写周报\n要三段"),
+            ("/NEW\t写周报", "写周报"),
+            ("/new", ""),
+            ("/news 今天", "/news 今天"),
+            ("写周报 /new", "写周报 /new"),
+        ];
+        for (text, task) in table {
+            let said = crate::domain::Addressed {
+                text: text.to_owned(),
+                to_bot: true,
+                to_others: false,
+            };
+            assert_eq!(said.task(), task, "{text:?}");
+        }
     }
 }

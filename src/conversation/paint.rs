@@ -8,12 +8,12 @@ const GOAL_LIMIT: usize = 80;
 /// Decided: no buttons any more, who decided and how. `rows`: the gate's actions as they stand now.
 pub(super) fn decided(card: &Outbound, decision: &Decision, rows: &[Action]) -> Outbound {
     let decision = decision.clone();
-    painted(card, CardState::Decided { decision }, rows)
+    card.painted(CardState::Decided { decision }, rows)
 }
 
 /// Still open, with `votes` approvals so far.
 pub(super) fn open(card: &Outbound, votes: u32, rows: &[Action]) -> Outbound {
-    painted(card, CardState::Open { votes }, rows)
+    card.painted(CardState::Open { votes }, rows)
 }
 
 /// The plan card with the note that its request was edited; none for other cards.
@@ -46,23 +46,4 @@ pub(super) fn brief(text: &str) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }
-}
-
-fn painted(card: &Outbound, state: CardState, rows: &[Action]) -> Outbound {
-    let mut card = card.clone();
-    match &mut card {
-        Outbound::PlanCard(plan) => plan.state = state,
-        Outbound::QuestionCard(question) => question.state = state,
-        Outbound::BudgetCard(budget) => budget.state = state,
-        Outbound::ApprovalCard(approval) => {
-            approval.state = state;
-            for view in &mut approval.actions {
-                if let Some(row) = rows.iter().find(|row| row.id == view.id) {
-                    view.status = row.status;
-                }
-            }
-        }
-        Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => {}
-    }
-    card
 }

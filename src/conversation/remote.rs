@@ -155,7 +155,7 @@ impl Desk {
         let asked = tx.signals(id).await?.iter().any(|signal| signal.kind == SignalKind::Cancel);
         if !asked {
             let actor = self.api_actor(user, user);
-            end(&mut tx, &turn, Some(DecisionKind::Cancel), SignalKind::Cancel, &actor).await?;
+            end(&mut tx, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
             tx.commit().await?;
         }
         Ok(turn)

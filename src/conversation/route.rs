@@ -32,10 +32,8 @@ pub(super) enum Verdict {
     Status,
     /// This settles (or helps to settle) the gate.
     Answer(Box<Gate>, Act),
-    /// The gate needs a yes or a no: show its card again.
-    AskAgain(Box<Gate>),
-    /// Stop the sender's tasks of this lane, and the replied-to one.
-    Stop,
+    /// Stop the sender's tasks of this lane and the replied-to one; or only this turn of somebody else.
+    Stop(Option<TurnId>),
     /// Hand the words to the running turn.
     Steer(TurnId),
     /// A task for the sender's lane; so many are before it.
@@ -80,12 +78,12 @@ fn command_verdict(scene: &Scene, command: &Command) -> Verdict {
     match command {
         Command::Stop => match scene.replied_gate().filter(|gate| gate.requester != scene.sender) {
             // Somebody else's card: `/stop` there is a refusal by reply, for those who may.
-            Some(gate) if scene.rights.may(&scene.sender, &Act::Cancel, gate) => Verdict::Answer(Box::new(gate.clone()), Act::Cancel),
+            Some(gate) if scene.rights.may(&scene.sender, &Act::Cancel, gate) => Verdict::Stop(Some(gate.turn_id.clone())),
             Some(gate) => Verdict::Refuse(Box::new(gate.clone())),
-            None => Verdict::Stop,
+            None => Verdict::Stop(None),
         },
-        Command::New(_) if !scene.may_ask() => Verdict::Ignore("not allowed"),
-        Command::New(_) => Verdict::Instead,
+        Command::New if !scene.may_ask() => Verdict::Ignore("not allowed"),
+        Command::New => Verdict::Instead,
         Command::Status => Verdict::Status,
         Command::Help => Verdict::Tell("help", Notice::Help {}),
     }
@@ -162,11 +160,11 @@ fn answer(scene: &Scene) -> Option<Verdict> {
     if scene.at <= shown {
         return None;
     }
-    match reading(gate.kind, &scene.phrase, &scene.said.text) {
-        Reading::Nothing => return Some(Verdict::Ignore("empty")),
-        Reading::Act(act) if scene.rights.may(&scene.sender, &act, gate) => return Some(Verdict::Answer(Box::new(gate.clone()), act)),
-        Reading::Unclear if scene.rights.may(&scene.sender, &Act::Cancel, gate) => return Some(Verdict::AskAgain(Box::new(gate.clone()))),
-        Reading::Act(_) | Reading::Unclear => {}
+    let Some(act) = act_at(gate.kind, &scene.phrase, &scene.said.text) else {
+        return Some(Verdict::Ignore("empty"));
+    };
+    if scene.rights.may(&scene.sender, &act, gate) {
+        return Some(Verdict::Answer(Box::new(gate.clone()), act));
     }
     if scene.reply_is_card() || (scene.phrase.is_listed() && scene.is_addressed()) {
         return Some(Verdict::Refuse(Box::new(gate.clone())));
@@ -175,27 +173,17 @@ fn answer(scene: &Scene) -> Option<Verdict> {
     scene.phrase.is_listed().then_some(Verdict::Ignore("not entitled"))
 }
 
-/// What a phrase does at a gate.
-enum Reading {
-    /// It says nothing.
-    Nothing,
-    /// Neither yes nor no where one of them is needed.
-    Unclear,
-    /// This.
-    Act(Act),
-}
-
-/// Rule 3, by kind of gate.
-fn reading(kind: GateKind, phrase: &Phrase, text: &str) -> Reading {
-    Reading::Act(match (kind, phrase) {
-        (_, Phrase::Ignore) => return Reading::Nothing,
+/// Rule 3: what a phrase does, by kind of gate. None: it says nothing.
+fn act_at(kind: GateKind, phrase: &Phrase, text: &str) -> Option<Act> {
+    Some(match (kind, phrase) {
+        (_, Phrase::Ignore) => return None,
         (GateKind::Question, _) => Act::Revise(text.to_owned()),
         (_, Phrase::Approve) => Act::Approve,
         (GateKind::ToolApproval, Phrase::Cancel) => Act::Reject(None),
         (_, Phrase::Cancel) => Act::Cancel,
         (GateKind::ToolApproval, Phrase::Other(reason)) => Act::Reject(Some(reason.clone())),
-        (GateKind::PlanReview, Phrase::Other(changes)) => Act::Revise(changes.clone()),
-        (GateKind::Budget, Phrase::Other(_)) => return Reading::Unclear,
+        // At a budget this is neither yes nor no, so the agent asks again.
+        (GateKind::PlanReview | GateKind::Budget, Phrase::Other(changes)) => Act::Revise(changes.clone()),
     })
 }
 
@@ -215,7 +203,7 @@ fn late(scene: &Scene) -> Option<Verdict> {
     let same = |record: &&GateRecord| scene.lane_turn.as_ref().is_none_or(|turn| turn.id == record.gate.turn_id);
     match scene.closed.as_ref().filter(same) {
         // Whoever says "stop" to a task of theirs that runs means it, whatever was decided before.
-        _ if busy && scene.phrase == Phrase::Cancel => Some(Verdict::Stop),
+        _ if busy && scene.phrase == Phrase::Cancel => Some(Verdict::Stop(None)),
         Some(closed) if !waits => Some(Verdict::Tell("late", told(closed))),
         // Said too early, or about nothing: as a task of its own it would make no sense.
         _ => busy.then_some(Verdict::Status),
@@ -233,7 +221,7 @@ fn late_reply(scene: &Scene, reply: &Reply) -> Option<Verdict> {
         .as_ref()
         .filter(|turn| !turn.status.is_final() && turn.user == scene.sender);
     match (&scene.phrase, running, closed) {
-        (Phrase::Cancel, Some(_), _) => Some(Verdict::Stop),
+        (Phrase::Cancel, Some(_), _) => Some(Verdict::Stop(None)),
         (Phrase::Other(_), Some(turn), _) if reply.to != ReplyTo::Request => Some(Verdict::Steer(turn.id.clone())),
         (Phrase::Approve | Phrase::Cancel, _, Some(record)) => Some(Verdict::Tell("late", told(record))),
         (Phrase::Approve, Some(_), None) => Some(Verdict::Status),

@@ -5,21 +5,16 @@ use crate::store::{InboxRow, NewOutbox, OutboxOp, Session, StoreError, outbox_ke
 
 /// A word back, as a reply to the message of `row` if it has one.
 pub(super) async fn tell(session: &mut Session, row: &InboxRow, notice: Notice) -> Result<(), StoreError> {
-    post(session, row, "notice", Outbound::Notice(notice)).await
-}
-
-/// A post in answer to `row`; `kind` tells it from other posts for the same row.
-pub(super) async fn post(session: &mut Session, row: &InboxRow, kind: &str, content: Outbound) -> Result<(), StoreError> {
     let id = row.id.to_string();
     let new = NewOutbox {
-        key: outbox_key(&["inbox", &id, kind]),
+        key: outbox_key(&["inbox", &id, "notice"]),
         queue: format!("inbox:{id}"),
         gate_id: None,
         turn_id: None,
         conversation: row.inbound.conversation.clone(),
         op: OutboxOp::Post {
             reply_to: message_id(row).map(str::to_owned),
-            content,
+            content: Outbound::Notice(notice),
         },
     };
     session.enqueue(&new).await

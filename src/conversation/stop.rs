@@ -1,17 +1,30 @@
 //! Stopping, superseding and telling where a lane's work stands.
 
-use crate::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, Plan, Step};
+use crate::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, Plan, Step, TurnId};
 use crate::store::{InboxRow, Session, SignalKind, StoreError, TurnRow};
 
 use super::review::{Actor, close};
 use super::route::Scene;
 use super::{paint, say};
 
-/// `/stop`: ends what the sender asked for before, in this lane and where the message replies to. Overtakes the queue.
-pub(super) async fn stop(session: &mut Session, row: &InboxRow, scene: &Scene, actor: &Actor) -> Result<(), StoreError> {
+/// `/stop`: ends what the sender asked for before, in this lane and where the message replies to; or only `other`, the turn of
+/// somebody else at whose gate the sender may refuse. Overtakes the queue.
+pub(super) async fn stop(
+    session: &mut Session,
+    row: &InboxRow,
+    scene: &Scene,
+    other: Option<&TurnId>,
+    actor: &Actor,
+) -> Result<(), StoreError> {
+    if let Some(id) = other {
+        if let Some(turn) = session.turn(id).await? {
+            end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, actor).await?;
+        }
+        return say::seen(session, row).await;
+    }
     let turns = turns_to_stop(session, row, scene).await?;
     for turn in &turns {
-        end(session, turn, Some(DecisionKind::Cancel), SignalKind::Cancel, actor).await?;
+        end(session, turn, DecisionKind::Cancel, SignalKind::Cancel, actor).await?;
     }
     let dropped = drop_queued(session, &scene.lane, row, "stopped").await?;
     match (turns.is_empty(), dropped) {
@@ -37,22 +50,22 @@ async fn turns_to_stop(session: &mut Session, row: &InboxRow, scene: &Scene) -> 
 /// Drops what the lane does, so that the task of `row` takes its place.
 pub(super) async fn supersede(session: &mut Session, row: &InboxRow, scene: &Scene, actor: &Actor) -> Result<(), StoreError> {
     if let Some(turn) = scene.lane_turn.as_ref().filter(|turn| turn.inbox_id < row.id) {
-        end(session, turn, Some(DecisionKind::Supersede), SignalKind::Supersede, actor).await?;
+        end(session, turn, DecisionKind::Supersede, SignalKind::Supersede, actor).await?;
     }
     drop_queued(session, &scene.lane, row, "superseded").await.map(drop)
 }
 
-/// Signals a turn to end and closes its open gate, if `decision` says how.
+/// Signals a turn to end and closes its open gate with `decision`.
 pub(super) async fn end(
     session: &mut Session,
     turn: &TurnRow,
-    decision: Option<DecisionKind>,
+    decision: DecisionKind,
     signal: SignalKind,
     actor: &Actor,
 ) -> Result<(), StoreError> {
     session.signal(turn, signal, None, actor.user.as_deref()).await?;
-    if let (Some(kind), Some(gate)) = (decision, open_gate(session, turn).await?) {
-        close(session, &gate, actor.decision(kind, None), actor).await?;
+    if let Some(gate) = open_gate(session, turn).await? {
+        close(session, &gate, actor.decision(decision, None), actor).await?;
     }
     Ok(())
 }

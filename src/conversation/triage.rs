@@ -1,26 +1,21 @@
 //! The shell around `route`: loads the scene of a message, carries the verdict out, one transaction a row.
 
+mod look;
+
 use std::collections::HashSet;
-use std::time::Duration;
 
-use crate::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Millis, Notice, Via};
-use crate::store::{GateRecord, InboxRow, ListQuery, Session, SignalKind, StoreError, Tx};
+use crate::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Notice, Via};
+use crate::store::{InboxRow, SignalKind, StoreError, Tx};
 
-use super::commands::{self, Command};
-use super::phrases::{Phrase, is_plain_ok};
-use super::review::{Actor, Settled, audit, lapse, settle, told_decision};
-use super::rights::Rights;
-use super::route::{Reply, ReplyTo, Scene, Verdict, route};
-use super::{Desk, bot_fact, changes, say, stop};
+use super::review::{Actor, Settled, audit, settle, told_decision};
+use super::route::{Scene, Verdict, route};
+use super::{Desk, changes, say, stop};
 
 /// Rows looked at in one go.
 const BATCH: i64 = 64;
 
 /// Rows looked at in one call, those that must wait included.
 const FARTHEST: usize = 4096;
-
-/// A listed word this long after a gate was closed is still about that gate.
-const LATE: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Desk {
     /// Handles what came in and nobody looked at, oldest first; gives how many rows were handled. Any number of workers may
@@ -110,73 +105,19 @@ impl Desk {
 
     /// Gives a message its meaning; none: it must wait for the bot's identity.
     async fn message(&self, tx: &mut Tx, row: &InboxRow, message: &InboundMessage) -> Result<Option<Outcome>, StoreError> {
-        let bot = tx.fact(&bot_fact(&row.inbound.conversation)).await?;
+        let bot = tx.fact(&row.inbound.conversation.bot_fact()).await?;
         if bot.is_none() && needs_identity(row, message) {
             return Ok(None);
         }
         if bot.as_deref() == Some(row.inbound.sender.as_str()) {
             return Ok(Some(Outcome::Done("our own")));
         }
-        let Some(scene) = self.scene(tx, row, message, bot.as_deref()).await? else {
+        let live = self.settings.current();
+        let Some(scene) = look::scene(tx, &live, row, message, bot.as_deref(), self.clock.now()).await? else {
             return Ok(Some(Outcome::Done("not for us")));
         };
         let verdict = route(&scene);
         self.carry_out(tx, row, &scene, verdict).await.map(Some)
-    }
-
-    /// Loads what the message may be about; none: nobody speaks to us and nothing is open here.
-    async fn scene(&self, tx: &mut Tx, row: &InboxRow, message: &InboundMessage, bot: Option<&str>) -> Result<Option<Scene>, StoreError> {
-        let place = &row.inbound.conversation;
-        let sender = &row.inbound.sender;
-        let live = self.settings.current();
-        let channel = live.channel(place.channel);
-        let direct = message.chat_type == ChatType::Direct;
-        let said = message.addressed(bot.unwrap_or_default());
-        let overheard = !direct && !said.to_bot && !channel.group_all && message.replies_to.is_empty();
-        if overheard && !tx.anything_open(place).await? {
-            return Ok(None);
-        }
-        let now = self.clock.now();
-        let mut open = tx.open_gates(place).await?;
-        for gate in open.iter().filter(|gate| now >= gate.expires_at) {
-            lapse(tx, gate, now).await?;
-        }
-        open.retain(|gate| now < gate.expires_at);
-        let lane = place.lane(sender);
-        let lane_turn = match tx.turn_of_lane(&lane).await? {
-            Some(id) => tx.turn(&id).await?.filter(|turn| !turn.status.is_final()),
-            None => None,
-        };
-        let rights = Rights::of(channel);
-        let phrase = Phrase::read(&said, direct);
-        let closed = if phrase.is_listed() {
-            closed_lately(tx, row, &rights, now).await?
-        } else {
-            None
-        };
-        Ok(Some(Scene {
-            at: row.inbound.at,
-            sender: sender.clone(),
-            chat: place.chat.clone(),
-            thread: place.thread.clone(),
-            direct,
-            to_all: message.mentions_all,
-            plain_ok: is_plain_ok(&said),
-            command: commands::read(&said.text),
-            phrase,
-            said,
-            attachment_only: message.attachment_only,
-            truncated: message.truncated,
-            rights,
-            group_all: channel.group_all,
-            queue_mode: live.agent.queue_mode,
-            reply: reply(tx, row, message).await?,
-            open,
-            lane_turn,
-            queued: u32::try_from(tx.queued(&lane).await?.len()).unwrap_or(u32::MAX),
-            closed,
-            lane,
-        }))
     }
 
     async fn carry_out(&self, tx: &mut Tx, row: &InboxRow, scene: &Scene, verdict: Verdict) -> Result<Outcome, StoreError> {
@@ -198,10 +139,6 @@ impl Desk {
                 say::tell(tx, row, status).await?;
                 Ok(Outcome::Done("status"))
             }
-            Verdict::AskAgain(gate) => {
-                say::post(tx, row, "again", gate.card.clone()).await?;
-                Ok(Outcome::Done("asked again"))
-            }
             Verdict::Answer(gate, act) => {
                 let Some(record) = tx.gate(&gate.id).await? else {
                     return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
@@ -214,7 +151,10 @@ impl Desk {
                 }
                 Ok(Outcome::Done("answer"))
             }
-            Verdict::Stop => stop::stop(tx, row, scene, &actor).await.map(|()| Outcome::Done("stop")),
+            Verdict::Stop(turn) => {
+                stop::stop(tx, row, scene, turn.as_ref(), &actor).await?;
+                Ok(Outcome::Done("stop"))
+            }
             Verdict::Steer(id) => {
                 if let Some(turn) = tx.turn(&id).await? {
                     tx.signal(&turn, SignalKind::Steer, Some(&scene.said.text), Some(&row.inbound.sender))
@@ -232,7 +172,7 @@ impl Desk {
             }
             Verdict::Instead => {
                 stop::supersede(tx, row, scene, &actor).await?;
-                if matches!(&scene.command, Some(Command::New(text)) if text.is_empty()) {
+                if scene.said.task().is_empty() {
                     say::tell(tx, row, Notice::Greeting {}).await?;
                     return Ok(Outcome::Done("dropped"));
                 }
@@ -262,14 +202,6 @@ impl Conversing {
     }
 }
 
-/// What becomes of the row.
-pub(super) enum Outcome {
-    /// Handled; the word says how.
-    Done(&'static str),
-    /// A task for its sender's lane.
-    Task,
-}
-
 /// In a group only the bot's own id tells whether a message is for us; alone with us it matters only if somebody is mentioned.
 /// The console has no bot account.
 fn needs_identity(row: &InboxRow, message: &InboundMessage) -> bool {
@@ -277,50 +209,10 @@ fn needs_identity(row: &InboxRow, message: &InboundMessage) -> bool {
     row.inbound.conversation.channel != ChannelKind::Console && mentions
 }
 
-/// What the message replies to: the nearest of parent and root that is a message of one of our turns.
-async fn reply(session: &mut Session, row: &InboxRow, message: &InboundMessage) -> Result<Option<Reply>, StoreError> {
-    let place = &row.inbound.conversation;
-    for id in &message.replies_to {
-        let ids = std::slice::from_ref(id);
-        let gate = session.gate_by_message(place, ids).await?;
-        let turn = session.turn_by_message(place, ids).await?;
-        let turn_id = gate
-            .as_ref()
-            .map(|record| &record.gate.turn_id)
-            .or(turn.as_ref().map(|turn| &turn.id));
-        let Some(turn_id) = turn_id.cloned() else {
-            continue;
-        };
-        let is_card = gate.as_ref().is_some_and(|record| record.gate.card_message.as_ref() == Some(id));
-        let is_request = turn.as_ref().is_some_and(|turn| turn.request_message.as_ref() == Some(id))
-            || gate.as_ref().is_some_and(|record| record.gate.request_message.as_ref() == Some(id));
-        let to = match (is_card, is_request) {
-            (true, _) => ReplyTo::Card,
-            (false, true) => ReplyTo::Request,
-            (false, false) => ReplyTo::Post,
-        };
-        return Ok(Some(Reply { to, turn_id, turn, gate }));
-    }
-    Ok(None)
-}
-
-/// The gate that a late word is about: the sender's own that was closed last, else the chat's newest review if the sender
-/// might have decided it. None after a day.
-async fn closed_lately(session: &mut Session, row: &InboxRow, rights: &Rights, now: Millis) -> Result<Option<GateRecord>, StoreError> {
-    let place = &row.inbound.conversation;
-    let sender = &row.inbound.sender;
-    let since = Millis(now.0.saturating_sub(i64::try_from(LATE.as_millis()).unwrap_or(i64::MAX)));
-    if let Some(record) = session.last_closed_gate(place, sender, since).await? {
-        return Ok(Some(record));
-    }
-    let query = ListQuery {
-        chat: Some(place.chat.clone()),
-        limit: 1,
-        ..ListQuery::default()
-    };
-    let newest = session.list_reviews(&query).await?.items.into_iter().next();
-    Ok(newest.filter(|record| {
-        let lately = record.decision.as_ref().is_some_and(|decision| decision.at >= since);
-        lately && say::same_chat(&record.gate.conversation, place) && rights.approve(sender, &record.gate.requester)
-    }))
+/// What becomes of the row.
+pub(super) enum Outcome {
+    /// Handled; the word says how.
+    Done(&'static str),
+    /// A task for its sender's lane.
+    Task,
 }

@@ -61,6 +61,7 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> Millis {
         match &self.0 {
+            #[expect(clippy::disallowed_methods, reason = "this handle is the one reader of the clock")]
             Source::System => Millis(jiff::Timestamp::now().as_millisecond()),
             Source::Manual(at) => Millis(at.load(Ordering::SeqCst)),
         }

@@ -86,6 +86,10 @@ pub enum ResumedReason {
 
 /// What happened. Serialized as `{"type": …, "data": {…}}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(
+    missing_docs,
+    reason = "the members have the names of the API's table of events; the variants say what they mean"
+)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum Event {
     /// The turn began.

@@ -116,6 +116,18 @@ pub struct Addressed {
     pub to_others: bool,
 }
 
+impl Addressed {
+    /// The task in these words: what follows `/new`, else all of them.
+    #[must_use]
+    pub fn task(&self) -> &str {
+        let end = self.text.find(char::is_whitespace).unwrap_or(self.text.len());
+        match self.text.split_at(end) {
+            (command, rest) if command.eq_ignore_ascii_case("/new") => rest.trim(),
+            _ => &self.text,
+        }
+    }
+}
+
 impl InboundMessage {
     /// Replaces mention keys, longest first so that `@_user_1` never eats the head of `@_user_10`.
     #[must_use]

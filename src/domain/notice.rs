@@ -6,6 +6,10 @@ use super::{DecisionKind, StepStatus};
 
 /// A notice, by what it says. Field values are parameters of the wording; foreign text among them is escaped by the channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    missing_docs,
+    reason = "the members are the parameters of the wording; the variants say what they mean"
+)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub enum Notice {
     /// Your message waits for the running task.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ActionId, ActionStatus, Complexity, Decision, EffectClass, GateId, Millis, Notice, StepStatus, TurnReason};
+use super::{Action, ActionId, ActionStatus, Complexity, Decision, EffectClass, GateId, Millis, Notice, StepStatus, TurnReason};
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,20 +31,42 @@ pub enum Outbound {
     Reaction(ReactionMark),
 }
 
+/// Lines of a tool's output that a settled approval card shows; the API has all of it.
+const SHOWN_OUTPUT_LINES: usize = 10;
+
 impl Outbound {
-    /// The same card in another state; what has no state stays as it is.
+    /// The same card in another state; rows of an approval card stand as `rows` do now, with the first lines of
+    /// what they put out. What has no state stays as it is.
     #[must_use]
-    pub fn with_state(&self, new: CardState) -> Self {
+    pub fn painted(&self, new: CardState, rows: &[Action]) -> Self {
         let mut card = self.clone();
         match &mut card {
-            Self::PlanCard(PlanCard { state, .. })
-            | Self::ApprovalCard(ApprovalCard { state, .. })
-            | Self::QuestionCard(QuestionCard { state, .. })
-            | Self::BudgetCard(BudgetCard { state, .. }) => *state = new,
+            Self::PlanCard(plan) => plan.state = new,
+            Self::QuestionCard(question) => question.state = new,
+            Self::BudgetCard(budget) => budget.state = new,
+            Self::ApprovalCard(approval) => {
+                approval.state = new;
+                for view in &mut approval.actions {
+                    let Some(row) = rows.iter().find(|row| row.id == view.id) else {
+                        continue;
+                    };
+                    view.status = row.status;
+                    view.output = row.result.as_ref().map(|result| first_lines(&result.text));
+                }
+            }
             Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
         }
         card
     }
+}
+
+fn first_lines(text: &str) -> String {
+    let mut lines = text.lines();
+    let mut shown: Vec<&str> = lines.by_ref().take(SHOWN_OUTPUT_LINES).collect();
+    if lines.next().is_some() {
+        shown.push("…");
+    }
+    shown.join("\n")
 }
 
 /// The marks that say "seen" and "done".

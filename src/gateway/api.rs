@@ -30,7 +30,11 @@ pub(super) async fn auth(State(gateway): State<Gateway>, request: Request, next:
     }
     match &gateway.console_token {
         Some(token) => {
-            let given = request.headers().get(header::AUTHORIZATION).map(header::HeaderValue::as_bytes).unwrap_or_default();
+            let given = request
+                .headers()
+                .get(header::AUTHORIZATION)
+                .map(header::HeaderValue::as_bytes)
+                .unwrap_or_default();
             let given = given.strip_prefix(b"Bearer ").unwrap_or_default();
             if !bool::from(given.ct_eq(token.expose_secret().as_bytes())) {
                 return Err(ApiError::unauthorized("send Authorization: Bearer with channels.console.token"));
@@ -45,7 +49,9 @@ pub(super) async fn auth(State(gateway): State<Gateway>, request: Request, next:
 }
 
 fn local_host(headers: &HeaderMap) -> bool {
-    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return false };
+    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else {
+        return false;
+    };
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
@@ -78,7 +84,14 @@ impl ListParams {
             Some(Ok(limit)) if (1..=200).contains(&limit) => limit,
             Some(_) => return Err(ApiError::bad_request("limit must be 1 to 200")),
         };
-        Ok(ListQuery { status, chat: self.chat, user: self.user, turn: self.turn, limit, cursor: self.cursor })
+        Ok(ListQuery {
+            status,
+            chat: self.chat,
+            user: self.user,
+            turn: self.turn,
+            limit,
+            cursor: self.cursor,
+        })
     }
 }
 
@@ -97,6 +110,10 @@ async fn body<T: DeserializeOwned>(gateway: &Gateway, headers: &HeaderMap, body:
     let bytes = read_body(headers, body, gateway.max_body_bytes).await?;
     serde_json::from_slice::<T>(&bytes).map_err(|error| {
         let message = format!("the body does not fit: {error}");
-        if error.is_data() { ApiError::invalid(message) } else { ApiError::bad_request(message) }
+        if error.is_data() {
+            ApiError::invalid(message)
+        } else {
+            ApiError::bad_request(message)
+        }
     })
 }

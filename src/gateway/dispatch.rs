@@ -41,13 +41,22 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
         (_, None) => Err(DeliveryError::Gone(String::from("the card to repaint was never posted"))),
         (Some(channel), Some(op)) => {
             let locale = gateway.settings.current().channel(new.conversation.channel).locale;
-            let delivery = Delivery { key: new.key.clone(), conversation: new.conversation.clone(), op, locale, plain: row.plain };
+            let delivery = Delivery {
+                key: new.key.clone(),
+                conversation: new.conversation.clone(),
+                op,
+                locale,
+                plain: row.plain,
+            };
             match tokio::time::timeout(TRY_TIME, channel.deliver(&delivery)).await {
                 Ok(outcome) => {
                     gateway.failpoint.reach(point(row));
                     outcome
                 }
-                Err(_) => Err(DeliveryError::Retry { reason: String::from("no answer in time"), after: None }),
+                Err(_) => Err(DeliveryError::Retry {
+                    reason: String::from("no answer in time"),
+                    after: None,
+                }),
             }
         }
     };
@@ -56,16 +65,28 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
 
 fn operation(row: &OutboxRow) -> Option<DeliveryOp> {
     Some(match &row.new.op {
-        OutboxOp::Post { reply_to, content } => DeliveryOp::Post { reply_to: reply_to.clone(), content: content.clone() },
-        OutboxOp::Patch { content, .. } => DeliveryOp::Patch { message_id: row.target_message.clone()?, content: content.clone() },
-        OutboxOp::React { message_id, content } => DeliveryOp::React { message_id: message_id.clone(), content: content.clone() },
+        OutboxOp::Post { reply_to, content } => DeliveryOp::Post {
+            reply_to: reply_to.clone(),
+            content: content.clone(),
+        },
+        OutboxOp::Patch { content, .. } => DeliveryOp::Patch {
+            message_id: row.target_message.clone()?,
+            content: content.clone(),
+        },
+        OutboxOp::React { message_id, content } => DeliveryOp::React {
+            message_id: message_id.clone(),
+            content: content.clone(),
+        },
     })
 }
 
 /// The card or answer is with the platform, and we have not written that down.
 fn point(row: &OutboxRow) -> &'static str {
     match &row.new.op {
-        OutboxOp::Post { content: Outbound::Answer(_), .. } => "answer_posted",
+        OutboxOp::Post {
+            content: Outbound::Answer(_),
+            ..
+        } => "answer_posted",
         OutboxOp::Post { .. } if row.new.gate_id.is_some() => "card_posted",
         OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } => "posted",
     }
@@ -77,10 +98,11 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: Result<Receipt, Del
     match outcome {
         Ok(Receipt { message_id, at }) => {
             tx.outbox_sent(row.id, message_id.as_deref(), at).await?;
-            if let Some(gate) = &row.new.gate_id {
-                tx.gate_delivered(gate, message_id.as_deref(), at).await?;
-            }
-            info!(outbox.id = row.id, turn.id = row.new.turn_id.as_ref().map(tracing::field::display), "delivered");
+            info!(
+                outbox.id = row.id,
+                turn.id = row.new.turn_id.as_ref().map(tracing::field::display),
+                "delivered"
+            );
         }
         Err(error) => {
             warn!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");

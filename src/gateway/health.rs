@@ -45,9 +45,19 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
     parts.push(if !live.lark.enabled {
         part("channel.lark", "disabled", None, now)
     } else if !knows_itself(gateway).await {
-        part("channel.lark", "degraded", Some(String::from("the bot's own id is not known yet; group messages wait")), now)
+        part(
+            "channel.lark",
+            "degraded",
+            Some(String::from("the bot's own id is not known yet; group messages wait")),
+            now,
+        )
     } else if gateway.lark_unsigned {
-        part("channel.lark", "degraded", Some(String::from("events come unsigned: set channels.lark.encrypt_key")), now)
+        part(
+            "channel.lark",
+            "degraded",
+            Some(String::from("events come unsigned: set channels.lark.encrypt_key")),
+            now,
+        )
     } else {
         part("channel.lark", "ok", None, now)
     });
@@ -62,8 +72,6 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
 }
 
 async fn knows_itself(gateway: &Gateway) -> bool {
-    let fact = async {
-        gateway.ledger.read().await?.fact(&format!("bot.lark.{}", gateway.lark_app)).await
-    };
+    let fact = async { gateway.ledger.read().await?.fact(&format!("bot.lark.{}", gateway.lark_app)).await };
     fact.await.is_ok_and(|id| id.is_some())
 }

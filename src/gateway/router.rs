@@ -52,7 +52,10 @@ async fn no_sniff(request: Request, next: axum::middleware::Next) -> Response {
 
 /// A bug of ours costs one request, not the process.
 fn panicked(panic: Box<dyn std::any::Any + Send + 'static>) -> Response {
-    let what = panic.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+    let what = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
     error!(panic = what, "a handler panicked");
     ApiError::internal().into_response()
 }

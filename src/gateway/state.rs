@@ -91,7 +91,10 @@ impl Gateway {
     /// Puts the gateway together.
     #[must_use]
     pub fn new(parts: GatewayParts) -> Self {
-        Self { parts: Arc::new(parts), draining: Arc::default() }
+        Self {
+            parts: Arc::new(parts),
+            draining: Arc::default(),
+        }
     }
 
     /// From now on `/readyz` says `not_ready`, so that a balancer sends traffic elsewhere.

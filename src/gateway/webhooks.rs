@@ -34,7 +34,13 @@ pub(super) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, bod
         }
         Ok(Received::Event(inbound)) if matches!(inbound.body, InboundBody::Click(_)) => {
             let answer = gateway.desk.click(&inbound).await?;
-            Ok(Json(click_response(&gateway.templates, live.lark.locale, &answer.notice, answer.card.as_ref())).into_response())
+            Ok(Json(click_response(
+                &gateway.templates,
+                live.lark.locale,
+                &answer.notice,
+                answer.card.as_ref(),
+            ))
+            .into_response())
         }
         Ok(Received::Event(inbound)) => accept(&gateway, &inbound).await,
         Err(Refusal::Unauthorized(reason)) => {
@@ -73,12 +79,19 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let mut parts = text.split(';').map(str::trim);
     let json = parts.next() == Some("application/json");
     let utf8 = parts.all(|parameter| parameter.is_empty() || parameter == "charset=utf-8" || parameter == "charset=\"utf-8\"");
-    if json && utf8 { Ok(()) } else { Err(ApiError::media_type("send Content-Type: application/json in UTF-8")) }
+    if json && utf8 {
+        Ok(())
+    } else {
+        Err(ApiError::media_type("send Content-Type: application/json in UTF-8"))
+    }
 }
 
 /// The whole body, at most `limit` bytes, within [`BODY_TIME`].
 pub(super) async fn read_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
-    let told = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()).and_then(|length| length.parse::<u64>().ok());
+    let told = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok())
+        .and_then(|length| length.parse::<u64>().ok());
     if told.is_some_and(|length| length > limit as u64) {
         return Err(ApiError::too_large(limit));
     }

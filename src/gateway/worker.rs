@@ -56,7 +56,11 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
     tasks.spawn(dispatch_loop(gateway.clone(), stop.clone(), owner));
     tasks.spawn(identity_loop(gateway.clone(), stop.clone()));
     tasks.spawn(prune_loop(gateway.clone(), stop.clone()));
-    Workers { stop, tasks, gateway: gateway.clone() }
+    Workers {
+        stop,
+        tasks,
+        gateway: gateway.clone(),
+    }
 }
 
 /// Runs `work` until it finds nothing, then waits; `work` says how much it found.
@@ -97,9 +101,13 @@ async fn lane_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker
     let room = Arc::new(Semaphore::new(LANES));
     let lease_ms = i64::try_from(gateway.timings.lease.as_millis()).unwrap_or(i64::MAX);
     repeat(&gateway, &stop, &bell, "lanes", || async {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return Ok(0) };
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else {
+            return Ok(0);
+        };
         let mut tx = gateway.ledger.begin().await?;
-        let Some(lease) = tx.claim_lane(&owner, lease_ms, LANES_PER_CHAT).await? else { return Ok(0) };
+        let Some(lease) = tx.claim_lane(&owner, lease_ms, LANES_PER_CHAT).await? else {
+            return Ok(0);
+        };
         tx.commit().await?;
         let (runner, stop, bell) = (gateway.runner.clone(), stop.clone(), Arc::clone(&bell));
         tasks.spawn(async move {
@@ -155,7 +163,11 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken) {
 async fn prune_loop(gateway: Gateway, stop: CancellationToken) {
     loop {
         let before = crate::domain::Millis(
-            gateway.clock.now().0.saturating_sub(i64::try_from(gateway.retention.as_millis()).unwrap_or(i64::MAX)),
+            gateway
+                .clock
+                .now()
+                .0
+                .saturating_sub(i64::try_from(gateway.retention.as_millis()).unwrap_or(i64::MAX)),
         );
         if let Err(error) = gateway.ledger.prune(before).await {
             warn!(%error, "old rows could not be removed; trying again tomorrow");

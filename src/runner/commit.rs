@@ -8,13 +8,12 @@ use tracing::{debug, info};
 use super::drive::{Run, to_json};
 use super::{Runner, WorkError};
 use crate::agent::{self, Effect, GateOpening, TurnState};
-use crate::domain::{
-    CardState, Decision, DecisionKind, Gate, GateId, Millis, Outbound, ReactionMark, TurnReason, TurnStatus, Via,
-};
-use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, StoreError, Tx, outbox_key};
+use crate::domain::{CardState, Decision, DecisionKind, Gate, GateId, Millis, Outbound, ReactionMark, TurnReason, TurnStatus, Via};
+use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, Tx, outbox_key};
 
 impl Runner {
-    /// Writes everything that a step changed, in one transaction under the fence.
+    /// Writes everything that a step changed, in one transaction under the fence. False: nothing is written,
+    /// because the step would end the turn while there are words of the requester that nobody has read.
     pub(super) async fn commit(
         &self,
         lease: &Lease,
@@ -22,9 +21,18 @@ impl Runner {
         before: &TurnState,
         effects: Vec<Effect>,
         signals: &[i64],
-    ) -> Result<(), WorkError> {
+    ) -> Result<bool, WorkError> {
         let now = self.clock.now();
         let mut tx = self.ledger.begin().await?;
+        if matches!(run.turn.state.status, TurnStatus::Completed | TurnStatus::Failed) {
+            let unread = tx.signals(&run.row.id).await?;
+            if unread
+                .iter()
+                .any(|signal| signal.kind == SignalKind::Steer && !signals.contains(&signal.id))
+            {
+                return Ok(false);
+            }
+        }
         let journaled = usize::try_from(run.row.messages).unwrap_or(usize::MAX);
         let fresh = run.turn.log.get(journaled..).unwrap_or_default();
         tx.append_messages(lease, &run.row.id, run.row.messages, fresh).await?;
@@ -38,7 +46,8 @@ impl Runner {
                 Effect::Progress => show_progress(&mut tx, run).await?,
                 Effect::Propose(action) => tx.insert_action(lease, &action).await?,
                 Effect::ActionMoved { action, status, gate } => {
-                    tx.move_action(lease, &crate::domain::ActionId::new(action), status, gate.as_ref()).await?;
+                    tx.move_action(lease, &crate::domain::ActionId::new(action), status, gate.as_ref())
+                        .await?;
                 }
                 Effect::OpenGate(opening) => open_gate(&mut tx, lease, run, *opening, now).await?,
                 Effect::Emit { iteration, event, summary } => {
@@ -73,7 +82,7 @@ impl Runner {
         if finished {
             self.failpoint.reach("finish_journaled");
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn say(&self, tx: &mut Tx, run: &mut Run, content: Outbound) -> Result<(), WorkError> {
@@ -85,23 +94,45 @@ impl Runner {
     /// The turn is over: an open gate must not be answered any more, and the request gets its mark.
     async fn finish(&self, tx: &mut Tx, run: &Run, before: &TurnState, now: Millis) -> Result<(), WorkError> {
         let state = &run.turn.state;
-        info!(status = state.status.as_str(), reason = state.reason.map(TurnReason::as_str), "turn over");
+        info!(
+            status = state.status.as_str(),
+            reason = state.reason.map(TurnReason::as_str),
+            "turn over"
+        );
         if let Some(open) = &before.gate
             && let Some(record) = tx.gate(&open.id).await?
             && record.decision.is_none()
         {
-            let kind = if state.reason == Some(TurnReason::Superseded) { DecisionKind::Supersede } else { DecisionKind::Cancel };
-            let settled = Decision { kind, by: None, via: Via::System, text: None, at: now, event_id: None };
+            let kind = if state.reason == Some(TurnReason::Superseded) {
+                DecisionKind::Supersede
+            } else {
+                DecisionKind::Cancel
+            };
+            let settled = Decision {
+                kind,
+                by: None,
+                via: Via::System,
+                text: None,
+                at: now,
+                event_id: None,
+            };
             if tx.decide(&record.gate, &settled).await? {
                 repaint(tx, &record.gate, &settled).await?;
             }
         }
         if let Some(message_id) = run.row.request_message.clone() {
-            let mark = if state.status == TurnStatus::Completed { ReactionMark::Done } else { ReactionMark::Failed };
+            let mark = if state.status == TurnStatus::Completed {
+                ReactionMark::Done
+            } else {
+                ReactionMark::Failed
+            };
             let key = outbox_key(&["mark", run.row.id.as_str()]);
             tx.enqueue(&NewOutbox {
                 queue: format!("mark:{}", run.row.id),
-                op: OutboxOp::React { message_id, content: Outbound::Reaction(mark) },
+                op: OutboxOp::React {
+                    message_id,
+                    content: Outbound::Reaction(mark),
+                },
                 ..post(run, key, None, Outbound::Reaction(mark))
             })
             .await?;
@@ -117,12 +148,23 @@ fn post(run: &Run, key: String, gate_id: Option<GateId>, content: Outbound) -> N
         gate_id,
         turn_id: Some(run.row.id.clone()),
         conversation: run.row.conversation.clone(),
-        op: OutboxOp::Post { reply_to: run.row.request_message.clone(), content },
+        op: OutboxOp::Post {
+            reply_to: run.row.request_message.clone(),
+            content,
+        },
     }
 }
 
 async fn open_gate(tx: &mut Tx, lease: &Lease, run: &Run, opening: GateOpening, now: Millis) -> Result<(), WorkError> {
-    let GateOpening { id, kind, digest, plan_version, quorum, card, replaces: _ } = opening;
+    let GateOpening {
+        id,
+        kind,
+        digest,
+        plan_version,
+        quorum,
+        card,
+        replaces: _,
+    } = opening;
     let ttl_ms = run.turn.state.policy.ttl_ms;
     let hard_limit = Duration::from_millis(u64::try_from(ttl_ms.saturating_mul(2)).unwrap_or(0));
     let gate = Gate {
@@ -162,7 +204,9 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, run: &Run, opening: GateOpening, 
 
 /// Paints the plan's progress on the plan card, or on a progress card of the turn's own.
 async fn show_progress(tx: &mut Tx, run: &mut Run) -> Result<(), WorkError> {
-    let Some((gate, content)) = agent::progress(&run.turn) else { return Ok(()) };
+    let Some((gate, content)) = agent::progress(&run.turn) else {
+        return Ok(());
+    };
     let target = match &gate {
         Some(gate) => outbox_key(&["gate", gate.as_str()]),
         None => outbox_key(&["progress", run.row.id.as_str()]),
@@ -174,21 +218,38 @@ async fn show_progress(tx: &mut Tx, run: &mut Run) -> Result<(), WorkError> {
     }
     run.row.said += 1;
     let key = outbox_key(&["progress", run.row.id.as_str(), &run.row.said.to_string()]);
-    let patch = NewOutbox { op: OutboxOp::Patch { target, content: content.clone() }, ..post(run, key, None, content) };
+    let patch = NewOutbox {
+        op: OutboxOp::Patch {
+            target,
+            content: content.clone(),
+        },
+        ..post(run, key, None, content)
+    };
     Ok(tx.enqueue(&patch).await?)
 }
 
-/// Repaints a gate's card with its decision; the buttons go.
+/// Repaints a gate's card with its decision, its rows and what came of them; the buttons go.
 pub(super) async fn repaint(session: &mut Session, gate: &Gate, decision: &Decision) -> Result<(), StoreError> {
-    let content = gate.card.with_state(CardState::Decided { decision: decision.clone() });
+    let rows = session.actions_of_gate(&gate.id).await?;
+    let content = gate.card.painted(
+        CardState::Decided {
+            decision: decision.clone(),
+        },
+        &rows,
+    );
+    // Distinct per look of the card: each row that gets done repaints it.
+    let done = rows.iter().filter(|row| row.result.is_some()).count().to_string();
     session
         .enqueue(&NewOutbox {
-            key: outbox_key(&["decided", gate.id.as_str()]),
+            key: outbox_key(&["decided", gate.id.as_str(), &done]),
             queue: gate.turn_id.to_string(),
             gate_id: None,
             turn_id: Some(gate.turn_id.clone()),
             conversation: gate.conversation.clone(),
-            op: OutboxOp::Patch { target: outbox_key(&["gate", gate.id.as_str()]), content },
+            op: OutboxOp::Patch {
+                target: outbox_key(&["gate", gate.id.as_str()]),
+                content,
+            },
         })
         .await
 }

@@ -104,7 +104,11 @@ impl Runner {
                 };
                 let log = tx.messages(id).await?;
                 let state = read_state(&row)?;
-                Run { row, turn: Turn { state, log }, specs: self.tools.specs() }
+                Run {
+                    row,
+                    turn: Turn { state, log },
+                    specs: self.tools.specs(),
+                }
             }
             None => {
                 let Some(task) = tx.next_task(lease).await? else { return Ok(None) };
@@ -126,7 +130,7 @@ impl Runner {
         let live = self.settings.current();
         let conversation = lease.conversation.clone();
         let id = self.ids.turn();
-        let text = message.addressed(bot).text;
+        let text = message.addressed(bot).task().to_owned();
         let turn = agent::begin(Beginning {
             turn_id: id.to_string(),
             seed: self.ids.token(),
@@ -154,7 +158,11 @@ impl Runner {
             started_at: None,
             finished_at: None,
         };
-        Ok(Run { row, turn, specs: self.tools.specs() })
+        Ok(Run {
+            row,
+            turn,
+            specs: self.tools.specs(),
+        })
     }
 
     async fn drive(&self, lease: &Lease, mut run: Run, stop: &CancellationToken) -> Result<Left, WorkError> {
@@ -180,20 +188,34 @@ impl Runner {
                     (input, Vec::new())
                 }
             };
-            let env = Env { now: self.clock.now(), tools: &run.specs, prompts: &self.templates };
+            let env = Env {
+                now: self.clock.now(),
+                tools: &run.specs,
+                prompts: &self.templates,
+            };
             let before = run.turn.state.clone();
             let effects = agent::step(&mut run.turn, &env, input);
-            self.commit(lease, &mut run, &before, effects, &signals).await?;
+            if !self.commit(lease, &mut run, &before, effects, &signals).await? {
+                // Words came in at the last moment: the step is undone and they are read first.
+                run.turn.state = before;
+                run.turn.log.truncate(usize::try_from(run.row.messages).unwrap_or(usize::MAX));
+            }
         }
     }
 }
 
 /// Reads the reducer's state; a newer version's state is left alone.
 pub(super) fn read_state(row: &TurnRow) -> Result<TurnState, WorkError> {
-    let unreadable = |reason: String| WorkError::Unreadable { turn_id: row.id.to_string(), reason };
+    let unreadable = |reason: String| WorkError::Unreadable {
+        turn_id: row.id.to_string(),
+        reason,
+    };
     let version = row.state.get("schema_version").and_then(serde_json::Value::as_u64).unwrap_or(0);
     if version > u64::from(agent::SCHEMA_VERSION) {
-        return Err(unreadable(format!("its schema version is {version}, this program reads up to {}", agent::SCHEMA_VERSION)));
+        return Err(unreadable(format!(
+            "its schema version is {version}, this program reads up to {}",
+            agent::SCHEMA_VERSION
+        )));
     }
     serde_json::from_value(row.state.clone()).map_err(|error| unreadable(error.to_string()))
 }

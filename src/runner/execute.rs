@@ -11,7 +11,7 @@ use super::drive::Run;
 use super::{Runner, WorkError};
 use crate::agent::{CallOutcome, Input, OpenCall};
 use crate::domain::{ActionId, ActionStatus, ToolResult};
-use crate::store::{AuditEntry, Lease, StoreError};
+use crate::store::{AuditEntry, GateRecord, Lease, StoreError};
 use crate::tools::{ToolError, ToolOutput};
 
 /// Longest tool output that is kept, in bytes; the rest is cut and marked.
@@ -28,12 +28,21 @@ impl Runner {
         stop: &CancellationToken,
     ) -> Result<Option<Input>, WorkError> {
         let started = Instant::now();
-        let open: Vec<&OpenCall> = run.turn.state.open_calls.iter().filter(|call| calls.contains(&call.call.id)).collect();
+        let open: Vec<&OpenCall> = run
+            .turn
+            .state
+            .open_calls
+            .iter()
+            .filter(|call| calls.contains(&call.call.id))
+            .collect();
         let (writes, reads): (Vec<&OpenCall>, Vec<&OpenCall>) = open.into_iter().partition(|call| call.action.is_some());
         // Repeating a read is harmless, so reads carry no journal of their own and may be dropped at a stop.
         let reading = join_all(reads.into_iter().map(|call| async {
             let result = self.invoke(&call.call.name, &call.call.arguments).await;
-            CallOutcome { call_id: call.call.id.clone(), result: Some(result) }
+            CallOutcome {
+                call_id: call.call.id.clone(),
+                result: Some(result),
+            }
         }));
         let mut outcomes = tokio::select! {
             outcomes = reading => outcomes,
@@ -45,7 +54,10 @@ impl Runner {
                 return Ok(None);
             }
             let result = self.run_write(lease, run, call).await?;
-            outcomes.push(CallOutcome { call_id: call.call.id.clone(), result });
+            outcomes.push(CallOutcome {
+                call_id: call.call.id.clone(),
+                result,
+            });
         }
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(Some(Input::ToolResults { outcomes, millis }))
@@ -53,7 +65,9 @@ impl Runner {
 
     /// One write call, at most once. None: it was sent before a crash and nobody knows whether it ran.
     async fn run_write(&self, lease: &Lease, run: &Run, call: &OpenCall) -> Result<Option<ToolResult>, WorkError> {
-        let Some(id) = call.action.as_deref().map(ActionId::new) else { return Ok(None) };
+        let Some(id) = call.action.as_deref().map(ActionId::new) else {
+            return Ok(None);
+        };
         let record = self.ledger.read().await?.action(&id).await?;
         let action = record.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))?.action;
         match action.status {
@@ -88,6 +102,15 @@ impl Runner {
             details: json!({ "tool": action.tool, "ok": result.ok, "result_sha256": sha256(&result.text) }),
         })
         .await?;
+        if let Some(gate) = &action.gate_id
+            && let Some(GateRecord {
+                gate,
+                decision: Some(decision),
+                ..
+            }) = tx.gate(gate).await?
+        {
+            super::commit::repaint(&mut tx, &gate, &decision).await?;
+        }
         tx.commit().await?;
         Ok(Some(result))
     }
@@ -95,12 +118,13 @@ impl Runner {
     async fn invoke(&self, name: &str, arguments: &str) -> ToolResult {
         let started = Instant::now();
         let answered = match (self.tools.get(name), serde_json::from_str::<Value>(arguments)) {
-            (Some(tool), Ok(arguments)) => {
-                match tokio::time::timeout(self.timings.tool_timeout, tool.run(&arguments)).await {
-                    Ok(answered) => answered,
-                    Err(_) => Err(ToolError::TellModel(format!("no answer within {}", seconds(self.timings.tool_timeout)))),
-                }
-            }
+            (Some(tool), Ok(arguments)) => match tokio::time::timeout(self.timings.tool_timeout, tool.run(&arguments)).await {
+                Ok(answered) => answered,
+                Err(_) => Err(ToolError::TellModel(format!(
+                    "no answer within {}",
+                    seconds(self.timings.tool_timeout)
+                ))),
+            },
             (None, _) => Err(ToolError::TellModel(format!("there is no tool `{name}` any more"))),
             (_, Err(error)) => Err(ToolError::TellModel(format!("the arguments are not JSON: {error}"))),
         };
@@ -108,14 +132,28 @@ impl Runner {
         match answered {
             Ok(ToolOutput { text, exit_code, exit }) => {
                 let (text, truncated) = cut(text);
-                ToolResult { text, exit_code, seconds, truncated, ok: true, exit }
+                ToolResult {
+                    text,
+                    exit_code,
+                    seconds,
+                    truncated,
+                    ok: true,
+                    exit,
+                }
             }
             Err(failure) => {
                 if let ToolError::Fatal(reason) = &failure {
                     error!(tool = name, reason, "tool failed");
                 }
                 let (text, truncated) = cut(failure.to_string());
-                ToolResult { text, exit_code: None, seconds, truncated, ok: false, exit: None }
+                ToolResult {
+                    text,
+                    exit_code: None,
+                    seconds,
+                    truncated,
+                    ok: false,
+                    exit: None,
+                }
             }
         }
     }

@@ -54,9 +54,16 @@ impl Runner {
     /// # Errors
     /// [`WorkError::Unreadable`] for a turn of a newer version.
     pub fn view(&self, row: &TurnRow, log: Vec<Message>) -> Result<Vec<Message>, WorkError> {
-        let turn = Turn { state: read_state(row)?, log };
+        let turn = Turn {
+            state: read_state(row)?,
+            log,
+        };
         let specs = self.tools.specs();
-        let env = Env { now: self.clock.now(), tools: &specs, prompts: &self.templates };
+        let env = Env {
+            now: self.clock.now(),
+            tools: &specs,
+            prompts: &self.templates,
+        };
         Ok(agent::view(&turn, &env, &self.settings.current().agent.system_prompt))
     }
 }

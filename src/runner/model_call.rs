@@ -10,6 +10,7 @@ use super::{ModelHealth, Runner, WorkError};
 use crate::agent::{self, Env, Input, ModelReply};
 use crate::domain::{Message, Notice, Role, SessionMode};
 use crate::model::{ChatReply, ChatRequest, ModelError};
+use crate::store::SignalKind::{self, Cancel, Steer, Supersede};
 
 /// The flagged last call has time of its own, whatever the turn has left.
 const LAST_CALL: Duration = Duration::from_secs(30);
@@ -19,7 +20,11 @@ impl Runner {
     pub(super) async fn call_model(&self, run: &Run, last: bool, stop: &CancellationToken) -> Result<Option<Input>, WorkError> {
         let live = self.settings.current();
         let history = self.history(run).await?;
-        let env = Env { now: self.clock.now(), tools: &run.specs, prompts: &self.templates };
+        let env = Env {
+            now: self.clock.now(),
+            tools: &run.specs,
+            prompts: &self.templates,
+        };
         let budget = &run.turn.state.budget;
         let left = Duration::from_millis(budget.millis.limit.saturating_sub(budget.millis.used));
         let request = ChatRequest {
@@ -32,20 +37,36 @@ impl Runner {
         let model = (self.models)();
         let outcome = tokio::select! {
             outcome = model.chat(&request) => outcome,
-            () = self.interrupted(run) => return Ok(None),
+            () = self.heard(run, &[Cancel, Supersede, Steer]) => return Ok(None),
             () = stop.cancelled() => return Ok(None),
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.note_health(&outcome);
         Ok(Some(match outcome {
             Ok(ChatReply { text, calls, raw, tokens }) => {
-                info!(millis, tokens, calls = calls.len(), text_chars = text.chars().count(), "model answered");
-                Input::Reply(ModelReply { text, calls, raw, tokens, millis })
+                info!(
+                    millis,
+                    tokens,
+                    calls = calls.len(),
+                    text_chars = text.chars().count(),
+                    "model answered"
+                );
+                Input::Reply(ModelReply {
+                    text,
+                    calls,
+                    raw,
+                    tokens,
+                    millis,
+                })
             }
             Err(error) => {
                 let incident = self.ids.token()[..8].to_owned();
                 warn!(millis, incident, %error, "the model did not answer");
-                Input::ModelFailed { notice: notice_for(&error), incident, millis }
+                Input::ModelFailed {
+                    notice: notice_for(&error),
+                    incident,
+                    millis,
+                }
             }
         }))
     }
@@ -72,12 +93,20 @@ impl Runner {
 
     /// Comes back once a person has stopped the turn (or something newer took its place).
     pub(super) async fn interrupted(&self, run: &Run) {
-        use crate::store::SignalKind::{Cancel, Supersede};
+        self.heard(run, &[Cancel, Supersede]).await;
+    }
+
+    /// Comes back once a signal of one of these kinds is there. New words for the model are worth a new call: an
+    /// answer that did not know them would only have to be put right.
+    async fn heard(&self, run: &Run, kinds: &[SignalKind]) {
         loop {
             tokio::time::sleep(self.timings.interrupt_poll).await;
             let signals = async { self.ledger.read().await?.signals(&run.row.id).await };
             // A failing read is no reason to stop the turn: the next look will tell.
-            if signals.await.is_ok_and(|signals| signals.iter().any(|signal| matches!(signal.kind, Cancel | Supersede))) {
+            if signals
+                .await
+                .is_ok_and(|signals| signals.iter().any(|signal| kinds.contains(&signal.kind)))
+            {
                 return;
             }
         }
@@ -85,7 +114,9 @@ impl Runner {
 
     fn note_health(&self, outcome: &Result<ChatReply, ModelError>) {
         let last = outcome.as_ref().map(|_| ()).map_err(ToString::to_string);
-        let health = ModelHealth { last: Some((self.clock.now(), last)) };
+        let health = ModelHealth {
+            last: Some((self.clock.now(), last)),
+        };
         *self.health.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = health;
     }
 }

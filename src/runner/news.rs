@@ -18,18 +18,36 @@ impl Runner {
     pub(super) async fn news(&self, lease: &Lease, run: &Run) -> Result<Option<News>, WorkError> {
         let mut session = self.ledger.read().await?;
         let signals = session.signals(&run.row.id).await?;
-        let stop = signals.iter().find(|signal| matches!(signal.kind, SignalKind::Cancel | SignalKind::Supersede));
+        let stop = signals
+            .iter()
+            .find(|signal| matches!(signal.kind, SignalKind::Cancel | SignalKind::Supersede));
         if let Some(stop) = stop {
-            let reason = if stop.kind == SignalKind::Cancel { TurnReason::Cancelled } else { TurnReason::Superseded };
-            let input = Input::Cancel { by: stop.by.clone(), reason };
-            return Ok(Some(News { input, signals: signals.iter().map(|signal| signal.id).collect() }));
+            let reason = if stop.kind == SignalKind::Cancel {
+                TurnReason::Cancelled
+            } else {
+                TurnReason::Superseded
+            };
+            let input = Input::Cancel {
+                by: stop.by.clone(),
+                reason,
+            };
+            return Ok(Some(News {
+                input,
+                signals: signals.iter().map(|signal| signal.id).collect(),
+            }));
         }
         if let Some(open) = &run.turn.state.gate {
-            let record = session.gate(&open.id).await?.ok_or_else(|| StoreError::Corrupt(format!("gate {} is missing", open.id)))?;
+            let record = session
+                .gate(&open.id)
+                .await?
+                .ok_or_else(|| StoreError::Corrupt(format!("gate {} is missing", open.id)))?;
             let undeliverable = record.decision.is_none() && session.is_undeliverable(&open.id).await?;
             drop(session);
             if undeliverable {
-                return Ok(Some(News { input: Input::Undeliverable, signals: Vec::new() }));
+                return Ok(Some(News {
+                    input: Input::Undeliverable,
+                    signals: Vec::new(),
+                }));
             }
             let decision = match record.decision.clone() {
                 Some(decision) => Some(decision),
@@ -38,22 +56,36 @@ impl Runner {
             };
             if let Some(decision) = decision {
                 self.failpoint.reach("decision_read");
-                let rows = if open.kind == GateKind::ToolApproval { self.verdicts(&record).await? } else { Vec::new() };
-                return Ok(Some(News { input: Input::Decided { decision, rows }, signals: Vec::new() }));
+                let rows = if open.kind == GateKind::ToolApproval {
+                    self.verdicts(&record).await?
+                } else {
+                    Vec::new()
+                };
+                return Ok(Some(News {
+                    input: Input::Decided { decision, rows },
+                    signals: Vec::new(),
+                }));
             }
             return self.edited(lease, run, &signals).await;
         }
         drop(session);
         if let Some(steer) = signals.iter().find(|signal| signal.kind == SignalKind::Steer) {
             let input = Input::Steer(steer.text.clone().unwrap_or_default());
-            return Ok(Some(News { input, signals: vec![steer.id] }));
+            return Ok(Some(News {
+                input,
+                signals: vec![steer.id],
+            }));
         }
         Ok(None)
     }
 
     /// An edit of the request is shown on the card by triage; here it is only marked as read.
     async fn edited(&self, lease: &Lease, _run: &Run, signals: &[crate::store::Signal]) -> Result<Option<News>, WorkError> {
-        let read: Vec<i64> = signals.iter().filter(|signal| signal.kind == SignalKind::Edited).map(|signal| signal.id).collect();
+        let read: Vec<i64> = signals
+            .iter()
+            .filter(|signal| signal.kind == SignalKind::Edited)
+            .map(|signal| signal.id)
+            .collect();
         if !read.is_empty() {
             let mut tx = self.ledger.begin().await?;
             tx.consume(lease, &read).await?;
@@ -64,7 +96,9 @@ impl Runner {
 
     /// When the open gate lapses.
     pub(super) async fn gate_due(&self, run: &Run) -> Result<Millis, WorkError> {
-        let Some(open) = &run.turn.state.gate else { return Ok(Millis::NEVER) };
+        let Some(open) = &run.turn.state.gate else {
+            return Ok(Millis::NEVER);
+        };
         let record = self.ledger.read().await?.gate(&open.id).await?;
         Ok(record.map_or(Millis::NEVER, |record| record.gate.expires_at))
     }
@@ -72,8 +106,14 @@ impl Runner {
     /// Settles a lapsed gate. Whoever was faster wins: the stored decision is the one that counts.
     async fn expire(&self, record: &GateRecord) -> Result<Decision, WorkError> {
         let gate = &record.gate;
-        let lapsed =
-            Decision { kind: DecisionKind::Expire, by: None, via: Via::System, text: None, at: self.clock.now(), event_id: None };
+        let lapsed = Decision {
+            kind: DecisionKind::Expire,
+            by: None,
+            via: Via::System,
+            text: None,
+            at: self.clock.now(),
+            event_id: None,
+        };
         let mut tx = self.ledger.begin().await?;
         let decision = if tx.decide(gate, &lapsed).await? {
             expire_rows(&mut tx, record, &lapsed).await?;
@@ -101,7 +141,10 @@ impl Runner {
         let verdict = |action: crate::domain::Action| RowVerdict {
             action: action.id.to_string(),
             // A gate may be settled as a whole before its last row is written only by a bug; fail closed.
-            status: if matches!(action.status, ActionStatus::Approved | ActionStatus::Rejected | ActionStatus::Expired) {
+            status: if matches!(
+                action.status,
+                ActionStatus::Approved | ActionStatus::Rejected | ActionStatus::Expired
+            ) {
                 action.status
             } else {
                 ActionStatus::Rejected

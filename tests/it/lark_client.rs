@@ -95,7 +95,11 @@ fn open_plan() -> Outbound {
 }
 
 fn refuse(status: u16, code: i64) -> Fault {
-    Fault::Answer { status, code, header: None }
+    Fault::Answer {
+        status,
+        code,
+        header: None,
+    }
 }
 
 /// M-5: a card is posted as a reply to the request, patched when decided, and the request gets its marks.
@@ -144,10 +148,7 @@ async fn a_card_is_posted_patched_and_marked() {
 async fn parallel_calls_fetch_one_token() {
     let bench = Bench::new().await;
     let identities = futures_util::future::join_all((0..50).map(|_| bench.client.identity())).await;
-    assert!(
-        identities.iter().all(|identity| identity.as_deref() == Ok(BOT)),
-        "{identities:?}"
-    );
+    assert!(identities.iter().all(|identity| identity.as_deref() == Ok(BOT)), "{identities:?}");
     assert_eq!(bench.clean().count("token"), 1);
 }
 
@@ -206,7 +207,11 @@ async fn the_rate_header_is_honoured() {
     bench.fail(
         "reply",
         1,
-        &Fault::Answer { status: 429, code: 99_991_400, header: Some((String::from("x-ogw-ratelimit-reset"), String::from("7"))) },
+        &Fault::Answer {
+            status: 429,
+            code: 99_991_400,
+            header: Some((String::from("x-ogw-ratelimit-reset"), String::from("7"))),
+        },
     );
     match bench.deliver(&notice("k1")).await {
         Err(DeliveryError::Retry { after, .. }) => assert_eq!(after, Some(Duration::from_secs(7))),
@@ -414,7 +419,9 @@ async fn an_unreachable_platform_is_retried() {
 #[tokio::test]
 async fn the_fake_waits_for_a_state() {
     let bench = Bench::new().await;
-    let waiting = bench.lark.wait_for(Duration::from_secs(10), |state| (state.messages.len() == 1).then(|| state.clone()));
+    let waiting = bench
+        .lark
+        .wait_for(Duration::from_secs(10), |state| (state.messages.len() == 1).then(|| state.clone()));
     let message = notice("k1");
     let (state, sent) = tokio::join!(waiting, bench.deliver(&message));
     sent.unwrap();

@@ -56,14 +56,13 @@ fn table_of_phrases() {
     assert_eq!(rows, 60, "the table was cut");
 }
 
-/// Twenty-12: `@bot　ＯＫ。` with an ideographic space, full-width letters and a mention approves.
+/// B12: `@bot　ＯＫ。` with an ideographic space, full-width letters and a mention approves.
 #[test]
 fn full_width_ok_with_mention() {
     assert_eq!(read("@_user_1\u{3000}\u{ff2f}\u{ff2b}。", ChatType::Group), "approve");
 }
 
-/// Twenty-13: "OK 但是第二步别做" is a change.
-/// Twenty-14: "这一步会删数据吗？" is a question, handed on as it stands.
+/// B13, B14: "OK 但是第二步别做" is a change, "这一步会删数据吗？" a question; both are handed on as they stand.
 #[test]
 fn conditions_and_questions_are_handed_on() {
     for text in ["OK 但是第二步别做", "这一步会删数据吗？"] {

@@ -45,7 +45,10 @@ fn claims(root: &Path) -> Claims {
                 if let Some((numbers, sentence)) = tags(&doc.join(" ")) {
                     let test = rest.split(['(', '<']).next().unwrap();
                     for number in numbers {
-                        found.entry(key(&number)).or_default().push((format!("{name}::{test}"), sentence.clone()));
+                        found
+                            .entry(key(&number))
+                            .or_default()
+                            .push((format!("{name}::{test}"), sentence.clone()));
                     }
                 }
                 doc.clear();
@@ -60,7 +63,11 @@ fn claims(root: &Path) -> Claims {
 /// The numbers before the first colon, if all of them look like requirement numbers.
 fn tags(doc: &str) -> Option<(Vec<String>, String)> {
     let (head, sentence) = doc.split_once(": ")?;
-    let numbers: Vec<String> = head.split([',', ' ', '·']).filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    let numbers: Vec<String> = head
+        .split([',', ' ', '·'])
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned)
+        .collect();
     let all = !numbers.is_empty() && numbers.iter().all(|number| is_number(number));
     all.then(|| (numbers, sentence.trim().to_owned()))
 }

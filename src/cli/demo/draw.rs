@@ -8,7 +8,7 @@ const WIDTH: usize = 68;
 
 /// A card (or the plain text of a text message) as lines.
 #[must_use]
-pub fn card(content: &Value) -> Vec<String> {
+pub(super) fn card(content: &Value) -> Vec<String> {
     if let Some(text) = content.get("text").and_then(Value::as_str) {
         return wrap(&tidy(text), WIDTH);
     }
@@ -17,7 +17,11 @@ pub fn card(content: &Value) -> Vec<String> {
     let tags: Vec<&str> = content
         .pointer("/header/text_tag_list")
         .and_then(Value::as_array)
-        .map(|tags| tags.iter().filter_map(|tag| tag.pointer("/text/content").and_then(Value::as_str)).collect())
+        .map(|tags| {
+            tags.iter()
+                .filter_map(|tag| tag.pointer("/text/content").and_then(Value::as_str))
+                .collect()
+        })
         .unwrap_or_default();
     if let Some(title) = title {
         let mut head = format!("■ {title}");
@@ -74,7 +78,10 @@ fn draw(element: &Value, lines: &mut Vec<String>) {
 }
 
 fn button(element: &Value) -> String {
-    format!("( {} )", element.pointer("/text/content").and_then(Value::as_str).unwrap_or_default())
+    format!(
+        "( {} )",
+        element.pointer("/text/content").and_then(Value::as_str).unwrap_or_default()
+    )
 }
 
 /// Markup that a client renders and a terminal does not: bold marks and our own tags go, entities come back.
@@ -113,7 +120,10 @@ fn unescape(text: &str) -> String {
             "gt" => Some('>'),
             "quot" => Some('"'),
             "nbsp" => Some(' '),
-            _ => name.strip_prefix('#').and_then(|number| number.parse().ok()).and_then(char::from_u32),
+            _ => name
+                .strip_prefix('#')
+                .and_then(|number| number.parse().ok())
+                .and_then(char::from_u32),
         };
         match character {
             Some(character) => out.push(character),
@@ -191,6 +201,9 @@ mod tests {
     /// design: what a client renders is shown rendered: no bold marks, tags as mentions, entities as characters.
     #[test]
     fn markup_is_shown_as_a_client_renders_it() {
-        assert_eq!(tidy("<at id='ou_1'></at> **bold** &#60;b&#62; &amp; <font color='grey'>x</font>"), "@ou_1 bold <b> & x");
+        assert_eq!(
+            tidy("<at id='ou_1'></at> **bold** &#60;b&#62; &amp; <font color='grey'>x</font>"),
+            "@ou_1 bold <b> & x"
+        );
     }
 }

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::domain::Clock;
 
-pub use messages::{Call, Fault, Posted, Snapshot};
 use messages::State;
+pub use messages::{Call, Fault, Posted, Snapshot};
 
 /// The bot's open id in this tenant.
 pub const BOT: &str = "ou_bot";

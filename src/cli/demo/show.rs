@@ -24,6 +24,8 @@ use record::Recorded;
 
 /// The whole show must not take longer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait for a change of the chat before looking at the gateway again.
+const LOOK: Duration = Duration::from_millis(50);
 const CHAT: &str = "oc_weekly";
 const USER: &str = "ou_lin";
 const REQUEST: &str = "读一下工作区里的周报，汇总成一份 summary.md";
@@ -41,13 +43,27 @@ pub async fn run(replies: Vec<String>, json: bool) -> anyhow::Result<ExitCode> {
     let secrets = boot.lark.clone();
     let printer = Printer::new(json, clock.clone());
     let model = Arc::new(Recorded::new(Demo, printer.clone()));
-    let parts = Parts { clock: clock.clone(), model: Some(model.clone()), drain: Duration::ZERO, ..Parts::default() };
+    let parts = Parts {
+        clock: clock.clone(),
+        model: Some(model.clone()),
+        drain: Duration::ZERO,
+        ..Parts::default()
+    };
     let running = Box::pin(app::start(boot, live, parts)).await?;
     let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
     let base = format!("http://{}", running.addr);
     let tenant = Tenant::new(http.clone(), &base, secrets, BOT, clock, ids);
     let started = Instant::now();
-    let mut show = Show { lark: &lark, tenant, http, base, printer, replies: replies.into(), answered: Vec::new(), said: 0 };
+    let mut show = Show {
+        lark: &lark,
+        tenant,
+        http,
+        base,
+        printer,
+        replies: replies.into(),
+        answered: Vec::new(),
+        said: 0,
+    };
     let outcome = tokio::time::timeout(PATIENCE, show.play()).await;
     let steps = show.figures(&model, started.elapsed()).await;
     running.stop().await;
@@ -99,17 +115,23 @@ impl Show<'_> {
         let request = self.say(REQUEST, None).await?;
         let mut seen = 0;
         loop {
-            // Each change of the chat is printed once; then it is looked at whether somebody must answer.
-            let changes = self.lark.wait_for(PATIENCE, |chat| (changes(chat) > seen).then(|| changes(chat))).await;
-            seen = changes.context("the chat went silent")?;
+            // Each change of the chat is printed once. A look without a change is for the gateway's side: it learns
+            // a moment after the chat does that its card arrived.
+            self.lark.wait_for(LOOK, |chat| (changes(chat) > seen).then_some(())).await;
             let chat = self.lark.snapshot();
+            seen = changes(&chat);
             self.printer.chat(&chat)?;
             let done = chat.reactions.iter().any(|(message, mark)| *message == request && mark != "OnIt");
             let turn = self.turn().await?;
             let answer = chat.messages.iter().rev().find(|message| message.title().is_none());
             if done && answer.is_some() && turn["finished_at"].is_string() {
                 let failed = turn["status"] != "completed";
-                anyhow::ensure!(!failed || !self.answered.is_empty(), "the turn ended as {}: {}", turn["status"], turn["reason"]);
+                anyhow::ensure!(
+                    !failed || !self.answered.is_empty(),
+                    "the turn ended as {}: {}",
+                    turn["status"],
+                    turn["reason"]
+                );
                 return Ok(());
             }
             self.answer(&turn, &chat.messages).await?;
@@ -120,7 +142,9 @@ impl Show<'_> {
     async fn answer(&mut self, turn: &Value, messages: &[Posted]) -> anyhow::Result<()> {
         let Some(gate) = turn["gate"]["id"].as_str() else { return Ok(()) };
         let card = messages.iter().rev().find(|message| message.title().is_some());
-        let (false, Some(card)) = (self.answered.iter().any(|known| known == gate), card) else { return Ok(()) };
+        let (false, Some(card)) = (self.answered.iter().any(|known| known == gate), card) else {
+            return Ok(());
+        };
         let shown = card.content.to_string();
         let about_gate = shown.contains(gate) || shown.contains("act_") || turn["gate"]["kind"] == "question";
         // The gateway counts a reply only once it knows that its card arrived.
@@ -135,7 +159,15 @@ impl Show<'_> {
 
     async fn say(&mut self, text: &str, reply_to: Option<&str>) -> anyhow::Result<String> {
         self.said += 1;
-        let words = Words { user: USER, chat: CHAT, text, group: true, mention: reply_to.is_none(), reply_to, ..Words::default() };
+        let words = Words {
+            user: USER,
+            chat: CHAT,
+            text,
+            group: true,
+            mention: reply_to.is_none(),
+            reply_to,
+            ..Words::default()
+        };
         let event = self.tenant.message(&words);
         self.lark.learn(&event.message_id, CHAT);
         self.printer.person(USER, text, reply_to.is_some())?;
@@ -154,7 +186,12 @@ impl Show<'_> {
 
     /// The newest turn; null before there is one.
     async fn turn(&self) -> anyhow::Result<Value> {
-        Ok(self.get("/api/v1/turns?limit=1").await?["items"][0].take())
+        Ok(self
+            .get("/api/v1/turns?limit=1")
+            .await?
+            .pointer("/items/0")
+            .cloned()
+            .unwrap_or_default())
     }
 
     async fn get(&self, path: &str) -> anyhow::Result<Value> {

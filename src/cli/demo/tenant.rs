@@ -53,13 +53,23 @@ impl Tenant {
     /// A tenant that knows the app's secrets. `bot` is the bot's open id.
     #[must_use]
     pub fn new(http: reqwest::Client, base: &str, secrets: LarkSecrets, bot: &str, clock: Clock, ids: Ids) -> Self {
-        Self { http, base: base.trim_end_matches('/').to_owned(), secrets, bot: bot.to_owned(), clock, ids }
+        Self {
+            http,
+            base: base.trim_end_matches('/').to_owned(),
+            secrets,
+            bot: bot.to_owned(),
+            clock,
+            ids,
+        }
     }
 
     /// The same people, talking to the gateway at `base` (after a restart on another port).
     #[must_use]
     pub fn at(&self, base: &str) -> Self {
-        Self { base: base.trim_end_matches('/').to_owned(), ..self.clone() }
+        Self {
+            base: base.trim_end_matches('/').to_owned(),
+            ..self.clone()
+        }
     }
 
     fn envelope(&self, kind: &str, event: Value) -> Value {
@@ -81,7 +91,11 @@ impl Tenant {
     #[must_use]
     pub fn message(&self, words: &Words<'_>) -> Event {
         let message_id = format!("om_{}", self.ids.token());
-        let text = if words.mention { format!("@_user_1 {}", words.text) } else { words.text.to_owned() };
+        let text = if words.mention {
+            format!("@_user_1 {}", words.text)
+        } else {
+            words.text.to_owned()
+        };
         let mut message = json!({
             "message_id": message_id,
             "create_time": self.clock.now().0.to_string(),
@@ -91,7 +105,8 @@ impl Tenant {
             "content": json!({ "text": text }).to_string(),
         });
         if words.mention {
-            message["mentions"] = json!([{ "key": "@_user_1", "id": { "open_id": self.bot }, "name": "Countersign", "tenant_key": TENANT_KEY }]);
+            message["mentions"] =
+                json!([{ "key": "@_user_1", "id": { "open_id": self.bot }, "name": "Countersign", "tenant_key": TENANT_KEY }]);
         }
         if let Some(parent) = words.reply_to {
             message["parent_id"] = json!(parent);
@@ -101,7 +116,10 @@ impl Tenant {
             message["thread_id"] = json!(thread);
         }
         let sender = json!({ "sender_id": { "open_id": words.user }, "sender_type": "user", "tenant_key": TENANT_KEY });
-        Event { body: self.envelope("im.message.receive_v1", json!({ "sender": sender, "message": message })), message_id }
+        Event {
+            body: self.envelope("im.message.receive_v1", json!({ "sender": sender, "message": message })),
+            message_id,
+        }
     }
 
     /// `card.action.trigger`; `feedback` fills the edit form.
@@ -118,13 +136,19 @@ impl Tenant {
             "host": "im_message",
             "context": { "open_message_id": card, "open_chat_id": chat },
         });
-        Event { body: self.envelope("card.action.trigger", event), message_id: String::new() }
+        Event {
+            body: self.envelope("card.action.trigger", event),
+            message_id: String::new(),
+        }
     }
 
     /// Any other v2 event.
     #[must_use]
     pub fn other(&self, kind: &str, event: Value) -> Event {
-        Event { body: self.envelope(kind, event), message_id: String::new() }
+        Event {
+            body: self.envelope(kind, event),
+            message_id: String::new(),
+        }
     }
 
     /// Encrypts and signs.
@@ -141,7 +165,10 @@ impl Tenant {
     /// # Errors
     /// When the gateway cannot be reached.
     pub async fn post(&self, path: &str, sealed: &Sealed) -> anyhow::Result<(u16, Value)> {
-        let mut request = self.http.post(format!("{}/webhooks/lark/{path}", self.base)).header("content-type", "application/json; charset=utf-8");
+        let mut request = self
+            .http
+            .post(format!("{}/webhooks/lark/{path}", self.base))
+            .header("content-type", "application/json; charset=utf-8");
         for (name, value) in &sealed.headers {
             request = request.header(name, value);
         }

@@ -14,7 +14,9 @@ use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::ActionRecord;
 
-const STATUSES: &[&str] = &["pending", "approved", "rejected", "expired", "running", "executed", "failed", "unknown"];
+const STATUSES: &[&str] = &[
+    "pending", "approved", "rejected", "expired", "running", "executed", "failed", "unknown",
+];
 
 /// `GET /actions`, by default those that wait.
 pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(params): Query<ListParams>) -> Result<Json<Value>, ApiError> {
@@ -49,10 +51,27 @@ pub(in crate::gateway) async fn decide(
         _ => return Err(ApiError::invalid("decision must be approve or reject")),
     };
     let id = ActionId::new(id);
-    gateway.desk.decide_action(&id, ApiDecision { kind, feedback: reason, user_id, principal: principal(&gateway) }).await?;
+    gateway
+        .desk
+        .decide_action(
+            &id,
+            ApiDecision {
+                kind,
+                feedback: reason,
+                user_id,
+                principal: principal(&gateway),
+            },
+        )
+        .await?;
     Ok(Json(views::action(&find(&gateway, &id).await?)))
 }
 
 async fn find(gateway: &Gateway, id: &ActionId) -> Result<ActionRecord, ApiError> {
-    gateway.ledger.read().await?.action(id).await?.ok_or_else(|| ApiError::not_found("there is no action with this id"))
+    gateway
+        .ledger
+        .read()
+        .await?
+        .action(id)
+        .await?
+        .ok_or_else(|| ApiError::not_found("there is no action with this id"))
 }

@@ -34,7 +34,13 @@ pub(in crate::gateway) async fn send(
     headers: HeaderMap,
     raw: Body,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
-    let NewMessage { chat_id, user_id, text, thread_id, event_id } = body(&gateway, &headers, raw).await?;
+    let NewMessage {
+        chat_id,
+        user_id,
+        text,
+        thread_id,
+        event_id,
+    } = body(&gateway, &headers, raw).await?;
     id("chat_id", &chat_id)?;
     id("user_id", &user_id)?;
     if let Some(thread) = thread_id.as_deref().filter(|thread| !thread.is_empty()) {
@@ -79,7 +85,9 @@ pub(in crate::gateway) async fn send(
 
 fn id(name: &str, value: &str) -> Result<(), ApiError> {
     if value.is_empty() || value.len() > MAX_ID || value.chars().any(char::is_control) {
-        return Err(ApiError::invalid(format!("{name} must have 1 to {MAX_ID} bytes and no control characters")));
+        return Err(ApiError::invalid(format!(
+            "{name} must have 1 to {MAX_ID} bytes and no control characters"
+        )));
     }
     Ok(())
 }
@@ -93,7 +101,10 @@ pub(in crate::gateway) struct SaidParams {
 
 /// `GET /messages?chat=`, oldest first.
 pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(params): Query<SaidParams>) -> Result<Json<Value>, ApiError> {
-    let chat = params.chat.filter(|chat| !chat.is_empty()).ok_or_else(|| ApiError::bad_request("name the chat: ?chat=ID"))?;
+    let chat = params
+        .chat
+        .filter(|chat| !chat.is_empty())
+        .ok_or_else(|| ApiError::bad_request("name the chat: ?chat=ID"))?;
     let limit = params.limit.unwrap_or(200).clamp(1, 1000);
     let locale = gateway.settings.current().console.locale;
     let said = gateway.ledger.read().await?.said(&chat, limit).await?;
@@ -101,8 +112,21 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(param
         .into_iter()
         .filter_map(|said| match said {
             Said::User(row) => views::said_by_user(&row),
-            Said::Bot { id, key: _, thread, content, message_id, at } => {
-                let words = views::BotWords { id, thread: &thread, content: &content, message_id: message_id.as_deref(), at };
+            Said::Bot {
+                id,
+                key: _,
+                thread,
+                content,
+                message_id,
+                at,
+            } => {
+                let words = views::BotWords {
+                    id,
+                    thread: &thread,
+                    content: &content,
+                    message_id: message_id.as_deref(),
+                    at,
+                };
                 Some(views::said_by_bot(&gateway.templates, locale, &chat, &words))
             }
         })

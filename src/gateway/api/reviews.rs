@@ -43,20 +43,37 @@ pub(in crate::gateway) async fn decide(
     headers: HeaderMap,
     raw: Body,
 ) -> Result<Json<Value>, ApiError> {
-    let DecisionBody { decision, feedback, user_id } = body(&gateway, &headers, raw).await?;
+    let DecisionBody {
+        decision,
+        feedback,
+        user_id,
+    } = body(&gateway, &headers, raw).await?;
     let kind = match DecisionKind::parse(&decision) {
         Some(kind @ (DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel)) => kind,
         _ => return Err(ApiError::invalid("decision must be approve, revise or cancel")),
     };
     let id = GateId::new(id);
     find(&gateway, &id).await?;
-    gateway.desk.decide_review(&id, ApiDecision { kind, feedback, user_id, principal: principal(&gateway) }).await?;
+    gateway
+        .desk
+        .decide_review(
+            &id,
+            ApiDecision {
+                kind,
+                feedback,
+                user_id,
+                principal: principal(&gateway),
+            },
+        )
+        .await?;
     Ok(Json(view(&gateway, &find(&gateway, &id).await?)))
 }
 
 async fn find(gateway: &Gateway, id: &GateId) -> Result<GateRecord, ApiError> {
     let record = gateway.ledger.read().await?.gate(id).await?;
-    record.filter(|record| record.gate.kind == GateKind::PlanReview).ok_or_else(|| ApiError::not_found("there is no review with this id"))
+    record
+        .filter(|record| record.gate.kind == GateKind::PlanReview)
+        .ok_or_else(|| ApiError::not_found("there is no review with this id"))
 }
 
 /// Who may approve is read now, as at decision time.

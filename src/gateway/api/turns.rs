@@ -70,7 +70,9 @@ pub(in crate::gateway) async fn events(
     let rows = session.events(&row.id, after, limit).await?;
     let full_page = i64::try_from(rows.len()).is_ok_and(|length| length == limit);
     let next = rows.last().filter(|_| full_page).map(|last| last.seq.to_string());
-    Ok(Json(json!({ "items": rows.iter().map(views::event).collect::<Vec<_>>(), "next": next })))
+    Ok(Json(
+        json!({ "items": rows.iter().map(views::event).collect::<Vec<_>>(), "next": next }),
+    ))
 }
 
 /// Body of a cancellation.
@@ -94,7 +96,10 @@ pub(in crate::gateway) async fn cancel(
 }
 
 async fn find(session: &mut Session, id: &str) -> Result<TurnRow, ApiError> {
-    session.turn(&TurnId::new(id)).await?.ok_or_else(|| ApiError::not_found("there is no turn with this id"))
+    session
+        .turn(&TurnId::new(id))
+        .await?
+        .ok_or_else(|| ApiError::not_found("there is no turn with this id"))
 }
 
 fn details(gateway: &Gateway, row: &TurnRow) -> Result<Details, WorkError> {

@@ -36,7 +36,13 @@ pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
         Some(DecisionKind::Supersede) => "superseded",
     };
     let Outbound::PlanCard(card) = &gate.card else { return Value::Null };
-    let PlanCard { goal, complexity, plan_version, steps, .. } = card;
+    let PlanCard {
+        goal,
+        complexity,
+        plan_version,
+        steps,
+        ..
+    } = card;
     json!({
         "id": gate.id,
         "turn_id": gate.turn_id,
@@ -160,14 +166,19 @@ pub(super) fn budget(budget: &Budget) -> Value {
 
 /// A message of the turn as the model sees it.
 pub(super) fn message(message: &Message) -> Value {
-    let calls: Vec<Value> =
-        message.calls.iter().map(|call| json!({ "id": call.id, "name": call.name, "arguments": call.arguments })).collect();
+    let calls: Vec<Value> = message
+        .calls
+        .iter()
+        .map(|call| json!({ "id": call.id, "name": call.name, "arguments": call.arguments }))
+        .collect();
     json!({ "role": message.role, "content": message.content, "tool_calls": calls, "tool_call_id": message.call_id })
 }
 
 /// What a person wrote in a console chat.
 pub(super) fn said_by_user(row: &InboxRow) -> Option<Value> {
-    let InboundBody::Message(message) = &row.inbound.body else { return None };
+    let InboundBody::Message(message) = &row.inbound.body else {
+        return None;
+    };
     Some(json!({
         "id": message.message_id,
         "chat_id": row.inbound.conversation.chat,

@@ -30,7 +30,10 @@ pub struct Api {
 impl Api {
     pub fn new(base: &str) -> Self {
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
-        Self { http, base: base.to_owned() }
+        Self {
+            http,
+            base: base.to_owned(),
+        }
     }
 
     pub fn http(&self) -> &reqwest::Client {
@@ -82,7 +85,12 @@ impl Api {
         let path = format!("/api/v1/reviews?chat={chat}");
         eventually(&format!("a delivered review in {chat}"), || async {
             let list = self.get(&path).await;
-            list["items"].as_array().unwrap().iter().find(|review| !review["message_id"].is_null()).cloned()
+            list["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|review| !review["message_id"].is_null())
+                .cloned()
         })
         .await
     }

@@ -20,7 +20,12 @@ impl Process {
         let log = folder.join("gateway.log");
         let out = File::options().create(true).append(true).open(&log).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
-        command.arg("serve").current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(out);
+        command
+            .arg("serve")
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(out);
         for (key, value) in settings {
             command.env(format!("COUNTERSIGN__{key}"), value);
         }
@@ -33,7 +38,11 @@ impl Process {
         let Some(base) = line.trim().strip_prefix("countersign ready: ") else {
             panic!("no ready line but {line:?}; log:\n{}", fs::read_to_string(&log).unwrap_or_default());
         };
-        Self { child, base: base.trim_end_matches('/').to_owned(), log }
+        Self {
+            child,
+            base: base.trim_end_matches('/').to_owned(),
+            log,
+        }
     }
 
     /// `kill -9`.

@@ -32,14 +32,22 @@ pub fn reporter(request: &Value) -> Value {
             _ => call([("plan", plan("整理笔记（修改后）", STEPS_V2))]),
         };
     }
-    if words == "OK" { act(request) } else { say("请确认新的计划。") }
+    if words == "OK" {
+        act(request)
+    } else {
+        say("请确认新的计划。")
+    }
 }
 
 const STEPS: &[(&str, &[&str])] = &[("读取笔记", &["read_file"]), ("写报告", &["write_file"]), ("核对", &["read_file"])];
 const STEPS_V2: &[(&str, &[&str])] = &[("读取笔记", &["read_file"]), ("写报告到 report-v2.md", &["write_file"])];
 
 fn after_plan(request: &Value) -> Value {
-    if place(request) == 0 { call([("plan", plan("整理笔记", STEPS))]) } else { say("计划还在等确认。") }
+    if place(request) == 0 {
+        call([("plan", plan("整理笔记", STEPS))])
+    } else {
+        say("计划还在等确认。")
+    }
 }
 
 /// The steps after an OK, by how many tool answers came since.

@@ -52,11 +52,26 @@ pub struct To<'a> {
 }
 
 /// In a group, with the bot mentioned.
-pub const GROUP: To<'static> = To { group: true, mention: true, reply_to: None, thread: None };
+pub const GROUP: To<'static> = To {
+    group: true,
+    mention: true,
+    reply_to: None,
+    thread: None,
+};
 /// In a direct chat.
-pub const DIRECT: To<'static> = To { group: false, mention: false, reply_to: None, thread: None };
+pub const DIRECT: To<'static> = To {
+    group: false,
+    mention: false,
+    reply_to: None,
+    thread: None,
+};
 /// In a group, without a mention.
-pub const ASIDE: To<'static> = To { group: true, mention: false, reply_to: None, thread: None };
+pub const ASIDE: To<'static> = To {
+    group: true,
+    mention: false,
+    reply_to: None,
+    thread: None,
+};
 
 impl World {
     /// A world in this process. `extra` are settings as `SECTION__KEY`; `answer` is the model.
@@ -92,13 +107,19 @@ impl World {
         std::fs::write(workspace.join("notes.md"), "# Notes\n\n- ship the report\n- ask Zhao Lei\n").unwrap();
         let lark = FakeLark::start("app_test", "as-lark-test-0123456789", clock.clone()).await.unwrap();
         let model = FakeModel::with_fn(answer).await;
-        let mut settings: Vec<(String, String)> = SECRETS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let mut settings: Vec<(String, String)> = SECRETS
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
         let more = [
             ("SERVER__BIND", "127.0.0.1:0".to_owned()),
             ("CHANNELS__LARK__ENABLED", "true".to_owned()),
             ("CHANNELS__LARK__BASE_URL", lark.base_url()),
             ("CHANNELS__LARK__LOCALE", "zh-CN".to_owned()),
-            ("STORE__DATABASE_URL", format!("sqlite://{}", folder.path().join("countersign.db").display())),
+            (
+                "STORE__DATABASE_URL",
+                format!("sqlite://{}", folder.path().join("countersign.db").display()),
+            ),
             ("MODEL__PROVIDER", "openai".to_owned()),
             ("MODEL__BASE_URL", model.base_url()),
             ("MODEL__NAME", "fake".to_owned()),
@@ -112,12 +133,25 @@ impl World {
         let loaded = load(&settings);
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let tenant = Tenant::new(http, "http://127.0.0.1:1", loaded.boot.lark, BOT, clock.clone(), Ids::random());
-        Self { lark, model, tenant, api: Api::new(""), clock, folder, settings, gateway: Gateway::Stopped }
+        Self {
+            lark,
+            model,
+            tenant,
+            api: Api::new(""),
+            clock,
+            folder,
+            settings,
+            gateway: Gateway::Stopped,
+        }
     }
 
     async fn boot(&mut self) {
         let Loaded { boot, live, .. } = load(&self.settings);
-        let mut parts = Parts { clock: self.clock.clone(), drain: Duration::ZERO, ..Parts::default() };
+        let mut parts = Parts {
+            clock: self.clock.clone(),
+            drain: Duration::ZERO,
+            ..Parts::default()
+        };
         parts.timings.poll = Duration::from_millis(20);
         parts.timings.interrupt_poll = Duration::from_millis(20);
         let running = Box::pin(app::start(boot, live, parts)).await.unwrap();
@@ -172,8 +206,21 @@ impl World {
 
     /// The same, whatever becomes of it (none: the connection broke).
     pub async fn try_say(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> (String, Option<u16>) {
-        let To { group, mention, reply_to, thread } = to;
-        let event = self.tenant.message(&Words { user, chat, text, group, mention, reply_to, thread });
+        let To {
+            group,
+            mention,
+            reply_to,
+            thread,
+        } = to;
+        let event = self.tenant.message(&Words {
+            user,
+            chat,
+            text,
+            group,
+            mention,
+            reply_to,
+            thread,
+        });
         self.lark.learn(&event.message_id, chat);
         let answer = self.tenant.post("events", &self.tenant.seal(&event)).await;
         (event.message_id, answer.ok().map(|(status, _)| status))
@@ -202,17 +249,27 @@ impl World {
     pub async fn plan_card(&self, chat: &str) -> Posted {
         let review = self.api.review_in(chat).await;
         let id = review["message_id"].as_str().unwrap().to_owned();
-        self.seen("the plan card", |lark| lark.messages.iter().find(|message| message.id == id).cloned()).await
+        self.seen("the plan card", |lark| {
+            lark.messages.iter().find(|message| message.id == id).cloned()
+        })
+        .await
     }
 
     /// Waits for a message of the bot in `chat` that holds `words`.
     pub async fn hears(&self, chat: &str, words: &str) -> Posted {
-        self.seen(&format!("{words:?} in {chat}"), |lark| lark.in_chat(chat).find(|message| message.words().contains(words)).cloned()).await
+        self.seen(&format!("{words:?} in {chat}"), |lark| {
+            lark.in_chat(chat).find(|message| message.words().contains(words)).cloned()
+        })
+        .await
     }
 
     /// How many messages of the bot in `chat` hold `words`.
     pub fn count(&self, chat: &str, words: &str) -> usize {
-        self.lark.snapshot().in_chat(chat).filter(|message| message.words().contains(words)).count()
+        self.lark
+            .snapshot()
+            .in_chat(chat)
+            .filter(|message| message.words().contains(words))
+            .count()
     }
 
     /// A file of the workspace.
@@ -223,7 +280,10 @@ impl World {
     /// Ends the world: no fake may have anything to object, and nothing may be left lying about.
     pub async fn end(mut self) {
         let left = self.api.turns().await;
-        let running: Vec<&Value> = left.iter().filter(|turn| turn["status"] == "running" || turn["status"] == "queued").collect();
+        let running: Vec<&Value> = left
+            .iter()
+            .filter(|turn| turn["status"] == "running" || turn["status"] == "queued")
+            .collect();
         assert!(running.is_empty(), "left running: {running:#?}");
         self.stop().await;
         assert_eq!(self.lark.snapshot().violations, Vec::<String>::new(), "the fake Lark objects");
@@ -242,7 +302,12 @@ fn load(settings: &[(String, String)]) -> Loaded {
 
 /// How many messages of the model are in a request: the place in a script, however often it is asked.
 pub fn place(request: &Value) -> usize {
-    request["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "assistant").count()
+    request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "assistant")
+        .count()
 }
 
 /// The last message of a request.
@@ -252,13 +317,23 @@ pub fn last(request: &Value) -> &Value {
 
 /// Text of all user messages of a request.
 pub fn user_words(request: &Value) -> String {
-    let messages = request["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "user");
-    messages.filter_map(|message| message["content"].as_str()).collect::<Vec<_>>().join("\n---\n")
+    let messages = request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "user");
+    messages
+        .filter_map(|message| message["content"].as_str())
+        .collect::<Vec<_>>()
+        .join("\n---\n")
 }
 
 /// `plan()` with these steps as (content, tools).
 pub fn plan(goal: &str, steps: &[(&str, &[&str])]) -> Value {
-    let steps: Vec<Value> =
-        steps.iter().enumerate().map(|(at, (content, tools))| json!({ "id": (at + 1).to_string(), "content": content, "tools": tools })).collect();
+    let steps: Vec<Value> = steps
+        .iter()
+        .enumerate()
+        .map(|(at, (content, tools))| json!({ "id": (at + 1).to_string(), "content": content, "tools": tools }))
+        .collect();
     json!({ "overall_goal_ui": goal, "complexity": "complex", "internal_plan": steps })
 }

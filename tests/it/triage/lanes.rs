@@ -77,7 +77,7 @@ async fn identity_comes_later() {
     assert_eq!(world.untriaged().await, 0);
 }
 
-/// design: while a turn runs the requester's messages queue, at most twenty; other people's lanes run beside it.
+/// H10: while a turn runs the requester's messages queue, at most twenty; other people's lanes run beside it.
 #[tokio::test]
 async fn queue_has_an_end() {
     let mut world = World::new().await;
@@ -191,7 +191,7 @@ async fn status_and_help() {
     assert_eq!(world.notices().await, [status(Some("写周报"), "plan_review"), Notice::Help {}]);
 }
 
-/// Twenty-19: a recalled request cancels its turn, or is dropped while it waits; other recalls change nothing.
+/// B19: a recalled request cancels its turn, or is dropped while it waits; other recalls change nothing.
 #[tokio::test]
 async fn recall() {
     let recall = |id: &str, message: &str| {
@@ -217,7 +217,7 @@ async fn recall() {
     );
 }
 
-/// Twenty-19: an edited request is noted on the card; an edit never decides.
+/// B19, H14: an edited request is noted on the card; an edit never decides.
 #[tokio::test]
 async fn edit() {
     let mut world = World::new().await;
@@ -236,7 +236,7 @@ async fn edit() {
     assert!(noted);
 }
 
-/// design: the bot is welcomed into a chat; when it is removed everything there ends.
+/// H16: the bot is welcomed into a chat; when it is removed everything there ends.
 #[tokio::test]
 async fn joined_and_left() {
     let mut world = World::new().await;

@@ -10,7 +10,7 @@ use super::world::World;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Twenty-5: OK after expiry is told, not executed, not a new task; other text is one; after a day nobody remembers.
+/// B5, H6: OK after expiry is told, not executed, not a new task; other text is one; after a day nobody remembers.
 #[tokio::test]
 async fn ok_after_expiry() {
     let mut world = World::new().await;
@@ -22,7 +22,7 @@ async fn ok_after_expiry() {
     assert_eq!(world.decision(&gate).await, "expire ");
     let goal = "写周报".to_owned();
     let expired = Notice::Expired { goal };
-    assert_eq!(world.notices().await, [expired.clone()]);
+    assert_eq!(world.notices().await, std::slice::from_ref(&expired));
     world.finish(&turn).await;
     world.hear(says("3", "u1", "好的")).await;
     let card = gate.card_message.unwrap();
@@ -37,7 +37,7 @@ async fn ok_after_expiry() {
     assert_eq!(world.queue("u1", "").await, ["OK"]);
 }
 
-/// design: nothing happens at the very edge but one thing: a word in the last moment counts, one moment later it is late.
+/// H5: nothing happens at the very edge but one thing: a word in the last moment counts, one moment later it is late.
 #[tokio::test]
 async fn edge_of_the_time() {
     for (short, expected) in [(Duration::from_millis(1), "approve u1"), (Duration::ZERO, "expire ")] {
@@ -53,7 +53,7 @@ async fn edge_of_the_time() {
     }
 }
 
-/// Twenty-6: the approver whose word comes second hears who was first; their word is no task.
+/// B6: the approver whose word comes second hears who was first; their word is no task.
 #[tokio::test]
 async fn second_approvers_word() {
     let mut world = World::with(|live| live.lark.approvers = Approvers::Anyone).await;
@@ -72,7 +72,7 @@ async fn second_approvers_word() {
     assert_eq!(world.queue("u3", "").await, Vec::<String>::new());
 }
 
-/// design: other text that comes second queues behind the turn, and its sender is told so.
+/// H3: other text that comes second queues behind the turn, and its sender is told so.
 #[tokio::test]
 async fn second_text_queues() {
     let mut world = World::new().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::config::{Live, Settings};
-use countersign::conversation::{Desk, bot_fact, task_text};
+use countersign::conversation::Desk;
 use countersign::domain::{
     Action, ActionId, ClickTarget, ClickVerb, Clock, Gate, GateId, GateKind, Inbound, InboundBody, Millis, Notice, Outbound, TurnId,
     TurnStatus,
@@ -59,7 +59,7 @@ impl World {
     /// The bot learns its own id.
     pub async fn introduce(&self) {
         let mut tx = self.ledger.begin().await.unwrap();
-        tx.set_fact(&bot_fact(&place("")), BOT).await.unwrap();
+        tx.set_fact(&place("").bot_fact(), BOT).await.unwrap();
         tx.commit().await.unwrap();
     }
 
@@ -127,7 +127,7 @@ impl World {
             lane_id: lease.lane_id.clone(),
             conversation: lease.conversation.clone(),
             user: lease.user.clone(),
-            text: task_text(message, Some(BOT)),
+            text: message.addressed(BOT).task().to_owned(),
             request_message: Some(message.message_id.clone()),
             inbox_id: task.id,
             status: TurnStatus::Running,
@@ -305,7 +305,7 @@ impl World {
         let rows = self.ledger.read().await.unwrap().queued(&lane).await.unwrap();
         rows.into_iter()
             .map(|row| match row.inbound.body {
-                InboundBody::Message(message) => task_text(&message, Some(BOT)),
+                InboundBody::Message(message) => message.addressed(BOT).task().to_owned(),
                 _ => panic!("a task is a message"),
             })
             .collect()

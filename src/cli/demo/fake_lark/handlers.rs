@@ -69,12 +69,7 @@ pub(super) async fn create(
 }
 
 /// `POST /im/v1/messages/{id}/reply`.
-pub(super) async fn reply(
-    State(shared): State<Shared>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    Json(body): Json<Value>,
-) -> Response {
+pub(super) async fn reply(State(shared): State<Shared>, Path(id): Path<String>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
     let lost = match begin(&shared, "reply", &headers, &body).await {
         Ok(lost) => lost,
         Err(answer) => return answer,
@@ -87,19 +82,18 @@ pub(super) async fn reply(
 }
 
 /// `PATCH /im/v1/messages/{id}`.
-pub(super) async fn patch(
-    State(shared): State<Shared>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    Json(body): Json<Value>,
-) -> Response {
+pub(super) async fn patch(State(shared): State<Shared>, Path(id): Path<String>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
     let lost = match begin(&shared, "patch", &headers, &body).await {
         Ok(lost) => lost,
         Err(answer) => return answer,
     };
     let mut state = shared.lock();
-    let Some(content) = state.read_content("interactive", &body["content"]) else { return failure(230_099, "Failed to create card content") };
-    let Some(message) = state.messages.iter_mut().find(|message| message.id == id) else { return failure(GONE, "no such message") };
+    let Some(content) = state.read_content("interactive", &body["content"]) else {
+        return failure(230_099, "Failed to create card content");
+    };
+    let Some(message) = state.messages.iter_mut().find(|message| message.id == id) else {
+        return failure(GONE, "no such message");
+    };
     if message.kind != "interactive" {
         state.violation("patch of a message that is no card");
         return failure(BAD_CONTENT, "not a card");
@@ -112,17 +106,16 @@ pub(super) async fn patch(
 }
 
 /// `POST /im/v1/messages/{id}/reactions`.
-pub(super) async fn react(
-    State(shared): State<Shared>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    Json(body): Json<Value>,
-) -> Response {
+pub(super) async fn react(State(shared): State<Shared>, Path(id): Path<String>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
     let lost = match begin(&shared, "react", &headers, &body).await {
         Ok(lost) => lost,
         Err(answer) => return answer,
     };
-    let emoji = body.pointer("/reaction_type/emoji_type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let emoji = body
+        .pointer("/reaction_type/emoji_type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     if !["OK", "OnIt", "DONE", "CrossMark", "Get", "THUMBSUP"].contains(&emoji.as_str()) {
         shared.lock().violation(format!("reaction type {emoji}"));
         return failure(231_001, "unknown reaction");
@@ -157,7 +150,11 @@ enum Entry {
 
 async fn enter(shared: &Shared, endpoint: &str, body: &Value) -> Entry {
     let at = shared.clock.now();
-    shared.lock().calls.push(Call { endpoint: endpoint.to_owned(), at, body: body.clone() });
+    shared.lock().calls.push(Call {
+        endpoint: endpoint.to_owned(),
+        at,
+        body: body.clone(),
+    });
     shared.changed.notify_waiters();
     loop {
         let released = shared.changed.notified();
@@ -190,8 +187,13 @@ async fn enter(shared: &Shared, endpoint: &str, body: &Value) -> Entry {
 }
 
 fn refuse(shared: &Shared, headers: &HeaderMap) -> Option<Response> {
-    let given = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let known = given.strip_prefix("Bearer ").is_some_and(|token| shared.lock().tokens.contains(token));
+    let given = headers
+        .get("authorization")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let known = given
+        .strip_prefix("Bearer ")
+        .is_some_and(|token| shared.lock().tokens.contains(token));
     (!known).then(|| failure(STALE_TOKEN, "Invalid access token for authorization"))
 }
 
@@ -208,12 +210,24 @@ fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, 
         Some(id) => id,
         None => {
             let kind = body["msg_type"].as_str().unwrap_or_default().to_owned();
-            let Some(content) = state.read_content(&kind, &body["content"]) else { return failure(230_099, "Failed to create card content") };
+            let Some(content) = state.read_content(&kind, &body["content"]) else {
+                return failure(230_099, "Failed to create card content");
+            };
             let id = format!("om_bot_{}", state.messages.len() + 1);
             let at = shared.clock.now();
             state.by_uuid.insert(uuid.clone(), id.clone());
             let in_thread = body["reply_in_thread"] == true;
-            state.messages.push(Posted { id: id.clone(), chat, reply_to, in_thread, kind, versions: vec![content.clone()], content, uuid, at });
+            state.messages.push(Posted {
+                id: id.clone(),
+                chat,
+                reply_to,
+                in_thread,
+                kind,
+                versions: vec![content.clone()],
+                content,
+                uuid,
+                at,
+            });
             id
         }
     };

@@ -79,6 +79,13 @@ fn collect(node: &Value, words: &mut Vec<String>) {
     }
 }
 
+/// Does a text message hold an active mention of everybody?
+fn calls_everybody(text: &str) -> bool {
+    text.split("<at")
+        .skip(1)
+        .any(|tag| tag.split('>').next().is_some_and(|inside| inside.contains("all")))
+}
+
 /// A call as it came in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
@@ -180,7 +187,7 @@ impl State {
         let problem = match kind {
             "text" => match parsed.get("text").and_then(Value::as_str) {
                 None => Some(String::from("a text message without text")),
-                Some(text) if text.contains("user_id=\"all\"") => Some(String::from("a text message that calls everybody")),
+                Some(text) if calls_everybody(text) => Some(String::from("a text message that calls everybody")),
                 Some(text) if text.len() > 150 * 1024 => Some(String::from("a text message over 150 KB")),
                 Some(_) => None,
             },

@@ -1,7 +1,6 @@
 //! What the demo prints: the chat as a person sees it, or one JSON object a line.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -21,7 +20,11 @@ pub(super) struct Printer {
 
 impl Printer {
     pub(super) fn new(json: bool, clock: Clock) -> Self {
-        Self { json, clock, printed: Arc::default() }
+        Self {
+            json,
+            clock,
+            printed: Arc::default(),
+        }
     }
 
     /// A person says something; a reply to a card is a decision.
@@ -72,7 +75,10 @@ impl Printer {
                 let before = draw::card(before);
                 line("  card repainted:")?;
                 let changed = drawn.iter().filter(|row| row.starts_with('│') && !before.contains(row));
-                changed.map(|row| row.trim_matches(['│', ' '])).filter(|row| !row.is_empty()).try_for_each(|row| line(&format!("    {row}")))
+                changed
+                    .map(|row| row.trim_matches(['│', ' ']))
+                    .filter(|row| !row.is_empty())
+                    .try_for_each(|row| line(&format!("    {row}")))
             }
         }
     }
@@ -89,7 +95,11 @@ impl Printer {
 
     /// The last line.
     pub(super) fn figures(&self, text: &str) -> anyhow::Result<()> {
-        if self.json { self.object("gateway", "progress", text) } else { line(&format!("\n{text}")) }
+        if self.json {
+            self.object("gateway", "progress", text)
+        } else {
+            line(&format!("\n{text}"))
+        }
     }
 
     fn object(&self, who: &str, kind: &str, text: &str) -> anyhow::Result<()> {
@@ -98,7 +108,10 @@ impl Printer {
 }
 
 fn plain(rows: &[String]) -> String {
-    let inner = rows.iter().filter(|row| !row.starts_with(['╭', '├', '╰'])).map(|row| row.trim_matches(['│', ' ']));
+    let inner = rows
+        .iter()
+        .filter(|row| !row.starts_with(['╭', '├', '╰']))
+        .map(|row| row.trim_matches(['│', ' ']));
     inner.collect::<Vec<_>>().join("\n")
 }
 

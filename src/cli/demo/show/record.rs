@@ -15,7 +15,11 @@ pub(super) struct Recorded {
 
 impl Recorded {
     pub(super) fn new(inner: Demo, printer: Printer) -> Self {
-        Self { inner, printer, calls: AtomicUsize::new(0) }
+        Self {
+            inner,
+            printer,
+            calls: AtomicUsize::new(0),
+        }
     }
 
     /// Requests so far.

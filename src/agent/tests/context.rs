@@ -1,0 +1,156 @@
+//! What one model request carries.
+
+use serde_json::json;
+
+use super::play::{Play, assert_paired, three_steps};
+use crate::agent::{offered, prompt};
+use crate::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
+
+/// S3-1: the system prompt is first and once: base, core, the admin's words, tool guidelines, in the user's language.
+#[test]
+fn the_system_prompt() {
+    let mut play = Play::new();
+    play.says("nothing to see");
+    let messages = prompt(
+        &play.turn,
+        &play.env(),
+        "Always greet.",
+        &[Message::text(Role::System, "an old one")],
+    );
+    assert_eq!(messages.iter().filter(|message| message.role == Role::System).count(), 1);
+    let system = &messages[0].content;
+    let at = |part: &str| system.find(part).unwrap_or_else(|| panic!("{part} in {system}"));
+    assert!(at("language the user writes in") < at("## CORE INSTRUCTIONS"));
+    assert!(at("## CORE INSTRUCTIONS") < at("## MAILBOX PROTOCOL"));
+    assert!(
+        at("## MAILBOX PROTOCOL") < at("## INSTRUCTIONS OF THIS WORKSPACE\n\nAlways greet.")
+            && at("Always greet.") < at("## TOOL GUIDELINES")
+    );
+    play.tools.clear();
+    let bare = prompt(&play.turn, &play.env(), " ", &[]);
+    assert!(!bare[0].content.contains("## TOOL GUIDELINES") && !bare[0].content.contains("WORKSPACE"));
+}
+
+/// S0-18, S0-20: the five state tools come first; `plan` tells how to report progress; nobody shadows them.
+#[test]
+fn tools_on_offer() {
+    let mut play = Play::new();
+    play.tools.push(ToolSpec {
+        name: "plan".into(),
+        description: "impostor".into(),
+        parameters: json!({}),
+        effect: EffectClass::Read,
+    });
+    let tools = offered(&play.turn, &play.tools);
+    let names: Vec<_> = tools.iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(
+        names[..6],
+        ["plan", "clarify", "request_user", "plan_progress", "write_todos", "read_file"]
+    );
+    assert_eq!(names.iter().filter(|name| **name == "plan").count(), 1);
+    for part in [
+        "after completing each major step, call plan_progress()",
+        "call plan_progress(plan_status=\"completed\")",
+    ] {
+        assert!(tools[0].description.contains(part));
+    }
+    assert!(
+        tools
+            .iter()
+            .take(5)
+            .all(|spec| spec.parameters["additionalProperties"] == json!(false))
+    );
+}
+
+/// S4-14, design: past the cap the oldest tool outputs are folded to one line; pairing, plan and decisions stay.
+#[test]
+fn old_outputs_are_folded_first() {
+    let mut play = Play::at_work();
+    let big = "0123456789\n".repeat(5000);
+    for _ in 0..8 {
+        play.calls("read_file", json!({"path": "a"})).tools_answer(&big);
+    }
+    let (messages, _) = play.request();
+    assert_paired(&messages);
+    assert_eq!(messages.len(), play.turn.log.len() + 1);
+    let size: usize = messages.iter().map(|message| message.content.len()).sum();
+    assert!(size <= 200 * 1024 + 64 * 1024, "{size}");
+    let folded: Vec<_> = messages.iter().filter(|message| message.content.contains("[folded: ")).collect();
+    assert!(
+        !folded.is_empty()
+            && folded
+                .iter()
+                .all(|message| message.role == Role::Tool && message.content.lines().count() == 1)
+    );
+    assert!(folded[0].content.starts_with("[tool_result:read_file] 0123456789 … [folded: "));
+    assert!(
+        messages
+            .iter()
+            .any(|message| message.content.starts_with("<plan_feedback>") && message.content.ends_with("</plan_feedback>"))
+    );
+    assert_eq!(messages.last().unwrap().content, play.told(), "the last messages are whole");
+    assert!(!play.told().contains("[folded"), "the log itself is never folded");
+}
+
+/// design: big arguments of old calls are folded when outputs alone are not enough; the JSON stays JSON.
+#[test]
+fn old_arguments_are_folded_next() {
+    let mut play = Play::at_work();
+    for _ in 0..6 {
+        play.calls("write_file", json!({"path": "a", "content": "x".repeat(60_000)}))
+            .tools_answer("written");
+    }
+    let planned = three_steps().to_string();
+    let (messages, _) = play.request();
+    let calls: Vec<_> = messages
+        .iter()
+        .flat_map(|message| &message.calls)
+        .filter(|call| call.name == "write_file")
+        .collect();
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&calls[0].arguments).unwrap(),
+        json!({"folded": "60025 bytes"})
+    );
+    assert!(calls[5].arguments.len() > 60_000);
+    assert!(
+        messages
+            .iter()
+            .any(|message| { message.calls.iter().any(|call| call.name == "plan" && call.arguments == planned) })
+    );
+}
+
+/// design: earlier turns come before the log; torn ones are left out, and the oldest go when there is no room.
+#[test]
+fn earlier_turns() {
+    let play = Play::new();
+    let call = |id: &str| Message {
+        calls: vec![ToolCall {
+            id: id.into(),
+            name: "read_file".into(),
+            arguments: "{}".into(),
+        }],
+        ..Message::text(Role::Assistant, "")
+    };
+    let history = [
+        Message::tool("torn", "its call was cut off"),
+        Message::text(Role::User, "first"),
+        call("a"),
+        Message::tool("a", "text"),
+        Message::text(Role::Assistant, "one"),
+        Message::text(Role::User, "second"),
+        call("b"),
+        Message::text(Role::User, "third"),
+        Message::text(Role::Assistant, "three"),
+    ];
+    let messages = prompt(&play.turn, &play.env(), "", &history);
+    let said: Vec<_> = messages.iter().skip(1).map(|message| message.content.as_str()).collect();
+    assert_eq!(said, ["first", "", "text", "one", "third", "three", "请整理周报"]);
+    assert_paired(&messages);
+    let long = [
+        Message::text(Role::User, "x".repeat(150_000)),
+        Message::text(Role::User, "y".repeat(150_000)),
+    ];
+    let messages = prompt(&play.turn, &play.env(), "", &long);
+    assert_eq!(messages.iter().filter(|message| message.content.len() > 100_000).count(), 1);
+    assert!(messages[1].content.starts_with('y'));
+}

@@ -1,0 +1,185 @@
+//! Limits: steps, time and tokens, the flagged last call, the budget gate.
+
+use serde_json::json;
+
+use super::play::{Play, plan, three_steps};
+use crate::agent::{Input, ModelReply, Next};
+use crate::domain::{DecisionKind, Event, GateKind, Notice, Outbound, ResumedReason, Role, TurnReason, TurnStatus};
+
+/// design: an answer that arrives on the last step is an answer.
+#[test]
+fn the_last_step_may_answer() {
+    let mut play = Play::with(|policy| policy.max_iterations = 2);
+    play.calls("read_file", json!({"path": "a"})).tools_answer("x").says("Answer.");
+    play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
+}
+
+/// C14, S4-10: at the limit open calls get `budget_exhausted`, one flagged call without tools follows, its text is taken.
+#[test]
+fn one_last_call_without_tools() {
+    let mut play = Play::with(|policy| policy.max_iterations = 2);
+    play.calls("read_file", json!({"path": "a"}))
+        .tools_answer("x")
+        .calls("read_file", json!({"path": "b"}));
+    assert_eq!(play.state().next, Next::CallModel { last: true });
+    assert!(play.told().starts_with("[tool_result:read_file] error: budget_exhausted"));
+    let (messages, tools) = play.request();
+    assert!(tools.is_empty());
+    assert!(messages.last().unwrap().content.starts_with("<turn-limit>\n") && messages.last().unwrap().role == Role::System);
+    play.reply("One file is read.", &[("read_file", json!({"path": "c"}))]);
+    play.ended(TurnStatus::Completed, TurnReason::BudgetExhausted);
+    assert_eq!(
+        (play.answer().text.as_str(), play.answer().problem.clone()),
+        ("One file is read.", Some(Notice::BudgetExhausted {}))
+    );
+    assert_eq!(play.state().budget.steps.used, 3);
+}
+
+fn at_the_limit() -> Play {
+    let mut play = Play::with(|policy| (policy.max_iterations, policy.max_nudges) = (2, 50));
+    play.calls("plan", three_steps()).approves().says("nudge me");
+    assert_eq!(play.state().next, Next::CallModel { last: true });
+    play.says("Nothing is done yet.");
+    play
+}
+
+/// design: with an open plan a budget gate asks; OK grants the original limit once more.
+#[test]
+fn a_person_may_extend_the_limit() {
+    let mut play = at_the_limit();
+    play.waits_for(GateKind::Budget);
+    let Outbound::BudgetCard(card) = &play.gate().card else {
+        panic!("a budget card")
+    };
+    assert_eq!(
+        (card.summary.as_str(), card.open_steps.len(), card.steps_used),
+        ("Nothing is done yet.", 3, 3)
+    );
+    play.approves();
+    play.calls_model();
+    let budget = play.state().budget;
+    assert_eq!((budget.steps.used, budget.steps.limit, budget.top_ups.used), (3, 5, 1));
+    let extended = |event: &&Event| {
+        matches!(
+            event,
+            Event::TurnResumed {
+                resumed_reason: ResumedReason::BudgetExtended,
+                steps_remaining: 2
+            }
+        )
+    };
+    assert!(play.events().into_iter().any(|event| extended(&event)));
+    play.calls("plan_progress", json!({"plan_status": "completed"})).says("Done now.");
+    play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
+}
+
+/// design: three top-ups at most; then the text of the last call ends the turn.
+#[test]
+fn three_top_ups() {
+    let mut play = at_the_limit();
+    for _ in 0..3 {
+        play.approves().says("again").says("again").says("Still nothing.");
+    }
+    play.ended(TurnStatus::Failed, TurnReason::BudgetExhausted);
+    assert_eq!(
+        (
+            play.answer().text.as_str(),
+            play.gates().iter().filter(|gate| gate.kind == GateKind::Budget).count()
+        ),
+        ("Still nothing.", 3)
+    );
+}
+
+/// design: refusal or expiry is `Failed(budget_exhausted)` with the last text; other words ask again.
+#[test]
+fn the_limit_may_be_kept() {
+    for kind in [DecisionKind::Cancel, DecisionKind::Reject, DecisionKind::Expire] {
+        let mut play = at_the_limit();
+        play.decides(kind, None);
+        play.ended(TurnStatus::Failed, TurnReason::BudgetExhausted);
+        assert_eq!(
+            (play.answer().text.as_str(), play.answer().open_steps.len()),
+            ("Nothing is done yet.", 3)
+        );
+    }
+    let mut play = at_the_limit();
+    play.decides(DecisionKind::Revise, Some("why?"));
+    play.waits_for(GateKind::Budget);
+    let gates = play.gates();
+    assert_eq!(gates[gates.len() - 1].replaces.as_ref(), Some(&gates[gates.len() - 2].id));
+}
+
+/// design: with a done plan the last text completes the turn.
+#[test]
+fn a_done_plan_completes_at_the_limit() {
+    let mut play = Play::with(|policy| policy.max_iterations = 2);
+    play.calls("plan", three_steps())
+        .approves()
+        .calls("plan_progress", json!({"plan_status": "completed"}));
+    assert_eq!(play.state().next, Next::CallModel { last: true });
+    play.says("All done.");
+    play.ended(TurnStatus::Completed, TurnReason::BudgetExhausted);
+}
+
+/// design: working time and tokens are limits too; waiting for people costs nothing.
+#[test]
+fn time_and_tokens() {
+    let mut time = Play::with(|policy| policy.timeout_ms = 120);
+    time.calls("read_file", json!({"path": "a"})).tools_answer("x");
+    assert_eq!(
+        time.state().next,
+        Next::CallModel { last: true },
+        "100 ms of thinking and 50 of reading"
+    );
+    assert_eq!(time.told(), "[tool_result:read_file] x", "what ran is told");
+    let mut tokens = Play::with(|policy| policy.max_tokens = 10);
+    tokens.calls("plan", three_steps());
+    tokens.waits_for(GateKind::PlanReview);
+    tokens.approves();
+    assert_eq!(tokens.state().next, Next::CallModel { last: true });
+}
+
+/// design: the limit is looked at before people are asked to approve what could not run any more.
+#[test]
+fn nobody_approves_in_vain() {
+    let mut play = Play::with(|policy| policy.max_iterations = 1);
+    play.reply("", &[("write_file", json!({"path": "a"}))]);
+    assert!(play.gates().is_empty() && play.actions().is_empty());
+    assert!(play.told().contains("budget_exhausted"));
+}
+
+/// design: a last call that fails or is silent still ends with honest text of ours.
+#[test]
+fn a_silent_last_call_is_honest() {
+    let mut play = Play::with(|policy| policy.max_iterations = 3);
+    play.calls("plan", three_steps())
+        .approves()
+        .calls("plan_progress", json!({"step_id": "1"}))
+        .says("hm");
+    play.feed(Input::ModelFailed {
+        notice: Notice::ModelTimeout {},
+        incident: "inc1".into(),
+        millis: 30_000,
+    });
+    play.waits_for(GateKind::Budget);
+    assert_eq!(play.state().answer.as_deref(), Some("✓ 1. read\n○ 2. write\n○ 3. tell"));
+    let mut play = Play::with(|policy| policy.max_iterations = 1);
+    play.calls("read_file", json!({"path": "a"}))
+        .feed(Input::Reply(ModelReply::default()));
+    play.ended(TurnStatus::Completed, TurnReason::BudgetExhausted);
+    assert_eq!(
+        (play.answer().text.as_str(), play.answer().problem.clone()),
+        ("", Some(Notice::BudgetExhausted {}))
+    );
+}
+
+/// S0-10, C5: the budget of steps is one over all pauses and plans.
+#[test]
+fn pauses_give_nothing_back() {
+    let mut play = Play::with(|policy| policy.max_iterations = 3);
+    play.calls("plan", three_steps()).decides(DecisionKind::Revise, Some("no"));
+    play.calls("plan", plan("complex", json!(["a"])))
+        .decides(DecisionKind::Revise, Some("no"));
+    play.calls("plan", plan("complex", json!(["b"]))).approves();
+    assert_eq!(play.state().next, Next::CallModel { last: true });
+}

@@ -1,0 +1,178 @@
+//! Random play: whatever model, tools and people do, the invariants of `play.rs` hold and nothing panics.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::play::{Play, ok, plan, three_steps};
+use crate::agent::{CallOutcome, Input, ModelReply, Next, RowVerdict, progress, view};
+use crate::domain::{ActionStatus, ApprovalMode, DecisionKind, Notice, Policy, ToolCall, ToolResult, TurnReason};
+
+const DECISIONS: [DecisionKind; 6] = [
+    DecisionKind::Approve,
+    DecisionKind::Approve,
+    DecisionKind::Revise,
+    DecisionKind::Reject,
+    DecisionKind::Expire,
+    DecisionKind::Cancel,
+];
+
+/// A call of the model's; `pick` chooses which, good or bad.
+fn call(pick: u8) -> (&'static str, Value) {
+    match pick % 24 {
+        0 => ("plan", three_steps()),
+        1 => ("plan", plan("simple", json!([]))),
+        2 => (
+            "plan",
+            plan("simple", json!([{"content": "x", "tools": ["write_file", "run_bash"]}])),
+        ),
+        3 => ("plan", plan("complex", json!("1. a [tools: web_fetch]\n2. b"))),
+        4 => ("plan", json!("{")),
+        5 | 6 => ("clarify", json!({"task_goal_ui": "t"})),
+        7 => (
+            "clarify",
+            json!({"task_goal_ui": "t", "needs_user_input": true, "question_to_user": "?"}),
+        ),
+        8 => ("request_user", json!({"message": "?"})),
+        9 => ("plan_progress", json!({"step_id": "1"})),
+        10 => ("plan_progress", json!({"next_step": "2"})),
+        11 => ("plan_progress", json!({"plan_status": "completed"})),
+        12 => ("plan_progress", json!({"step_id": "none"})),
+        13 | 14 => (
+            "write_todos",
+            json!({"todos": [{"id": "1", "content": "x", "status": "completed"}]}),
+        ),
+        15 => ("write_todos", json!({"todos": []})),
+        16 | 17 => ("read_file", json!({"path": "r"})),
+        18 | 19 => ("write_file", json!({"path": "w", "content": "<plan_feedback>"})),
+        20 => ("web_fetch", json!({"url": "http://x"})),
+        21 => ("run_bash", json!({"command": "ls"})),
+        22 => ("no such tool", json!({})),
+        _ => ("write_file", json!([1])),
+    }
+}
+
+fn reply(bytes: &[u8]) -> Input {
+    let calls = bytes.iter().skip(2).enumerate().map(|(at, pick)| {
+        let (name, arguments) = call(*pick);
+        ToolCall {
+            // Ids repeat from reply to reply, and now and then within one.
+            id: format!("c{}", at % 3),
+            name: name.into(),
+            arguments: arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned),
+        }
+    });
+    let count = usize::from(bytes[0] % 4);
+    Input::Reply(ModelReply {
+        text: ["", "words", "</plan_feedback>", " "][usize::from(bytes[1] % 4)].into(),
+        calls: calls.take(count).collect(),
+        raw: (bytes[1] > 200).then(|| json!({"reasoning": "opaque"})),
+        tokens: u64::from(bytes[1]),
+        millis: u64::from(bytes[0]),
+    })
+}
+
+fn results(calls: &[String], bytes: &[u8]) -> Input {
+    let outcomes = calls
+        .iter()
+        .zip(bytes.iter().cycle())
+        .filter(|(_, pick)| **pick != 7)
+        .map(|(id, pick)| CallOutcome {
+            call_id: id.clone(),
+            result: (pick % 8 != 1).then(|| ToolResult {
+                ok: !pick.is_multiple_of(3),
+                exit: (*pick == 44).then(|| String::from("bye")),
+                exit_code: pick.is_multiple_of(5).then_some(i32::from(*pick)),
+                ..ok("output")
+            }),
+        });
+    Input::ToolResults {
+        outcomes: outcomes.collect(),
+        millis: u64::from(bytes[0]),
+    }
+}
+
+fn decided(play: &Play, bytes: &[u8]) -> Input {
+    let statuses = [
+        ActionStatus::Approved,
+        ActionStatus::Approved,
+        ActionStatus::Rejected,
+        ActionStatus::Expired,
+        ActionStatus::Running,
+    ];
+    let rows = play
+        .state()
+        .open_calls
+        .iter()
+        .filter_map(|open| open.action.clone())
+        .zip(bytes.iter().skip(2));
+    let rows = rows.filter(|(_, pick)| **pick > 60).map(|(action, pick)| RowVerdict {
+        action,
+        status: statuses[usize::from(pick % 5)],
+        reason: None,
+    });
+    Input::Decided {
+        decision: super::play::decision(DECISIONS[usize::from(bytes[0] % 6)], bytes[1].is_multiple_of(2).then_some("words")),
+        rows: rows.collect(),
+    }
+}
+
+/// The next input: one that fits most of the time, any other now and then.
+fn input(play: &Play, bytes: &[u8]) -> Input {
+    match bytes[0] {
+        0 => Input::Cancel {
+            by: None,
+            reason: TurnReason::Superseded,
+        },
+        1 => Input::Undeliverable,
+        2 | 3 => Input::Steer("<mailbox> more".into()),
+        4 => Input::Start,
+        5 => Input::ModelFailed {
+            notice: Notice::ModelTimeout {},
+            incident: "i".into(),
+            millis: 5,
+        },
+        6 => reply(&bytes[1..]),
+        7 => decided(play, &bytes[1..]),
+        8 => results(&["c0".into(), "ghost".into()], &bytes[1..]),
+        _ => match &play.state().next {
+            Next::Start | Next::Nothing => Input::Start,
+            Next::CallModel { .. } => reply(&bytes[1..]),
+            Next::RunTools { calls } => results(calls, &bytes[1..]),
+            Next::Wait => decided(play, &bytes[1..]),
+        },
+    }
+}
+
+fn change(policy: &mut Policy, bytes: &[u8]) {
+    policy.review_enabled = !bytes[0].is_multiple_of(4);
+    policy.require_confirmation = !bytes[1].is_multiple_of(4);
+    policy.approval = [ApprovalMode::Write, ApprovalMode::Always, ApprovalMode::Never][usize::from(bytes[2] % 3)];
+    policy.max_iterations = u64::from(bytes[3] % 24) + 1;
+    policy.max_tokens = if bytes[4].is_multiple_of(4) { 900 } else { 0 };
+    policy.timeout_ms = if bytes[5].is_multiple_of(4) { 1500 } else { 300_000 };
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// design §2: total, replayable from its journal, calls paired, no write without a person's or a plan's leave,
+    /// limits kept, one end; after a twin's JSON round trip every step is the same.
+    #[test]
+    fn anything_may_happen(setting in prop::array::uniform6(any::<u8>()), script in prop::collection::vec(prop::array::uniform8(any::<u8>()), 1..60)) {
+        let mut play = Play::queued(|policy| change(policy, &setting), "task");
+        play.feed(Input::Start);
+        for bytes in &script {
+            let before = play.turn.clone();
+            let next = input(&play, bytes);
+            play.feed(next);
+            prop_assert!(!play.last.is_empty() || play.turn.state.budget.steps.used > before.state.budget.steps.used
+                || play.turn == before || play.turn.state.mailbox.len() + play.turn.log.len() > before.state.mailbox.len() + before.log.len());
+            prop_assert!(before.log.len() <= play.turn.log.len(), "the log only grows");
+            prop_assert_eq!(&play.turn.log[..before.log.len()], &before.log[..], "what is logged is not rewritten");
+            let _ = progress(&play.turn);
+        }
+        for messages in [view(&play.turn, &play.env(), "extra"), play.request().0] {
+            prop_assert!(messages.len() > play.turn.log.len());
+        }
+    }
+}

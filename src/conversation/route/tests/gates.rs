@@ -1,0 +1,224 @@
+//! Answers to open gates: which one is meant, by whom, and what the words do there.
+
+use super::*;
+
+/// design: at a plan review listed words approve or cancel, anything else is a change, nothing is nothing.
+#[test]
+fn plan_review_by_phrase() {
+    let gate = gate("g", "u1", "");
+    let table = [
+        ("OK", approve(&gate)),
+        ("好的", approve(&gate)),
+        ("取消", does(&gate, Act::Cancel)),
+        ("第二步先备份", does(&gate, Act::Revise("第二步先备份".to_owned()))),
+        ("行", does(&gate, Act::Revise("行".to_owned()))),
+        ("", Verdict::Ignore("empty")),
+    ];
+    for (text, verdict) in table {
+        assert_eq!(route(&said(text).open(&[&gate])), verdict, "{text}");
+        assert_eq!(route(&said(text).alone().open(&[&gate])), verdict, "alone: {text}");
+    }
+}
+
+/// design: any text, verbatim, answers a question; only `/stop` cancels there.
+#[test]
+fn question_takes_any_text() {
+    let gate = kind(GateKind::Question, gate("g", "u1", ""));
+    for text in ["OK", "取消", "  月底  那份 "] {
+        let scene = said(text).open(&[&gate]);
+        assert_eq!(route(&scene), does(&gate, Act::Revise(text.to_owned())), "{text}");
+    }
+    assert_eq!(route(&said("/stop").open(&[&gate])), Verdict::Stop(None));
+}
+
+/// design: tool_approval: approve word = all open rows, refusal = reject all, other text = reject all with that reason.
+#[test]
+fn tool_approval_by_phrase() {
+    let gate = kind(GateKind::ToolApproval, gate("g", "u1", ""));
+    assert_eq!(route(&said("OK").open(&[&gate])), approve(&gate));
+    assert_eq!(route(&said("不行").open(&[&gate])), does(&gate, Act::Reject(None)));
+    let reason = does(&gate, Act::Reject(Some("路径错了".to_owned())));
+    assert_eq!(route(&said("路径错了").open(&[&gate])), reason);
+}
+
+/// design: budget: approve / refuse, other text asks again.
+#[test]
+fn budget_needs_yes_or_no() {
+    let gate = kind(GateKind::Budget, gate("g", "u1", ""));
+    assert_eq!(route(&said("继续").open(&[&gate])), approve(&gate));
+    assert_eq!(route(&said("no").open(&[&gate])), does(&gate, Act::Cancel));
+    assert_eq!(
+        route(&said("还要多久").open(&[&gate])),
+        does(&gate, Act::Revise("还要多久".to_owned()))
+    );
+}
+
+/// B2: a message sent before the card (or at the same moment) never answers it, even when it is read afterwards.
+#[test]
+fn said_before_the_card() {
+    let gate = gate("g", "u1", "");
+    for (at, verdict) in [
+        (Millis(999), Verdict::Status),
+        (SHOWN, Verdict::Status),
+        (Millis(1_001), approve(&gate)),
+    ] {
+        let mut scene = said("OK").open(&[&gate]).runs(turn(&gate, TurnStatus::Paused));
+        scene.at = at;
+        assert_eq!(route(&scene), verdict, "{at:?}");
+    }
+    let mut undelivered = gate.clone();
+    (undelivered.card_at, undelivered.delivered_at) = (None, None);
+    let early = said("第二步先备份").open(&[&undelivered]).runs(turn(&gate, TurnStatus::Paused));
+    assert_eq!(route(&early), Verdict::Task(1), "queues behind the turn");
+}
+
+/// design: in groups, without mention, reply or thread only `OK` itself counts.
+#[test]
+fn unmentioned_in_a_group() {
+    let gate = gate("g", "u1", "");
+    assert_eq!(route(&said("OK").unmentioned().open(&[&gate])), approve(&gate));
+    for text in ["好的", "取消", "第二步先备份", "/stop"] {
+        assert_eq!(
+            route(&said(text).unmentioned().open(&[&gate])),
+            Verdict::Ignore("not for us"),
+            "{text}"
+        );
+    }
+    let to_others = Verdict::Ignore("said to others");
+    let mut scene = said("OK @Li Lei").unmentioned().open(&[&gate]);
+    scene.said.to_others = true;
+    assert_eq!(route(&scene), to_others);
+    let mut scene = said("OK").unmentioned().open(&[&gate]);
+    scene.to_all = true;
+    assert_eq!(route(&scene), to_others);
+}
+
+/// design: in the thread of the gate, or as a reply to the card or the request, no mention is needed.
+#[test]
+fn thread_and_reply_address_us() {
+    let threaded = gate("g", "u1", "omt_1");
+    let scene = said("先备份").in_thread("omt_1").unmentioned().open(&[&threaded]);
+    assert_eq!(route(&scene), does(&threaded, Act::Revise("先备份".to_owned())));
+    let flat = gate("g", "u1", "");
+    for to in [ReplyTo::Card, ReplyTo::Request] {
+        let scene = said("取消")
+            .unmentioned()
+            .open(&[&flat])
+            .reply(to, undecided(&flat), TurnStatus::Paused);
+        assert_eq!(route(&scene), does(&flat, Act::Cancel), "{to:?}");
+    }
+}
+
+/// design: the replied-to card wins over the sender's lane; across threads of the chat too.
+#[test]
+fn reply_wins_over_lane() {
+    let (here, there) = (gate("a", "u1", ""), gate("b", "u1", "omt_1"));
+    let scene = said("OK")
+        .open(&[&here, &there])
+        .reply(ReplyTo::Card, undecided(&there), TurnStatus::Paused);
+    assert_eq!(route(&scene), approve(&there));
+    assert_eq!(
+        route(&said("OK").open(&[&here, &there])),
+        approve(&here),
+        "else the lane of the place"
+    );
+}
+
+/// B7: consent to an older card of the turn is no consent to the newer one; changes are.
+#[test]
+fn older_card_takes_no_consent() {
+    let newer = gate("b", "u1", "");
+    let mut older = gate("a", "u1", "");
+    older.turn_id = newer.turn_id.clone();
+    for reply in [
+        (ReplyTo::Post, undecided(&newer)),
+        (ReplyTo::Card, decided(&older, DecisionKind::Revise)),
+    ] {
+        let scene = |text| said(text).open(&[&newer]).reply(reply.0, reply.1.clone(), TurnStatus::Paused);
+        assert_eq!(route(&scene("OK")), Verdict::Tell("outdated card", Notice::Superseded {}));
+        assert_eq!(route(&scene("先备份")), does(&newer, Act::Revise("先备份".to_owned())));
+    }
+}
+
+/// design: without a gate in the lane, a listed word means the sender's only open gate in the chat; several: ask which.
+#[test]
+fn only_open_gate_of_the_chat() {
+    let (a, b) = (gate("a", "u1", "omt_1"), gate("b", "u1", "omt_2"));
+    assert_eq!(route(&said("好").open(&[&a])), approve(&a));
+    assert_eq!(
+        route(&said("先备份").open(&[&a])),
+        Verdict::Task(0),
+        "only listed words go that far"
+    );
+    let goals = vec!["goal of a".to_owned(), "goal of b".to_owned()];
+    let which = Verdict::Tell("which one", Notice::WhichOne { goals });
+    assert_eq!(route(&said("OK").open(&[&a, &b])), which);
+    assert_eq!(route(&said("OK").unmentioned().open(&[&a, &b])), which);
+}
+
+/// B1: another member's words leave the gate alone: a listed word is refused in place, other text is their own task.
+#[test]
+fn other_member_is_not_entitled() {
+    let gate = gate("g", "u1", "");
+    for text in ["OK", "取消"] {
+        assert_eq!(route(&said(text).by("u2").open(&[&gate])), refused(&gate), "{text}");
+    }
+    assert_eq!(route(&said("查天气").by("u2").open(&[&gate])), Verdict::Task(0));
+    let overheard = said("OK").by("u2").unmentioned().open(&[&gate]);
+    assert_eq!(route(&overheard), Verdict::Ignore("not entitled"), "people say OK to each other");
+    let scene = said("我觉得不行").by("u2").unmentioned().open(&[&gate]);
+    let scene = scene.reply(ReplyTo::Card, undecided(&gate), TurnStatus::Paused);
+    assert_eq!(route(&scene), refused(&gate), "whatever is replied to the card");
+}
+
+/// design: a non-requester decides only by click, reply, or a listed word with exactly one open gate.
+#[test]
+fn approver_who_did_not_ask() {
+    let (a, b) = (gate("a", "u1", ""), gate("b", "u3", ""));
+    let boss = |text: &str| said(text).by("boss").approvers(listed(&["boss"]));
+    assert_eq!(route(&boss("OK").open(&[&a])), approve(&a));
+    assert_eq!(route(&boss("OK").unmentioned().open(&[&a])), approve(&a));
+    assert_eq!(
+        route(&boss("先备份").open(&[&a])),
+        Verdict::Task(0),
+        "other text without a reply is a task"
+    );
+    assert!(matches!(route(&boss("OK").open(&[&a, &b])), Verdict::Tell("which one", _)));
+    let scene = boss("先备份")
+        .open(&[&a, &b])
+        .reply(ReplyTo::Card, undecided(&b), TurnStatus::Paused);
+    assert_eq!(route(&scene), does(&b, Act::Revise("先备份".to_owned())));
+    let question = kind(GateKind::Question, a);
+    assert_eq!(
+        route(&boss("OK").open(&[&question])),
+        Verdict::Task(0),
+        "a bare word answers nobody else's question"
+    );
+}
+
+/// design: a requester who is not an approver may still revise or cancel, never approve.
+#[test]
+fn requester_who_is_no_approver() {
+    let gate = gate("g", "u1", "");
+    let scene = |text: &str| said(text).approvers(listed(&["boss"])).open(&[&gate]);
+    assert_eq!(route(&scene("OK")), refused(&gate));
+    assert_eq!(route(&scene("取消")), does(&gate, Act::Cancel));
+    assert_eq!(route(&scene("先备份")), does(&gate, Act::Revise("先备份".to_owned())));
+}
+
+/// interface: `allowed_chats` and `allowed_users` refuse silently; a listed approver may decide although not a user.
+#[test]
+fn allow_lists() {
+    let gate = gate("g", "u1", "");
+    let mut scene = said("写周报");
+    scene.rights = Rights::for_test(Approvers::Anyone, &["u7"]);
+    assert_eq!(route(&scene), Verdict::Ignore("not allowed"));
+    let mut scene = said("OK").by("u2").open(&[&gate]);
+    scene.rights = Rights::for_test(Approvers::Anyone, &["u1"]);
+    assert_eq!(route(&scene), Verdict::Ignore("not allowed"), "anyone means anyone whom we serve");
+    scene.rights = Rights::for_test(listed(&["u2"]), &["u1"]);
+    assert_eq!(route(&scene), approve(&gate));
+    let mut scene = said("写周报").by("u2");
+    scene.rights = Rights::for_test(listed(&["u2"]), &["u1"]);
+    assert_eq!(route(&scene), Verdict::Ignore("not allowed"));
+}

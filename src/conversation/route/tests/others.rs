@@ -1,0 +1,146 @@
+//! What answers no open gate: late words, words to a running turn, commands and tasks.
+
+use super::*;
+
+/// B5: late words after expiry are told so and run nothing; other text is a new task.
+#[test]
+fn late_after_expiry() {
+    let gate = gate("g", "u1", "");
+    let expired = decided(&gate, DecisionKind::Expire);
+    let goal = "goal of g".to_owned();
+    let told = Verdict::Tell("late", Notice::Expired { goal });
+    for text in ["OK", "取消"] {
+        assert_eq!(route(&said(text).closed(expired.clone())), told, "{text}");
+    }
+    assert_eq!(route(&said("先备份").closed(expired.clone())), Verdict::Task(0));
+    let reply = |text: &str| {
+        said(text)
+            .unmentioned()
+            .reply(ReplyTo::Card, expired.clone(), TurnStatus::Cancelled)
+    };
+    for text in ["OK", "先备份"] {
+        assert_eq!(route(&reply(text)), told, "a reply to that card: {text}");
+    }
+    assert_eq!(route(&said("OK").unmentioned().closed(expired)), Verdict::Ignore("not for us"));
+    assert_eq!(route(&said("OK")), Verdict::Task(0), "nothing was ever asked");
+}
+
+/// B6: the second approver hears who was first; their word is not a task.
+#[test]
+fn late_after_a_decision() {
+    let gate = gate("g", "u1", "");
+    let first = decided(&gate, DecisionKind::Approve);
+    let told = Verdict::Tell("late", told(&first));
+    assert_eq!(route(&said("OK").closed(first.clone())), told);
+    assert_eq!(
+        route(&said("OK").closed(first.clone()).runs(turn(&gate, TurnStatus::Running))),
+        told
+    );
+    assert_eq!(route(&said("OK").reply(ReplyTo::Card, first.clone(), TurnStatus::Running)), told);
+    let after = said("再加一节").reply(ReplyTo::Card, first, TurnStatus::Completed);
+    assert_eq!(route(&after), Verdict::Task(0), "under an approved card people talk on");
+}
+
+/// design: a late word means the sender's closed gate before it means a gate that is not theirs to decide.
+#[test]
+fn own_closed_gate_is_nearer() {
+    let (mine, other) = (gate("a", "u1", ""), gate("b", "u3", ""));
+    let expired = decided(&mine, DecisionKind::Expire);
+    let scene = said("OK").open(&[&other]).closed(expired.clone());
+    assert_eq!(route(&scene), Verdict::Tell("late", told(&expired)));
+    let scene = said("OK").open(&[&other]).closed(expired).approvers(Approvers::Anyone);
+    assert_eq!(route(&scene), approve(&other), "exactly one open gate that they may decide");
+}
+
+/// design: while a turn runs, messages queue, steer or interrupt; the queue has an end.
+#[test]
+fn while_a_turn_runs() {
+    let running = turn(&gate("g", "u1", ""), TurnStatus::Running);
+    let scene = |mode, queued| {
+        let mut scene = said("再加一节").runs(running.clone());
+        (scene.queue_mode, scene.queued) = (mode, queued);
+        scene
+    };
+    assert_eq!(route(&scene(QueueMode::Followup, 0)), Verdict::Task(1));
+    assert_eq!(route(&scene(QueueMode::Followup, 19)), Verdict::Task(20));
+    let full = Verdict::Tell("queue full", Notice::QueueFull { limit: 20 });
+    assert_eq!(route(&scene(QueueMode::Followup, 20)), full);
+    assert_eq!(route(&scene(QueueMode::Steer, 0)), Verdict::Steer(running.id.clone()));
+    assert_eq!(route(&scene(QueueMode::Interrupt, 0)), Verdict::Instead);
+    let mut waiting = said("第二件事");
+    waiting.queued = 1;
+    assert_eq!(route(&waiting), Verdict::Task(1), "accepted, not begun: still behind it");
+}
+
+/// design: a reply to the running card always steers, for its requester; for others it is a task of their own.
+#[test]
+fn reply_to_the_running_card_steers() {
+    let gate = gate("g", "u1", "");
+    for to in [ReplyTo::Card, ReplyTo::Post] {
+        let scene = said("数字用千分位").unmentioned();
+        let scene = scene.reply(to, decided(&gate, DecisionKind::Approve), TurnStatus::Running);
+        assert_eq!(route(&scene), Verdict::Steer(gate.turn_id.clone()), "{to:?}");
+        assert_eq!(route(&scene.by("u2")), Verdict::Task(0), "{to:?}");
+    }
+    let mut unplanned = said("数字用千分位").unmentioned();
+    unplanned.reply = Some(Reply {
+        to: ReplyTo::Post,
+        turn_id: gate.turn_id.clone(),
+        turn: Some(turn(&gate, TurnStatus::Running)),
+        gate: None,
+    });
+    assert_eq!(route(&unplanned), Verdict::Steer(gate.turn_id), "a turn without any gate too");
+}
+
+/// design: `/stop` overtakes, `/new …` supersedes, the others tell; a stop word to a running task means stop.
+#[test]
+fn commands_are_carried_out() {
+    let gate = gate("g", "u1", "");
+    let running = turn(&gate, TurnStatus::Running);
+    assert_eq!(route(&said("/stop").runs(running.clone())), Verdict::Stop(None));
+    assert_eq!(route(&said("/new 写日报").runs(running.clone())), Verdict::Instead);
+    assert_eq!(route(&said("/status")), Verdict::Status);
+    assert_eq!(route(&said("/dance")), Verdict::Tell("help", Notice::Help {}));
+    assert_eq!(route(&said("/stop").unmentioned()), Verdict::Ignore("not for us"));
+    assert_eq!(route(&said("停下 /stop")), Verdict::Task(0));
+    let approved = decided(&gate, DecisionKind::Approve);
+    assert_eq!(route(&said("取消").runs(running).closed(approved)), Verdict::Stop(None));
+}
+
+/// design: `/stop` as a reply to somebody else's card is a refusal by those who may, and refused to the others.
+#[test]
+fn stop_under_somebody_elses_card() {
+    let gate = gate("g", "u1", "");
+    let scene = |approvers| {
+        let scene = said("/stop").by("u2").approvers(approvers).open(&[&gate]);
+        scene.reply(ReplyTo::Card, undecided(&gate), TurnStatus::Paused)
+    };
+    assert_eq!(route(&scene(listed(&["u2"]))), Verdict::Stop(Some(gate.turn_id.clone())));
+    assert_eq!(route(&scene(Approvers::Requester)), refused(&gate));
+}
+
+/// design: attachments never answer a gate; whoever spoke to us hears why. Texts longer than we read run nothing.
+#[test]
+fn attachments_and_long_texts() {
+    let gate = gate("g", "u1", "");
+    let mut scene = said("[image]").open(&[&gate]);
+    scene.attachment_only = true;
+    assert_eq!(route(&scene), Verdict::Tell("no text", Notice::NotText {}));
+    assert_eq!(route(&scene.unmentioned()), Verdict::Ignore("no text"));
+    let mut scene = said("很长").open(&[&gate]);
+    scene.truncated = true;
+    assert_eq!(route(&scene), Verdict::Tell("too long", Notice::TooLong { limit: 16_384 }));
+}
+
+/// M-5: in groups only what is said to us is a task; a bare mention gets a greeting; `group_trigger: all` takes everything.
+#[test]
+fn tasks_in_groups() {
+    assert_eq!(route(&said("写周报")), Verdict::Task(0));
+    assert_eq!(route(&said("写周报").unmentioned()), Verdict::Ignore("not for us"));
+    assert_eq!(route(&said("写周报").alone()), Verdict::Task(0));
+    assert_eq!(route(&said("")), Verdict::Tell("greeting", Notice::Greeting {}));
+    assert_eq!(route(&said("").alone()), Verdict::Ignore("empty"));
+    let mut all = said("写周报").unmentioned();
+    all.group_all = true;
+    assert_eq!(route(&all), Verdict::Task(0));
+}

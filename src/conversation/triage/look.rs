@@ -1,0 +1,124 @@
+//! Looks up everything that a message may be about.
+
+use std::time::Duration;
+
+use crate::config::Live;
+use crate::conversation::phrases::{Phrase, is_plain_ok};
+use crate::conversation::review::lapse;
+use crate::conversation::rights::Rights;
+use crate::conversation::route::{Reply, ReplyTo, Scene};
+use crate::conversation::{commands, say};
+use crate::domain::{ChatType, InboundMessage, Millis};
+use crate::store::{GateRecord, InboxRow, ListQuery, Session, StoreError};
+
+/// A listed word this long after a gate was closed is still about that gate.
+const LATE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Loads what the message may be about; none: nobody speaks to us and nothing is open here. Gates whose time is over are closed on
+/// the way, so that no choice is made about them.
+pub(super) async fn scene(
+    session: &mut Session,
+    live: &Live,
+    row: &InboxRow,
+    message: &InboundMessage,
+    bot: Option<&str>,
+    now: Millis,
+) -> Result<Option<Scene>, StoreError> {
+    let place = &row.inbound.conversation;
+    let sender = &row.inbound.sender;
+    let channel = live.channel(place.channel);
+    let direct = message.chat_type == ChatType::Direct;
+    let said = message.addressed(bot.unwrap_or_default());
+    let overheard = !direct && !said.to_bot && !channel.group_all && message.replies_to.is_empty();
+    if overheard && !session.anything_open(place).await? {
+        return Ok(None);
+    }
+    let mut open = session.open_gates(place).await?;
+    for gate in open.iter().filter(|gate| now >= gate.expires_at) {
+        lapse(session, gate, now).await?;
+    }
+    open.retain(|gate| now < gate.expires_at);
+    let lane = place.lane(sender);
+    let lane_turn = match session.turn_of_lane(&lane).await? {
+        Some(id) => session.turn(&id).await?.filter(|turn| !turn.status.is_final()),
+        None => None,
+    };
+    let rights = Rights::of(channel);
+    let phrase = Phrase::read(&said, direct);
+    let closed = if phrase.is_listed() {
+        closed_lately(session, row, &rights, now).await?
+    } else {
+        None
+    };
+    Ok(Some(Scene {
+        at: row.inbound.at,
+        sender: sender.clone(),
+        chat: place.chat.clone(),
+        thread: place.thread.clone(),
+        direct,
+        to_all: message.mentions_all,
+        plain_ok: is_plain_ok(&said),
+        command: commands::read(&said.text),
+        phrase,
+        said,
+        attachment_only: message.attachment_only,
+        truncated: message.truncated,
+        rights,
+        group_all: channel.group_all,
+        queue_mode: live.agent.queue_mode,
+        reply: reply(session, row, message).await?,
+        open,
+        lane_turn,
+        queued: u32::try_from(session.queued(&lane).await?.len()).unwrap_or(u32::MAX),
+        closed,
+        lane,
+    }))
+}
+
+/// What the message replies to: the nearest of parent and root that is a message of one of our turns.
+async fn reply(session: &mut Session, row: &InboxRow, message: &InboundMessage) -> Result<Option<Reply>, StoreError> {
+    let place = &row.inbound.conversation;
+    for id in &message.replies_to {
+        let ids = std::slice::from_ref(id);
+        let gate = session.gate_by_message(place, ids).await?;
+        let turn = session.turn_by_message(place, ids).await?;
+        let turn_id = gate
+            .as_ref()
+            .map(|record| &record.gate.turn_id)
+            .or(turn.as_ref().map(|turn| &turn.id));
+        let Some(turn_id) = turn_id.cloned() else {
+            continue;
+        };
+        let is_card = gate.as_ref().is_some_and(|record| record.gate.card_message.as_ref() == Some(id));
+        let is_request = turn.as_ref().is_some_and(|turn| turn.request_message.as_ref() == Some(id))
+            || gate.as_ref().is_some_and(|record| record.gate.request_message.as_ref() == Some(id));
+        let to = match (is_card, is_request) {
+            (true, _) => ReplyTo::Card,
+            (false, true) => ReplyTo::Request,
+            (false, false) => ReplyTo::Post,
+        };
+        return Ok(Some(Reply { to, turn_id, turn, gate }));
+    }
+    Ok(None)
+}
+
+/// The gate that a late word is about: the sender's own that was closed last, else the chat's newest review if the sender
+/// might have decided it. None after a day.
+async fn closed_lately(session: &mut Session, row: &InboxRow, rights: &Rights, now: Millis) -> Result<Option<GateRecord>, StoreError> {
+    let place = &row.inbound.conversation;
+    let sender = &row.inbound.sender;
+    let since = Millis(now.0.saturating_sub(i64::try_from(LATE.as_millis()).unwrap_or(i64::MAX)));
+    if let Some(record) = session.last_closed_gate(place, sender, since).await? {
+        return Ok(Some(record));
+    }
+    let query = ListQuery {
+        chat: Some(place.chat.clone()),
+        limit: 1,
+        ..ListQuery::default()
+    };
+    let newest = session.list_reviews(&query).await?.items.into_iter().next();
+    Ok(newest.filter(|record| {
+        let lately = record.decision.as_ref().is_some_and(|decision| decision.at >= since);
+        lately && say::same_chat(&record.gate.conversation, place) && rights.approve(sender, &record.gate.requester)
+    }))
+}
