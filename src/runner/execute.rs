@@ -50,7 +50,7 @@ impl Runner {
             () = stop.cancelled() => return Ok(None),
         };
         for call in writes {
-            if stop.is_cancelled() || self.news(lease, run).await?.is_some() {
+            if stop.is_cancelled() || self.news(run).await?.is_some() {
                 return Ok(None);
             }
             let result = self.run_write(lease, run, call).await?;

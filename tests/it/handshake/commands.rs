@@ -70,7 +70,11 @@ async fn an_ok_and_at_once_a_stop_runs_nothing() {
 async fn a_stop_between_two_calls_lists_what_ran() {
     let world = World::start(&[], reporter).await;
     let gate = Gate::new();
-    let script = Script::new().message(planned("写", WRITE)).message(clarified()).message(writes(&["a.md"])).then(gated(&gate, writes(&["b.md"])));
+    let script = Script::new()
+        .message(planned("写", WRITE))
+        .message(clarified())
+        .message(writes(&["a.md"]))
+        .then(gated(&gate, writes(&["b.md"])));
     world.model.script("两次", script);
     world.say(U, C, "两次", GROUP).await;
     let card = world.plan_card(C).await;
@@ -101,7 +105,10 @@ async fn stop_drops_the_queue_before_it_and_nothing_after_it() {
     world.say(U, C, "第三个", GROUP).await;
     world.hears(C, "三做好了").await;
     let turns = world.turns_in(C).await;
-    let told: Vec<(&str, &str)> = turns.iter().map(|turn| (turn["text"].as_str().unwrap(), turn["status"].as_str().unwrap())).collect();
+    let told: Vec<(&str, &str)> = turns
+        .iter()
+        .map(|turn| (turn["text"].as_str().unwrap(), turn["status"].as_str().unwrap()))
+        .collect();
     assert_eq!(told, [("第一个", "cancelled"), ("第三个", "completed")]);
     world.end().await;
 }
@@ -138,9 +145,17 @@ async fn status_tells_where_the_task_stands() {
     world.plan_card(C).await;
     world.say(U, C, "/status", GROUP).await;
     let told = world.hears(C, "等待确认计划").await;
-    assert!(told.words().contains("整理笔记") && told.words().contains("读取笔记"), "{}", told.words());
+    assert!(
+        told.words().contains("整理笔记") && told.words().contains("读取笔记"),
+        "{}",
+        told.words()
+    );
     world.say("ou_u2", C, "/status", GROUP).await;
-    world.seen("nothing of hers", |lark| (lark.in_chat(C).filter(|m| m.words().contains("状态：空闲")).count() == 2).then_some(())).await;
+    world
+        .seen("nothing of hers", |lark| {
+            (lark.in_chat(C).filter(|m| m.words().contains("状态：空闲")).count() == 2).then_some(())
+        })
+        .await;
     let gate = Gate::new();
     world.model.script("慢任务", Script::new().then(gated(&gate, say("好"))));
     world.say("ou_u2", C, "慢任务", GROUP).await;
@@ -151,7 +166,10 @@ async fn status_tells_where_the_task_stands() {
     world.say(U, C, "/dance", GROUP).await;
     world.hears(C, "/new 内容").await;
     world.hears(C, "好").await;
-    eventually("her task is done", || async { (world.turns_in(C).await[1]["status"] == "completed").then_some(()) }).await;
+    eventually("her task is done", || async {
+        (world.turns_in(C).await[1]["status"] == "completed").then_some(())
+    })
+    .await;
     world.end().await;
 }
 
@@ -228,8 +246,22 @@ async fn removed_from_the_chat_everything_there_ends() {
             (turns.len() == 2 && turns.iter().all(|turn| turn["status"] == "paused")).then_some(())
         })
         .await;
-        world.push(&world.tenant.other(kind, json!({ "chat_id": C, "operator_id": { "open_id": "ou_admin" } }))).await;
-        eventually("both over", || async { world.turns_in(C).await.iter().all(|turn| turn["status"] == "cancelled").then_some(()) }).await;
+        world
+            .push(
+                &world
+                    .tenant
+                    .other(kind, json!({ "chat_id": C, "operator_id": { "open_id": "ou_admin" } })),
+            )
+            .await;
+        eventually("both over", || async {
+            world
+                .turns_in(C)
+                .await
+                .iter()
+                .all(|turn| turn["status"] == "cancelled")
+                .then_some(())
+        })
+        .await;
         let toast = world.tap(U, C, &card, "approve", None).await;
         assert!(toast.contains("已经处理过了"), "{toast}");
         world.quiet().await;
@@ -245,7 +277,14 @@ async fn an_ok_counts_even_if_the_card_is_gone() {
     world.say(U, C, "整理笔记", GROUP).await;
     world.plan_card(C).await;
     for _ in 0..20 {
-        world.lark.fault("patch", Fault::Answer { status: 400, code: 230_011, header: None });
+        world.lark.fault(
+            "patch",
+            Fault::Answer {
+                status: 400,
+                code: 230_011,
+                header: None,
+            },
+        );
     }
     world.say(U, C, "OK", GROUP).await;
     world.hears(C, "全部完成").await;
@@ -257,8 +296,15 @@ async fn an_ok_counts_even_if_the_card_is_gone() {
 /// design: a reply to the request with `/stop` ends that task, wherever the sender's other tasks are.
 #[tokio::test]
 async fn stop_as_a_reply_ends_that_task() {
-    let world = World::start(&[], in_order(vec![call([("request_user", json!({ "message": "哪个？" }))]), say("好")])).await;
-    let topic = |thread| crate::support::world::To { thread: Some(thread), ..GROUP };
+    let world = World::start(
+        &[],
+        in_order(vec![call([("request_user", json!({ "message": "哪个？" }))]), say("好")]),
+    )
+    .await;
+    let topic = |thread| crate::support::world::To {
+        thread: Some(thread),
+        ..GROUP
+    };
     let first = world.say(U, C, "甲", topic("omt_a")).await;
     world.say(U, C, "乙", topic("omt_b")).await;
     eventually("both wait", || async {

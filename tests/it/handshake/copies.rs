@@ -16,7 +16,15 @@ const C: &str = "oc_c1";
 const U: &str = "ou_u1";
 
 fn request<'a>(user: &'a str, chat: &'a str) -> Words<'a> {
-    Words { user, chat, text: "整理笔记", group: true, mention: true, reply_to: None, thread: None }
+    Words {
+        user,
+        chat,
+        text: "整理笔记",
+        group: true,
+        mention: true,
+        reply_to: None,
+        thread: None,
+    }
 }
 
 /// H1, P1: fifty taps at once: all answered with a toast, one decision, one continuation, one answer.
@@ -27,12 +35,25 @@ async fn fifty_parallel_taps_make_one_continuation() {
     let card = world.plan_card(C).await;
     let toasts = join_all((0..50).map(|_| world.tap(U, C, &card, "approve", None))).await;
     assert_eq!(toasts.iter().filter(|toast| toast.starts_with("已确认")).count(), 1, "{toasts:?}");
-    assert_eq!(toasts.iter().filter(|toast| toast.contains("已经处理过了：已确认")).count(), 49, "{toasts:?}");
+    assert_eq!(
+        toasts.iter().filter(|toast| toast.contains("已经处理过了：已确认")).count(),
+        49,
+        "{toasts:?}"
+    );
     world.hears(C, "全部完成").await;
     world.quiet().await;
-    assert_eq!((world.continuations(), world.count(C, "全部完成"), world.turns_in(C).await.len()), (1, 1, 1));
+    assert_eq!(
+        (world.continuations(), world.count(C, "全部完成"), world.turns_in(C).await.len()),
+        (1, 1, 1)
+    );
     let turn = world.api.turn_in(C, "completed").await;
-    let resumed = world.api.event_types(&turn).await.iter().filter(|kind| *kind == "turn_resumed").count();
+    let resumed = world
+        .api
+        .event_types(&turn)
+        .await
+        .iter()
+        .filter(|kind| *kind == "turn_resumed")
+        .count();
     assert_eq!(resumed, 1);
     world.end().await;
 }
@@ -64,7 +85,10 @@ async fn redelivery_for_hours_and_after_a_restart_does_nothing() {
     let card = world.plan_card(C).await;
     world.clock.advance(Duration::from_secs(15));
     world.push(&first).await;
-    let change = world.tenant.message(&Words { text: "写到 report-v2.md", ..request(U, C) });
+    let change = world.tenant.message(&Words {
+        text: "写到 report-v2.md",
+        ..request(U, C)
+    });
     world.lark.learn(&change.message_id, C);
     world.push(&change).await;
     let card = world.card_after(C, &card).await;
@@ -80,7 +104,10 @@ async fn redelivery_for_hours_and_after_a_restart_does_nothing() {
         world.push(&change).await;
         assert_eq!(toast(world.push(&tap).await), heard, "the same click hears the same");
         world.quiet().await;
-        assert_eq!((world.turns_in(C).await.len(), world.continuations(), world.titled(C, "计划确认")), (1, 2, 2));
+        assert_eq!(
+            (world.turns_in(C).await.len(), world.continuations(), world.titled(C, "计划确认")),
+            (1, 2, 2)
+        );
         assert_eq!(world.count(C, "全部完成"), 1);
     }
     world.end().await;
@@ -94,12 +121,22 @@ async fn text_and_button_at_once_make_one_continuation() {
         let chat = format!("oc_round{round}");
         world.say(U, &chat, "整理笔记", GROUP).await;
         let card = world.plan_card(&chat).await;
-        let (_, toast) = join(world.say(U, &chat, "OK", reply(&card.id)), world.tap(U, &chat, &card, "approve", None)).await;
+        let (_, toast) = join(
+            world.say(U, &chat, "OK", reply(&card.id)),
+            world.tap(U, &chat, &card, "approve", None),
+        )
+        .await;
         assert!(toast.contains("已确认"), "{toast}");
         world.hears(&chat, "全部完成").await;
     }
     world.quiet().await;
-    assert_eq!((world.continuations(), world.api.turns().await.iter().filter(|turn| turn["channel"] == "lark").count()), (10, 10));
+    assert_eq!(
+        (
+            world.continuations(),
+            world.api.turns().await.iter().filter(|turn| turn["channel"] == "lark").count()
+        ),
+        (10, 10)
+    );
     world.end().await;
 }
 
@@ -131,7 +168,13 @@ async fn an_ok_and_a_change_at_once_are_never_both_taken() {
         }
     }
     eventually("no turn runs any more", || async {
-        world.api.turns().await.iter().all(|turn| turn["status"] != "running" && turn["status"] != "queued").then_some(())
+        world
+            .api
+            .turns()
+            .await
+            .iter()
+            .all(|turn| turn["status"] != "running" && turn["status"] != "queued")
+            .then_some(())
     })
     .await;
     world.end().await;
@@ -150,7 +193,12 @@ async fn the_last_two_calls_approved_at_once_resume_the_turn_once() {
             async move { world.tenant.click(U, chat, &card.id, &value, None).await.unwrap() }
         });
         let toasts = join_all(taps).await;
-        assert!(toasts.iter().all(|answer| answer["toast"]["content"].as_str().unwrap().starts_with("已确认")), "{toasts:?}");
+        assert!(
+            toasts
+                .iter()
+                .all(|answer| answer["toast"]["content"].as_str().unwrap().starts_with("已确认")),
+            "{toasts:?}"
+        );
         world.hears(&chat, "都写好了").await;
         let turn = world.api.turn_in(&chat, "completed").await;
         let types = world.api.event_types(&turn).await;
@@ -211,12 +259,23 @@ async fn odd_ids_do_not_collide() {
         world.quiet().await;
         for (other, card) in cards.iter().enumerate() {
             let expected = if other <= at { "approved" } else { "pending" };
-            assert_eq!(world.review_of(card).await["status"], expected, "{:?} after {:?}", people[other], people[at]);
+            assert_eq!(
+                world.review_of(card).await["status"],
+                expected,
+                "{:?} after {:?}",
+                people[other],
+                people[at]
+            );
         }
     }
     eventually("all done", || async {
         let turns = world.api.turns().await;
-        (turns.iter().filter(|turn| turn["channel"] == "lark" && turn["status"] == "completed").count() == people.len()).then_some(())
+        (turns
+            .iter()
+            .filter(|turn| turn["channel"] == "lark" && turn["status"] == "completed")
+            .count()
+            == people.len())
+        .then_some(())
     })
     .await;
     assert_eq!(world.continuations(), people.len());
@@ -242,8 +301,12 @@ async fn card_of(world: &World, chat: &str, user: &str) -> Posted {
     let id = eventually(&format!("a review of {user} in {chat}"), || async {
         let list = world.api.get("/api/v1/reviews?limit=200").await;
         let mine = |review: &&Value| review["chat_id"] == chat && review["user_id"] == user;
-        list["items"].as_array().unwrap().iter().find(mine)?["message_id"].as_str().map(str::to_owned)
+        list["items"].as_array().unwrap().iter().find(mine)?["message_id"]
+            .as_str()
+            .map(str::to_owned)
     })
     .await;
-    world.seen("the card", |lark| lark.messages.iter().find(|message| message.id == id).cloned()).await
+    world
+        .seen("the card", |lark| lark.messages.iter().find(|message| message.id == id).cloned())
+        .await
 }

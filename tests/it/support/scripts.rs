@@ -1,5 +1,7 @@
 //! Models for tests: pure functions of the request, so that asking again after a crash gives the same answer.
 
+use countersign::conversation::Phrase;
+use countersign::domain::Addressed;
 use serde_json::{Value, json};
 
 use super::fake_model::{call, say};
@@ -27,16 +29,26 @@ pub fn reporter(request: &Value) -> Value {
     // The message that holds the feedback is the last one: the model's move.
     if last(request)["role"] == "user" {
         return match words.as_str() {
-            "OK" => call([("clarify", json!({ "task_goal_ui": "读取笔记" }))]),
+            yes if consents(yes) => call([("clarify", json!({ "task_goal_ui": "读取笔记" }))]),
             question if question.ends_with(['?', '？']) => say("不会删除任何数据，只会新建 report.md。"),
             _ => call([("plan", plan("整理笔记（修改后）", STEPS_V2))]),
         };
     }
-    if words == "OK" {
+    if consents(&words) {
         act(request)
     } else {
         say("请确认新的计划。")
     }
+}
+
+/// A model understands any word of consent.
+fn consents(words: &str) -> bool {
+    let said = Addressed {
+        text: words.to_owned(),
+        to_bot: true,
+        to_others: false,
+    };
+    Phrase::read(&said, true) == Phrase::Approve
 }
 
 const STEPS: &[(&str, &[&str])] = &[("读取笔记", &["read_file"]), ("写报告", &["write_file"]), ("核对", &["read_file"])];
@@ -84,7 +96,10 @@ pub fn planned(goal: &str, steps: &[(&str, &[&str])]) -> Value {
 /// A simple plan.
 pub fn planned_simply(goal: &str, tools: &[&str]) -> Value {
     let steps = json!([{ "id": "1", "content": goal, "tools": tools }]);
-    call([("plan", json!({ "overall_goal_ui": goal, "complexity": "simple", "internal_plan": steps }))])
+    call([(
+        "plan",
+        json!({ "overall_goal_ui": goal, "complexity": "simple", "internal_plan": steps }),
+    )])
 }
 
 /// Declares the current task, as a complex plan wants it before the first action.
@@ -99,7 +114,11 @@ pub fn reads() -> Value {
 
 /// Writes these files, all in one reply.
 pub fn writes(names: &[&str]) -> Value {
-    call(names.iter().map(|name| ("write_file", json!({ "path": name, "content": format!("内容 {name}\n") }))))
+    call(
+        names
+            .iter()
+            .map(|name| ("write_file", json!({ "path": name, "content": format!("内容 {name}\n") }))),
+    )
 }
 
 /// Reports that the plan is done.
