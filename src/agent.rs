@@ -278,7 +278,7 @@ pub enum Input {
     },
     /// The calls of [`Next::RunTools`] are done.
     ToolResults {
-        /// One outcome a call, any order.
+        /// One outcome a call, any order; a call without one did not run yet and stays to be run.
         outcomes: Vec<CallOutcome>,
         /// Working time spent, milliseconds.
         millis: u64,

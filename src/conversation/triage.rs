@@ -103,7 +103,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Gives a message its meaning; none: it must wait for the bot's identity.
+    /// Gives a message its meaning; none: it must wait for the bot's identity, or for the news of a card's arrival.
     async fn message(&self, tx: &mut Tx, row: &InboxRow, message: &InboundMessage) -> Result<Option<Outcome>, StoreError> {
         let bot = tx.fact(&row.inbound.conversation.bot_fact()).await?;
         if bot.is_none() && needs_identity(row, message) {
@@ -116,6 +116,9 @@ impl Desk {
         let Some(scene) = look::scene(tx, &live, row, message, bot.as_deref(), self.clock.now()).await? else {
             return Ok(Some(Outcome::Done("not for us")));
         };
+        if scene.awaits_delivery() {
+            return Ok(None);
+        }
         let verdict = route(&scene);
         self.carry_out(tx, row, &scene, verdict).await.map(Some)
     }

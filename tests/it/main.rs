@@ -8,6 +8,7 @@
 mod support;
 
 mod config;
+mod delivery;
 mod demo_model;
 mod handshake;
 mod lark_access;

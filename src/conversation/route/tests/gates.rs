@@ -53,6 +53,37 @@ fn budget_needs_yes_or_no() {
     );
 }
 
+/// B2: while nobody knows whether the card arrived, a fresh message waits; a command does not, and neither does an old message.
+#[test]
+fn a_message_waits_for_the_news_of_the_cards_arrival() {
+    let mut undelivered = gate("rv_1", "u1", "");
+    (undelivered.card_at, undelivered.delivered_at) = (None, None);
+    let fresh = |text: &str| Scene {
+        fresh: true,
+        ..said(text).open(&[&undelivered])
+    };
+    assert!(fresh("OK").awaits_delivery());
+    assert!(!fresh("/stop").awaits_delivery());
+    assert!(!said("OK").open(&[&undelivered]).awaits_delivery(), "long enough");
+    assert!(!fresh("OK").by("u2").awaits_delivery(), "somebody else, about nothing of this");
+    assert!(
+        Scene {
+            replies_to_unknown: true,
+            ..fresh("OK").by("u2")
+        }
+        .awaits_delivery(),
+        "this may be the card"
+    );
+    let delivered = gate("rv_1", "u1", "");
+    assert!(
+        !Scene {
+            fresh: true,
+            ..said("OK").open(&[&delivered])
+        }
+        .awaits_delivery()
+    );
+}
+
 /// B2: a message sent before the card (or at the same moment) never answers it, even when it is read afterwards.
 #[test]
 fn said_before_the_card() {
