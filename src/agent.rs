@@ -292,6 +292,8 @@ pub enum Input {
     },
     /// The requester added something while the turn ran.
     Steer(String),
+    /// The request was edited after it was read; the turn keeps to what it read, its cards say so.
+    Edited,
     /// A person stopped the turn (or recalled the request, or the chat is gone).
     Cancel {
         /// Who.

@@ -208,6 +208,8 @@ impl Asked<'_> {
         let mine = decision.event_id.is_some() && decision.event_id == self.actor.event_id;
         let notice = if mine {
             done(record.gate.kind, decision.kind)
+        } else if decision.kind == DecisionKind::Revise && waits_anew(session, record).await? {
+            Notice::Superseded {}
         } else {
             told(record)
         };
@@ -227,6 +229,13 @@ impl Asked<'_> {
             requester: self.rights.named(&record.gate),
         }))
     }
+}
+
+/// What this gate was about waits again, on a newer card.
+async fn waits_anew(session: &mut Session, record: &GateRecord) -> Result<bool, StoreError> {
+    let gate = &record.gate;
+    let open = session.open_gate_of_lane(&gate.lane_id).await?;
+    Ok(open.is_some_and(|open| open.turn_id == gate.turn_id && open.kind == gate.kind))
 }
 
 /// What a settled gate says to the one who settled it.

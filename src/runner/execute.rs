@@ -60,7 +60,7 @@ impl Runner {
             () = stop.cancelled() => return Ok(None),
         };
         for call in writes {
-            if stop.is_cancelled() || self.news(lease, run).await?.is_some() {
+            if stop.is_cancelled() || self.news(run).await?.is_some() {
                 break;
             }
             let call_id = call.call.id.clone();

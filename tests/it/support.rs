@@ -5,6 +5,7 @@ pub mod badinput;
 pub mod fake_model;
 pub mod lark_push;
 pub mod model_protocol;
+pub mod people;
 pub mod process;
 pub mod scripts;
 pub mod sign;
