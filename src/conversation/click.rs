@@ -134,6 +134,9 @@ impl Asked<'_> {
         let Some(record) = self.record(session, gate_id).await? else {
             return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
         };
+        if record.decision.is_none() && self.is_on_another_card(session, &record).await? {
+            return Ok(ClickAnswer::notice(Notice::Superseded {}));
+        }
         let act = match self.click.verb {
             ClickVerb::Approve => Act::Approve,
             ClickVerb::Reject => Act::Reject(self.click.feedback.clone()),
@@ -165,6 +168,23 @@ impl Asked<'_> {
             }
         };
         Ok(ClickAnswer { notice, card })
+    }
+
+    /// A call is asked about again when its outcome is lost, under the id that it had: a button of the earlier card is no
+    /// word on the later one. A card that we do not know is this gate's own, whose message id is not written down yet.
+    async fn is_on_another_card(&self, session: &mut Session, record: &GateRecord) -> Result<bool, StoreError> {
+        let Some(pressed) = self
+            .click
+            .card
+            .as_ref()
+            .filter(|pressed| Some(*pressed) != record.gate.card_message.as_ref())
+        else {
+            return Ok(false);
+        };
+        let turn = session
+            .turn_by_message(&record.gate.conversation, std::slice::from_ref(pressed))
+            .await?;
+        Ok(turn.is_some_and(|turn| turn.id == record.gate.turn_id))
     }
 
     /// The approval card with its rows as they stand now.

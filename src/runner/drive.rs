@@ -120,6 +120,9 @@ impl Runner {
             }
         };
         tx.commit().await?;
+        if lease.turn_id.is_none() {
+            self.failpoint.reach("turn_begun");
+        }
         Ok(Some(run))
     }
 

@@ -96,12 +96,18 @@ impl Runner {
                 return Err(StoreError::Corrupt(reason).into());
             }
         }
+        self.failpoint.reach("action_unsent");
         let mut tx = self.ledger.begin().await?;
         tx.move_action(lease, &id, ActionStatus::Running, None).await?;
         tx.commit().await?;
         info!(action.id = %id, tool = action.tool, "write call sent");
         self.failpoint.reach("action_sent");
-        let invocation = self.invoke(&call.call.name, &call.call.arguments);
+        let invocation = async {
+            if let Some(lag) = self.failpoint.lag("action_sent") {
+                tokio::time::sleep(lag).await;
+            }
+            self.invoke(&call.call.name, &call.call.arguments).await
+        };
         let result = tokio::select! {
             result = invocation => result,
             () = async { self.interrupted(run).await; tokio::time::sleep(self.timings.stop_grace).await } => return Ok(Sent::Left),
@@ -129,6 +135,7 @@ impl Runner {
             super::commit::repaint(&mut tx, &gate, &decision).await?;
         }
         tx.commit().await?;
+        self.failpoint.reach("action_journaled");
         Ok(Sent::Answered(result))
     }
 

@@ -133,11 +133,11 @@ impl Scene {
         })
     }
 
-    /// A card is with the platform (or on its way) and we do not know its time yet, so nobody can say whether this
-    /// message was said before or after it. The platform's answer may be lost for a moment; an approval must not be.
-    pub(in crate::conversation) fn awaits_delivery(&self) -> bool {
-        let undelivered = |gate: &Gate| gate.delivered_at.is_none() && (gate.lane_id == self.lane || self.replies_to_unknown);
-        self.fresh && self.command.is_none() && self.open.iter().any(undelivered)
+    /// It replies to a message that we do not know, and a card is with the platform (or on its way) whose receipt we do not
+    /// have: it may be that card. The sender's own card is waited for, that of others for a moment.
+    pub(super) fn may_answer_a_card_under_way(&self) -> bool {
+        let under_way = |gate: &Gate| gate.delivered_at.is_none() && (gate.lane_id == self.lane || self.fresh);
+        self.replies_to_unknown && self.command.is_none() && self.open.iter().any(under_way)
     }
 
     /// The reply points at a card.
