@@ -7,9 +7,12 @@
 
 mod support;
 
+mod api_surface;
+mod command_line;
 mod config;
 mod demo_model;
 mod handshake;
+mod http;
 mod lark_access;
 mod lark_badinput;
 mod lark_cards;
@@ -19,6 +22,7 @@ mod lark_vectors;
 mod openai;
 mod phrases;
 mod requirements;
+mod secrets;
 mod store_actions;
 mod store_audit;
 mod store_gates;
@@ -30,6 +34,7 @@ mod store_restart;
 mod store_retention;
 mod store_simulation;
 mod store_turns;
+mod sweep;
 mod template;
 mod tidy;
 mod tools;
