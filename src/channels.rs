@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::domain::{ChannelKind, Conversation, Locale, Millis, Outbound};
 
-pub use console::{ConsoleChannel, card_json, message_kind};
+pub use console::{ConsoleChannel, card_json, message_id as console_message_id, message_kind};
 pub use lark::{LarkClient, LarkHook, Received, Refusal, Sealed, card as lark_card, check_card, click_response, seal};
 pub use wording::{notice_text, plain_text};
 

@@ -4,6 +4,7 @@ mod api;
 mod dispatch;
 mod error;
 mod health;
+mod linger;
 mod router;
 mod state;
 mod webhooks;

@@ -8,7 +8,7 @@ mod keys;
 mod ledger;
 mod reviews;
 
-pub use ledger::{AuditCheck, Ledger, Pruned, Session, Tx};
+pub use ledger::{AuditCheck, Cursor, Ledger, NoCursor, Pruned, Session, Tx};
 pub use reviews::PendingReview;
 
 use serde::{Deserialize, Serialize};
@@ -263,8 +263,8 @@ pub struct ListQuery {
     pub turn: Option<String>,
     /// 1 to 200.
     pub limit: i64,
-    /// Where the last page ended (an inner cursor: created_at and id).
-    pub cursor: Option<String>,
+    /// Where the last page ended.
+    pub cursor: Option<Cursor>,
 }
 
 /// A page, newest first.
@@ -273,7 +273,7 @@ pub struct Page<T> {
     /// The rows.
     pub items: Vec<T>,
     /// Cursor of the next page.
-    pub next: Option<String>,
+    pub next: Option<Cursor>,
 }
 
 /// What was said in a console chat.

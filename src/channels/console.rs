@@ -27,7 +27,7 @@ impl Channel for ConsoleChannel {
     fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>> {
         let receipt = match delivery.op {
             DeliveryOp::Post { .. } => Receipt {
-                message_id: Some(format!("msg_{}", delivery.key)),
+                message_id: Some(message_id(&delivery.key)),
                 at: Some(self.clock.now()),
             },
             DeliveryOp::Patch { .. } | DeliveryOp::React { .. } => Receipt::default(),
@@ -38,6 +38,12 @@ impl Channel for ConsoleChannel {
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {
         Box::pin(std::future::ready(Ok(String::from("console_bot"))))
     }
+}
+
+/// The id of the message whose outbox row has this key.
+#[must_use]
+pub fn message_id(key: &str) -> String {
+    format!("msg_{key}")
 }
 
 /// `kind` of a message in `GET /api/v1/messages`; none for what is no message. A budget card is answered with the

@@ -7,7 +7,8 @@ pub(super) mod turns;
 mod views;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Path, Query, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -20,7 +21,7 @@ use subtle::ConstantTimeEq;
 use super::error::ApiError;
 use super::state::Gateway;
 use super::webhooks::{read_body, require_json};
-use crate::store::{ListQuery, Page};
+use crate::store::{Cursor, ListQuery, Page};
 
 /// With `channels.console.token` set, every path wants it. Without, the server listens on loopback only, and
 /// a page of another site that had its name point here is told apart by the Host header.
@@ -56,7 +57,66 @@ fn local_host(headers: &HeaderMap) -> bool {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+    matches!(name.to_ascii_lowercase().as_str(), "localhost" | "127.0.0.1" | "[::1]")
+}
+
+/// The id in a path. One that is no UTF-8 names nothing.
+pub(super) struct Id(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.map(|Path(id)| Self(id))
+            .map_err(|_| ApiError::not_found("there is nothing at this path"))
+    }
+}
+
+/// The query of a request, each parameter at most once.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let query = Query::<T>::try_from_uri(&parts.uri);
+        query
+            .map(|Query(params)| Self(params))
+            .map_err(|_| ApiError::bad_request("the query cannot be read: give each parameter once"))
+    }
+}
+
+/// `?limit=`, 1 to 200.
+fn limit(text: Option<&str>, default: i64) -> Result<i64, ApiError> {
+    match text.map(str::parse::<i64>) {
+        None => Ok(default),
+        Some(Ok(limit)) if (1..=200).contains(&limit) => Ok(limit),
+        Some(_) => Err(ApiError::bad_request("limit must be 1 to 200")),
+    }
+}
+
+/// Longest text of a message or a decision, in characters.
+const MAX_TEXT: usize = 16_384;
+/// Longest id, in bytes.
+const MAX_ID: usize = 256;
+
+/// Can `value` be an id that somebody else gave?
+fn check_id(name: &str, value: &str) -> Result<(), ApiError> {
+    if value.is_empty() || value.len() > MAX_ID || value.chars().any(char::is_control) {
+        return Err(ApiError::invalid(format!(
+            "{name} must have 1 to {MAX_ID} bytes and no control characters"
+        )));
+    }
+    Ok(())
+}
+
+/// Is `value` short enough to be read?
+fn check_text(name: &str, value: Option<&str>) -> Result<(), ApiError> {
+    if value.is_some_and(|text| text.chars().count() > MAX_TEXT) {
+        return Err(ApiError::invalid(format!("{name} must have at most {MAX_TEXT} characters")));
+    }
+    Ok(())
 }
 
 /// Query of a list.
@@ -79,18 +139,16 @@ impl ListParams {
         {
             return Err(ApiError::bad_request(format!("status must be one of {}", statuses.join(", "))));
         }
-        let limit = match self.limit.as_deref().map(str::parse::<i64>) {
-            None => 50,
-            Some(Ok(limit)) if (1..=200).contains(&limit) => limit,
-            Some(_) => return Err(ApiError::bad_request("limit must be 1 to 200")),
-        };
+        let limit = limit(self.limit.as_deref(), 50)?;
+        let cursor = self.cursor.as_deref().map(str::parse::<Cursor>).transpose();
+        let cursor = cursor.map_err(|_| ApiError::bad_request("cursor must be the next of an earlier page"))?;
         Ok(ListQuery {
             status,
             chat: self.chat,
             user: self.user,
             turn: self.turn,
             limit,
-            cursor: self.cursor,
+            cursor,
         })
     }
 }
@@ -100,14 +158,23 @@ fn principal(gateway: &Gateway) -> String {
     String::from(if gateway.console_token.is_some() { "api_token" } else { "local" })
 }
 
+/// `next` of a page.
+fn next(cursor: Option<&Cursor>) -> Option<String> {
+    cursor.map(ToString::to_string)
+}
+
 fn page<T>(page: Page<T>, view: impl Fn(T) -> Value) -> Value {
-    json!({ "items": page.items.into_iter().map(view).collect::<Vec<_>>(), "next": page.next })
+    json!({ "items": page.items.into_iter().map(view).collect::<Vec<_>>(), "next": next(page.next.as_ref()) })
 }
 
 /// A JSON body: checked like a webhook's, then read into `T` with an error that names the member.
 async fn body<T: DeserializeOwned>(gateway: &Gateway, headers: &HeaderMap, body: Body) -> Result<T, ApiError> {
     require_json(headers)?;
     let bytes = read_body(headers, body, gateway.max_body_bytes).await?;
+    // A derived struct would take an array too, member by member.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(ApiError::bad_request("the body must be a JSON object"));
+    }
     serde_json::from_slice::<T>(&bytes).map_err(|error| {
         let message = format!("the body does not fit: {error}");
         if error.is_data() {

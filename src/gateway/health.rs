@@ -1,5 +1,8 @@
 //! `/healthz` and `/readyz`.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -30,45 +33,53 @@ pub(super) async fn readyz(State(gateway): State<Gateway>) -> Response {
     (code, Json(body)).into_response()
 }
 
+/// Since when each part is as it is: the first look that saw it so.
+#[derive(Debug, Default)]
+pub(super) struct Since(Mutex<BTreeMap<&'static str, (&'static str, Millis)>>);
+
+impl Since {
+    fn part(&self, name: &'static str, status: &'static str, message: Option<String>, now: Millis) -> Value {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = known.entry(name).or_insert((status, now));
+        if seen.0 != status {
+            *seen = (status, now);
+        }
+        json!({ "name": name, "status": status, "message": message, "since": seen.1.rfc3339() })
+    }
+}
+
 async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
-    let live = gateway.settings.current();
-    let part = |name: &str, status: &str, message: Option<String>, since: Millis| json!({ "name": name, "status": status, "message": message, "since": since.rfc3339() });
-    let ledger = gateway.ledger.ping().await;
-    let mut parts = vec![
-        match &ledger {
-            Ok(()) => part("ledger", "ok", None, now),
-            // The text of a store error holds no URL and no secret; see its definition.
-            Err(error) => part("ledger", "failed", Some(error.to_string()), now),
-        },
-        part("coordination", "ok", Some(String::from("embedded")), now),
-    ];
-    parts.push(if !live.lark.enabled {
-        part("channel.lark", "disabled", None, now)
-    } else if !knows_itself(gateway).await {
-        part(
-            "channel.lark",
-            "degraded",
-            Some(String::from("the bot's own id is not known yet; group messages wait")),
-            now,
-        )
-    } else if gateway.lark_unsigned {
-        part(
-            "channel.lark",
-            "degraded",
-            Some(String::from("events come unsigned: set channels.lark.encrypt_key")),
-            now,
-        )
-    } else {
-        part("channel.lark", "ok", None, now)
-    });
-    parts.push(part("channel.slack", "disabled", None, now));
-    parts.push(match gateway.runner.model_health().last {
-        None => part("model", "ok", Some(String::from("not called yet")), now),
-        Some((at, Ok(()))) => part("model", "ok", None, at),
-        Some((at, Err(reason))) => part("model", "degraded", Some(reason), at),
-    });
-    parts.push(part("config", "ok", None, now));
-    parts
+    let part = |name, status, message: Option<String>| gateway.since.part(name, status, message, now);
+    let ledger = match gateway.ledger.ping().await {
+        Ok(()) => part("ledger", "ok", None),
+        // The text of a store error holds no URL and no secret; see its definition.
+        Err(error) => part("ledger", "failed", Some(error.to_string())),
+    };
+    let mut lark = Vec::new();
+    if !knows_itself(gateway).await {
+        lark.push("the bot's own id is not known yet; group messages wait");
+    }
+    if gateway.lark_unsigned {
+        lark.push("events come unsigned: set channels.lark.encrypt_key");
+    }
+    let lark = match (gateway.settings.current().lark.enabled, lark.as_slice()) {
+        (false, _) => part("channel.lark", "disabled", None),
+        (true, []) => part("channel.lark", "ok", None),
+        (true, problems) => part("channel.lark", "degraded", Some(problems.join("; "))),
+    };
+    let model = match gateway.runner.model_health().last {
+        None => part("model", "ok", Some(String::from("not called yet"))),
+        Some((_, Ok(()))) => part("model", "ok", None),
+        Some((_, Err(reason))) => part("model", "degraded", Some(reason)),
+    };
+    vec![
+        ledger,
+        part("coordination", "ok", Some(String::from("embedded"))),
+        lark,
+        part("channel.slack", "disabled", None),
+        model,
+        part("config", "ok", None),
+    ]
 }
 
 async fn knows_itself(gateway: &Gateway) -> bool {

@@ -11,6 +11,7 @@ use tracing::error;
 use super::api::{actions, auth, messages, reviews, turns};
 use super::error::ApiError;
 use super::health::{healthz, readyz};
+use super::linger::linger;
 use super::state::Gateway;
 use super::webhooks;
 
@@ -29,18 +30,26 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/turns/{id}/messages", get(turns::messages))
         .route("/turns/{id}/events", get(turns::events))
         .route("/turns/{id}/cancel", post(turns::cancel))
-        .route_layer(from_fn_with_state(gateway.clone(), auth));
+        .fallback(nothing)
+        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+        // Around the fallbacks too: without the token not even a path's existence is told.
+        .layer(from_fn_with_state(gateway.clone(), auth));
     Router::new()
         .route("/webhooks/lark/events", post(webhooks::lark))
         .route("/webhooks/lark/cards", post(webhooks::lark))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .nest("/api/v1", api)
-        .fallback(|| async { ApiError::not_found("there is nothing at this path") })
+        .fallback(nothing)
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+        .layer(from_fn(linger))
         .layer(from_fn(no_sniff))
         .layer(CatchPanicLayer::custom(panicked))
         .with_state(gateway)
+}
+
+async fn nothing() -> ApiError {
+    ApiError::not_found("there is nothing at this path")
 }
 
 async fn no_sniff(request: Request, next: axum::middleware::Next) -> Response {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+use super::health::Since;
 use crate::channels::{Channel, LarkHook};
 use crate::config::Settings;
 use crate::conversation::Desk;
@@ -78,6 +79,7 @@ pub struct GatewayParts {
 pub struct Gateway {
     parts: Arc<GatewayParts>,
     draining: Arc<AtomicBool>,
+    pub(super) since: Arc<Since>,
 }
 
 impl Deref for Gateway {
@@ -94,6 +96,7 @@ impl Gateway {
         Self {
             parts: Arc::new(parts),
             draining: Arc::default(),
+            since: Arc::default(),
         }
     }
 

@@ -3,20 +3,24 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 use serde_json::json;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::error::ApiError;
 use super::state::Gateway;
 use crate::channels::{Received, Refusal, click_response};
+use crate::conversation::ClickAnswer;
 use crate::domain::{Inbound, InboundBody};
 
 /// A body that arrives slower than this is not from a platform.
 const BODY_TIME: Duration = Duration::from_secs(10);
+/// The platform shows an error of its own after three seconds.
+const CLICK_TIME: Duration = Duration::from_secs(2);
 
 /// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
 pub(super) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
@@ -33,7 +37,7 @@ pub(super) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, bod
             Ok(accepted())
         }
         Ok(Received::Event(inbound)) if matches!(inbound.body, InboundBody::Click(_)) => {
-            let answer = gateway.desk.click(&inbound).await?;
+            let answer = click(&gateway, inbound).await?;
             gateway.failpoint.reach("decision_written");
             Ok(Json(click_response(
                 &gateway.templates,
@@ -51,6 +55,24 @@ pub(super) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, bod
         Err(Refusal::Bad(reason)) => {
             warn!(reason, "request refused");
             Err(ApiError::bad_request("the body is not a readable event"))
+        }
+    }
+}
+
+/// Decides a click while its request waits. The work goes on when the person's patience or the connection ends: half a
+/// decision is none, and a late one shows on the card.
+async fn click(gateway: &Gateway, inbound: Inbound) -> Result<ClickAnswer, ApiError> {
+    let desk = gateway.desk.clone();
+    let deciding = tokio::spawn(async move { desk.click(&inbound).await });
+    match tokio::time::timeout(CLICK_TIME, deciding).await {
+        Ok(Ok(decided)) => Ok(decided?),
+        Ok(Err(panic)) => {
+            error!(%panic, "a click was not decided");
+            Err(ApiError::internal())
+        }
+        Err(_) => {
+            warn!("a click was not decided in time");
+            Err(ApiError::unavailable())
         }
     }
 }
@@ -97,10 +119,18 @@ pub(super) async fn read_body(headers: &HeaderMap, body: Body, limit: usize) -> 
     if told.is_some_and(|length| length > limit as u64) {
         return Err(ApiError::too_large(limit));
     }
-    match tokio::time::timeout(BODY_TIME, to_bytes(body, limit)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        // Over the limit, or the connection broke half way; nobody reads the second answer.
-        Ok(Err(_)) => Err(ApiError::too_large(limit)),
-        Err(_) => Err(ApiError::timeout()),
-    }
+    let whole = async {
+        let (mut stream, mut bytes) = (body.into_data_stream(), Vec::new());
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk.map_err(|_| ApiError::bad_request("the body broke off"))?;
+            if bytes.len() + chunk.len() > limit {
+                return Err(ApiError::too_large(limit));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(Bytes::from(bytes))
+    };
+    tokio::time::timeout(BODY_TIME, whole)
+        .await
+        .unwrap_or_else(|_| Err(ApiError::timeout()))
 }

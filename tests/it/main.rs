@@ -7,10 +7,13 @@
 
 mod support;
 
+mod api_surface;
+mod command_line;
 mod config;
 mod delivery;
 mod demo_model;
 mod handshake;
+mod http;
 mod kills;
 mod lark_access;
 mod lark_badinput;
@@ -22,6 +25,7 @@ mod lifecycle;
 mod openai;
 mod phrases;
 mod requirements;
+mod secrets;
 mod store_actions;
 mod store_audit;
 mod store_gates;
@@ -33,6 +37,7 @@ mod store_restart;
 mod store_retention;
 mod store_simulation;
 mod store_turns;
+mod sweep;
 mod template;
 mod tidy;
 mod tools;

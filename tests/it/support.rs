@@ -2,11 +2,14 @@
 
 pub mod api;
 pub mod badinput;
+pub mod command;
 pub mod fake_model;
 pub mod lark_push;
 pub mod model_protocol;
 pub mod people;
 pub mod process;
+pub mod quiet;
+pub mod raw;
 pub mod scripts;
 pub mod sign;
 pub mod workspace;

@@ -114,6 +114,12 @@ impl FakeLark {
         self.shared.lock().faults.push((endpoint.to_owned(), fault));
     }
 
+    /// The tokens that are good now.
+    #[must_use]
+    pub fn tokens(&self) -> Vec<String> {
+        self.shared.lock().tokens.iter().cloned().collect()
+    }
+
     /// Makes every token handed out so far invalid, as the platform does now and then.
     pub fn expire_tokens(&self) {
         self.shared.lock().tokens.clear();

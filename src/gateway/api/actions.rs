@@ -2,12 +2,12 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ListParams, body, page, principal, views};
+use super::{Id, ListParams, Params, body, check_id, check_text, page, principal, views};
 use crate::conversation::ApiDecision;
 use crate::domain::{ActionId, DecisionKind};
 use crate::gateway::error::ApiError;
@@ -19,14 +19,14 @@ const STATUSES: &[&str] = &[
 ];
 
 /// `GET /actions`, by default those that wait.
-pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(params): Query<ListParams>) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<ListParams>) -> Result<Json<Value>, ApiError> {
     let query = params.query(STATUSES, Some("pending"))?;
     let records = gateway.ledger.read().await?.list_actions(&query).await?;
     Ok(Json(page(records, |record| views::action(&record))))
 }
 
 /// `GET /actions/{id}`.
-pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Id(id): Id) -> Result<Json<Value>, ApiError> {
     Ok(Json(views::action(&find(&gateway, &ActionId::new(id)).await?)))
 }
 
@@ -41,7 +41,7 @@ pub(in crate::gateway) struct DecisionBody {
 /// `POST /actions/{id}/decision`.
 pub(in crate::gateway) async fn decide(
     State(gateway): State<Gateway>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     raw: Body,
 ) -> Result<Json<Value>, ApiError> {
@@ -50,6 +50,8 @@ pub(in crate::gateway) async fn decide(
         Some(kind @ (DecisionKind::Approve | DecisionKind::Reject)) => kind,
         _ => return Err(ApiError::invalid("decision must be approve or reject")),
     };
+    check_id("user_id", &user_id)?;
+    check_text("reason", reason.as_deref())?;
     let id = ActionId::new(id);
     gateway
         .desk

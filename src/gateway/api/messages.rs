@@ -2,21 +2,16 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{body, views};
+use super::{MAX_TEXT, Params, body, check_id, limit, views};
 use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::Said;
-
-/// Longest text of one message, in characters.
-const MAX_TEXT: usize = 16_384;
-/// Longest id, in bytes.
-const MAX_ID: usize = 256;
 
 /// Body of a message.
 #[derive(Debug, Deserialize)]
@@ -41,14 +36,14 @@ pub(in crate::gateway) async fn send(
         thread_id,
         event_id,
     } = body(&gateway, &headers, raw).await?;
-    id("chat_id", &chat_id)?;
-    id("user_id", &user_id)?;
+    check_id("chat_id", &chat_id)?;
+    check_id("user_id", &user_id)?;
     if let Some(thread) = thread_id.as_deref().filter(|thread| !thread.is_empty()) {
-        id("thread_id", thread)?;
+        check_id("thread_id", thread)?;
     }
     let event_id = match event_id {
         Some(given) => {
-            id("event_id", &given)?;
+            check_id("event_id", &given)?;
             given
         }
         None => format!("cev_{}", gateway.ids.token()),
@@ -83,29 +78,20 @@ pub(in crate::gateway) async fn send(
     Ok((StatusCode::ACCEPTED, Json(json!({ "event_id": event_id }))))
 }
 
-fn id(name: &str, value: &str) -> Result<(), ApiError> {
-    if value.is_empty() || value.len() > MAX_ID || value.chars().any(char::is_control) {
-        return Err(ApiError::invalid(format!(
-            "{name} must have 1 to {MAX_ID} bytes and no control characters"
-        )));
-    }
-    Ok(())
-}
-
 /// Query of what was said.
 #[derive(Debug, Deserialize)]
 pub(in crate::gateway) struct SaidParams {
     chat: Option<String>,
-    limit: Option<i64>,
+    limit: Option<String>,
 }
 
 /// `GET /messages?chat=`, oldest first.
-pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(params): Query<SaidParams>) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<SaidParams>) -> Result<Json<Value>, ApiError> {
     let chat = params
         .chat
         .filter(|chat| !chat.is_empty())
         .ok_or_else(|| ApiError::bad_request("name the chat: ?chat=ID"))?;
-    let limit = params.limit.unwrap_or(200).clamp(1, 1000);
+    let limit = limit(params.limit.as_deref(), 50)?;
     let locale = gateway.settings.current().console.locale;
     let said = gateway.ledger.read().await?.said(&chat, limit).await?;
     let items: Vec<Value> = said
@@ -113,18 +99,12 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(param
         .filter_map(|said| match said {
             Said::User(row) => views::said_by_user(&row),
             Said::Bot {
-                id,
-                key: _,
-                thread,
-                content,
-                message_id,
-                at,
+                key, thread, content, at, ..
             } => {
                 let words = views::BotWords {
-                    id,
+                    key: &key,
                     thread: &thread,
                     content: &content,
-                    message_id: message_id.as_deref(),
                     at,
                 };
                 Some(views::said_by_bot(&gateway.templates, locale, &chat, &words))

@@ -2,12 +2,12 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ListParams, body, page, principal, views};
+use super::{Id, ListParams, Params, body, check_id, check_text, page, principal, views};
 use crate::conversation::ApiDecision;
 use crate::domain::{Approvers, DecisionKind, GateId, GateKind};
 use crate::gateway::error::ApiError;
@@ -17,14 +17,14 @@ use crate::store::GateRecord;
 const STATUSES: &[&str] = &["pending", "approved", "revised", "cancelled", "expired", "superseded"];
 
 /// `GET /reviews`, by default those that wait.
-pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(params): Query<ListParams>) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<ListParams>) -> Result<Json<Value>, ApiError> {
     let query = params.query(STATUSES, Some("pending"))?;
     let records = gateway.ledger.read().await?.list_reviews(&query).await?;
     Ok(Json(page(records, |record| view(&gateway, &record))))
 }
 
 /// `GET /reviews/{id}`.
-pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Id(id): Id) -> Result<Json<Value>, ApiError> {
     Ok(Json(view(&gateway, &find(&gateway, &GateId::new(id)).await?)))
 }
 
@@ -39,7 +39,7 @@ pub(in crate::gateway) struct DecisionBody {
 /// `POST /reviews/{id}/decision`.
 pub(in crate::gateway) async fn decide(
     State(gateway): State<Gateway>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     raw: Body,
 ) -> Result<Json<Value>, ApiError> {
@@ -52,6 +52,8 @@ pub(in crate::gateway) async fn decide(
         Some(kind @ (DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel)) => kind,
         _ => return Err(ApiError::invalid("decision must be approve, revise or cancel")),
     };
+    check_id("user_id", &user_id)?;
+    check_text("feedback", feedback.as_deref())?;
     let id = GateId::new(id);
     find(&gateway, &id).await?;
     gateway

@@ -2,12 +2,12 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ListParams, body, principal, views};
+use super::{Id, ListParams, Params, body, check_id, limit, next, principal, views};
 use crate::domain::TurnId;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
@@ -17,7 +17,7 @@ use crate::store::{Session, TurnRow};
 const STATUSES: &[&str] = &["queued", "running", "paused", "completed", "failed", "cancelled"];
 
 /// `GET /turns`.
-pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(params): Query<ListParams>) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<ListParams>) -> Result<Json<Value>, ApiError> {
     let query = params.query(STATUSES, None)?;
     let mut session = gateway.ledger.read().await?;
     let rows = session.list_turns(&query).await?;
@@ -26,18 +26,18 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Query(param
         let details = details(&gateway, row)?;
         items.push(summary(&mut session, row, &details).await?);
     }
-    Ok(Json(json!({ "items": items, "next": rows.next })))
+    Ok(Json(json!({ "items": items, "next": next(rows.next.as_ref()) })))
 }
 
 /// `GET /turns/{id}`.
-pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Id(id): Id) -> Result<Json<Value>, ApiError> {
     let mut session = gateway.ledger.read().await?;
     let row = find(&mut session, &id).await?;
     Ok(Json(full(&gateway, &mut session, &row).await?))
 }
 
 /// `GET /turns/{id}/messages`.
-pub(in crate::gateway) async fn messages(State(gateway): State<Gateway>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn messages(State(gateway): State<Gateway>, Id(id): Id) -> Result<Json<Value>, ApiError> {
     let mut session = gateway.ledger.read().await?;
     let row = find(&mut session, &id).await?;
     let log = session.messages(&row.id).await?;
@@ -55,16 +55,15 @@ pub(in crate::gateway) struct EventParams {
 /// `GET /turns/{id}/events?after=SEQ`, oldest first.
 pub(in crate::gateway) async fn events(
     State(gateway): State<Gateway>,
-    Path(id): Path<String>,
-    Query(params): Query<EventParams>,
+    Id(id): Id,
+    Params(params): Params<EventParams>,
 ) -> Result<Json<Value>, ApiError> {
-    let number = |text: Option<&str>, default: i64, name: &str| match text.map(str::parse::<i64>) {
-        None => Ok(default),
-        Some(Ok(number)) if number >= 0 => Ok(number),
-        Some(_) => Err(ApiError::bad_request(format!("{name} must be a whole number from 0"))),
+    let after = match params.after.as_deref().map(str::parse::<i64>) {
+        None => 0,
+        Some(Ok(after)) if after >= 0 => after,
+        Some(_) => return Err(ApiError::bad_request("after must be a whole number from 0")),
     };
-    let after = number(params.after.as_deref(), 0, "after")?;
-    let limit = number(params.limit.as_deref(), 200, "limit")?.clamp(1, 200);
+    let limit = limit(params.limit.as_deref(), 200)?;
     let mut session = gateway.ledger.read().await?;
     let row = find(&mut session, &id).await?;
     let rows = session.events(&row.id, after, limit).await?;
@@ -84,11 +83,12 @@ pub(in crate::gateway) struct Cancellation {
 /// `POST /turns/{id}/cancel`; gives the turn as it is then (the stop itself takes effect within a second).
 pub(in crate::gateway) async fn cancel(
     State(gateway): State<Gateway>,
-    Path(id): Path<String>,
+    Id(id): Id,
     headers: HeaderMap,
     raw: Body,
 ) -> Result<Json<Value>, ApiError> {
     let Cancellation { user_id } = body(&gateway, &headers, raw).await?;
+    check_id("user_id", &user_id)?;
     gateway
         .desk
         .cancel_turn(&TurnId::new(id.clone()), &user_id, &principal(&gateway))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::channels::{card_json, message_kind, plain_text};
+use crate::channels::{card_json, console_message_id, message_kind, plain_text};
 use crate::domain::{
     Budget, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, PlanCard, StepView,
 };
@@ -195,7 +195,8 @@ pub(super) fn said_by_user(row: &InboxRow) -> Option<Value> {
 /// What the bot said in a console chat.
 pub(super) fn said_by_bot(templates: &Templates, locale: Locale, chat: &str, said: &BotWords<'_>) -> Value {
     json!({
-        "id": said.message_id.map_or_else(|| format!("out_{}", said.id), str::to_owned),
+        // The id that delivery gives it, from the beginning: a client that reads in between must not see two messages.
+        "id": console_message_id(said.key),
         "chat_id": chat,
         "thread_id": non_empty(said.thread),
         "from": "bot",
@@ -209,9 +210,8 @@ pub(super) fn said_by_bot(templates: &Templates, locale: Locale, chat: &str, sai
 
 /// A post of the bot as stored.
 pub(super) struct BotWords<'a> {
-    pub(super) id: i64,
+    pub(super) key: &'a str,
     pub(super) thread: &'a str,
     pub(super) content: &'a Outbound,
-    pub(super) message_id: Option<&'a str>,
     pub(super) at: Millis,
 }

@@ -133,7 +133,7 @@ impl Session {
 
     /// Actions for the API, newest first.
     pub async fn list_actions(&mut self, query: &ListQuery) -> Result<Page<ActionRecord>> {
-        let after = Cursor::of(query)?;
+        let after = Cursor::of(query);
         let rows = sqlx::query(
             "SELECT actions.*, turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id
              WHERE (CAST($1 AS TEXT) IS NULL OR actions.status = $1) AND (CAST($2 AS TEXT) IS NULL OR turns.chat = $2)

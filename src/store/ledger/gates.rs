@@ -220,7 +220,7 @@ impl Session {
 
     /// Plan reviews for the API, newest first.
     pub async fn list_reviews(&mut self, query: &ListQuery) -> Result<Page<GateRecord>> {
-        let after = Cursor::of(query)?;
+        let after = Cursor::of(query);
         let rows = sqlx::query(
             "SELECT * FROM gates WHERE kind = 'plan_review'
                AND (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)

@@ -1,17 +1,25 @@
 //! Pages of lists, newest first, with a cursor that stays right while rows are added.
 
+use std::fmt;
+use std::str::FromStr;
+
 use sqlx::any::AnyRow;
 
 use super::Result;
 use crate::domain::Millis;
-use crate::store::{ListQuery, Page, StoreError};
+use crate::store::{ListQuery, Page};
 
-/// Where a page ended: the next one has older rows only.
+/// Where a page ended: the next one has older rows only. Spelled as hex, opaque to those who carry it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Cursor {
+pub struct Cursor {
     pub(super) at: i64,
     pub(super) id: String,
 }
+
+/// The text is no cursor that we gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a cursor of ours")]
+pub struct NoCursor;
 
 impl Cursor {
     pub(super) fn new(at: Millis, id: &str) -> Self {
@@ -22,29 +30,32 @@ impl Cursor {
     }
 
     /// The cursor of a query; without one, a place before the newest row.
-    pub(super) fn of(query: &ListQuery) -> Result<Self> {
-        let Some(text) = &query.cursor else {
-            return Ok(Self {
-                at: i64::MAX,
-                id: String::new(),
-            });
-        };
-        let read = || {
-            let bytes = hex::decode(text).ok()?;
-            let (at, id) = bytes.split_first_chunk::<8>()?;
-            Some(Self {
-                at: i64::from_be_bytes(*at),
-                id: String::from_utf8(id.to_vec()).ok()?,
-            })
-        };
-        read().ok_or_else(|| StoreError::Corrupt("not a cursor of ours".to_owned()))
+    pub(super) fn of(query: &ListQuery) -> Self {
+        query.cursor.clone().unwrap_or(Self {
+            at: i64::MAX,
+            id: String::new(),
+        })
     }
+}
 
-    /// As callers carry it: opaque to them.
-    fn spell(&self) -> String {
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut bytes = self.at.to_be_bytes().to_vec();
         bytes.extend_from_slice(self.id.as_bytes());
-        hex::encode(bytes)
+        f.write_str(&hex::encode(bytes))
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> std::result::Result<Self, NoCursor> {
+        let bytes = hex::decode(text).map_err(|_| NoCursor)?;
+        let (at, id) = bytes.split_first_chunk::<8>().ok_or(NoCursor)?;
+        Ok(Self {
+            at: i64::from_be_bytes(*at),
+            id: String::from_utf8(id.to_vec()).map_err(|_| NoCursor)?,
+        })
     }
 }
 
@@ -53,7 +64,7 @@ pub(super) fn page<T>(rows: &[AnyRow], limit: i64, read: impl Fn(&AnyRow) -> Res
     let limit = usize::try_from(limit).unwrap_or(0);
     let items: Vec<T> = rows.iter().take(limit).map(read).collect::<Result<_>>()?;
     let next = match items.last() {
-        Some(last) if rows.len() > limit => Some(place(last).spell()),
+        Some(last) if rows.len() > limit => Some(place(last)),
         _ => None,
     };
     Ok(Page { items, next })
@@ -67,17 +78,9 @@ mod tests {
     #[test]
     fn cursors_read_back() {
         let cursor = Cursor::new(Millis(1_700_000_000_123), "turn_ä");
-        let query = ListQuery {
-            cursor: Some(cursor.spell()),
-            ..ListQuery::default()
-        };
-        assert_eq!(Cursor::of(&query).unwrap(), cursor);
+        assert_eq!(cursor.to_string().parse(), Ok(cursor));
         for wrong in ["", "zz", "0011", "00000000000000ffff"] {
-            let query = ListQuery {
-                cursor: Some(wrong.to_owned()),
-                ..ListQuery::default()
-            };
-            assert!(Cursor::of(&query).is_err(), "{wrong}");
+            assert_eq!(wrong.parse::<Cursor>(), Err(NoCursor), "{wrong}");
         }
     }
 }

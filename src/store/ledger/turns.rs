@@ -192,7 +192,7 @@ impl Session {
 
     /// Turns for the API, newest first.
     pub async fn list_turns(&mut self, query: &ListQuery) -> Result<Page<TurnRow>> {
-        let after = Cursor::of(query)?;
+        let after = Cursor::of(query);
         let rows = sqlx::query(
             "SELECT * FROM turns
              WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)

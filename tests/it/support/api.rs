@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -38,6 +39,27 @@ impl Api {
 
     pub fn http(&self) -> &reqwest::Client {
         &self.http
+    }
+
+    /// The same, with `channels.console.token` in every request.
+    pub fn with_token(&self, token: &str) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(PATIENCE)
+            .default_headers(headers)
+            .build()
+            .unwrap();
+        Self {
+            http,
+            base: self.base.clone(),
+        }
+    }
+
+    /// Where `path` is.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
     }
 
     /// `GET`; status and body.

@@ -90,6 +90,15 @@ impl Default for Values {
     }
 }
 
+impl Record {
+    /// The words of a Lark text message.
+    pub fn lark_text(&self) -> String {
+        let body: Value = serde_json::from_slice(&STANDARD.decode(&self.body_b64).unwrap()).unwrap();
+        let content: Value = serde_json::from_str(body["event"]["message"]["content"].as_str().unwrap()).unwrap();
+        content["text"].as_str().unwrap().to_owned()
+    }
+}
+
 /// One request, ready to send. The content length and host are the client's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -129,15 +138,16 @@ pub fn expand(record: &Record, secrets: &Secrets, values: &Values, now: Millis, 
             continue;
         }
         let uid = if resend == "new-uid" { ids.token() } else { uid.clone() };
-        out.push(one(record, secrets, values, now.0.div_euclid(1000), &uid, time > 0));
+        out.push(one(record, secrets, values, now, &uid, time > 0));
     }
     out
 }
 
-fn one(record: &Record, secrets: &Secrets, values: &Values, now: i64, uid: &str, second: bool) -> Request {
+fn one(record: &Record, secrets: &Secrets, values: &Values, now: Millis, uid: &str, second: bool) -> Request {
     let lark = record.channel == "lark";
     let mode = record.sign.as_str();
     let mut body = body(record, secrets, values, now, uid);
+    let now = now.0.div_euclid(1000);
     let crypt = record.crypt.as_deref().unwrap_or(if lark { "aes" } else { "plain" });
     if crypt != "plain" {
         body = encrypt(crypt, &body, &secrets.lark_encrypt_key);
@@ -221,7 +231,7 @@ fn one(record: &Record, secrets: &Secrets, values: &Values, now: i64, uid: &str,
 }
 
 /// The body with its placeholders filled in.
-fn body(record: &Record, secrets: &Secrets, values: &Values, now: i64, uid: &str) -> Vec<u8> {
+fn body(record: &Record, secrets: &Secrets, values: &Values, now: Millis, uid: &str) -> Vec<u8> {
     let mut body = STANDARD.decode(&record.body_b64).unwrap();
     for (name, value) in [
         ("APP", values.app.as_str()),
@@ -230,8 +240,8 @@ fn body(record: &Record, secrets: &Secrets, values: &Values, now: i64, uid: &str
         ("BOT", &values.bot),
         ("REVIEW", &values.review),
         ("UID", uid),
-        ("NOW", &now.to_string()),
-        ("NOWMS", &(now * 1000).to_string()),
+        ("NOW", &now.0.div_euclid(1000).to_string()),
+        ("NOWMS", &now.0.to_string()),
         ("VTOKEN", &secrets.lark_vtoken),
     ] {
         body = replace(&body, format!("__{name}__").as_bytes(), value.as_bytes());

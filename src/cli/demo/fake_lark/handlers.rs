@@ -27,7 +27,7 @@ pub(super) async fn token(State(shared): State<Shared>, Json(body): Json<Value>)
     }
     let mut state = shared.lock();
     state.issued += 1;
-    let token = format!("t-{}", state.issued);
+    let token = format!("t-tenant-token-{:010}", state.issued);
     state.tokens.insert(token.clone());
     Json(json!({ "code": 0, "msg": "ok", "tenant_access_token": token, "expire": 7200 })).into_response()
 }

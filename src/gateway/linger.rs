@@ -1,0 +1,64 @@
+//! A body that nobody wants is still read for a while, so that its sender hears the refusal and not a broken pipe:
+//! closing a socket with unread bytes resets it, and a reset may overtake the answer.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
+use futures_util::{Stream, StreamExt};
+use tokio::runtime::Handle;
+
+/// So much of a refused body is read, and no more.
+const MOST: usize = 64 << 20;
+/// And no longer.
+const TIME: Duration = Duration::from_secs(5);
+
+/// Wraps the body of every request that has one.
+pub(super) async fn linger(request: Request, next: Next) -> Response {
+    let wrap = |body: Body| {
+        if body.is_end_stream() {
+            body
+        } else {
+            Body::from_stream(Lingering(Some(body.into_data_stream())))
+        }
+    };
+    next.run(request.map(wrap)).await
+}
+
+/// A body that is read on in the background when it is dropped before its end.
+struct Lingering(Option<BodyDataStream>);
+
+impl Stream for Lingering {
+    type Item = Result<Bytes, axum::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(stream) = &mut self.0 else { return Poll::Ready(None) };
+        let polled = stream.poll_next_unpin(context);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl Drop for Lingering {
+    fn drop(&mut self) {
+        if let (Some(stream), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(tokio::time::timeout(TIME, discard(stream)));
+        }
+    }
+}
+
+async fn discard(mut stream: BodyDataStream) {
+    let mut read = 0;
+    while let Some(Ok(chunk)) = stream.next().await {
+        read += chunk.len();
+        if read > MOST {
+            return;
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Lists: newest first, in pages that stay right while rows are added, filtered, and strict about their query.
+
+use serde_json::{Value, json};
+
+use super::{decide, say};
+use crate::support::quiet::quiet;
+use crate::support::raw::get;
+use crate::support::scripts::reporter;
+use crate::support::world::World;
+
+/// Ids of a list.
+fn ids(list: &Value) -> Vec<String> {
+    list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Ids of all pages of two.
+async fn walk(world: &World, path: &str, between: impl AsyncFn(usize)) -> Vec<String> {
+    let (mut all, mut cursor, mut pages) = (Vec::new(), String::new(), 0);
+    loop {
+        let page = world.api.get(&format!("{path}limit=2{cursor}")).await;
+        let items = ids(&page);
+        assert!(items.len() <= 2);
+        all.extend(items);
+        pages += 1;
+        between(pages).await;
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return all,
+        }
+    }
+}
+
+/// design: a walk through the pages meets every row once, newest first, however many are added meanwhile.
+#[tokio::test]
+async fn pages_meet_every_row_once() {
+    let world = World::start(&[], reporter).await;
+    for number in 1..=5 {
+        say(&world, "u1", &format!("chat_{number}"), "整理笔记").await;
+        world.api.review_in(&format!("chat_{number}")).await;
+    }
+    for path in ["/api/v1/turns?", "/api/v1/reviews?"] {
+        let all = world.api.get(path).await;
+        assert_eq!((ids(&all).len(), &all["next"]), (5, &Value::Null));
+        let times: Vec<&str> = all["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["created_at"].as_str().unwrap())
+            .collect();
+        assert!(times.windows(2).all(|pair| pair[0] >= pair[1]), "newest first: {times:?}");
+        assert_eq!(walk(&world, path, async |_| ()).await, ids(&all), "{path}");
+        assert_eq!(ids(&world.api.get(&format!("{path}limit=1")).await), ids(&all)[..1]);
+        let exact = world.api.get(&format!("{path}limit=5")).await;
+        assert_eq!(
+            (ids(&exact), &exact["next"]),
+            (ids(&all), &Value::Null),
+            "a full last page is the last"
+        );
+    }
+    let before = ids(&world.api.get("/api/v1/turns").await);
+    let met = walk(&world, "/api/v1/turns?", async |page| {
+        say(&world, "u1", &format!("late_{page}"), "整理笔记").await;
+        world.api.review_in(&format!("late_{page}")).await;
+    })
+    .await;
+    assert_eq!(met, before, "what came during the walk is not in it, and displaces nothing");
+    world.end().await;
+}
+
+/// design: `status`, `chat`, `user` and `turn` filter every list; together they all must fit.
+#[tokio::test]
+async fn lists_are_filtered() {
+    let world = World::start(&[], reporter).await;
+    for (user, chat) in [("u1", "chat_a"), ("u2", "chat_a"), ("u1", "chat_b")] {
+        say(&world, user, chat, "整理笔记").await;
+    }
+    quiet(&world).await;
+    let reviews = world.api.get("/api/v1/reviews").await["items"].as_array().unwrap().clone();
+    let first = reviews
+        .iter()
+        .find(|review| review["user_id"] == "u1" && review["chat_id"] == "chat_a")
+        .unwrap();
+    assert_eq!(
+        decide(&world, first, &json!({ "decision": "approve", "user_id": "u1" }))
+            .await
+            .status,
+        200
+    );
+    let done = world.api.turn_in("chat_a", "completed").await;
+    quiet(&world).await;
+    let turn = done["id"].as_str().unwrap();
+    for (query, turns, reviews, actions) in [
+        (String::new(), 3, 2, 0),
+        ("chat=chat_a".to_owned(), 2, 1, 0),
+        ("user=u1".to_owned(), 2, 1, 0),
+        ("user=u1&chat=chat_a".to_owned(), 1, 0, 0),
+        ("user=u2&chat=chat_b".to_owned(), 0, 0, 0),
+        (format!("turn={turn}"), 1, 0, 0),
+        ("chat=%25".to_owned(), 0, 0, 0),
+        ("chat=%00".to_owned(), 0, 0, 0),
+        ("chat=".to_owned(), 0, 0, 0),
+    ] {
+        for (list, expected) in [("turns", turns), ("reviews", reviews), ("actions", actions)] {
+            let found = world.api.get(&format!("/api/v1/{list}?{query}")).await;
+            assert_eq!(ids(&found).len(), expected, "{list}?{query}: {found:#}");
+        }
+    }
+    for (query, expected) in [
+        ("turns?status=paused", 2),
+        ("turns?status=completed", 1),
+        ("turns?status=failed", 0),
+        ("reviews?status=pending", 2),
+        ("reviews?status=approved&user=u1", 1),
+        ("reviews?status=cancelled", 0),
+        ("actions?status=executed&chat=chat_a", 1),
+        ("actions?status=executed&user=u2", 0),
+        ("actions?status=pending", 0),
+    ] {
+        assert_eq!(ids(&world.api.get(&format!("/api/v1/{query}")).await).len(), expected, "{query}");
+    }
+    assert_eq!(
+        ids(&world.api.get(&format!("/api/v1/actions?status=executed&turn={turn}")).await).len(),
+        1
+    );
+    world.end().await;
+}
+
+/// design: a query that cannot be meant is 400 in the one shape and says what is allowed, on every list.
+#[tokio::test]
+async fn odd_queries_are_refused() {
+    let world = World::start(&[], reporter).await;
+    say(&world, "u1", "chat_a", "整理笔记").await;
+    let turn = world.api.review_in("chat_a").await["turn_id"].as_str().unwrap().to_owned();
+    for list in ["turns", "reviews", "actions"] {
+        for query in [
+            "limit=0",
+            "limit=201",
+            "limit=-1",
+            "limit=x",
+            "limit=",
+            "limit=99999999999999999999",
+            "limit=1&limit=2",
+            "status=open",
+            "status=",
+            "status=PENDING",
+            "cursor=",
+            "cursor=x",
+            "cursor=0011",
+            "cursor=%00",
+            "cursor=00000000000000ffff",
+        ] {
+            let reply = get(&world, &format!("/api/v1/{list}?{query}")).await;
+            assert_eq!(
+                (reply.status, reply.code().as_str()),
+                (400, "bad_request"),
+                "{list}?{query}: {reply:?}"
+            );
+        }
+    }
+    for query in [
+        "after=-1",
+        "after=x",
+        "after=",
+        "limit=0",
+        "limit=201",
+        "limit=x",
+        "after=1&after=2",
+    ] {
+        let reply = get(&world, &format!("/api/v1/turns/{turn}/events?{query}")).await;
+        assert_eq!(
+            (reply.status, reply.code().as_str()),
+            (400, "bad_request"),
+            "events?{query}: {reply:?}"
+        );
+    }
+    for query in [
+        "",
+        "chat=",
+        "chat=chat_a&limit=0",
+        "chat=chat_a&limit=201",
+        "chat=chat_a&limit=x",
+        "chat=a&chat=b",
+    ] {
+        let reply = get(&world, &format!("/api/v1/messages?{query}")).await;
+        assert_eq!(
+            (reply.status, reply.code().as_str()),
+            (400, "bad_request"),
+            "messages?{query}: {reply:?}"
+        );
+    }
+    // Members that nobody knows are nobody's business.
+    assert_eq!(get(&world, "/api/v1/turns?color=red&limit=200").await.status, 200);
+    world.end().await;
+}

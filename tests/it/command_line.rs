@@ -1,0 +1,133 @@
+//! The command line as a shell sees it: exit status, results on stdout, problems on stderr, one a line.
+
+mod check;
+mod demo;
+mod ledger;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::command::run;
+use crate::support::quiet::quiet;
+use crate::support::scripts::reporter;
+use crate::support::world::{DIRECT, SECRETS, World};
+
+/// The world's secrets as settings of a command.
+fn secrets() -> Vec<(&'static str, &'static str)> {
+    let mut all = SECRETS.to_vec();
+    all.push(("CHANNELS__LARK__ENABLED", "true"));
+    all
+}
+
+#[track_caller]
+fn one_line(text: &str, holds: &str) {
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(
+        text.contains(holds) && !text.contains("Caused by") && !text.contains("panicked"),
+        "{text}"
+    );
+}
+
+/// design: bad usage is 2 and writes to stderr only; help and version are results.
+#[tokio::test]
+async fn bad_usage_is_two() {
+    let folder = tempfile::tempdir().unwrap();
+    for args in [
+        &["dance"][..],
+        &["serve", "x"],
+        &["--port", "1"],
+        &["send"],
+        &["send", "irc"],
+        &["send", "lark"],
+        &["audit"],
+        &["demo", "--channel", "irc"],
+        &["check", "--config"],
+    ] {
+        let ran = run(folder.path(), &[], args).await;
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}: {ran:?}");
+        assert!(ran.err.contains("--help"), "{args:?}: {ran:?}");
+    }
+    let ran = run(folder.path(), &[], &["--version"]).await;
+    assert_eq!(
+        (ran.code, ran.out.trim(), ran.err.as_str()),
+        (0, concat!("countersign ", env!("CARGO_PKG_VERSION")), "")
+    );
+    let ran = run(folder.path(), &[], &["--help"]).await;
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    for command in ["serve", "demo", "check", "migrate", "send", "audit"] {
+        assert!(ran.out.contains(command), "{command} in {}", ran.out);
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was written");
+}
+
+/// M-1: `send lark` reaches a running gateway as a signed event; without one, or with other secrets, it fails in one line.
+#[tokio::test(flavor = "multi_thread")]
+async fn send_reaches_a_running_gateway() {
+    let world = World::start(&[], reporter).await;
+    let folder = tempfile::tempdir().unwrap();
+    let base = world.api.url("");
+    let sent = run(
+        folder.path(),
+        &secrets(),
+        &[
+            "send",
+            "lark",
+            "--text",
+            "整理笔记",
+            "--user",
+            "ou_cli",
+            "--chat",
+            "oc_cli",
+            "--url",
+            &base,
+        ],
+    )
+    .await;
+    assert_eq!((sent.code, sent.err.as_str(), sent.out.lines().count()), (0, "", 1), "{sent:?}");
+    let review = world.api.review_in("oc_cli").await;
+    assert_eq!(
+        (&review["user_id"], &review["channel"]),
+        (&Value::from("ou_cli"), &Value::from("lark"))
+    );
+    quiet(&world).await;
+
+    let mut wrong = secrets();
+    wrong.retain(|(key, _)| *key != "CHANNELS__LARK__ENCRYPT_KEY");
+    wrong.push(("CHANNELS__LARK__ENCRYPT_KEY", "k-other-0123456789"));
+    let args = [
+        "send", "lark", "--text", "OK", "--user", "ou_cli", "--chat", "oc_cli", "--url", &base,
+    ];
+    let ran = run(folder.path(), &wrong, &args).await;
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
+    one_line(&ran.err, "401");
+    assert_eq!(world.api.review_in("oc_cli").await["status"], "pending");
+
+    for url in [
+        "http://127.0.0.1:1",
+        "http://127.0.0.1:0",
+        "nonsense",
+        "http://no-such-host.invalid",
+    ] {
+        let ran = run(folder.path(), &secrets(), &["send", "lark", "--text", "OK", "--url", url]).await;
+        assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
+        one_line(&ran.err, url);
+    }
+    let ran = run(folder.path(), &[], &["send", "lark", "--text", "OK"]).await;
+    assert_eq!(ran.code, 1);
+    one_line(&ran.err, "channels.lark");
+    world.end().await;
+}
+
+/// design: SIGTERM ends `serve` with status 0 after it said where it listens and nothing else on stdout.
+#[tokio::test(flavor = "multi_thread")]
+async fn serve_ends_well_when_asked() {
+    let mut world = World::process(&[], None, reporter).await;
+    world.say("ou_u1", "oc_p1", "整理笔记", DIRECT).await;
+    world.plan_card("oc_p1").await;
+    world.child().terminate();
+    let status = world.child().ended(Duration::from_secs(20)).expect("it ends within its grace");
+    assert_eq!(status.code(), Some(0), "{}", world.child().log());
+    world.restart_process(None);
+    assert_eq!(world.api.review_in("oc_p1").await["status"], "pending", "what waited still waits");
+}

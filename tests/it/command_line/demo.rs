@@ -1,0 +1,136 @@
+//! `countersign demo`: the handshake on this machine, as people and as programs read it.
+
+use serde_json::Value;
+
+use crate::support::command::{Ran, run};
+use crate::support::raw::members;
+
+async fn demo(args: &[&str]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(folder.path(), &[], &[&["demo"][..], args].concat()).await;
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        0,
+        "the demo leaves nothing behind"
+    );
+    ran
+}
+
+/// Lines of `--json`.
+async fn lines(args: &[&str]) -> Vec<Value> {
+    let ran = demo(&[&["--json"][..], args].concat()).await;
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+    ran.out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
+}
+
+fn texts<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a str> {
+    lines
+        .iter()
+        .filter(|line| line["kind"] == kind)
+        .map(|line| line["text"].as_str().unwrap())
+        .collect()
+}
+
+/// S0-28, S0-32: the demo shows request, card, reply, progress and answer in this order and ends with 0.
+#[tokio::test]
+async fn the_demo_shows_the_handshake() {
+    let ran = demo(&[]).await;
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+    let mut rest = ran.out.as_str();
+    for words in [
+        "ou_lin: @Countersign",
+        "计划确认",
+        "请回复 **OK** 继续，或直接回复修改意见。",
+        "ou_lin: OK",
+        "已",
+        "summary.md",
+        "completed in ",
+    ] {
+        let at = rest
+            .find(words)
+            .or_else(|| rest.find(&words.replace("**", "")))
+            .unwrap_or_else(|| panic!("{words} not after the others in\n{}", ran.out));
+        rest = &rest[at..];
+    }
+}
+
+/// design: `--json` prints one object a line with exactly the promised members and words, the model's requests among them.
+#[tokio::test]
+async fn json_lines_have_their_shape() {
+    let lines = lines(&[]).await;
+    for line in &lines {
+        assert_eq!(members(line), ["at", "kind", "text", "who"], "{line}");
+        assert!(["user", "bot", "gateway"].contains(&line["who"].as_str().unwrap()), "{line}");
+        assert!(
+            ["message", "card", "decision", "progress", "answer", "model_request"].contains(&line["kind"].as_str().unwrap()),
+            "{line}"
+        );
+        let at = line["at"].as_str().unwrap();
+        assert!(at.len() == 24 && at.ends_with('Z'), "{line}");
+    }
+    let whats: Vec<(&str, &str)> = lines
+        .iter()
+        .map(|line| (line["who"].as_str().unwrap(), line["kind"].as_str().unwrap()))
+        .collect();
+    for what in [
+        ("user", "message"),
+        ("bot", "card"),
+        ("user", "decision"),
+        ("bot", "answer"),
+        ("gateway", "model_request"),
+    ] {
+        assert!(whats.contains(&what), "{what:?} in {whats:?}");
+    }
+    assert_eq!(texts(&lines, "card").len(), 1);
+    assert_eq!(texts(&lines, "decision"), ["OK"]);
+    assert_eq!(texts(&lines, "answer").len(), 1);
+    let has_block = |line: &&Value| {
+        let request: Value = serde_json::from_str(line["text"].as_str().unwrap()).unwrap();
+        let mut messages = request["messages"].as_array().unwrap().iter();
+        messages.any(|message| message["role"] == "user" && message["content"].as_str().unwrap().starts_with("<plan_feedback>"))
+    };
+    let decided = lines.iter().position(|line| line["kind"] == "decision").unwrap();
+    let (before, after) = lines.split_at(decided);
+    let requests = |lines: &[Value]| {
+        lines
+            .iter()
+            .filter(|line| line["kind"] == "model_request")
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert!(!requests(before).is_empty() && !requests(before).iter().any(|line| has_block(&line)));
+    assert!(
+        !requests(after).is_empty() && requests(after).iter().all(|line| has_block(&line)),
+        "the block, from the OK on"
+    );
+}
+
+/// S0-33, S0-34: changes lead to a second card, which needs an OK of its own.
+#[tokio::test]
+async fn a_change_leads_to_a_second_card() {
+    let lines = lines(&["--reply", "第二步先给我看草稿"]).await;
+    assert_eq!(texts(&lines, "decision"), ["第二步先给我看草稿", "OK"]);
+    let cards = texts(&lines, "card");
+    assert_eq!(cards.len(), 2, "{cards:#?}");
+    assert!(cards[1].contains("草稿"), "{}", cards[1]);
+    assert_eq!(texts(&lines, "answer").len(), 1);
+}
+
+/// design: a cancelled plan is an outcome like any other: the chat says so, the figures say so, nothing was written, exit 0.
+#[tokio::test]
+async fn a_cancelled_demo_says_so() {
+    for word in ["取消", "不行"] {
+        let ran = demo(&["--reply", word]).await;
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+        assert!(
+            ran.out.contains(&format!("ou_lin: {word}")) && ran.out.contains("已取消"),
+            "{}",
+            ran.out
+        );
+        let figures = ran.out.lines().last().unwrap();
+        assert!(figures.starts_with("cancelled in "), "{figures}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Commands on the database: `migrate`, `audit verify`, and one process at a time.
+
+use sqlx::{Connection, Executor};
+
+use super::one_line;
+use crate::support::command::run;
+use crate::support::quiet::{connect, database, quiet, stored};
+use crate::support::scripts::reporter;
+use crate::support::world::{DIRECT, World};
+
+/// design: `migrate` makes the schema, twice is once; with `migrate_on_start: false` only it does.
+#[tokio::test(flavor = "multi_thread")]
+async fn migrate_makes_the_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = [("STORE__MIGRATE_ON_START", "false"), ("SERVER__BIND", "127.0.0.1:0")];
+    let ran = run(folder.path(), &env, &["serve"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
+    assert!(
+        ran.err.lines().any(|line| line.contains("countersign migrate")),
+        "it says what to do: {}",
+        ran.err
+    );
+    for _ in 0..2 {
+        let ran = run(folder.path(), &env, &["migrate"]).await;
+        assert_eq!((ran.code, ran.err.as_str(), ran.out.lines().count()), (0, "", 1), "{ran:?}");
+    }
+    assert!(folder.path().join("data/countersign.db").exists());
+    let ran = run(folder.path(), &[("STORE__DATABASE_URL", "sqlite:///proc/no/such.db")], &["migrate"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
+    one_line(&ran.err, "/proc/no");
+    // What migrate left, serve takes.
+    let mut world = World::start(&[], reporter).await;
+    world.stop().await;
+    world.restart(&[("STORE__MIGRATE_ON_START", "false")]).await;
+    world.end().await;
+}
+
+/// design: one process a database: a second serve or migrate is refused in a line that names the holder; a taken port too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_is_refused() {
+    let mut world = World::process(&[], None, reporter).await;
+    let url = format!("sqlite://{}", database(&world).display());
+    let pid = world.child().id().to_string();
+    for command in ["serve", "migrate"] {
+        let ran = run(
+            world.folder.path(),
+            &[("STORE__DATABASE_URL", &url), ("SERVER__BIND", "127.0.0.1:0")],
+            &[command],
+        )
+        .await;
+        assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
+        one_line(&ran.err, &pid);
+    }
+    let bind = world.api.url("").trim_start_matches("http://").to_owned();
+    let other = tempfile::tempdir().unwrap();
+    let ran = run(other.path(), &[("SERVER__BIND", &bind)], &["serve"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
+    one_line(&ran.err, &bind);
+    assert!(!other.path().join("data").exists(), "nothing was touched");
+    // Reading the trail beside the running gateway is fine.
+    let ran = run(world.folder.path(), &[("STORE__DATABASE_URL", &url)], &["audit", "verify"]).await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+}
+
+/// design: `audit verify` proves the trail whole, and finds an entry that was changed, removed, reordered, added or cut off at the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_verify_finds_every_tampering() {
+    let mut world = World::start(&[], reporter).await;
+    world.say("ou_u1", "oc_p1", "整理笔记", DIRECT).await;
+    let card = world.plan_card("oc_p1").await;
+    world.tap("ou_u2", "oc_p1", &card, "approve", None).await;
+    world.tap("ou_u1", "oc_p1", &card, "approve", None).await;
+    world.hears("oc_p1", "全部完成").await;
+    quiet(&world).await;
+    world.stop().await;
+    let url = format!("sqlite://{}", database(&world).display());
+    let verify = async || run(world.folder.path(), &[("STORE__DATABASE_URL", &url)], &["audit", "verify"]).await;
+    let rows = stored(&world, "SELECT kind FROM audit ORDER BY seq").await;
+    assert!(rows.len() >= 4, "{rows:?}");
+    let sound = verify().await;
+    assert_eq!((sound.code, sound.err.as_str()), (0, ""), "{sound:?}");
+    one_line(&sound.out, &format!("{} entries", rows.len()));
+    for (what, sql) in [
+        ("another principal", "UPDATE audit SET principal = 'ou_x' WHERE seq = 2"),
+        ("another time", "UPDATE audit SET at = at + 1 WHERE seq = 1"),
+        (
+            "another decision",
+            "UPDATE audit SET details = replace(details, 'approve', 'cancel') WHERE kind = 'decision'",
+        ),
+        ("removed", "DELETE FROM audit WHERE seq = 2"),
+        ("cut off", "DELETE FROM audit WHERE seq = (SELECT MAX(seq) FROM audit)"),
+        ("all gone", "DELETE FROM audit"),
+        (
+            "reordered",
+            "UPDATE audit SET seq = CASE seq WHEN 1 THEN -2 WHEN 2 THEN -1 END WHERE seq IN (1, 2); UPDATE audit SET seq = -seq WHERE seq < 0",
+        ),
+        (
+            "added",
+            "INSERT INTO audit SELECT seq + 1000, at, kind, turn_id, gate_id, action_id, principal, details, prev_hash, hash FROM audit WHERE seq = 1",
+        ),
+    ] {
+        let mut conn = connect(&world).await;
+        let copy = world.folder.path().join("sound.db");
+        conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").await.unwrap();
+        std::fs::copy(database(&world), &copy).unwrap();
+        conn.execute(sql).await.unwrap();
+        let ran = verify().await;
+        assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{what}: {ran:?}");
+        one_line(&ran.err, "entry");
+        conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").await.unwrap();
+        conn.close().await.unwrap();
+        std::fs::copy(&copy, database(&world)).unwrap();
+    }
+    assert_eq!(verify().await.code, 0, "whole again");
+    let ran = run(
+        world.folder.path(),
+        &[("STORE__DATABASE_URL", "sqlite://nowhere.db")],
+        &["audit", "verify"],
+    )
+    .await;
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+    one_line(&ran.err, "nowhere.db");
+}

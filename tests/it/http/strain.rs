@@ -1,0 +1,147 @@
+//! Bodies too long or too slow, and a ledger that cannot commit.
+
+use std::time::{Duration, Instant};
+
+use countersign::channels::Sealed;
+use sqlx::Executor;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::{CARDS, EVENTS, JSON, message, push};
+use crate::support::quiet::{connect, quiet};
+use crate::support::scripts::reporter;
+use crate::support::world::{DIRECT, World};
+
+/// M-1: a body without a told length is cut off at the limit, and the refusal is heard however long the body is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_over_the_limit_is_refused() {
+    let world = World::process(&[], None, reporter).await;
+    for length in [1_048_577, 3 << 20, 3 << 20, 3 << 20, 16 << 20] {
+        let body = Sealed {
+            headers: Vec::new(),
+            body: vec![b'x'; length],
+        };
+        assert_eq!(push(&world, EVENTS, JSON, &body).await.code(), "payload_too_large");
+        assert_eq!(push(&world, EVENTS, "text/plain", &body).await.code(), "unsupported_media_type");
+        assert_eq!(push(&world, "/nothing", JSON, &body).await.code(), "not_found");
+    }
+    let at_limit = Sealed {
+        headers: Vec::new(),
+        body: vec![b'x'; 1_048_576],
+    };
+    assert_eq!(push(&world, EVENTS, JSON, &at_limit).await.code(), "unauthorized");
+    let chunk = vec![b'x'; 1 << 16];
+    let head = format!("POST {EVENTS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+    let mut stream = open(&world).await;
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..20 {
+        // The gateway may hang up before everything is sent.
+        let _ = stream.write_all(&[b"10000\r\n", &chunk[..], b"\r\n"].concat()).await;
+    }
+    let _ = stream.write_all(b"0\r\n\r\n").await;
+    assert_eq!(status_line(&mut stream).await, "HTTP/1.1 413 Payload Too Large");
+    let mut stream = open(&world).await;
+    stream.write_all(format!("{head}zz\r\n").as_bytes()).await.unwrap();
+    assert_eq!(
+        status_line(&mut stream).await,
+        "HTTP/1.1 400 Bad Request",
+        "a body that breaks off is not a long one"
+    );
+    world.end().await;
+}
+
+/// M-1, S4: a body that trickles in is answered with 408 after ten seconds, and delays nobody meanwhile.
+#[tokio::test]
+async fn a_slow_body_is_given_up() {
+    let world = World::start(&[], reporter).await;
+    let mut slow = Vec::new();
+    for _ in 0..50 {
+        let mut stream = open(&world).await;
+        let head = format!("POST {EVENTS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        slow.push(stream);
+    }
+    world.say("ou_u1", "oc_p1", "整理笔记", DIRECT).await;
+    world.plan_card("oc_p1").await;
+    for mut stream in slow {
+        assert_eq!(status_line(&mut stream).await, "HTTP/1.1 408 Request Timeout");
+    }
+    world.end().await;
+}
+
+/// M-1: what could not be committed gets 503 with Retry-After within a second; sent again it is taken, once.
+#[tokio::test]
+async fn what_cannot_be_committed_is_sent_again() {
+    let world = World::start(&[], reporter).await;
+    let event = message(&world, "整理笔记");
+    let mut other = connect(&world).await;
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let started = Instant::now();
+    let reply = push(&world, EVENTS, JSON, &event).await;
+    assert_eq!(
+        (reply.status, reply.code().as_str(), reply.header("retry-after")),
+        (503, "unavailable", "1")
+    );
+    assert!(
+        started.elapsed() < Duration::from_secs(3),
+        "{:?}: the platform waits three seconds",
+        started.elapsed()
+    );
+    other.execute("ROLLBACK").await.unwrap();
+    let again = push(&world, EVENTS, JSON, &event).await;
+    assert_eq!(again.status, 200, "{again:?}");
+    let card = world.plan_card("oc_http").await;
+    quiet(&world).await;
+    assert_eq!(world.api.turns().await.len(), 1);
+
+    // A click is not sent again by the platform: the person sees that it failed, and presses again; that counts once, too.
+    let click = world.tenant.seal(
+        &world
+            .tenant
+            .tap("ou_u1", "oc_http", &card.id, &card.button("approve").unwrap(), None),
+    );
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let started = Instant::now();
+    let reply = push(&world, CARDS, JSON, &click).await;
+    assert_eq!((reply.status, reply.code().as_str()), (503, "unavailable"));
+    assert!(
+        started.elapsed() < Duration::from_secs(3),
+        "{:?}: the platform waits three seconds",
+        started.elapsed()
+    );
+    other.execute("ROLLBACK").await.unwrap();
+    let toast = world.tap("ou_u1", "oc_http", &card, "approve", None).await;
+    assert!(toast.contains("确认"), "{toast}");
+    world.hears("oc_http", "全部完成").await;
+    quiet(&world).await;
+    assert_eq!(world.count("oc_http", "全部完成"), 1);
+    let turn = world.api.turn_in("oc_http", "completed").await;
+    assert_eq!(
+        world
+            .api
+            .event_types(&turn)
+            .await
+            .iter()
+            .filter(|kind| *kind == "turn_resumed")
+            .count(),
+        1
+    );
+    world.end().await;
+}
+
+async fn open(world: &World) -> TcpStream {
+    TcpStream::connect(world.api.url("").strip_prefix("http://").unwrap())
+        .await
+        .unwrap()
+}
+
+async fn status_line(stream: &mut TcpStream) -> String {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => line.push(byte),
+            Err(error) => panic!("{error} after {line:?}"),
+        }
+    }
+    String::from_utf8(line).unwrap().trim().to_owned()
+}
