@@ -278,7 +278,7 @@ pub enum Input {
     },
     /// The calls of [`Next::RunTools`] are done.
     ToolResults {
-        /// One outcome a call, any order.
+        /// One outcome a call, any order; a call without one did not run yet and stays to be run.
         outcomes: Vec<CallOutcome>,
         /// Working time spent, milliseconds.
         millis: u64,
@@ -292,6 +292,8 @@ pub enum Input {
     },
     /// The requester added something while the turn ran.
     Steer(String),
+    /// The request was edited after it was read; the turn keeps to what it read, its cards say so.
+    Edited,
     /// A person stopped the turn (or recalled the request, or the chat is gone).
     Cancel {
         /// Who.

@@ -179,9 +179,10 @@ impl Running {
         info!("stopping");
         self.gateway.drain();
         let listener = async {
-            tokio::time::sleep(self.drain.min(self.grace)).await;
+            let drain = self.drain.min(self.grace);
+            tokio::time::sleep(drain).await;
             self.stop.cancel();
-            if tokio::time::timeout(self.grace, self.server).await.is_err() {
+            if tokio::time::timeout(self.grace.saturating_sub(drain), self.server).await.is_err() {
                 warn!("connections were still open after the grace");
             }
         };

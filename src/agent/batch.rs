@@ -42,25 +42,25 @@ impl Step<'_> {
         if ready.is_empty() {
             return self.open_approval();
         }
-        for call_id in &ready {
+        let before = std::mem::replace(&mut self.turn.state.next, Next::RunTools { calls: ready.clone() });
+        let resumed = |call_id: &String| matches!(&before, Next::RunTools { calls } if calls.contains(call_id));
+        for call_id in ready.iter().filter(|call_id| !resumed(call_id)) {
             self.propose_granted(call_id);
-            self.emit(
-                Event::ToolStarted { call_id: call_id.clone() },
-                &format!("started {}", self.tool_of(call_id)),
-            );
+            let words = format!("started {}", self.tool_of(call_id));
+            self.emit(Event::ToolStarted { call_id: call_id.clone() }, &words);
         }
-        self.turn.state.next = Next::RunTools { calls: ready };
     }
 
-    /// What came of the calls that ran. One without a result is not known to have run; for anything but
-    /// a read that is a person's question.
+    /// What came of the calls that ran. One without an outcome did not run yet and still has to. One whose
+    /// outcome has no result may or may not have run; for anything but a read that is a person's question.
     pub(super) fn results(&mut self, calls: &[String], outcomes: Vec<CallOutcome>, millis: u64) {
         self.turn.state.budget.millis.used = self.turn.state.budget.millis.used.saturating_add(millis);
         let mut outcomes = outcomes;
         for call_id in calls {
-            let at = outcomes.iter().position(|outcome| outcome.call_id == *call_id);
-            let result = at.and_then(|at| outcomes.swap_remove(at).result);
-            self.result(call_id, result);
+            if let Some(at) = outcomes.iter().position(|outcome| outcome.call_id == *call_id) {
+                let result = outcomes.swap_remove(at).result;
+                self.result(call_id, result);
+            }
         }
         self.advance();
     }

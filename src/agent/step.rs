@@ -116,6 +116,7 @@ impl Step<'_> {
             (Input::ToolResults { outcomes, millis }, Next::RunTools { calls }) => self.results(&calls, outcomes, millis),
             (Input::Decided { decision, rows }, Next::Wait) => self.decided(decision, &rows),
             (Input::Steer(text), next) => self.steer(text, &next),
+            (Input::Edited, _) => self.turn.state.request_edited = true,
             (Input::Cancel { reason, .. }, _) => self.cancel(reason),
             (Input::Undeliverable, Next::Wait) => self.finish(TurnStatus::Failed, TurnReason::Undeliverable, "", None, None),
             (

@@ -134,6 +134,9 @@ impl Asked<'_> {
         let Some(record) = self.record(session, gate_id).await? else {
             return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
         };
+        if record.decision.is_none() && self.is_on_another_card(session, &record).await? {
+            return Ok(ClickAnswer::notice(Notice::Superseded {}));
+        }
         let act = match self.click.verb {
             ClickVerb::Approve => Act::Approve,
             ClickVerb::Reject => Act::Reject(self.click.feedback.clone()),
@@ -167,6 +170,23 @@ impl Asked<'_> {
         Ok(ClickAnswer { notice, card })
     }
 
+    /// A call is asked about again when its outcome is lost, under the id that it had: a button of the earlier card is no
+    /// word on the later one. A card that we do not know is this gate's own, whose message id is not written down yet.
+    async fn is_on_another_card(&self, session: &mut Session, record: &GateRecord) -> Result<bool, StoreError> {
+        let Some(pressed) = self
+            .click
+            .card
+            .as_ref()
+            .filter(|pressed| Some(*pressed) != record.gate.card_message.as_ref())
+        else {
+            return Ok(false);
+        };
+        let turn = session
+            .turn_by_message(&record.gate.conversation, std::slice::from_ref(pressed))
+            .await?;
+        Ok(turn.is_some_and(|turn| turn.id == record.gate.turn_id))
+    }
+
     /// The approval card with its rows as they stand now.
     async fn approval_card(&self, session: &mut Session, gate: &GateId) -> Result<Option<Outbound>, StoreError> {
         let Some(record) = session.gate(gate).await? else {
@@ -188,6 +208,8 @@ impl Asked<'_> {
         let mine = decision.event_id.is_some() && decision.event_id == self.actor.event_id;
         let notice = if mine {
             done(record.gate.kind, decision.kind)
+        } else if decision.kind == DecisionKind::Revise && waits_anew(session, record).await? {
+            Notice::Superseded {}
         } else {
             told(record)
         };
@@ -207,6 +229,13 @@ impl Asked<'_> {
             requester: self.rights.named(&record.gate),
         }))
     }
+}
+
+/// What this gate was about waits again, on a newer card.
+async fn waits_anew(session: &mut Session, record: &GateRecord) -> Result<bool, StoreError> {
+    let gate = &record.gate;
+    let open = session.open_gate_of_lane(&gate.lane_id).await?;
+    Ok(open.is_some_and(|open| open.turn_id == gate.turn_id && open.kind == gate.kind))
 }
 
 /// What a settled gate says to the one who settled it.

@@ -30,6 +30,8 @@ pub(super) enum Verdict {
     Refuse(Box<Gate>),
     /// Tell where the sender's task stands.
     Status,
+    /// It cannot be told yet: the card that it may answer is under way. Look again when the card is there.
+    Wait,
     /// This settles (or helps to settle) the gate.
     Answer(Box<Gate>, Act),
     /// Stop the sender's tasks of this lane and the replied-to one; or only this turn of somebody else.
@@ -60,6 +62,9 @@ pub(super) fn route(scene: &Scene) -> Verdict {
         && (scene.is_addressed() || scene.group_all)
     {
         return command_verdict(scene, command);
+    }
+    if scene.may_answer_a_card_under_way() {
+        return Verdict::Wait;
     }
     answer(scene).or_else(|| late(scene)).unwrap_or_else(|| task(scene))
 }
@@ -155,8 +160,11 @@ fn answer(scene: &Scene) -> Option<Verdict> {
         }
         Meant::Nothing => return None,
     };
+    // The card may be in the chat already, its receipt lost with a connection or a process: what is said to it must not be.
+    let Some(shown) = gate.card_at.or(gate.delivered_at) else {
+        return Some(Verdict::Wait);
+    };
     // Said before the card was there to read: whatever it answers, it is not this.
-    let shown = gate.card_at.or(gate.delivered_at)?;
     if scene.at <= shown {
         return None;
     }

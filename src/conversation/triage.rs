@@ -41,13 +41,11 @@ impl Desk {
         }
     }
 
-    /// Handles a row unless an older one of the same person and chat waits; false: it waits too.
+    /// Handles a row unless an older one of the same person and chat waits; false: it waits too. Only a stop overtakes.
     async fn handle_in_turn(&self, row: &InboxRow, waiting: &mut HashSet<Conversing>) -> Result<bool, StoreError> {
         let who = Conversing::of(row);
-        if waiting.contains(&who) {
-            return Ok(false);
-        }
-        let handled = match self.handle(row).await {
+        let behind = waiting.contains(&who);
+        let handled = match self.handle(row, behind).await {
             // A row that cannot be understood must not hold up the others for ever.
             Err(StoreError::Corrupt(why)) => {
                 tracing::error!(inbox = row.id, event_id = %row.inbound.event_key, why, "row given up: the ledger does not read back");
@@ -63,13 +61,11 @@ impl Desk {
     }
 
     /// Handles one row; false: it must wait.
-    async fn handle(&self, row: &InboxRow) -> Result<bool, StoreError> {
+    async fn handle(&self, row: &InboxRow, behind: bool) -> Result<bool, StoreError> {
         let mut tx = self.ledger.begin().await?;
         let outcome = match &row.inbound.body {
-            InboundBody::Message(message) => match self.message(&mut tx, row, message).await? {
-                Some(outcome) => outcome,
-                None => return Ok(false),
-            },
+            InboundBody::Message(message) => self.message(&mut tx, row, message, behind).await?,
+            _ if behind => Outcome::Wait,
             InboundBody::Recalled { message_id } => changes::recalled(&mut tx, row, message_id, self.clock.now()).await?,
             InboundBody::Edited { message_id } => changes::edited(&mut tx, row, message_id).await?,
             InboundBody::Joined => changes::joined(&mut tx, row).await?,
@@ -78,6 +74,7 @@ impl Desk {
             InboundBody::Click(_) => Outcome::Done("click"),
         };
         let (taken, name) = match outcome {
+            Outcome::Wait => return Ok(false),
             Outcome::Done(name) => (tx.triaged(row.id, name).await?, name),
             Outcome::Task => {
                 let lane = row.inbound.conversation.lane(&row.inbound.sender);
@@ -103,26 +100,30 @@ impl Desk {
         Ok(())
     }
 
-    /// Gives a message its meaning; none: it must wait for the bot's identity.
-    async fn message(&self, tx: &mut Tx, row: &InboxRow, message: &InboundMessage) -> Result<Option<Outcome>, StoreError> {
+    /// Gives a message its meaning; `behind`: an older one of its sender waits.
+    async fn message(&self, tx: &mut Tx, row: &InboxRow, message: &InboundMessage, behind: bool) -> Result<Outcome, StoreError> {
         let bot = tx.fact(&row.inbound.conversation.bot_fact()).await?;
         if bot.is_none() && needs_identity(row, message) {
-            return Ok(None);
+            return Ok(Outcome::Wait);
         }
         if bot.as_deref() == Some(row.inbound.sender.as_str()) {
-            return Ok(Some(Outcome::Done("our own")));
+            return Ok(Outcome::Done("our own"));
         }
         let live = self.settings.current();
         let Some(scene) = look::scene(tx, &live, row, message, bot.as_deref(), self.clock.now()).await? else {
-            return Ok(Some(Outcome::Done("not for us")));
+            return Ok(Outcome::Done("not for us"));
         };
         let verdict = route(&scene);
-        self.carry_out(tx, row, &scene, verdict).await.map(Some)
+        if behind && !matches!(verdict, Verdict::Stop(_)) {
+            return Ok(Outcome::Wait);
+        }
+        self.carry_out(tx, row, &scene, verdict).await
     }
 
     async fn carry_out(&self, tx: &mut Tx, row: &InboxRow, scene: &Scene, verdict: Verdict) -> Result<Outcome, StoreError> {
         let actor = Actor::person(&row.inbound.sender, Via::Text, &row.inbound.event_key, self.clock.now());
         match verdict {
+            Verdict::Wait => Ok(Outcome::Wait),
             Verdict::Ignore(why) => Ok(Outcome::Done(why)),
             Verdict::Tell(why, notice) => {
                 say::tell(tx, row, notice).await?;
@@ -215,4 +216,6 @@ pub(super) enum Outcome {
     Done(&'static str),
     /// A task for its sender's lane.
     Task,
+    /// Not yet: the bot's own id, or whether the card was there to read, is not known.
+    Wait,
 }

@@ -113,7 +113,10 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: Result<Receipt, Del
             }
         }
     }
-    tx.commit().await
+    tx.commit().await?;
+    // An answer to the card may have come in before the news of its arrival.
+    gateway.ledger.inbox_bell().notify_one();
+    Ok(())
 }
 
 /// When to try again, and whether as plain text; none: give up.

@@ -38,6 +38,7 @@ pub(super) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, bod
         }
         Ok(Received::Event(inbound)) if matches!(inbound.body, InboundBody::Click(_)) => {
             let answer = click(&gateway, inbound).await?;
+            gateway.failpoint.reach("decision_written");
             Ok(Json(click_response(
                 &gateway.templates,
                 live.lark.locale,
@@ -78,6 +79,7 @@ async fn click(gateway: &Gateway, inbound: Inbound) -> Result<ClickAnswer, ApiEr
 
 /// 200 only after the commit; a duplicate is as good.
 async fn accept(gateway: &Gateway, inbound: &Inbound) -> Result<Response, ApiError> {
+    gateway.failpoint.reach("verified");
     let outcome = gateway.ledger.accept(inbound).await?;
     gateway.failpoint.reach("accepted");
     info!(event.id = inbound.event_key, kind = inbound.body.name(), ?outcome, "event accepted");

@@ -88,7 +88,14 @@ where
 
 async fn triage_loop(gateway: Gateway, stop: CancellationToken) {
     let bell = gateway.ledger.inbox_bell();
-    repeat(&gateway, &stop, &bell, "triage", || gateway.desk.triage()).await;
+    repeat(&gateway, &stop, &bell, "triage", || async {
+        let handled = gateway.desk.triage().await?;
+        if handled > 0 {
+            gateway.failpoint.reach("triaged");
+        }
+        Ok(handled)
+    })
+    .await;
 }
 
 async fn dispatch_loop(gateway: Gateway, stop: CancellationToken, owner: String) {
@@ -133,8 +140,12 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken) {
     }
     let fact = format!("bot.{}.{}", ChannelKind::Lark.as_str(), gateway.lark_app);
     let mut pause = Duration::from_millis(500);
-    while !stop.is_cancelled() {
-        match gateway.channels.lark.identity().await {
+    loop {
+        let asked = tokio::select! {
+            asked = gateway.channels.lark.identity() => asked,
+            () = stop.cancelled() => return,
+        };
+        match asked {
             Ok(id) => {
                 let stored = async {
                     let mut tx = gateway.ledger.begin().await?;
@@ -153,7 +164,7 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken) {
             Err(error) => warn!(%error, "the bot's identity is not known yet; group messages wait"),
         }
         tokio::select! {
-            () = stop.cancelled() => (),
+            () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => (),
         }
         pause = (pause * 2).min(Duration::from_secs(60));

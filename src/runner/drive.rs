@@ -120,6 +120,9 @@ impl Runner {
             }
         };
         tx.commit().await?;
+        if lease.turn_id.is_none() {
+            self.failpoint.reach("turn_begun");
+        }
         Ok(Some(run))
     }
 
@@ -172,8 +175,8 @@ impl Runner {
                 return Ok(Left::Parked(self.clock.now()));
             }
             // People come first: a decision or a stop is read before every effect.
-            let news = self.news(lease, &run).await?;
-            let (input, signals) = match news {
+            let news = self.news(&run).await?;
+            let (input, mut signals) = match news {
                 Some(news) => (news.input, news.signals),
                 None => {
                     let input = match run.turn.state.next.clone() {
@@ -194,6 +197,11 @@ impl Runner {
                 prompts: &self.templates,
             };
             let before = run.turn.state.clone();
+            let edits = self.edits(&run).await?;
+            if !edits.is_empty() {
+                agent::step(&mut run.turn, &env, Input::Edited);
+                signals.extend(edits);
+            }
             let effects = agent::step(&mut run.turn, &env, input);
             if !self.commit(lease, &mut run, &before, effects, &signals).await? {
                 // Words came in at the last moment: the step is undone and they are read first.

@@ -17,9 +17,19 @@ use crate::tools::{ToolError, ToolOutput};
 /// Longest tool output that is kept, in bytes; the rest is cut and marked.
 const OUTPUT_CAP: usize = 64 * 1024;
 
+/// What became of a write call.
+enum Sent {
+    /// It answered, now or before a crash.
+    Answered(ToolResult),
+    /// It was sent before a crash, and nobody knows whether it ran.
+    Unknown,
+    /// The turn was stopped and the call did not end in its grace; its row stays `running`.
+    Left,
+}
+
 impl Runner {
-    /// Runs the named open calls. None: a person stopped the turn (or a shutdown began) between two of them;
-    /// write calls that are done keep their result in `actions` and are not run again.
+    /// Runs the named open calls. When a person stops the turn (or a shutdown begins) in between, the results so far
+    /// are handed in and the rest stays to be run; none: there is nothing to hand in.
     pub(super) async fn run_tools(
         &self,
         lease: &Lease,
@@ -50,44 +60,57 @@ impl Runner {
             () = stop.cancelled() => return Ok(None),
         };
         for call in writes {
-            if stop.is_cancelled() || self.news(lease, run).await?.is_some() {
-                return Ok(None);
+            if stop.is_cancelled() || self.news(run).await?.is_some() {
+                break;
             }
-            let result = self.run_write(lease, run, call).await?;
-            outcomes.push(CallOutcome {
-                call_id: call.call.id.clone(),
-                result,
-            });
+            let call_id = call.call.id.clone();
+            match self.run_write(lease, run, call).await? {
+                Sent::Answered(result) => outcomes.push(CallOutcome {
+                    call_id,
+                    result: Some(result),
+                }),
+                Sent::Unknown => outcomes.push(CallOutcome { call_id, result: None }),
+                Sent::Left => break,
+            }
+        }
+        if outcomes.is_empty() {
+            return Ok(None);
         }
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(Some(Input::ToolResults { outcomes, millis }))
     }
 
-    /// One write call, at most once. None: it was sent before a crash and nobody knows whether it ran.
-    async fn run_write(&self, lease: &Lease, run: &Run, call: &OpenCall) -> Result<Option<ToolResult>, WorkError> {
+    /// One write call, at most once.
+    async fn run_write(&self, lease: &Lease, run: &Run, call: &OpenCall) -> Result<Sent, WorkError> {
         let Some(id) = call.action.as_deref().map(ActionId::new) else {
-            return Ok(None);
+            return Err(StoreError::Corrupt(format!("call {} has no row in actions", call.call.id)).into());
         };
         let record = self.ledger.read().await?.action(&id).await?;
         let action = record.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))?.action;
         match action.status {
-            ActionStatus::Executed | ActionStatus::Failed => return Ok(action.result),
-            ActionStatus::Running => return Ok(None),
+            ActionStatus::Executed | ActionStatus::Failed => return Ok(action.result.map_or(Sent::Unknown, Sent::Answered)),
+            ActionStatus::Running => return Ok(Sent::Unknown),
             ActionStatus::Approved => (),
             ActionStatus::Pending | ActionStatus::Rejected | ActionStatus::Expired | ActionStatus::Unknown => {
                 let reason = format!("action {id} must not run: it is {}", action.status.as_str());
                 return Err(StoreError::Corrupt(reason).into());
             }
         }
+        self.failpoint.reach("action_unsent");
         let mut tx = self.ledger.begin().await?;
         tx.move_action(lease, &id, ActionStatus::Running, None).await?;
         tx.commit().await?;
         info!(action.id = %id, tool = action.tool, "write call sent");
         self.failpoint.reach("action_sent");
-        let invocation = self.invoke(&call.call.name, &call.call.arguments);
+        let invocation = async {
+            if let Some(lag) = self.failpoint.lag("action_sent") {
+                tokio::time::sleep(lag).await;
+            }
+            self.invoke(&call.call.name, &call.call.arguments).await
+        };
         let result = tokio::select! {
             result = invocation => result,
-            () = async { self.interrupted(run).await; tokio::time::sleep(self.timings.stop_grace).await } => return Ok(None),
+            () = async { self.interrupted(run).await; tokio::time::sleep(self.timings.stop_grace).await } => return Ok(Sent::Left),
         };
         self.failpoint.reach("action_ran");
         let status = if result.ok { ActionStatus::Executed } else { ActionStatus::Failed };
@@ -112,7 +135,8 @@ impl Runner {
             super::commit::repaint(&mut tx, &gate, &decision).await?;
         }
         tx.commit().await?;
-        Ok(Some(result))
+        self.failpoint.reach("action_journaled");
+        Ok(Sent::Answered(result))
     }
 
     async fn invoke(&self, name: &str, arguments: &str) -> ToolResult {

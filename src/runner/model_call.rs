@@ -42,6 +42,7 @@ impl Runner {
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.note_health(&outcome);
+        self.failpoint.reach("model_answered");
         Ok(Some(match outcome {
             Ok(ChatReply { text, calls, raw, tokens }) => {
                 info!(

@@ -4,7 +4,7 @@ use super::drive::Run;
 use super::{Runner, WorkError};
 use crate::agent::{Input, RowVerdict};
 use crate::domain::{ActionStatus, Decision, DecisionKind, GateKind, Millis, TurnReason, Via};
-use crate::store::{AuditEntry, GateRecord, Lease, Session, SignalKind, StoreError};
+use crate::store::{AuditEntry, GateRecord, Session, SignalKind, StoreError};
 
 /// One input that came from outside, with the signals that it uses up.
 pub(super) struct News {
@@ -15,7 +15,7 @@ pub(super) struct News {
 impl Runner {
     /// The next input from outside the turn, if there is one. A stop is read before a decision: whoever says
     /// OK and then stop gets the stop.
-    pub(super) async fn news(&self, lease: &Lease, run: &Run) -> Result<Option<News>, WorkError> {
+    pub(super) async fn news(&self, run: &Run) -> Result<Option<News>, WorkError> {
         let mut session = self.ledger.read().await?;
         let signals = session.signals(&run.row.id).await?;
         let stop = signals
@@ -34,6 +34,14 @@ impl Runner {
             return Ok(Some(News {
                 input,
                 signals: signals.iter().map(|signal| signal.id).collect(),
+            }));
+        }
+        // Before a decision too: one that ends the turn must not find words that nobody has read.
+        if let Some(steer) = signals.iter().find(|signal| signal.kind == SignalKind::Steer) {
+            let input = Input::Steer(steer.text.clone().unwrap_or_default());
+            return Ok(Some(News {
+                input,
+                signals: vec![steer.id],
             }));
         }
         if let Some(open) = &run.turn.state.gate {
@@ -66,32 +74,17 @@ impl Runner {
                     signals: Vec::new(),
                 }));
             }
-            return self.edited(lease, run, &signals).await;
-        }
-        drop(session);
-        if let Some(steer) = signals.iter().find(|signal| signal.kind == SignalKind::Steer) {
-            let input = Input::Steer(steer.text.clone().unwrap_or_default());
-            return Ok(Some(News {
-                input,
-                signals: vec![steer.id],
-            }));
+            return Ok(None);
         }
         Ok(None)
     }
 
-    /// An edit of the request is shown on the card by triage; here it is only marked as read.
-    async fn edited(&self, lease: &Lease, _run: &Run, signals: &[crate::store::Signal]) -> Result<Option<News>, WorkError> {
-        let read: Vec<i64> = signals
-            .iter()
-            .filter(|signal| signal.kind == SignalKind::Edited)
-            .map(|signal| signal.id)
-            .collect();
-        if !read.is_empty() {
-            let mut tx = self.ledger.begin().await?;
-            tx.consume(lease, &read).await?;
-            tx.commit().await?;
-        }
-        Ok(None)
+    /// Unread edits of the request. They need no step of their own: the next one takes them along, so that a card that it
+    /// draws knows of them. The card that waits is triage's business.
+    pub(super) async fn edits(&self, run: &Run) -> Result<Vec<i64>, WorkError> {
+        let signals = self.ledger.read().await?.signals(&run.row.id).await?;
+        let edits = signals.iter().filter(|signal| signal.kind == SignalKind::Edited);
+        Ok(edits.map(|signal| signal.id).collect())
     }
 
     /// When the open gate lapses.

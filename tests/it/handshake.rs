@@ -1,5 +1,16 @@
 //! The handshake over HTTP, encrypted and signed: a plan waits, the right person answers, only then work is done.
 
+mod actions;
+mod commands;
+mod copies;
+mod forged;
+mod lanes;
+mod late;
+mod limits;
+mod plans;
+mod questions;
+mod rights;
+
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, GROUP, To, World};
 

@@ -6,6 +6,7 @@ pub mod command;
 pub mod fake_model;
 pub mod lark_push;
 pub mod model_protocol;
+pub mod people;
 pub mod process;
 pub mod quiet;
 pub mod raw;

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::play::{Play, ok, plan};
-use crate::agent::{Effect, Next};
+use crate::agent::{CallOutcome, Effect, Input, Next};
 use crate::domain::{
-    Action, ActionStatus, ApprovalMode, DecisionKind, EffectClass, Event, GateKind, Outbound, ResumedReason, Role, ToolResult, TurnReason,
-    TurnStatus, Via,
+    Action, ActionStatus, ApprovalMode, DecisionKind, EffectClass, Event, GateKind, Notice, Outbound, ResumedReason, Role, ToolResult,
+    TurnReason, TurnStatus, Via,
 };
 
 fn write(path: &str) -> (&str, serde_json::Value) {
@@ -310,6 +310,43 @@ fn a_lost_read_is_told() {
     assert!(play.told().contains("error: no answer"));
 }
 
+/// H18: a stop between two calls: what ran is journaled and told, what did not run stays to be run until the stop arrives.
+#[test]
+fn results_may_come_in_parts() {
+    let mut play = Play::at_work();
+    play.reply("", &[write("a"), write("b")]);
+    let Next::RunTools { calls } = play.state().next.clone() else {
+        panic!("two calls")
+    };
+    let outcomes = vec![CallOutcome {
+        call_id: calls[0].clone(),
+        result: Some(ok("written")),
+    }];
+    play.feed(Input::ToolResults { outcomes, millis: 1 });
+    assert_eq!(
+        play.state().next,
+        Next::RunTools {
+            calls: calls[1..].to_vec()
+        }
+    );
+    let started = |event: &&&Event| matches!(event, Event::ToolStarted { .. });
+    assert_eq!(
+        (play.events().iter().filter(started).count(), play.actions().len()),
+        (2, 2),
+        "announced once"
+    );
+    play.feed(Input::Cancel {
+        by: None,
+        reason: TurnReason::Cancelled,
+    });
+    assert_eq!(
+        play.notices(),
+        [&Notice::Stopped {
+            done: vec!["write_file a".into()]
+        }]
+    );
+}
+
 /// S2-13: a tool may end the turn once the batch is answered; words that wait for the model come first.
 #[test]
 fn a_tool_may_end_the_turn() {
@@ -326,7 +363,7 @@ fn a_tool_may_end_the_turn() {
     assert_eq!(play.answer().text, "The end.");
     let mut play = Play::new();
     play.calls("read_file", json!({"path": "r"}))
-        .feed(crate::agent::Input::Steer("wait".into()))
+        .feed(Input::Steer("wait".into()))
         .tools_give(|_| Some(exit("The end.")));
     play.calls_model();
     assert!(play.log(Role::User)[1].contains("  wait\n"));

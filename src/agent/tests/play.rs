@@ -1,5 +1,7 @@
 //! The driver: feeds inputs, remembers effects, and checks after every step what must always hold.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use crate::agent::{
@@ -45,11 +47,13 @@ pub(super) fn tools() -> Vec<ToolSpec> {
     ]
 }
 
+/// Loaded once: parsing every template takes longer than most scenarios.
+static PROMPTS: LazyLock<Templates> = LazyLock::new(|| Templates::load(None).unwrap());
+
 /// One turn being played.
 pub(super) struct Play {
     pub(super) turn: Turn,
     pub(super) tools: Vec<ToolSpec>,
-    pub(super) prompts: Templates,
     /// Effects of the last step.
     pub(super) last: Vec<Effect>,
     /// Effects of all steps.
@@ -85,7 +89,6 @@ impl Play {
         Self {
             turn,
             tools: tools(),
-            prompts: Templates::load(None).unwrap(),
             last: Vec::new(),
             all: Vec::new(),
             calls: 0,
@@ -97,7 +100,7 @@ impl Play {
         Env {
             now: Millis(self.now),
             tools: &self.tools,
-            prompts: &self.prompts,
+            prompts: &PROMPTS,
         }
     }
 

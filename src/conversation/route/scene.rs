@@ -41,6 +41,10 @@ pub(in crate::conversation) struct Scene {
     pub(in crate::conversation) group_all: bool,
     /// What a message does while a turn runs.
     pub(in crate::conversation) queue_mode: QueueMode,
+    /// Committed just now: a card that is on its way may have been read already.
+    pub(in crate::conversation) fresh: bool,
+    /// It replies to a message that we do not know.
+    pub(in crate::conversation) replies_to_unknown: bool,
     /// The message it replies to, if that is ours or a request.
     pub(in crate::conversation) reply: Option<Reply>,
     /// Open gates of the chat, all threads, oldest first; none of them has lapsed.
@@ -127,6 +131,13 @@ impl Scene {
             ReplyTo::Card => reply.gate.as_ref().is_some_and(|record| record.gate.id == gate.id),
             ReplyTo::Post => false,
         })
+    }
+
+    /// It replies to a message that we do not know, and a card is with the platform (or on its way) whose receipt we do not
+    /// have: it may be that card. The sender's own card is waited for, that of others for a moment.
+    pub(super) fn may_answer_a_card_under_way(&self) -> bool {
+        let under_way = |gate: &Gate| gate.delivered_at.is_none() && (gate.lane_id == self.lane || self.fresh);
+        self.replies_to_unknown && self.command.is_none() && self.open.iter().any(under_way)
     }
 
     /// The reply points at a card.

@@ -132,6 +132,8 @@ fn said(text: &str) -> Scene {
         rights: Rights::for_test(Approvers::Requester, &[]),
         group_all: false,
         queue_mode: QueueMode::Followup,
+        fresh: false,
+        replies_to_unknown: false,
         reply: None,
         open: Vec::new(),
         lane_turn: None,

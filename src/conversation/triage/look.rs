@@ -14,6 +14,10 @@ use crate::store::{GateRecord, InboxRow, ListQuery, Session, StoreError};
 /// A listed word this long after a gate was closed is still about that gate.
 const LATE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How long a reply to an unknown message waits for the news that somebody else's card arrived: longer than a lost answer takes
+/// to be asked for again.
+const DELIVERY: Duration = Duration::from_secs(5);
+
 /// Loads what the message may be about; none: nobody speaks to us and nothing is open here. Gates whose time is over are closed on
 /// the way, so that no choice is made about them.
 pub(super) async fn scene(
@@ -50,6 +54,7 @@ pub(super) async fn scene(
     } else {
         None
     };
+    let reply = reply(session, row, message).await?;
     Ok(Some(Scene {
         at: row.inbound.at,
         sender: sender.clone(),
@@ -66,7 +71,9 @@ pub(super) async fn scene(
         rights,
         group_all: channel.group_all,
         queue_mode: live.agent.queue_mode,
-        reply: reply(session, row, message).await?,
+        fresh: now.since(row.received_at) < DELIVERY,
+        replies_to_unknown: reply.is_none() && !message.replies_to.is_empty(),
+        reply,
         open,
         lane_turn,
         queued: u32::try_from(session.queued(&lane).await?.len()).unwrap_or(u32::MAX),

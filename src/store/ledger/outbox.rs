@@ -65,8 +65,9 @@ impl Session {
         Ok(())
     }
 
+    /// A post that was given up, or that had to go out as text, is no card to repaint.
     async fn can_be_patched(&mut self, target: &str) -> Result<bool> {
-        let row = sqlx::query("SELECT state FROM outbox WHERE key = $1")
+        let row = sqlx::query("SELECT state FROM outbox WHERE key = $1 AND plain = 0")
             .bind(target)
             .fetch_optional(&mut *self.tx)
             .await?;
@@ -129,6 +130,9 @@ impl Session {
             .bind(id)
             .execute(&mut *self.tx)
             .await?;
+        if row.plain {
+            self.drop_patches(&row.new.key, "the card went out as text").await?;
+        }
         match &row.new.gate_id {
             Some(gate) => self.gate_delivered(gate, message_id, at).await,
             None => Ok(()),
@@ -170,14 +174,20 @@ impl Session {
         if !matches!(row.new.op, OutboxOp::Post { .. }) {
             return Ok(());
         }
-        sqlx::query("UPDATE outbox SET state = 'failed', error = 'the post was given up' WHERE target = $1 AND state = 'waiting'")
-            .bind(&row.new.key)
-            .execute(&mut *self.tx)
-            .await?;
+        self.drop_patches(&row.new.key, "the post was given up").await?;
         match &row.new.gate_id {
             Some(gate) => self.gate_undeliverable(gate).await,
             None => Ok(()),
         }
+    }
+
+    async fn drop_patches(&mut self, target: &str, why: &str) -> Result<()> {
+        sqlx::query("UPDATE outbox SET state = 'failed', error = $1 WHERE target = $2 AND state = 'waiting'")
+            .bind(why)
+            .bind(target)
+            .execute(&mut *self.tx)
+            .await?;
+        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Models for tests: pure functions of the request, so that asking again after a crash gives the same answer.
 
+use countersign::conversation::Phrase;
+use countersign::domain::Addressed;
 use serde_json::{Value, json};
 
 use super::fake_model::{call, say};
@@ -27,16 +29,26 @@ pub fn reporter(request: &Value) -> Value {
     // The message that holds the feedback is the last one: the model's move.
     if last(request)["role"] == "user" {
         return match words.as_str() {
-            "OK" => call([("clarify", json!({ "task_goal_ui": "读取笔记" }))]),
+            yes if consents(yes) => call([("clarify", json!({ "task_goal_ui": "读取笔记" }))]),
             question if question.ends_with(['?', '？']) => say("不会删除任何数据，只会新建 report.md。"),
             _ => call([("plan", plan("整理笔记（修改后）", STEPS_V2))]),
         };
     }
-    if words == "OK" {
+    if consents(&words) {
         act(request)
     } else {
         say("请确认新的计划。")
     }
+}
+
+/// A model understands any word of consent.
+fn consents(words: &str) -> bool {
+    let said = Addressed {
+        text: words.to_owned(),
+        to_bot: true,
+        to_others: false,
+    };
+    Phrase::read(&said, true) == Phrase::Approve
 }
 
 const STEPS: &[(&str, &[&str])] = &[("读取笔记", &["read_file"]), ("写报告", &["write_file"]), ("核对", &["read_file"])];
@@ -63,4 +75,53 @@ fn act(request: &Value) -> Value {
         3 => call([("plan_progress", json!({ "plan_status": "completed", "step_summary": "写好了" }))]),
         _ => say("全部完成：报告已写好。"),
     }
+}
+
+/// Answers these one after the other, by how many messages of the model the request already holds; the last again and
+/// again. The flagged last call gets `只完成了一部分。`.
+pub fn in_order(answers: Vec<Value>) -> impl Fn(&Value) -> Value + Send + Sync + 'static {
+    move |request| {
+        if request["tools"].as_array().is_none_or(Vec::is_empty) {
+            return say("只完成了一部分。");
+        }
+        answers[place(request).min(answers.len() - 1)].clone()
+    }
+}
+
+/// A complex plan.
+pub fn planned(goal: &str, steps: &[(&str, &[&str])]) -> Value {
+    call([("plan", plan(goal, steps))])
+}
+
+/// A simple plan.
+pub fn planned_simply(goal: &str, tools: &[&str]) -> Value {
+    let steps = json!([{ "id": "1", "content": goal, "tools": tools }]);
+    call([(
+        "plan",
+        json!({ "overall_goal_ui": goal, "complexity": "simple", "internal_plan": steps }),
+    )])
+}
+
+/// Declares the current task, as a complex plan wants it before the first action.
+pub fn clarified() -> Value {
+    call([("clarify", json!({ "task_goal_ui": "第一步" }))])
+}
+
+/// Reads the notes.
+pub fn reads() -> Value {
+    call([("read_file", json!({ "path": "notes.md" }))])
+}
+
+/// Writes these files, all in one reply.
+pub fn writes(names: &[&str]) -> Value {
+    call(
+        names
+            .iter()
+            .map(|name| ("write_file", json!({ "path": name, "content": format!("内容 {name}\n") }))),
+    )
+}
+
+/// Reports that the plan is done.
+pub fn finished() -> Value {
+    call([("plan_progress", json!({ "plan_status": "completed" }))])
 }

@@ -2,7 +2,8 @@
 //! process, with a clock that the test moves, or as the real binary that the test kills.
 
 use std::path::Path;
-use std::time::Duration;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
 
 use countersign::app::{self, Parts, Running};
 use countersign::cli::demo::{BOT, FakeLark, Posted, Snapshot, Tenant, Words};
@@ -189,6 +190,18 @@ impl World {
         match &mut self.gateway {
             Gateway::Process(process) => process,
             Gateway::Here(_) | Gateway::Stopped => panic!("this world has no process"),
+        }
+    }
+
+    /// Waits until the binary has ended by itself, while the fakes go on.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child().ended(Duration::ZERO) {
+                return status;
+            }
+            assert!(Instant::now() < until, "still alive; its log: {}", self.child().log());
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 

@@ -53,6 +53,32 @@ fn budget_needs_yes_or_no() {
     );
 }
 
+/// B2: while nobody knows whether the card arrived, what may be an answer to it waits; a stop does not, and neither does what
+/// others say about something else.
+#[test]
+fn a_message_waits_for_the_news_of_the_cards_arrival() {
+    let mut undelivered = gate("rv_1", "u1", "");
+    (undelivered.card_at, undelivered.delivered_at) = (None, None);
+    let heard = |text: &str| said(text).open(&[&undelivered]).runs(turn(&undelivered, TurnStatus::Paused));
+    for text in ["OK", "第二步先备份", "取消"] {
+        assert_eq!(route(&heard(text)), Verdict::Wait, "{text}");
+    }
+    assert_eq!(route(&heard("/stop")), Verdict::Stop(None), "a stop needs no card");
+    let of_another = |fresh: bool, replies_to_unknown: bool| {
+        let mut scene = said("写周报").by("u2").open(&[&undelivered]);
+        (scene.fresh, scene.replies_to_unknown) = (fresh, replies_to_unknown);
+        route(&scene)
+    };
+    assert_eq!(of_another(true, true), Verdict::Wait, "this may be the card");
+    assert_eq!(of_another(false, true), Verdict::Task(0), "long enough");
+    assert_eq!(of_another(true, false), Verdict::Task(0), "about nothing of this");
+    let mut unmentioned = said("OK").unmentioned().open(&[&undelivered]);
+    unmentioned.replies_to_unknown = true;
+    assert_eq!(route(&unmentioned), Verdict::Wait, "a reply to the card needs no mention");
+    let delivered = gate("rv_1", "u1", "");
+    assert_eq!(route(&said("OK").open(&[&delivered])), approve(&delivered));
+}
+
 /// B2: a message sent before the card (or at the same moment) never answers it, even when it is read afterwards.
 #[test]
 fn said_before_the_card() {
@@ -66,10 +92,6 @@ fn said_before_the_card() {
         scene.at = at;
         assert_eq!(route(&scene), verdict, "{at:?}");
     }
-    let mut undelivered = gate.clone();
-    (undelivered.card_at, undelivered.delivered_at) = (None, None);
-    let early = said("第二步先备份").open(&[&undelivered]).runs(turn(&gate, TurnStatus::Paused));
-    assert_eq!(route(&early), Verdict::Task(1), "queues behind the turn");
 }
 
 /// design: in groups, without mention, reply or thread only `OK` itself counts.

@@ -1,0 +1,321 @@
+//! `/stop`, `/new`, `/status`, `/help`, and what is done to messages and chats: recalled, edited, left.
+
+use countersign::cli::demo::Fault;
+use serde_json::json;
+
+use crate::support::api::eventually;
+use crate::support::fake_model::{Gate, Script, Step, call, say};
+use crate::support::people::reply;
+use crate::support::scripts::{clarified, in_order, planned, reporter, writes};
+use crate::support::world::{GROUP, World};
+
+const C: &str = "oc_c1";
+const U: &str = "ou_u1";
+const WRITE: &[(&str, &[&str])] = &[("写报告", &["write_file"])];
+
+fn gated(gate: &Gate, message: serde_json::Value) -> Step {
+    Step::Gated(gate.clone(), Box::new(Step::Message(message, None)))
+}
+
+/// design: `/stop` ends a turn in the middle of a model call that never answers.
+#[tokio::test]
+async fn stop_ends_a_turn_in_the_middle_of_a_model_call() {
+    let world = World::start(&[], reporter).await;
+    let gate = Gate::new();
+    world.model.script("慢任务", Script::new().then(gated(&gate, say("晚了"))));
+    world.say(U, C, "慢任务", GROUP).await;
+    gate.reached().await;
+    world.say(U, C, "/stop", GROUP).await;
+    let turn = world.api.turn_in(C, "cancelled").await;
+    assert_eq!(turn["reason"], "cancelled");
+    world.hears(C, "不会再执行任何操作").await;
+    // The lane is free although the model never answered.
+    world.model.script("下一个", Script::new().text("做好了"));
+    world.say(U, C, "下一个", GROUP).await;
+    world.hears(C, "做好了").await;
+    gate.open();
+    world.quiet().await;
+    assert_eq!(world.count(C, "晚了"), 0);
+    world.end().await;
+}
+
+/// design: `/stop` with nothing to stop says so.
+#[tokio::test]
+async fn stop_with_nothing_to_stop_says_so() {
+    let world = World::start(&[], reporter).await;
+    world.say(U, C, "/stop", GROUP).await;
+    world.hears(C, "现在没有正在进行的任务").await;
+    world.end().await;
+}
+
+/// H18: OK and at once `/stop`: nothing runs, whichever was looked at first.
+#[tokio::test]
+async fn an_ok_and_at_once_a_stop_runs_nothing() {
+    let world = World::start(&[], reporter).await;
+    for round in 0..5 {
+        let chat = format!("oc_round{round}");
+        world.say(U, &chat, "整理笔记", GROUP).await;
+        let card = world.plan_card(&chat).await;
+        world.tap(U, &chat, &card, "approve", None).await;
+        world.say(U, &chat, "/stop", GROUP).await;
+        world.api.turn_in(&chat, "cancelled").await;
+    }
+    world.quiet().await;
+    assert_eq!(world.file("report.md"), None);
+    world.end().await;
+}
+
+/// H18: a stop between two calls: the second is never made, and the last word lists what ran.
+#[tokio::test]
+async fn a_stop_between_two_calls_lists_what_ran() {
+    let world = World::start(&[], reporter).await;
+    let gate = Gate::new();
+    let script = Script::new()
+        .message(planned("写", WRITE))
+        .message(clarified())
+        .message(writes(&["a.md"]))
+        .then(gated(&gate, writes(&["b.md"])));
+    world.model.script("两次", script);
+    world.say(U, C, "两次", GROUP).await;
+    let card = world.plan_card(C).await;
+    world.tap(U, C, &card, "approve", None).await;
+    gate.reached().await;
+    world.say(U, C, "/stop", GROUP).await;
+    let last = world.hears(C, "已停止").await;
+    assert!(last.words().contains("a.md"), "{}", last.words());
+    world.api.turn_in(C, "cancelled").await;
+    gate.open();
+    world.quiet().await;
+    assert_eq!((world.file("a.md").is_some(), world.file("b.md")), (true, None));
+    world.end().await;
+}
+
+/// design: `/stop` acts on turns that are older than itself; what is asked for afterwards runs.
+#[tokio::test]
+async fn stop_drops_the_queue_before_it_and_nothing_after_it() {
+    let world = World::start(&[], reporter).await;
+    let gate = Gate::new();
+    world.model.script("第一个", Script::new().then(gated(&gate, say("一"))));
+    world.model.script("第三个", Script::new().text("三做好了"));
+    world.say(U, C, "第一个", GROUP).await;
+    gate.reached().await;
+    world.say(U, C, "第二个", GROUP).await;
+    world.hears(C, "已排队").await;
+    world.say(U, C, "/stop", GROUP).await;
+    world.say(U, C, "第三个", GROUP).await;
+    world.hears(C, "三做好了").await;
+    let turns = world.turns_in(C).await;
+    let told: Vec<(&str, &str)> = turns
+        .iter()
+        .map(|turn| (turn["text"].as_str().unwrap(), turn["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [("第一个", "cancelled"), ("第三个", "completed")]);
+    world.end().await;
+}
+
+/// H8: `/new …` supersedes the plan that waits: its card says so, a click on it is told so, the new task is what follows the word.
+#[tokio::test]
+async fn new_takes_the_place_of_the_plan_that_waits() {
+    let world = World::start(&[], reporter).await;
+    world.model.script("列出文件", Script::new().text("一个文件"));
+    world.say(U, C, "整理笔记", GROUP).await;
+    let card = world.plan_card(C).await;
+    world.say(U, C, "/new 列出文件", GROUP).await;
+    world.hears(C, "一个文件").await;
+    let old = world.repainted(&card, "已被取代").await;
+    assert!(old.button("approve").is_none());
+    assert_eq!(world.api.turn_in(C, "cancelled").await["reason"], "superseded");
+    let toast = world.tap(U, C, &card, "approve", None).await;
+    assert!(toast.contains("取代"), "{toast}");
+    let done = world.api.turn_in(C, "completed").await;
+    assert_eq!(done["text"], "列出文件");
+    let request = world.model.seen_of("列出文件").pop().unwrap();
+    assert_eq!(request["messages"].as_array().unwrap().last().unwrap()["content"], "列出文件");
+    assert_eq!(world.file("report.md"), None);
+    world.end().await;
+}
+
+/// design: `/status` tells where one's task stands: waiting, running, nothing; unknown commands get the help.
+#[tokio::test]
+async fn status_tells_where_the_task_stands() {
+    let world = World::start(&[], reporter).await;
+    world.say(U, C, "/status", GROUP).await;
+    world.hears(C, "状态：空闲").await;
+    world.say(U, C, "整理笔记", GROUP).await;
+    world.plan_card(C).await;
+    world.say(U, C, "/status", GROUP).await;
+    let told = world.hears(C, "等待确认计划").await;
+    assert!(
+        told.words().contains("整理笔记") && told.words().contains("读取笔记"),
+        "{}",
+        told.words()
+    );
+    world.say("ou_u2", C, "/status", GROUP).await;
+    world
+        .seen("nothing of hers", |lark| {
+            (lark.in_chat(C).filter(|m| m.words().contains("状态：空闲")).count() == 2).then_some(())
+        })
+        .await;
+    let gate = Gate::new();
+    world.model.script("慢任务", Script::new().then(gated(&gate, say("好"))));
+    world.say("ou_u2", C, "慢任务", GROUP).await;
+    gate.reached().await;
+    world.say("ou_u2", C, "/plan", GROUP).await;
+    world.hears(C, "状态：执行中").await;
+    gate.open();
+    world.say(U, C, "/dance", GROUP).await;
+    world.hears(C, "/new 内容").await;
+    world.hears(C, "好").await;
+    eventually("her task is done", || async {
+        (world.turns_in(C).await[1]["status"] == "completed").then_some(())
+    })
+    .await;
+    world.end().await;
+}
+
+/// B19, H15: taking back the request cancels the plan that waits, the turn that runs and the task that is queued.
+#[tokio::test]
+async fn recalling_the_request_cancels_the_task() {
+    let world = World::start(&[], reporter).await;
+    let request = world.say(U, C, "整理笔记", GROUP).await;
+    let card = world.plan_card(C).await;
+    world.recall(C, &request).await;
+    world.api.turn_in(C, "cancelled").await;
+    world.repainted(&card, "已取消").await;
+    let gate = Gate::new();
+    world.model.script("慢任务", Script::new().then(gated(&gate, say("晚了"))));
+    let running = world.say(U, C, "慢任务", GROUP).await;
+    gate.reached().await;
+    let queued = world.say(U, C, "排队的", GROUP).await;
+    world.hears(C, "已排队").await;
+    world.recall(C, &queued).await;
+    world.recall(C, &running).await;
+    eventually("both over", || async {
+        let turns = world.turns_in(C).await;
+        (turns.len() == 2 && turns[1]["status"] == "cancelled").then_some(())
+    })
+    .await;
+    world.quiet().await;
+    assert_eq!((world.turns_in(C).await.len(), world.file("report.md")), (2, None));
+    assert_eq!(world.model.seen_of("排队的").len(), 0);
+    world.end().await;
+}
+
+/// B19, H14: an edit of the request is noted on the card and decides nothing, even if it says OK; the plan can be approved.
+#[tokio::test]
+async fn an_edited_request_is_noted_on_the_card() {
+    let world = World::start(&[], reporter).await;
+    let request = world.say(U, C, "整理笔记", GROUP).await;
+    let card = world.plan_card(C).await;
+    world.edit(U, C, &request, "OK").await;
+    let noted = world.repainted(&card, "又被编辑过").await;
+    assert!(noted.button("approve").is_some(), "{}", noted.words());
+    assert_eq!(world.review_of(&card).await["status"], "pending");
+    world.tap(U, C, &card, "approve", None).await;
+    world.hears(C, "全部完成").await;
+    world.end().await;
+}
+
+/// B19: an edit while the plan is still being made shows on the card that comes then.
+#[tokio::test]
+async fn an_edit_before_the_card_shows_on_it() {
+    let world = World::start(&[], reporter).await;
+    let gate = Gate::new();
+    world.model.script("慢慢想", Script::new().then(gated(&gate, planned("写", WRITE))));
+    let request = world.say(U, C, "慢慢想", GROUP).await;
+    gate.reached().await;
+    world.edit(U, C, &request, "快快想").await;
+    world.quiet().await;
+    gate.open();
+    let card = world.plan_card(C).await;
+    let noted = world.repainted(&card, "又被编辑过").await;
+    assert!(noted.button("approve").is_some());
+    world.end().await;
+}
+
+/// H16: removed from the chat: everything there ends, a late click or message runs nothing.
+#[tokio::test]
+async fn removed_from_the_chat_everything_there_ends() {
+    for kind in ["im.chat.member.bot.deleted_v1", "im.chat.disbanded_v1"] {
+        let world = World::start(&[], reporter).await;
+        world.say(U, C, "整理笔记", GROUP).await;
+        let card = world.plan_card(C).await;
+        world.say("ou_u2", C, "整理笔记", GROUP).await;
+        eventually("both wait", || async {
+            let turns = world.turns_in(C).await;
+            (turns.len() == 2 && turns.iter().all(|turn| turn["status"] == "paused")).then_some(())
+        })
+        .await;
+        world
+            .push(
+                &world
+                    .tenant
+                    .other(kind, json!({ "chat_id": C, "operator_id": { "open_id": "ou_admin" } })),
+            )
+            .await;
+        eventually("both over", || async {
+            world
+                .turns_in(C)
+                .await
+                .iter()
+                .all(|turn| turn["status"] == "cancelled")
+                .then_some(())
+        })
+        .await;
+        let toast = world.tap(U, C, &card, "approve", None).await;
+        assert!(toast.contains("已经处理过了"), "{toast}");
+        world.quiet().await;
+        assert_eq!((world.continuations(), world.file("report.md")), (0, None));
+        world.end().await;
+    }
+}
+
+/// H15, C5: the card was deleted: the OK counts all the same, and the answer comes once.
+#[tokio::test]
+async fn an_ok_counts_even_if_the_card_is_gone() {
+    let world = World::start(&[], reporter).await;
+    world.say(U, C, "整理笔记", GROUP).await;
+    world.plan_card(C).await;
+    for _ in 0..20 {
+        world.lark.fault(
+            "patch",
+            Fault::Answer {
+                status: 400,
+                code: 230_011,
+                header: None,
+            },
+        );
+    }
+    world.say(U, C, "OK", GROUP).await;
+    world.hears(C, "全部完成").await;
+    world.quiet().await;
+    assert_eq!((world.count(C, "全部完成"), world.continuations()), (1, 1));
+    world.end().await;
+}
+
+/// design: a reply to the request with `/stop` ends that task, wherever the sender's other tasks are.
+#[tokio::test]
+async fn stop_as_a_reply_ends_that_task() {
+    let world = World::start(
+        &[],
+        in_order(vec![call([("request_user", json!({ "message": "哪个？" }))]), say("好")]),
+    )
+    .await;
+    let topic = |thread| crate::support::world::To {
+        thread: Some(thread),
+        ..GROUP
+    };
+    let first = world.say(U, C, "甲", topic("omt_a")).await;
+    world.say(U, C, "乙", topic("omt_b")).await;
+    eventually("both wait", || async {
+        let turns = world.turns_in(C).await;
+        (turns.len() == 2 && turns.iter().all(|turn| turn["status"] == "paused")).then_some(())
+    })
+    .await;
+    world.say(U, C, "/stop", reply(&first)).await;
+    let ended = world.api.turn_in(C, "cancelled").await;
+    assert_eq!(ended["text"], "甲");
+    world.quiet().await;
+    assert_eq!(world.api.turn_in(C, "paused").await["text"], "乙");
+    world.end().await;
+}

@@ -1,0 +1,208 @@
+//! What people do in a world besides talking, and how a test sees that nothing more is to come.
+
+use countersign::cli::demo::{Event, Posted, Words};
+use countersign::domain::Millis;
+use serde_json::{Value, json};
+
+use super::api::eventually;
+use super::fake_model::Script;
+use super::world::{To, World};
+
+/// A reply to `message` in a group, with the bot mentioned.
+pub fn reply(message: &str) -> To<'_> {
+    To {
+        group: true,
+        mention: true,
+        reply_to: Some(message),
+        thread: None,
+    }
+}
+
+/// A reply to `message` in a group, without a mention.
+pub fn aside(message: &str) -> To<'_> {
+    To {
+        mention: false,
+        ..reply(message)
+    }
+}
+
+impl World {
+    /// An event that the gateway must take; gives its answer.
+    pub async fn push(&self, event: &Event) -> Value {
+        let (status, body) = self.tenant.post("events", &self.tenant.seal(event)).await.unwrap();
+        assert_eq!(status, 200, "{body}");
+        body
+    }
+
+    /// Says something with the platform time `at`, however late it arrives.
+    pub async fn say_at(&self, at: Millis, user: &str, chat: &str, text: &str, to: To<'_>) {
+        let To {
+            group,
+            mention,
+            reply_to,
+            thread,
+        } = to;
+        let mut event = self.tenant.message(&Words {
+            user,
+            chat,
+            text,
+            group,
+            mention,
+            reply_to,
+            thread,
+        });
+        self.lark.learn(&event.message_id, chat);
+        event.body["event"]["message"]["create_time"] = json!(at.0.to_string());
+        self.push(&event).await;
+    }
+
+    /// A request is taken back.
+    pub async fn recall(&self, chat: &str, message: &str) {
+        self.lark.recall(message);
+        let event = json!({ "message_id": message, "chat_id": chat, "recall_time": "1", "recall_type": "message_owner" });
+        self.push(&self.tenant.other("im.message.recalled_v1", event)).await;
+    }
+
+    /// A message is changed to `text`.
+    pub async fn edit(&self, user: &str, chat: &str, message: &str, text: &str) {
+        let event = json!({
+            "sender": { "sender_id": { "open_id": user } },
+            "message": { "message_id": message, "chat_id": chat, "content": json!({ "text": text }).to_string() },
+        });
+        self.push(&self.tenant.other("im.message.updated_v1", event)).await;
+    }
+
+    /// Comes back when all that was sent before has been triaged, and tasks among it begun: a passer-by's task, asked for
+    /// now in a place of its own, has been answered.
+    pub async fn quiet(&self) {
+        let before = self.passed().await;
+        self.model.script("路过", Script::new().text("走好"));
+        let (status, body) = self
+            .api
+            .post(
+                "/api/v1/messages",
+                &json!({ "chat_id": "passage", "user_id": "passer", "text": "路过" }),
+            )
+            .await;
+        assert_eq!(status, 202, "{body}");
+        eventually("the passer-by's answer", || async { (self.passed().await > before).then_some(()) }).await;
+    }
+
+    async fn passed(&self) -> usize {
+        let said = self.api.get("/api/v1/messages?chat=passage").await;
+        said["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|item| item["kind"] == "answer")
+            .count()
+    }
+
+    /// Turns of a chat, oldest first.
+    pub async fn turns_in(&self, chat: &str) -> Vec<Value> {
+        let mut turns = self.api.turns().await;
+        turns.retain(|turn| turn["chat_id"] == chat);
+        turns
+    }
+
+    /// The review of a card, whatever became of it.
+    pub async fn review_of(&self, card: &Posted) -> Value {
+        let value = card.button("approve").unwrap();
+        self.api
+            .get(&format!("/api/v1/reviews/{}", value["review_id"].as_str().unwrap()))
+            .await
+    }
+
+    /// Waits for the plan card that takes the place of `old`.
+    pub async fn card_after(&self, chat: &str, old: &Posted) -> Posted {
+        let path = format!("/api/v1/reviews?chat={chat}");
+        let id = eventually("the next plan card", || async {
+            let list = self.api.get(&path).await;
+            let ids = list["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|review| review["message_id"].as_str());
+            ids.map(str::to_owned).find(|id| *id != old.id)
+        })
+        .await;
+        self.seen("the plan card", |lark| {
+            lark.messages.iter().find(|message| message.id == id).cloned()
+        })
+        .await
+    }
+
+    /// Waits for a card titled `title` that waits for a person in `chat`, delivered and known as such: an answer said now
+    /// comes after it.
+    pub async fn card_titled(&self, chat: &str, title: &str) -> Posted {
+        let card = self
+            .seen(title, |lark| {
+                lark.in_chat(chat)
+                    .rfind(|message| message.title() == Some(title) && message.words().contains("分钟内有效"))
+                    .cloned()
+            })
+            .await;
+        // The API tells when the gateway has written down that the card is there: then its time to live is one TTL.
+        eventually("the card is known to be there", || async {
+            let turns = self.turns_in(chat).await;
+            let gate = turns.iter().rev().map(|turn| &turn["gate"]).find(|gate| !gate.is_null())?;
+            let span = moment(&gate["expires_at"]) - moment(&gate["opened_at"]);
+            (span < 100 * 60_000).then_some(())
+        })
+        .await;
+        card
+    }
+
+    /// Waits until `card` shows `words`.
+    pub async fn repainted(&self, card: &Posted, words: &str) -> Posted {
+        self.seen(&format!("{words:?} on the card"), |lark| {
+            lark.messages
+                .iter()
+                .find(|message| message.id == card.id && message.words().contains(words))
+                .cloned()
+        })
+        .await
+    }
+
+    /// How many cards titled `title` were posted in `chat`.
+    pub fn titled(&self, chat: &str, title: &str) -> usize {
+        self.lark
+            .snapshot()
+            .in_chat(chat)
+            .filter(|message| message.title() == Some(title))
+            .count()
+    }
+
+    /// How many messages the bot posted in `chat`.
+    pub fn posts(&self, chat: &str) -> usize {
+        self.lark.snapshot().in_chat(chat).count()
+    }
+
+    /// Requests to the model whose last message is a person's word on the plan: how often the model was told to go on.
+    pub fn continuations(&self) -> usize {
+        self.model
+            .seen()
+            .iter()
+            .filter(|seen| seen.body["messages"].as_array().unwrap().last().is_some_and(is_block))
+            .count()
+    }
+}
+
+/// Is the message a `<plan_feedback>` block?
+pub fn is_block(message: &Value) -> bool {
+    message["role"] == "user"
+        && message["content"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("<plan_feedback>\n"))
+}
+
+/// Milliseconds since 1970 of an RFC 3339 time of ours.
+pub fn moment(time: &Value) -> i64 {
+    let text = time.as_str().unwrap();
+    let part = |range: std::ops::Range<usize>| text[range].parse::<i64>().unwrap();
+    let (year, month, day) = (part(0..4), part(5..7), part(8..10));
+    // Days since 1970, with years that begin in March, so that the leap day comes last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1 - 719_468;
+    ((days * 24 + part(11..13)) * 60 + part(14..16)) * 60_000 + part(17..19) * 1000 + part(20..23)
+}
