@@ -135,7 +135,7 @@ impl Desk {
     ///
     /// # Errors
     /// As for [`Desk::decide_review`]; a conflict when the turn ended otherwise.
-    pub async fn cancel_turn(&self, id: &TurnId, user: &str) -> Result<TurnRow, DecideError> {
+    pub async fn cancel_turn(&self, id: &TurnId, user: &str, principal: &str) -> Result<TurnRow, DecideError> {
         let mut tx = self.ledger.begin().await?;
         let turn = tx.turn(id).await?.ok_or(DecideError::NotFound)?;
         if turn.status.is_final() {
@@ -154,7 +154,7 @@ impl Desk {
         }
         let asked = tx.signals(id).await?.iter().any(|signal| signal.kind == SignalKind::Cancel);
         if !asked {
-            let actor = self.api_actor(user, user);
+            let actor = self.api_actor(user, if channel == ChannelKind::Console { user } else { principal });
             end(&mut tx, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
             tx.commit().await?;
         }

@@ -142,10 +142,12 @@ async fn vote(session: &mut Session, record: &GateRecord, actor: &Actor, rights:
     // A vote that came through the API of a platform's gate has the token's authority, not the user's.
     let by_token = |vote: &Vote| vote.via == Via::Api && gate.conversation.channel != ChannelKind::Console;
     let current = session.gate(&gate.id).await?.map(|record| record.votes).unwrap_or_default();
-    let counted = current
+    let people = current
         .iter()
-        .filter(|vote| by_token(vote) || rights.approve(&vote.by, &gate.requester))
+        .filter(|vote| !by_token(vote) && rights.approve(&vote.by, &gate.requester))
         .count();
+    // One token is one voter, on whose behalf it may speak.
+    let counted = people + usize::from(current.iter().any(by_token));
     let votes = u32::try_from(counted).unwrap_or(u32::MAX);
     if votes >= quorum {
         return Ok(None);

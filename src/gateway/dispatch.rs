@@ -1,7 +1,10 @@
 //! The dispatcher: outbox rows to the chats, with back-off, fallback to text and giving up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use super::state::Gateway;
@@ -13,25 +16,58 @@ use crate::store::{OutboxOp, OutboxRow, StoreError};
 const TRY_TIME: Duration = Duration::from_secs(20);
 /// How long a claimed row is ours.
 const HOLD_MS: i64 = 30_000;
-/// Rows taken at once.
-const BATCH: i64 = 32;
+/// Deliveries under way at a time.
+const ABREAST: usize = 64;
 /// Wrong credentials need an admin; asking often does not help.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(30);
 
-/// Takes due rows and sends them side by side; gives how many were taken.
-pub(super) async fn dispatch(gateway: &Gateway, owner: &str) -> Result<usize, StoreError> {
-    let mut tx = gateway.ledger.begin().await?;
-    let rows = tx.claim_outbox(owner, HOLD_MS, BATCH).await?;
-    tx.commit().await?;
-    let taken = rows.len();
-    futures_util::future::join_all(rows.iter().map(|row| async {
-        if let Err(error) = send(gateway, row).await {
-            // The row is found again when its hold ends; its key keeps the platform from doubling it.
-            warn!(outbox.id = row.id, %error, "outcome of a delivery not recorded");
+/// Deliveries side by side: a chat that is slow holds up nobody else.
+#[derive(Debug)]
+pub(super) struct Dispatcher {
+    gateway: Gateway,
+    owner: String,
+    places: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+impl Dispatcher {
+    pub(super) fn new(gateway: Gateway, owner: String, tasks: TaskTracker) -> Self {
+        let places = Arc::new(Semaphore::new(ABREAST));
+        Self {
+            gateway,
+            owner,
+            places,
+            tasks,
         }
-    }))
-    .await;
-    Ok(taken)
+    }
+
+    /// Takes as many due rows as there are free places and begins to send them; gives how many were taken.
+    pub(super) async fn dispatch(&self) -> Result<usize, StoreError> {
+        let free = self.places.available_permits();
+        if free == 0 {
+            return Ok(0);
+        }
+        let mut tx = self.gateway.ledger.begin().await?;
+        let rows = tx.claim_outbox(&self.owner, HOLD_MS, i64::try_from(free).unwrap_or(1)).await?;
+        tx.commit().await?;
+        let taken = rows.len();
+        for row in rows {
+            let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+                break;
+            };
+            let gateway = self.gateway.clone();
+            self.tasks.spawn(async move {
+                if let Err(error) = send(&gateway, &row).await {
+                    // The row is found again when its hold ends; its key keeps the platform from doubling it.
+                    warn!(outbox.id = row.id, %error, "outcome of a delivery not recorded");
+                }
+                drop(place);
+                // The next row of this queue, or one that found no place.
+                gateway.ledger.outbox_bell().notify_one();
+            });
+        }
+        Ok(taken)
+    }
 }
 
 async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {

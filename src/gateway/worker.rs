@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
-use super::dispatch::dispatch;
+use super::dispatch::Dispatcher;
 use super::state::Gateway;
 use crate::domain::ChannelKind;
 use crate::runner::WorkError;
@@ -51,15 +51,31 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     // Unique per process start, so that a fast restart never passes for its predecessor.
     let owner = format!("w_{}", gateway.ids.token());
-    tasks.spawn(triage_loop(gateway.clone(), stop.clone()));
-    tasks.spawn(lane_loop(gateway.clone(), stop.clone(), tasks.clone(), owner.clone()));
-    tasks.spawn(dispatch_loop(gateway.clone(), stop.clone(), owner));
+    let (g, s, t, o) = (gateway.clone(), stop.clone(), tasks.clone(), owner.clone());
+    tasks.spawn(supervise("lanes", move || lane_loop(g.clone(), s.clone(), t.clone(), o.clone())));
+    let (g, s, t) = (gateway.clone(), stop.clone(), tasks.clone());
+    tasks.spawn(supervise("dispatch", move || {
+        dispatch_loop(g.clone(), s.clone(), t.clone(), owner.clone())
+    }));
+    let (g, s) = (gateway.clone(), stop.clone());
+    tasks.spawn(supervise("triage", move || triage_loop(g.clone(), s.clone())));
     tasks.spawn(identity_loop(gateway.clone(), stop.clone()));
     tasks.spawn(prune_loop(gateway.clone(), stop.clone()));
     Workers {
         stop,
         tasks,
         gateway: gateway.clone(),
+    }
+}
+
+/// Keeps a loop alive: a panic in it is a bug, and must not leave events accepted that nobody looks at.
+async fn supervise<F>(what: &'static str, mut start: impl FnMut() -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    while let Err(died) = tokio::spawn(start()).await {
+        error!(what, %died, "a worker loop panicked; it starts again");
+        tokio::time::sleep(FAILURE_PAUSE).await;
     }
 }
 
@@ -98,9 +114,10 @@ async fn triage_loop(gateway: Gateway, stop: CancellationToken) {
     .await;
 }
 
-async fn dispatch_loop(gateway: Gateway, stop: CancellationToken, owner: String) {
+async fn dispatch_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker, owner: String) {
     let bell = gateway.ledger.outbox_bell();
-    repeat(&gateway, &stop, &bell, "dispatch", || dispatch(&gateway, &owner)).await;
+    let dispatcher = Dispatcher::new(gateway.clone(), owner, tasks);
+    repeat(&gateway, &stop, &bell, "dispatch", || dispatcher.dispatch()).await;
 }
 
 async fn lane_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker, owner: String) {

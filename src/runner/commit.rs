@@ -8,7 +8,9 @@ use tracing::{debug, info};
 use super::drive::{Run, to_json};
 use super::{Runner, WorkError};
 use crate::agent::{self, Effect, GateOpening, TurnState};
-use crate::domain::{CardState, Decision, DecisionKind, Gate, GateId, Millis, Outbound, ReactionMark, TurnReason, TurnStatus, Via};
+use crate::domain::{
+    ActionStatus, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Millis, Outbound, ReactionMark, TurnReason, TurnStatus, Via,
+};
 use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, Tx, outbox_key};
 
 impl Runner {
@@ -64,7 +66,7 @@ impl Runner {
                         iteration,
                     });
                 }
-                Effect::Finish => self.finish(&mut tx, run, before, now).await?,
+                Effect::Finish => self.finish(&mut tx, lease, run, before, now).await?,
             }
         }
         tx.append_events(lease, &events).await?;
@@ -91,8 +93,18 @@ impl Runner {
         Ok(tx.enqueue(&post(run, key, None, content)).await?)
     }
 
+    /// A call that was sent and never answered stays behind as `unknown`, for everybody who asks later.
+    async fn settle_rows(&self, tx: &mut Tx, lease: &Lease, run: &Run) -> Result<(), WorkError> {
+        for action in tx.actions_of_turn(&run.row.id).await? {
+            if action.status == ActionStatus::Running {
+                tx.move_action(lease, &action.id, ActionStatus::Unknown, None).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// The turn is over: an open gate must not be answered any more, and the request gets its mark.
-    async fn finish(&self, tx: &mut Tx, run: &Run, before: &TurnState, now: Millis) -> Result<(), WorkError> {
+    async fn finish(&self, tx: &mut Tx, lease: &Lease, run: &Run, before: &TurnState, now: Millis) -> Result<(), WorkError> {
         let state = &run.turn.state;
         info!(
             status = state.status.as_str(),
@@ -108,18 +120,9 @@ impl Runner {
             } else {
                 DecisionKind::Cancel
             };
-            let settled = Decision {
-                kind,
-                by: None,
-                via: Via::System,
-                text: None,
-                at: now,
-                event_id: None,
-            };
-            if tx.decide(&record.gate, &settled).await? {
-                repaint(tx, &record.gate, &settled).await?;
-            }
+            close_gate(tx, &record.gate, kind, now).await?;
         }
+        self.settle_rows(tx, lease, run).await?;
         if let Some(message_id) = run.row.request_message.clone() {
             let mark = if state.status == TurnStatus::Completed {
                 ReactionMark::Done
@@ -139,6 +142,50 @@ impl Runner {
         }
         Ok(())
     }
+}
+
+/// Settles a gate that no person settled: its decision, its open rows, the trail and the card. Whoever was faster
+/// wins: none when there is a decision already.
+pub(super) async fn close_gate(
+    session: &mut Session,
+    gate: &Gate,
+    kind: DecisionKind,
+    now: Millis,
+) -> Result<Option<Decision>, StoreError> {
+    let settled = Decision {
+        kind,
+        by: None,
+        via: Via::System,
+        text: None,
+        at: now,
+        event_id: None,
+    };
+    if !session.decide(gate, &settled).await? {
+        return Ok(None);
+    }
+    if gate.kind == GateKind::ToolApproval {
+        // A verdict of its own: nobody rejected what nobody answered.
+        let status = if kind == DecisionKind::Expire {
+            ActionStatus::Expired
+        } else {
+            ActionStatus::Rejected
+        };
+        for action in session.actions_of_gate(&gate.id).await? {
+            session.decide_action(&action.id, status, &settled).await?;
+        }
+    }
+    session
+        .audit(&AuditEntry {
+            kind: "decision",
+            turn_id: Some(gate.turn_id.clone()),
+            gate_id: Some(gate.id.clone()),
+            action_id: None,
+            principal: None,
+            details: json!({ "kind": kind.as_str(), "digest": gate.digest }),
+        })
+        .await?;
+    repaint(session, gate, &settled).await?;
+    Ok(Some(settled))
 }
 
 fn post(run: &Run, key: String, gate_id: Option<GateId>, content: Outbound) -> NewOutbox {

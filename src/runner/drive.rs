@@ -1,6 +1,7 @@
 //! The loop over one lane: begin its next task, or take its turn on until it waits or ends.
 
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::{Runner, WorkError};
@@ -33,15 +34,14 @@ impl Runner {
     /// the lane leased; it is found again when the lease runs out.
     pub async fn work(&self, lease: Lease, stop: CancellationToken) -> Result<(), WorkError> {
         let lost = CancellationToken::new();
-        let renewal = tokio::spawn(self.clone().renew(lease.clone(), lost.clone()));
-        let outcome = tokio::select! {
+        // Ends with this call, however it ends: a lease that outlived its worker would never run out.
+        let _renewal = AbortOnDropHandle::new(tokio::spawn(self.clone().renew(lease.clone(), lost.clone())));
+        tokio::select! {
             // A write must not be cut off half way by our own choice: losing the lease only stops us at an await,
             // and everything written afterwards would be refused by the fence anyway.
             () = lost.cancelled() => Err(WorkError::Store(StoreError::Stale)),
             outcome = self.lane(lease, &stop) => outcome,
-        };
-        renewal.abort();
-        outcome
+        }
     }
 
     async fn renew(self, lease: Lease, lost: CancellationToken) {

@@ -69,7 +69,11 @@ impl Runner {
                     call_id,
                     result: Some(result),
                 }),
-                Sent::Unknown => outcomes.push(CallOutcome { call_id, result: None }),
+                Sent::Unknown => {
+                    // Later writes must not overtake one that may have to be run again.
+                    outcomes.push(CallOutcome { call_id, result: None });
+                    break;
+                }
                 Sent::Left => break,
             }
         }

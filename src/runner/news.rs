@@ -3,8 +3,8 @@
 use super::drive::Run;
 use super::{Runner, WorkError};
 use crate::agent::{Input, RowVerdict};
-use crate::domain::{ActionStatus, Decision, DecisionKind, GateKind, Millis, TurnReason, Via};
-use crate::store::{AuditEntry, GateRecord, Session, SignalKind, StoreError};
+use crate::domain::{ActionStatus, Decision, DecisionKind, GateKind, Millis, TurnReason};
+use crate::store::{GateRecord, SignalKind, StoreError};
 
 /// One input that came from outside, with the signals that it uses up.
 pub(super) struct News {
@@ -99,31 +99,13 @@ impl Runner {
     /// Settles a lapsed gate. Whoever was faster wins: the stored decision is the one that counts.
     async fn expire(&self, record: &GateRecord) -> Result<Decision, WorkError> {
         let gate = &record.gate;
-        let lapsed = Decision {
-            kind: DecisionKind::Expire,
-            by: None,
-            via: Via::System,
-            text: None,
-            at: self.clock.now(),
-            event_id: None,
-        };
         let mut tx = self.ledger.begin().await?;
-        let decision = if tx.decide(gate, &lapsed).await? {
-            expire_rows(&mut tx, record, &lapsed).await?;
-            tx.audit(&AuditEntry {
-                kind: "expired",
-                turn_id: Some(gate.turn_id.clone()),
-                gate_id: Some(gate.id.clone()),
-                action_id: None,
-                principal: None,
-                details: serde_json::json!({ "digest": gate.digest }),
-            })
-            .await?;
-            super::commit::repaint(&mut tx, gate, &lapsed).await?;
-            lapsed
-        } else {
-            let stored = tx.gate(&gate.id).await?.and_then(|record| record.decision);
-            stored.ok_or_else(|| StoreError::Corrupt(format!("gate {} is decided without a decision", gate.id)))?
+        let decision = match super::commit::close_gate(&mut tx, gate, DecisionKind::Expire, self.clock.now()).await? {
+            Some(lapsed) => lapsed,
+            None => {
+                let stored = tx.gate(&gate.id).await?.and_then(|record| record.decision);
+                stored.ok_or_else(|| StoreError::Corrupt(format!("gate {} is decided without a decision", gate.id)))?
+            }
         };
         tx.commit().await?;
         Ok(decision)
@@ -146,14 +128,4 @@ impl Runner {
         };
         Ok(actions.into_iter().map(verdict).collect())
     }
-}
-
-/// Rows that nobody answered lapse with their gate; a verdict of its own, not a rejection.
-pub(super) async fn expire_rows(session: &mut Session, record: &GateRecord, lapsed: &Decision) -> Result<(), StoreError> {
-    if record.gate.kind == GateKind::ToolApproval {
-        for action in session.actions_of_gate(&record.gate.id).await? {
-            session.decide_action(&action.id, ActionStatus::Expired, lapsed).await?;
-        }
-    }
-    Ok(())
 }

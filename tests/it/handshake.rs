@@ -1,13 +1,18 @@
 //! The handshake over HTTP, encrypted and signed: a plan waits, the right person answers, only then work is done.
 
 mod actions;
+mod approvals;
+mod changes;
 mod commands;
 mod copies;
+mod failures;
 mod forged;
+mod ids;
 mod lanes;
 mod late;
 mod limits;
 mod plans;
+mod policy;
 mod questions;
 mod rights;
 

@@ -14,9 +14,9 @@ use crate::store::{GateRecord, InboxRow, ListQuery, Session, StoreError};
 /// A listed word this long after a gate was closed is still about that gate.
 const LATE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long a reply to an unknown message waits for the news that somebody else's card arrived: longer than a lost answer takes
-/// to be asked for again.
-const DELIVERY: Duration = Duration::from_secs(5);
+/// How long a reply to an unknown message waits for the news that somebody else's card arrived: longer than one
+/// try of a delivery takes.
+const DELIVERY: Duration = Duration::from_secs(25);
 
 /// Loads what the message may be about; none: nobody speaks to us and nothing is open here. Gates whose time is over are closed on
 /// the way, so that no choice is made about them.

@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Id, ListParams, Params, body, check_id, limit, next, views};
+use super::{Id, ListParams, Params, body, check_id, limit, next, principal, views};
 use crate::domain::TurnId;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
@@ -89,7 +89,10 @@ pub(in crate::gateway) async fn cancel(
 ) -> Result<Json<Value>, ApiError> {
     let Cancellation { user_id } = body(&gateway, &headers, raw).await?;
     check_id("user_id", &user_id)?;
-    gateway.desk.cancel_turn(&TurnId::new(id.clone()), &user_id).await?;
+    gateway
+        .desk
+        .cancel_turn(&TurnId::new(id.clone()), &user_id, &principal(&gateway))
+        .await?;
     let mut session = gateway.ledger.read().await?;
     let row = find(&mut session, &id).await?;
     Ok(Json(full(&gateway, &mut session, &row).await?))

@@ -2,19 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::copies::rows;
 use crate::support::fake_model::{call, say};
-use crate::support::people::reply;
 use crate::support::scripts::{clarified, finished, in_order, planned, planned_simply, reads, reporter, writes};
 use crate::support::world::{DIRECT, GROUP, World};
 
 const C: &str = "oc_c1";
 const U: &str = "ou_u1";
-const WRITE: &[(&str, &[&str])] = &[("写报告", &["write_file"])];
-const READ: &[(&str, &[&str])] = &[("读取笔记", &["read_file"])];
+pub(super) const WRITE: &[(&str, &[&str])] = &[("写报告", &["write_file"])];
+pub(super) const READ: &[(&str, &[&str])] = &[("读取笔记", &["read_file"])];
 
 /// The tool messages of the only turn in the chat.
-async fn tool_words(world: &World) -> Vec<String> {
+pub(super) async fn tool_words(world: &World) -> Vec<String> {
     let turn = world.turns_in(C).await.remove(0);
     let messages = world.api.messages(&turn).await;
     messages
@@ -25,7 +23,7 @@ async fn tool_words(world: &World) -> Vec<String> {
 }
 
 /// The actions of the chat, newest first.
-async fn actions(world: &World, status: &str) -> Vec<Value> {
+pub(super) async fn actions(world: &World, status: &str) -> Vec<Value> {
     world.api.get(&format!("/api/v1/actions?chat={C}&status={status}")).await["items"]
         .as_array()
         .unwrap()
@@ -109,98 +107,6 @@ async fn a_declared_write_runs_after_the_ok_without_another_question() {
     world.end().await;
 }
 
-/// S4-2, S4-3: what the plan does not declare asks; the row's button lets it run.
-#[tokio::test]
-async fn an_undeclared_write_asks_and_runs_after_its_button() {
-    let world = World::start(
-        &[],
-        in_order(vec![
-            planned("读", READ),
-            clarified(),
-            writes(&["extra.md"]),
-            finished(),
-            say("好了"),
-        ]),
-    )
-    .await;
-    world.say(U, C, "读", GROUP).await;
-    let plan = world.plan_card(C).await;
-    world.tap(U, C, &plan, "approve", None).await;
-    let card = world.card_titled(C, "操作确认").await;
-    assert!(card.words().contains("extra.md"), "{}", card.words());
-    assert_eq!((world.file("extra.md"), actions(&world, "pending").await.len()), (None, 1));
-    let toast = world.tap("ou_u2", C, &card, "approve", None).await;
-    assert!(toast.contains("没有生效"), "{toast}");
-    assert_eq!(world.file("extra.md"), None);
-    world.tap(U, C, &card, "approve", None).await;
-    world.hears(C, "好了").await;
-    assert!(world.file("extra.md").is_some());
-    assert_eq!(actions(&world, "executed").await[0]["decision"]["via"], "button");
-    world.end().await;
-}
-
-/// S4-2: the word of consent approves all rows of the card.
-#[tokio::test]
-async fn an_ok_by_text_approves_every_row() {
-    let world = World::start(&[], in_order(vec![writes(&["a.md", "b.md"]), say("好了")])).await;
-    world.say(U, C, "写", GROUP).await;
-    let card = world.card_titled(C, "操作确认").await;
-    world.say(U, C, "同意", reply(&card.id)).await;
-    world.hears(C, "好了").await;
-    assert!(world.file("a.md").is_some() && world.file("b.md").is_some());
-    world.end().await;
-}
-
-/// S4-4: other words refuse all rows, and are their reason; the model reads it and the turn goes on.
-#[tokio::test]
-async fn other_words_refuse_every_row_with_that_reason() {
-    let world = World::start(&[], in_order(vec![writes(&["a.md", "b.md"]), say("那就不写了")])).await;
-    world.say(U, C, "写", GROUP).await;
-    let card = world.card_titled(C, "操作确认").await;
-    world.say(U, C, "先别写，等周五", reply(&card.id)).await;
-    world.hears(C, "那就不写了").await;
-    let words = tool_words(&world).await;
-    assert!(
-        words.len() == 2
-            && words
-                .iter()
-                .all(|word| word.contains("rejected") && word.contains("先别写，等周五")),
-        "{words:?}"
-    );
-    assert_eq!((world.file("a.md"), world.file("b.md")), (None, None));
-    world.repainted(&card, "已拒绝").await;
-    world.end().await;
-}
-
-/// B18, S4-7: of three calls one is refused: the other two run in order, all three are answered, the turn goes on once.
-#[tokio::test]
-async fn one_of_three_calls_refused_leaves_the_others() {
-    let world = World::start(&[], in_order(vec![writes(&["a.md", "b.md", "c.md"]), say("好了")])).await;
-    world.say(U, C, "写", GROUP).await;
-    let card = world.card_titled(C, "操作确认").await;
-    let values = rows(&card);
-    let refused = json!({ "action": "reject", "action_id": values[1]["action_id"] });
-    for value in [&values[2], &refused] {
-        world.tenant.click(U, C, &card.id, value, None).await.unwrap();
-        assert_eq!(world.file("c.md"), None, "nothing runs before every row has its word");
-    }
-    world.tenant.click(U, C, &card.id, &values[0], None).await.unwrap();
-    world.hears(C, "好了").await;
-    let words = tool_words(&world).await;
-    assert!(
-        !words[0].contains("error") && words[1].contains("rejected") && !words[2].contains("error"),
-        "{words:?}"
-    );
-    assert_eq!(
-        (world.file("a.md").is_some(), world.file("b.md"), world.file("c.md").is_some()),
-        (true, None, true)
-    );
-    assert_eq!(world.model.seen_of("写").len(), 2);
-    let settled = world.repainted(&card, "同意 2 个，拒绝 1 个").await;
-    assert!(settled.button("approve").is_none());
-    world.end().await;
-}
-
 /// design: a destructive call asks even if the approved plan declares it; the card of the plan says so.
 #[tokio::test]
 async fn a_destructive_call_asks_even_if_declared() {
@@ -220,88 +126,6 @@ async fn a_destructive_call_asks_even_if_declared() {
     world.hears(C, "好了").await;
     assert!(world.file("a.md").is_some());
     world.end().await;
-}
-
-/// S0-25, S0-35: with the review off no plan is posted for confirmation, nothing is pending and no marker stands; writes ask.
-#[tokio::test]
-async fn with_the_review_off_nothing_waits_but_writes_ask() {
-    let world = World::start(
-        &[("CHANNELS__LARK__PLAN_REVIEW_ENABLED", "false")],
-        in_order(vec![
-            planned("写", WRITE),
-            clarified(),
-            writes(&["a.md"]),
-            writes(&["b.md"]),
-            finished(),
-            say("好了"),
-        ]),
-    )
-    .await;
-    world.say(U, C, "写", GROUP).await;
-    let card = world.card_titled(C, "操作确认").await;
-    assert_eq!((world.titled(C, "计划确认"), world.file("a.md")), (0, None));
-    assert_eq!(world.api.get("/api/v1/reviews").await["items"], json!([]));
-    let turn = world.turns_in(C).await.remove(0);
-    let messages = world.api.messages(&turn).await;
-    assert!(
-        messages
-            .iter()
-            .all(|m| !m["content"].as_str().unwrap_or_default().contains("plan_review_pending")),
-        "{messages:#?}"
-    );
-    world.tap(U, C, &card, "approve", None).await;
-    // One consent is for one call: the second write asks again.
-    world
-        .seen("a second card", |lark| {
-            (lark.in_chat(C).filter(|m| m.title() == Some("操作确认")).count() == 2).then_some(())
-        })
-        .await;
-    assert_eq!((world.file("a.md").is_some(), world.file("b.md")), (true, None));
-    world.card_titled(C, "操作确认").await;
-    world.say(U, C, "取消", GROUP).await;
-    world.hears(C, "好了").await;
-    assert_eq!(world.file("b.md"), None);
-    world.end().await;
-}
-
-/// B10, S0-35: without confirmation the plan is shown and the work goes on; that grants nothing.
-#[tokio::test]
-async fn without_confirmation_people_are_informed_and_not_asked() {
-    let world = World::start(
-        &[("CHANNELS__LARK__PLAN_REVIEW_REQUIRE_CONFIRMATION", "false")],
-        in_order(vec![planned("写", WRITE), clarified(), writes(&["a.md"]), finished(), say("好了")]),
-    )
-    .await;
-    world.say(U, C, "写", GROUP).await;
-    let card = world.card_titled(C, "操作确认").await;
-    let shown = world.hears(C, "无需确认").await;
-    assert_eq!((shown.title(), shown.button("approve")), (Some("计划确认"), None));
-    assert_eq!(world.api.get("/api/v1/reviews").await["items"], json!([]));
-    assert_eq!(world.file("a.md"), None);
-    world.tap(U, C, &card, "approve", None).await;
-    world.hears(C, "好了").await;
-    assert!(world.file("a.md").is_some());
-    world.end().await;
-}
-
-/// design: `approval: never` asks for no write, `always` asks even for what an approved plan declares.
-#[tokio::test]
-async fn the_approval_setting_says_which_writes_ask() {
-    let script = || in_order(vec![writes(&["a.md"]), say("好了")]);
-    let never = World::start(&[("AGENT__APPROVAL", "never")], script()).await;
-    never.say(U, C, "写", GROUP).await;
-    never.hears(C, "好了").await;
-    assert_eq!((never.file("a.md").is_some(), never.titled(C, "操作确认")), (true, 0));
-    never.end().await;
-    let always = World::start(&[("AGENT__APPROVAL", "always")], reporter).await;
-    always.say(U, C, "整理笔记", GROUP).await;
-    let plan = always.plan_card(C).await;
-    always.tap(U, C, &plan, "approve", None).await;
-    let card = always.card_titled(C, "操作确认").await;
-    assert_eq!(always.file("report.md"), None);
-    always.tap(U, C, &card, "approve", None).await;
-    always.hears(C, "全部完成").await;
-    always.end().await;
 }
 
 /// S0-11, S0-C2: no plan, or a simple one that changes nothing: a plain answer and no card of any kind.

@@ -2,19 +2,15 @@
 
 use serde_json::Value;
 
-use crate::support::fake_model::{Gate, Script, Step, say};
+use crate::support::fake_model::{Gate, Script, say};
 use crate::support::people::reply;
-use crate::support::scripts::{clarified, finished, planned, reads, reporter};
+use crate::support::scripts::{clarified, finished, gated, planned, reads, reporter};
 use crate::support::world::{GROUP, World};
 
 const C: &str = "oc_c1";
 const U1: &str = "ou_u1";
 const U2: &str = "ou_u2";
 const MODE: &str = "AGENT__QUEUE_MODE";
-
-fn gated(gate: &Gate, message: Value) -> Step {
-    Step::Gated(gate.clone(), Box::new(Step::Message(message, None)))
-}
 
 /// The user messages of a request that are a `<mailbox>` block.
 fn mailbox(request: &Value) -> Vec<&str> {

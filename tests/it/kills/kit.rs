@@ -71,6 +71,7 @@ impl Handshake {
 
     /// Answers the card with the word.
     pub async fn say_ok(&mut self, card: &Posted) -> Option<u16> {
+        self.world.breath().await;
         let event = self.words("OK", Some(&card.id));
         self.push("events", &event).await.map(|(status, _)| status)
     }

@@ -184,6 +184,7 @@ impl Street {
     async fn say(&self, words: &Words<'_>, pushed: &mut Vec<(&'static str, Sealed)>) -> String {
         let (event, sealed) = {
             let world = self.world.read().await;
+            world.breath().await;
             let event = world.tenant.message(words);
             world.lark.learn(&event.message_id, words.chat);
             let sealed = world.tenant.seal(&event);

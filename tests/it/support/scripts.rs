@@ -4,7 +4,7 @@ use countersign::conversation::Phrase;
 use countersign::domain::Addressed;
 use serde_json::{Value, json};
 
-use super::fake_model::{call, say};
+use super::fake_model::{Gate, Step, call, say};
 use super::world::{last, place, plan};
 
 /// The feedback of the last `<plan_feedback>` block, if the last user message is one.
@@ -124,4 +124,9 @@ pub fn writes(names: &[&str]) -> Value {
 /// Reports that the plan is done.
 pub fn finished() -> Value {
     call([("plan_progress", json!({ "plan_status": "completed" }))])
+}
+
+/// A step of a script that waits for the gate.
+pub fn gated(gate: &Gate, message: Value) -> Step {
+    Step::Gated(gate.clone(), Box::new(Step::Message(message, None)))
 }

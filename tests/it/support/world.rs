@@ -225,6 +225,7 @@ impl World {
             reply_to,
             thread,
         } = to;
+        self.breath().await;
         let event = self.tenant.message(&Words {
             user,
             chat,
@@ -237,6 +238,18 @@ impl World {
         self.lark.learn(&event.message_id, chat);
         let answer = self.tenant.post("events", &self.tenant.seal(&event)).await;
         (event.message_id, answer.ok().map(|(status, _)| status))
+    }
+
+    /// Lets the millisecond pass in which the bot's last post appeared: nobody answers within it, and it would not count. A
+    /// frozen clock is not waited for.
+    pub async fn breath(&self) {
+        let last = self.lark.snapshot().messages.last().map(|message| message.at);
+        for _ in 0..3 {
+            if last.is_none_or(|last| self.clock.now() > last) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Presses a button of a card; gives the toast's text.

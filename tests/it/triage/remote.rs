@@ -87,7 +87,10 @@ async fn console_users_are_principals() {
     let (turn, gate) = waiting(&mut world, on_console(says("1", "u1", "写周报")), GateKind::PlanReview, 1).await;
     let refused = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u2")).await;
     assert!(matches!(refused, Err(DecideError::Forbidden)));
-    assert!(matches!(world.desk.cancel_turn(&turn.id, "u2").await, Err(DecideError::Forbidden)));
+    assert!(matches!(
+        world.desk.cancel_turn(&turn.id, "u2", "local").await,
+        Err(DecideError::Forbidden)
+    ));
     assert_eq!(world.decision(&gate).await, "open");
     let approve = asks(DecisionKind::Approve, None, "u1");
     world.desk.decide_review(&gate.id, approve.clone()).await.unwrap();
@@ -163,15 +166,15 @@ async fn cancels_turns() {
     let mut world = World::new().await;
     let (turn, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
     for _ in 0..2 {
-        world.desk.cancel_turn(&turn.id, "u7").await.unwrap();
+        world.desk.cancel_turn(&turn.id, "u7", "local").await.unwrap();
     }
     assert_eq!(world.signals(&turn).await, [SignalKind::Cancel]);
     assert_eq!(world.decision(&gate).await, "cancel u7");
     world.finish(&turn).await;
     assert!(matches!(
-        world.desk.cancel_turn(&turn.id, "u7").await,
+        world.desk.cancel_turn(&turn.id, "u7", "local").await,
         Err(DecideError::Conflict { .. })
     ));
-    let unknown = world.desk.cancel_turn(&TurnId::new("turn_x"), "u7").await;
+    let unknown = world.desk.cancel_turn(&TurnId::new("turn_x"), "u7", "local").await;
     assert!(matches!(unknown, Err(DecideError::NotFound)));
 }
