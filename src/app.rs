@@ -136,7 +136,12 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         desk: Desk::new(ledger.clone(), settings.clone(), parts.clock.clone()),
         channels: Channels {
             lark_hook: Arc::new(LarkHook::new(&boot.lark)),
-            lark: Arc::new(LarkClient::new(&boot.lark, Arc::clone(&templates), http.for_url(&boot.lark.base_url), parts.clock.clone())),
+            lark: Arc::new(LarkClient::new(
+                &boot.lark,
+                Arc::clone(&templates),
+                http.for_url(&boot.lark.base_url),
+                parts.clock.clone(),
+            )),
             console: Arc::new(ConsoleChannel::new(parts.clock.clone())),
         },
         ledger,
@@ -211,8 +216,15 @@ impl Http {
     }
 
     fn for_url(&self, url: &str) -> reqwest::Client {
-        let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
-        let here = host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        let host = reqwest::Url::parse(url)
+            .ok()
+            .and_then(|url| url.host_str().map(str::to_owned))
+            .unwrap_or_default();
+        let here = host == "localhost"
+            || host
+                .trim_matches(['[', ']'])
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|ip| ip.is_loopback());
         if here { self.here.clone() } else { self.outside.clone() }
     }
 }

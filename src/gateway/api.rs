@@ -26,9 +26,6 @@ use crate::store::{Cursor, ListQuery, Page};
 /// With `channels.console.token` set, every path wants it. Without, the server listens on loopback only, and
 /// a page of another site that had its name point here is told apart by the Host header.
 pub(super) async fn auth(State(gateway): State<Gateway>, request: Request, next: Next) -> Result<Response, ApiError> {
-    if !gateway.settings.current().console.enabled {
-        return Err(ApiError::not_found("the console channel is not enabled (channels.console.enabled)"));
-    }
     match &gateway.console_token {
         Some(token) => {
             let given = request
@@ -36,7 +33,9 @@ pub(super) async fn auth(State(gateway): State<Gateway>, request: Request, next:
                 .get(header::AUTHORIZATION)
                 .map(header::HeaderValue::as_bytes)
                 .unwrap_or_default();
-            let given = given.strip_prefix(b"Bearer ").unwrap_or_default();
+            // The scheme's name is case-insensitive (RFC 9110, 11.1).
+            let (scheme, given) = given.split_at_checked(7).unwrap_or_default();
+            let given = if scheme.eq_ignore_ascii_case(b"bearer ") { given } else { b"" };
             if !bool::from(given.ct_eq(token.expose_secret().as_bytes())) {
                 return Err(ApiError::unauthorized("send Authorization: Bearer with channels.console.token"));
             }

@@ -21,7 +21,7 @@ const OUTPUT_CAP: usize = 64 * 1024;
 enum Sent {
     /// It answered, now or before a crash.
     Answered(ToolResult),
-    /// It was sent before a crash, and nobody knows whether it ran.
+    /// It was sent before a crash, or did not answer in time: nobody knows whether it ran.
     Unknown,
     /// The turn was stopped and the call did not end in its grace; its row stays `running`.
     Left,
@@ -48,10 +48,11 @@ impl Runner {
         let (writes, reads): (Vec<&OpenCall>, Vec<&OpenCall>) = open.into_iter().partition(|call| call.action.is_some());
         // Repeating a read is harmless, so reads carry no journal of their own and may be dropped at a stop.
         let reading = join_all(reads.into_iter().map(|call| async {
-            let result = self.invoke(&call.call.name, &call.call.arguments).await;
+            let reading = self.invoke(&call.call.name, &call.call.arguments);
+            let result = tokio::time::timeout(self.timings.tool_timeout, reading).await;
             CallOutcome {
                 call_id: call.call.id.clone(),
-                result: Some(result),
+                result: Some(result.unwrap_or_else(|_| late(self.timings.tool_timeout))),
             }
         }));
         let mut outcomes = tokio::select! {
@@ -115,6 +116,8 @@ impl Runner {
         let result = tokio::select! {
             result = invocation => result,
             () = async { self.interrupted(run).await; tokio::time::sleep(self.timings.stop_grace).await } => return Ok(Sent::Left),
+            // It may still land; only a person can say whether it should be run again.
+            () = tokio::time::sleep(self.timings.tool_timeout) => return Ok(Sent::Unknown),
         };
         self.failpoint.reach("action_ran");
         let status = if result.ok { ActionStatus::Executed } else { ActionStatus::Failed };
@@ -146,13 +149,7 @@ impl Runner {
     async fn invoke(&self, name: &str, arguments: &str) -> ToolResult {
         let started = Instant::now();
         let answered = match (self.tools.get(name), serde_json::from_str::<Value>(arguments)) {
-            (Some(tool), Ok(arguments)) => match tokio::time::timeout(self.timings.tool_timeout, tool.run(&arguments)).await {
-                Ok(answered) => answered,
-                Err(_) => Err(ToolError::TellModel(format!(
-                    "no answer within {}",
-                    seconds(self.timings.tool_timeout)
-                ))),
-            },
+            (Some(tool), Ok(arguments)) => tool.run(&arguments).await,
             (None, _) => Err(ToolError::TellModel(format!("there is no tool `{name}` any more"))),
             (_, Err(error)) => Err(ToolError::TellModel(format!("the arguments are not JSON: {error}"))),
         };
@@ -187,8 +184,16 @@ impl Runner {
     }
 }
 
-fn seconds(span: Duration) -> String {
-    format!("{} s", span.as_secs())
+/// What the model hears of a read that took too long.
+fn late(limit: Duration) -> ToolResult {
+    ToolResult {
+        text: format!("no answer within {} s", limit.as_secs()),
+        exit_code: None,
+        seconds: limit.as_secs_f64(),
+        truncated: false,
+        ok: false,
+        exit: None,
+    }
 }
 
 /// Cuts at the cap, on a character border.

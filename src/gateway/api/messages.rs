@@ -29,6 +29,9 @@ pub(in crate::gateway) async fn send(
     headers: HeaderMap,
     raw: Body,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
+    if !gateway.settings.current().console.enabled {
+        return Err(ApiError::not_found("the console channel is not enabled (channels.console.enabled)"));
+    }
     let NewMessage {
         chat_id,
         user_id,

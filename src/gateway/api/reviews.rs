@@ -71,10 +71,12 @@ pub(in crate::gateway) async fn decide(
     Ok(Json(view(&gateway, &find(&gateway, &id).await?)))
 }
 
+/// A plan review, or another gate of the same buttons: what a disabled channel cannot carry stays decidable here. The
+/// calls of a `tool_approval` gate are decided one by one under `/actions`.
 async fn find(gateway: &Gateway, id: &GateId) -> Result<GateRecord, ApiError> {
     let record = gateway.ledger.read().await?.gate(id).await?;
     record
-        .filter(|record| record.gate.kind == GateKind::PlanReview)
+        .filter(|record| record.gate.kind != GateKind::ToolApproval)
         .ok_or_else(|| ApiError::not_found("there is no review with this id"))
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::channels::{card_json, console_message_id, message_kind, plain_text};
 use crate::domain::{
-    Budget, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, PlanCard, StepView,
+    Budget, Complexity, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, StepView,
 };
 use crate::store::{ActionRecord, EventRow, GateRecord, InboxRow, TurnRow};
 use crate::template::Templates;
@@ -24,7 +24,7 @@ pub(super) fn decision(decision: &Decision) -> Value {
     })
 }
 
-/// A review: the gate of a plan with what is decided about it.
+/// A review: the gate of a plan (or a question, or a budget) with what is decided about it.
 pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
     let gate = &record.gate;
     let status = match record.decision.as_ref().map(|decision| decision.kind) {
@@ -35,14 +35,17 @@ pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
         Some(DecisionKind::Expire) => "expired",
         Some(DecisionKind::Supersede) => "superseded",
     };
-    let Outbound::PlanCard(card) = &gate.card else { return Value::Null };
-    let PlanCard {
-        goal,
-        complexity,
-        plan_version,
-        steps,
-        ..
-    } = card;
+    let (goal, complexity, steps): (&str, Option<Complexity>, &[StepView]) = match &gate.card {
+        Outbound::PlanCard(card) => (&card.goal, Some(card.complexity), &card.steps),
+        Outbound::QuestionCard(card) => (&card.question, None, &[]),
+        Outbound::BudgetCard(card) => (&card.summary, None, &[]),
+        Outbound::ApprovalCard(_)
+        | Outbound::Progress(_)
+        | Outbound::Answer(_)
+        | Outbound::Notice(_)
+        | Outbound::Text { .. }
+        | Outbound::Reaction(_) => ("", None, &[]),
+    };
     json!({
         "id": gate.id,
         "turn_id": gate.turn_id,
@@ -54,7 +57,7 @@ pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
         "user_id": gate.requester,
         "goal": goal,
         "complexity": complexity,
-        "plan_version": plan_version,
+        "plan_version": gate.plan_version,
         "digest": gate.digest,
         "steps": steps.iter().map(step_view).collect::<Vec<_>>(),
         "approvers": approvers,
@@ -152,7 +155,9 @@ pub(super) fn plan(plan: &Plan) -> Value {
 }
 
 pub(super) fn budget(budget: &Budget) -> Value {
-    let meter = |meter: &Meter| json!({ "used": meter.used, "limit": (meter.limit > 0).then_some(meter.limit) });
+    let meter = |meter: &Meter| json!({ "used": meter.used, "limit": meter.limit });
+    // The one limit that may be absent.
+    let tokens = json!({ "used": budget.tokens.used, "limit": (budget.tokens.limit > 0).then_some(budget.tokens.limit) });
     let seconds = |millis: u64| std::time::Duration::from_millis(millis).as_secs_f64();
     json!({
         "steps": meter(&budget.steps),
@@ -160,7 +165,7 @@ pub(super) fn budget(budget: &Budget) -> Value {
         "replans": meter(&budget.replans),
         "planner_only": meter(&budget.planner_only),
         "seconds": { "used": seconds(budget.millis.used), "limit": seconds(budget.millis.limit) },
-        "tokens": meter(&budget.tokens),
+        "tokens": tokens,
     })
 }
 

@@ -137,7 +137,9 @@ async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<i64> {
     .bind(clock.now().0)
     .execute(&mut *conn)
     .await?;
-    sqlx::query("UPDATE outbox SET owner = '', held_until = 0 WHERE state = 'waiting' AND held_until > 0")
+    // While nobody ran, nobody tried: what waits gets its whole time again.
+    sqlx::query("UPDATE outbox SET owner = '', held_until = 0, give_up_at = $1 WHERE state = 'waiting'")
+        .bind(clock.now().0.saturating_add(super::outbox::GIVE_UP_MS))
         .execute(&mut *conn)
         .await?;
     let last = sqlx::query(

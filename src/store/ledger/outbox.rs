@@ -8,7 +8,7 @@ use crate::domain::{GateId, Millis, TurnId};
 use crate::store::{NewOutbox, OutboxOp, OutboxRow, keys};
 
 /// A row that could not be sent for this long (milliseconds) is given up.
-const GIVE_UP_MS: i64 = 10 * 60 * 1000;
+pub(super) const GIVE_UP_MS: i64 = 10 * 60 * 1000;
 
 impl Session {
     /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target; a patch of a post
