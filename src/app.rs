@@ -115,11 +115,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     let addr = listener
         .local_addr()
         .map_err(|source| StartError::Bind { addr: boot.bind, source })?;
-    let http = reqwest::Client::builder()
-        .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .map_err(|error| StartError::Http(error.to_string()))?;
+    let http = Http::new()?;
     let ledger = Ledger::open(&boot.database_url, parts.clock.clone(), boot.migrate_on_start).await?;
     if live.lark.enabled && boot.lark.encrypt_key.is_none() {
         warn!("Lark events come UNSIGNED: only the verification token protects them; set channels.lark.encrypt_key");
@@ -140,7 +136,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         desk: Desk::new(ledger.clone(), settings.clone(), parts.clock.clone()),
         channels: Channels {
             lark_hook: Arc::new(LarkHook::new(&boot.lark)),
-            lark: Arc::new(LarkClient::new(&boot.lark, Arc::clone(&templates), http, parts.clock.clone())),
+            lark: Arc::new(LarkClient::new(&boot.lark, Arc::clone(&templates), http.for_url(&boot.lark.base_url), parts.clock.clone())),
             console: Arc::new(ConsoleChannel::new(parts.clock.clone())),
         },
         ledger,
@@ -192,8 +188,37 @@ impl Running {
     }
 }
 
+/// HTTP clients: the system's proxy settings hold for everything but this machine itself, where a proxy would
+/// only lose what a local model or a test server is asked.
+#[derive(Clone)]
+struct Http {
+    outside: reqwest::Client,
+    here: reqwest::Client,
+}
+
+impl Http {
+    fn new() -> Result<Self, StartError> {
+        let builder = || {
+            reqwest::Client::builder()
+                .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
+                .redirect(reqwest::redirect::Policy::none())
+        };
+        let failed = |error: reqwest::Error| StartError::Http(error.to_string());
+        Ok(Self {
+            outside: builder().build().map_err(failed)?,
+            here: builder().no_proxy().build().map_err(failed)?,
+        })
+    }
+
+    fn for_url(&self, url: &str) -> reqwest::Client {
+        let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+        let here = host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        if here { self.here.clone() } else { self.outside.clone() }
+    }
+}
+
 /// The model of the settings in force. Building one is cheap: the connection pool is shared.
-fn models(settings: &Settings, http: reqwest::Client, fixed: Option<Arc<dyn ChatModel>>) -> ModelSource {
+fn models(settings: &Settings, http: Http, fixed: Option<Arc<dyn ChatModel>>) -> ModelSource {
     if let Some(model) = fixed {
         return Arc::new(move || Arc::clone(&model));
     }
@@ -201,10 +226,10 @@ fn models(settings: &Settings, http: reqwest::Client, fixed: Option<Arc<dyn Chat
     Arc::new(move || pick(&settings.current().model, &http))
 }
 
-fn pick(live: &ModelLive, http: &reqwest::Client) -> Arc<dyn ChatModel> {
+fn pick(live: &ModelLive, http: &Http) -> Arc<dyn ChatModel> {
     match live.provider {
         Provider::Demo => Arc::new(Demo),
-        Provider::OpenAi => Arc::new(OpenAi::new(http.clone(), live)),
+        Provider::OpenAi => Arc::new(OpenAi::new(http.for_url(&live.base_url), live)),
     }
 }
 
