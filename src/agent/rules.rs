@@ -12,6 +12,10 @@ use super::{TurnState, schema, specs};
 /// Calls of one reply that are looked at.
 const MAX_CALLS: usize = 32;
 
+/// Calls of one reply that change something: no more than the smallest approval card shows, because an OK must not
+/// cover what nobody was shown.
+const MAX_CHANGES: usize = 8;
+
 /// A call that was understood.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Asked {
@@ -60,6 +64,14 @@ pub(super) fn check(state: &TurnState, tools: &[ToolSpec], calls: &[ToolCall]) -
             }
         })
         .collect();
+    let changes = asked
+        .iter()
+        .filter(|one| matches!(one, Ok(Asked::Action { effect, .. }) if *effect > EffectClass::Read));
+    let changes = changes.count();
+    if changes > MAX_CHANGES {
+        let words = format!("{changes} calls that change something in one reply; send at most {MAX_CHANGES}");
+        return Err(vec![words; calls.len()]);
+    }
     if asked.iter().all(Result::is_ok) {
         return Ok(asked.into_iter().flatten().collect());
     }

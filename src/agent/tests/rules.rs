@@ -190,3 +190,11 @@ fn too_many_calls() {
     let told = refused(Play::new(), &calls);
     assert!(told[32].contains("send at most 32"));
 }
+
+/// design: no more changes at once than an approval card shows, so that an OK covers nothing unseen.
+#[test]
+fn too_many_changes() {
+    let write = |at: usize| ("write_file", json!({"path": at.to_string(), "content": "x"}));
+    let told = refused(Play::new(), &(0..9).map(write).collect::<Vec<_>>());
+    assert!(told[8].contains("send at most 8"), "{told:?}");
+}
