@@ -99,25 +99,36 @@ async fn console_users_are_principals() {
     assert!(matches!(other, Err(DecideError::Conflict { .. })));
 }
 
-/// api: votes count different people over the API too.
+/// api: on a platform's gate the token is the voter, whomever it speaks for: two of its votes are one, and a person's makes two.
 #[tokio::test]
 async fn votes_over_the_api() {
-    let mut world = World::with(|live| live.lark.approvers = Approvers::Listed(vec!["a".to_owned()])).await;
+    let mut world = World::with(|live| live.lark.approvers = Approvers::Listed(vec!["u1".to_owned()])).await;
     let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 2).await;
-    for _ in 0..2 {
+    for user in ["u7", "u7", "u8"] {
         let record = world
             .desk
-            .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u7"))
+            .decide_review(&gate.id, asks(DecisionKind::Approve, None, user))
             .await
             .unwrap();
-        assert_eq!((record.votes.len(), record.decision), (1, None));
+        assert_eq!(record.decision, None, "one token is one voter, also for {user}");
     }
-    let record = world
-        .desk
-        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u8"))
-        .await
-        .unwrap();
-    assert!(record.decision.is_some(), "the token's votes count whoever may click");
+    world.hear(says("2", "u1", "OK")).await;
+    assert_eq!(world.decision(&gate).await, "approve u1");
+}
+
+/// api: in the console channel the users are the voters.
+#[tokio::test]
+async fn votes_of_console_users() {
+    let mut world = World::with(|live| live.console.approvers = Approvers::Anyone).await;
+    let (_, gate) = waiting(&mut world, on_console(says("1", "u1", "写周报")), GateKind::PlanReview, 2).await;
+    for (user, decided) in [("u7", false), ("u7", false), ("u8", true)] {
+        let record = world
+            .desk
+            .decide_review(&gate.id, asks(DecisionKind::Approve, None, user))
+            .await
+            .unwrap();
+        assert_eq!(record.decision.is_some(), decided, "{user}");
+    }
 }
 
 /// api: actions are decided one by one; the last one settles the gate; repeats and conflicts as for reviews.
