@@ -1,7 +1,6 @@
 //! Several people at work while the gateway is killed again and again, at moments that nobody chose.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,6 +13,7 @@ use tokio::sync::RwLock;
 use tokio::time::sleep;
 
 use crate::support::fake_model::{call, say};
+use crate::support::process::signal;
 use crate::support::scripts::feedback;
 use crate::support::world::{World, last, plan};
 
@@ -94,10 +94,10 @@ impl Street {
     async fn kill_again_and_again(&self) {
         let mut dice = Dice(SEED);
         for _ in 0..ROUNDS {
-            let pid = self.world.write().await.child().id().to_string();
+            let process = self.world.write().await.child().id();
             sleep(Duration::from_millis(50 + dice.roll(350))).await;
             // By its number, so that requests under way meet the death.
-            assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+            signal(process, "KILL");
             self.world.write().await.restart_process(None);
         }
         self.over.store(true, Ordering::SeqCst);

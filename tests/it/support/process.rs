@@ -6,6 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+/// Sends a signal by number. Through the shell, whose `kill` is built in: a bare machine has no other.
+pub fn signal(process: u32, name: &str) {
+    let status = Command::new("sh")
+        .arg("-c")
+        .arg(format!("kill -{name} {process}"))
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
 /// A running `countersign serve`; killed when dropped.
 pub struct Process {
     child: Child,
@@ -58,8 +68,7 @@ impl Process {
 
     /// SIGTERM.
     pub fn terminate(&self) {
-        let status = Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status().unwrap();
-        assert!(status.success());
+        signal(self.child.id(), "TERM");
     }
 
     /// Waits until the process has ended by itself.
