@@ -242,6 +242,8 @@ fn pick(live: &ModelLive, http: &Http) -> Arc<dyn ChatModel> {
     match live.provider {
         Provider::Demo => Arc::new(Demo),
         Provider::OpenAi => Arc::new(OpenAi::new(http.for_url(&live.base_url), live)),
+        // Comes with its adapter.
+        Provider::Anthropic => Arc::new(OpenAi::new(http.for_url(&live.base_url), live)),
     }
 }
 

@@ -4,6 +4,7 @@ mod signature;
 mod strict_json;
 mod wording;
 mod lark;
+mod slack;
 mod console;
 
 use std::fmt;
@@ -14,7 +15,11 @@ use std::time::Duration;
 use crate::domain::{ChannelKind, Conversation, Locale, Millis, Outbound};
 
 pub use console::{ConsoleChannel, card_json, message_id as console_message_id, message_kind};
-pub use lark::{LarkClient, LarkHook, Received, Refusal, Sealed, card as lark_card, check_card, click_response, seal};
+pub use lark::{LarkClient, LarkHook, Received as LarkReceived, Sealed, card as lark_card, check_card, click_response, seal};
+pub use slack::{
+    FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, check_message as check_slack, form_errors, revise_form,
+    slack_message,
+};
 pub use wording::{notice_text, plain_text};
 
 /// A boxed future, for the traits that are used as `dyn`.
@@ -33,6 +38,9 @@ pub struct Delivery {
     pub locale: Locale,
     /// Say it as plain text: the card was refused.
     pub plain: bool,
+    /// An earlier try may have arrived, and nobody wrote it down; what it would have posted is not older than this. A
+    /// platform without an idempotency key looks there before it posts again.
+    pub again: Option<Millis>,
 }
 
 /// Ways to say something.
@@ -90,6 +98,17 @@ pub enum DeliveryError {
     /// Our credentials or permissions are wrong: an admin must act; tried again slowly.
     #[error("not permitted: {0}")]
     Forbidden(String),
+}
+
+/// Why a webhook request is refused. The reasons are for the log only: the answer must not tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// 401: not shown to come from the platform, or not for this app.
+    #[error("unauthorized: {0}")]
+    Unauthorized(&'static str),
+    /// 400: from the platform, but nothing that we can read.
+    #[error("bad request: {0}")]
+    Bad(&'static str),
 }
 
 /// A chat platform, outward.

@@ -103,6 +103,8 @@ pub struct Boot {
     pub shutdown_grace: Duration,
     /// Lark credentials, whether or not the channel is enabled.
     pub lark: LarkSecrets,
+    /// Slack credentials, whether or not the channel is enabled.
+    pub slack: SlackSecrets,
     /// `channels.console.token`.
     pub console_token: Option<SecretString>,
     /// `store.database_url` (may hold a password).
@@ -134,6 +136,19 @@ pub struct LarkSecrets {
     pub verification_token: SecretString,
     /// `encrypt_key`; none: events come unsigned.
     pub encrypt_key: Option<SecretString>,
+}
+
+/// Slack app credentials.
+#[derive(Clone, Debug)]
+pub struct SlackSecrets {
+    /// `base_url`, without a trailing slash.
+    pub base_url: String,
+    /// `signing_secret`.
+    pub signing_secret: SecretString,
+    /// `previous_signing_secret`, during a rotation.
+    pub previous_signing_secret: Option<SecretString>,
+    /// `bot_token`.
+    pub bot_token: SecretString,
 }
 
 /// What a saved edit changes for turns that start afterwards.
@@ -212,6 +227,8 @@ pub enum Provider {
     Demo,
     /// Any OpenAI-compatible server.
     OpenAi,
+    /// The Anthropic messages API.
+    Anthropic,
 }
 
 /// `model.*`.

@@ -240,7 +240,7 @@ pub struct OutboxRow {
     pub new: NewOutbox,
     /// For patches: message id of the target, once known.
     pub target_message: Option<String>,
-    /// Tries so far.
+    /// Tries so far, with those whose outcome nobody wrote down.
     pub tries: i64,
     /// Cards were refused: say it as text.
     pub plain: bool,

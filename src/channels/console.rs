@@ -93,6 +93,7 @@ mod tests {
             op,
             locale: Locale::EnUs,
             plain: false,
+            again: None,
         }
     }
 

@@ -18,4 +18,4 @@ pub use check::check_card;
 pub use client::LarkClient;
 pub use crypto::{Sealed, seal};
 pub use toast::click_response;
-pub use webhook::{LarkHook, Received, Refusal};
+pub use webhook::{LarkHook, Received};

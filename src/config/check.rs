@@ -7,9 +7,9 @@ use config::{Value, ValueKind};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::problem::Report;
-use super::shape::{Console, GroupTrigger, Lark, LogFormat, ProviderName, Role, Shape};
-use super::{AgentLive, Boot, ChannelLive, LarkSecrets, Live, ModelLive, Provider};
-use crate::domain::{Approvers, Locale, SessionMode};
+use super::shape::{Console, GroupTrigger, Lark, LogFormat, ProviderName, Role, Shape, Slack};
+use super::{AgentLive, Boot, ChannelLive, LarkSecrets, Live, ModelLive, Provider, SlackSecrets};
+use crate::domain::{Approvers, SessionMode};
 
 /// The layered values by path, each with its origin.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             report.problem(place, keys.first().copied().unwrap_or_default(), why);
         }
     };
-    let (lark, console) = (&shape.channels.lark, &shape.channels.console);
+    let (lark, slack, console) = (&shape.channels.lark, &shape.channels.slack, &shape.channels.console);
     let blank = |secret: &SecretString| secret.expose_secret().is_empty();
     for (key, missing) in [
         ("channels.lark.app_id", lark.app_id.trim().is_empty()),
@@ -53,6 +53,16 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             &[key, "channels.lark.enabled"],
             lark.enabled && missing,
             "found a blank, must be set when channels.lark.enabled is true".into(),
+        );
+    }
+    for (key, missing) in [
+        ("channels.slack.signing_secret", blank(&slack.signing_secret)),
+        ("channels.slack.bot_token", blank(&slack.bot_token)),
+    ] {
+        rule(
+            &[key, "channels.slack.enabled"],
+            slack.enabled && missing,
+            "found a blank, must be set when channels.slack.enabled is true".into(),
         );
     }
     rule(
@@ -69,6 +79,12 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             "channels.lark.plan_review_approvers",
             lark.plan_review_quorum,
             &lark.plan_review_approvers,
+        ),
+        (
+            "channels.slack.plan_review_quorum",
+            "channels.slack.plan_review_approvers",
+            slack.plan_review_quorum,
+            &slack.plan_review_approvers,
         ),
         (
             "channels.console.plan_review_quorum",
@@ -91,7 +107,12 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             format!("found {needed}, allowed 1 to {most}: {why}"),
         );
     }
-    if matches!(shape.model.provider, ProviderName::OpenAi) {
+    let provider = match shape.model.provider {
+        ProviderName::Demo => None,
+        ProviderName::OpenAi => Some("openai"),
+        ProviderName::Anthropic => Some("anthropic"),
+    };
+    if let Some(provider) = provider {
         for (key, missing) in [
             ("model.base_url", shape.model.base_url.is_empty()),
             ("model.name", shape.model.name.trim().is_empty()),
@@ -99,7 +120,7 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             rule(
                 &[key, "model.provider"],
                 missing,
-                "found a blank, must be set when model.provider is openai".into(),
+                format!("found a blank, must be set when model.provider is {provider}"),
             );
         }
     }
@@ -125,7 +146,7 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
         templates,
         telemetry,
     } = shape;
-    let (lark, console) = (channels.lark, channels.console);
+    let (lark, slack, console) = (channels.lark, channels.slack, channels.console);
     let boot = Boot {
         bind: server.bind,
         webhooks: server.roles.contains(&Role::Webhooks),
@@ -139,6 +160,12 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
             verification_token: lark.verification_token.clone(),
             encrypt_key: set(lark.encrypt_key.clone()),
         },
+        slack: SlackSecrets {
+            base_url: without_slash(&slack.base_url),
+            signing_secret: slack.signing_secret.clone(),
+            previous_signing_secret: set(slack.previous_signing_secret.clone()),
+            bot_token: slack.bot_token.clone(),
+        },
         console_token: set(console.token.clone()),
         database_url: store.database_url,
         migrate_on_start: store.migrate_on_start,
@@ -150,7 +177,7 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
     };
     let live = Live {
         lark: lark_live(lark),
-        slack: slack_live(),
+        slack: slack_live(slack),
         console: console_live(console),
         agent: AgentLive {
             system_prompt: agent.system_prompt,
@@ -168,6 +195,7 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
             provider: match model.provider {
                 ProviderName::Demo => Provider::Demo,
                 ProviderName::OpenAi => Provider::OpenAi,
+                ProviderName::Anthropic => Provider::Anthropic,
             },
             base_url: without_slash(&model.base_url),
             name: model.name.trim().to_owned(),
@@ -213,20 +241,19 @@ fn console_live(console: Console) -> ChannelLive {
     }
 }
 
-/// Slack is not in this version: off, and its keys can only have their defaults.
-fn slack_live() -> ChannelLive {
+fn slack_live(slack: Slack) -> ChannelLive {
     ChannelLive {
-        enabled: false,
-        locale: Locale::EnUs,
-        session_mode: SessionMode::Fresh,
-        group_all: false,
-        allowed_chats: Vec::new(),
-        allowed_users: Vec::new(),
-        review_enabled: true,
-        require_confirmation: true,
-        review_ttl: minutes(60),
-        approvers: Approvers::Requester,
-        quorum: 1,
+        enabled: slack.enabled,
+        locale: slack.locale,
+        session_mode: slack.session_mode,
+        group_all: slack.group_trigger == GroupTrigger::All,
+        allowed_chats: slack.allowed_chats,
+        allowed_users: slack.allowed_users,
+        review_enabled: slack.plan_review_enabled,
+        require_confirmation: slack.plan_review_require_confirmation,
+        review_ttl: minutes(slack.plan_review_pending_ttl_minutes),
+        approvers: slack.plan_review_approvers,
+        quorum: slack.plan_review_quorum,
     }
 }
 

@@ -41,6 +41,7 @@ pub(super) enum Role {
 #[serde(deny_unknown_fields)]
 pub(super) struct Channels {
     pub(super) lark: Lark,
+    pub(super) slack: Slack,
     pub(super) console: Console,
 }
 
@@ -53,6 +54,27 @@ pub(super) struct Lark {
     pub(super) app_secret: SecretString,
     pub(super) verification_token: SecretString,
     pub(super) encrypt_key: SecretString,
+    pub(super) session_mode: SessionMode,
+    pub(super) group_trigger: GroupTrigger,
+    pub(super) locale: Locale,
+    pub(super) allowed_chats: Vec<String>,
+    pub(super) allowed_users: Vec<String>,
+    pub(super) plan_review_enabled: bool,
+    pub(super) plan_review_require_confirmation: bool,
+    pub(super) plan_review_pending_ttl_minutes: u64,
+    #[serde(deserialize_with = "approvers")]
+    pub(super) plan_review_approvers: Approvers,
+    pub(super) plan_review_quorum: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Slack {
+    pub(super) enabled: bool,
+    pub(super) base_url: String,
+    pub(super) signing_secret: SecretString,
+    pub(super) previous_signing_secret: SecretString,
+    pub(super) bot_token: SecretString,
     pub(super) session_mode: SessionMode,
     pub(super) group_trigger: GroupTrigger,
     pub(super) locale: Locale,
@@ -147,6 +169,7 @@ pub(super) struct Model {
 pub(super) enum ProviderName {
     Demo,
     OpenAi,
+    Anthropic,
 }
 
 #[derive(Debug, Deserialize)]

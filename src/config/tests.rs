@@ -137,7 +137,7 @@ channels:
     plan_reveiw_enabled: false
   console: 5
   slack:
-    enabled: true
+    enabled: perhaps
 store.migrate_on_start: false
 agent:
   mode: plan
@@ -167,7 +167,7 @@ zebra_crossing: 1
             "config.yaml:10: channels.lark.locale: duplicate key, first on line 9",
             "config.yaml:11: channels.lark.plan_reveiw_enabled: unknown key, did you mean channels.lark.plan_review_enabled?",
             "config.yaml:12: channels.console: this is a section: it needs keys below it",
-            "config.yaml:14: channels.slack.enabled: found true, not in this version (leave it out)",
+            "config.yaml:14: channels.slack.enabled: found perhaps, allowed true or false",
             "config.yaml:15: store.migrate_on_start: unknown key: nest the parts instead of joining them with dots",
             "config.yaml:17: agent.mode: found plan, not in this version (leave it out)",
             "config.yaml:18: agent.max_iterations: found many, allowed 1 to 1000",

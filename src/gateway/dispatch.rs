@@ -83,6 +83,7 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
                 op,
                 locale,
                 plain: row.plain,
+                again: (row.tries > 0).then_some(row.created_at),
             };
             match tokio::time::timeout(TRY_TIME, channel.deliver(&delivery)).await {
                 Ok(outcome) => {

@@ -13,7 +13,7 @@ use tracing::{error, info, warn};
 
 use super::error::ApiError;
 use super::state::Gateway;
-use crate::channels::{Received, Refusal, click_response};
+use crate::channels::{LarkReceived as Received, Refusal, click_response};
 use crate::conversation::ClickAnswer;
 use crate::domain::{Inbound, InboundBody};
 

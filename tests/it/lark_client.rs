@@ -73,6 +73,7 @@ fn delivery(key: &str, op: DeliveryOp) -> Delivery {
         op,
         locale: Locale::ZhCn,
         plain: false,
+        again: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What Lark events mean: people, places, threads, clicks, and what is refused as malformed.
 
-use countersign::channels::{Received, Refusal};
+use countersign::channels::{LarkReceived as Received, Refusal};
 use countersign::domain::{ChatType, InboundBody, Millis};
 use serde_json::json;
 

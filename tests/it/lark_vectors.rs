@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use countersign::channels::{LarkHook, Received, Refusal, Sealed, seal};
+use countersign::channels::{LarkHook, LarkReceived as Received, Refusal, Sealed, seal};
 use countersign::config::LarkSecrets;
 use countersign::domain::{ChatType, ClickTarget, ClickVerb, Inbound, InboundBody, Millis};
 use proptest::prelude::*;

@@ -4,11 +4,12 @@ use serde_json::value::RawValue;
 
 use super::click;
 use super::content::{self, Content};
-use super::webhook::{Received, Refusal};
+use super::webhook::Received;
 use super::wire::{
     CardEvent, ChatEvent, EditEvent, EditedMessage, Header, Message, MessageEvent, Object, RecallEvent, UserIds, WireMention, moment,
     object, string,
 };
+use crate::channels::Refusal;
 use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
 
 pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");

@@ -4,8 +4,9 @@ use serde::Deserialize;
 
 use super::content::Content;
 use super::events::{Origin, UNREADABLE, chat_type, id, optional_id, replies};
-use super::webhook::{Received, Refusal};
+use super::webhook::Received;
 use super::wire::object;
+use crate::channels::Refusal;
 use crate::domain::{InboundBody, Millis};
 
 #[derive(Deserialize)]

@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::crypto::Key;
 use super::wire::{Credentials, Envelope, UrlVerification, object, string};
 use super::{events, v1};
-use crate::channels::{signature, strict_json};
+use crate::channels::{Refusal, signature, strict_json};
 use crate::config::LarkSecrets;
 use crate::domain::{Inbound, Millis};
 
@@ -34,17 +34,6 @@ pub enum Received {
     Event(Inbound),
     /// Acknowledge and forget; the reason is for the log.
     Ignored(&'static str),
-}
-
-/// Why a push is refused. The reasons are for the log only: the answer must not tell them apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// 401: not shown to come from the platform, or not for this app.
-    #[error("unauthorized: {0}")]
-    Unauthorized(&'static str),
-    /// 400: from the platform, but nothing that we can read.
-    #[error("bad request: {0}")]
-    Bad(&'static str),
 }
 
 /// Verifies and reads the webhooks of one Lark app.

@@ -137,8 +137,8 @@ async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<i64> {
     .bind(clock.now().0)
     .execute(&mut *conn)
     .await?;
-    // While nobody ran, nobody tried: what waits gets its whole time again.
-    sqlx::query("UPDATE outbox SET owner = '', held_until = 0, give_up_at = $1 WHERE state = 'waiting'")
+    // While nobody ran, nobody tried: what waits gets its whole time again. Who held a row may have sent it: the owner stays.
+    sqlx::query("UPDATE outbox SET held_until = 0, give_up_at = $1 WHERE state = 'waiting'")
         .bind(clock.now().0.saturating_add(super::outbox::GIVE_UP_MS))
         .execute(&mut *conn)
         .await?;

@@ -74,10 +74,11 @@ impl Session {
         Ok(row.map(|row| row.text("state")).transpose()?.is_some_and(|state| state != "failed"))
     }
 
-    /// Takes up to `limit` due heads of their queues. A patch whose target is not sent yet waits behind it.
+    /// Takes up to `limit` due heads of their queues. One whose last holder never said what came of it counts one try
+    /// more: it may have arrived. A patch whose target is not sent yet waits behind it.
     pub async fn claim_outbox(&mut self, owner: &str, hold_ms: i64, limit: i64) -> Result<Vec<OutboxRow>> {
         let rows = sqlx::query(
-            "UPDATE outbox SET owner = $1, held_until = $2 WHERE id IN (SELECT head.id FROM outbox AS head
+            "UPDATE outbox SET owner = $1, held_until = $2, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END WHERE id IN (SELECT head.id FROM outbox AS head
                WHERE head.state = 'waiting' AND head.ready_at <= $3 AND head.held_until <= $3
                  AND NOT EXISTS (SELECT 1 FROM outbox AS ahead
                    WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND ahead.id < head.id)

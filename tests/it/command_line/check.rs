@@ -15,11 +15,11 @@ channels:
     plan_review_pending_ttl_minutes: 0
     plan_review_enabled: maybe
   slack:
-    enabled: true
+    locale: de-DE
 tools:
   run_bash: true
 model:
-  provider: anthropic
+  provider: gemini
 ";
 
 /// S0-35, M-3: `check` tells every problem, one a line with file, line and key, from the environment with its variable; exit 1, nothing on stdout.
@@ -43,9 +43,9 @@ async fn check_tells_every_problem_at_once() {
             "found 0, allowed 1 to 1440",
         ),
         ("config.yaml:10: channels.lark.plan_review_enabled: ", "maybe"),
-        ("config.yaml:12: channels.slack.enabled: ", "not in this version"),
+        ("config.yaml:12: channels.slack.locale: ", "zh-CN or en-US"),
         ("config.yaml:14: tools.run_bash: ", "not in this version"),
-        ("config.yaml:16: model.provider: ", "not in this version"),
+        ("config.yaml:16: model.provider: ", "demo, openai or anthropic"),
         ("env COUNTERSIGN__AGENT__MAX_ITERATIONS: agent.max_iterations: ", "1 to 1000"),
         ("env COUNTERSIGN__CHANNELS__LARK__APP_SECRTE: ", "APP_SECRET"),
         ("env COUNTERSIGN__STORE__COORDINATION: store.coordination: ", "not in this version"),

@@ -1,6 +1,6 @@
 //! Pushes to a Lark app as the platform makes them, straight into the hook, and the event that most tests vary.
 
-use countersign::channels::{LarkHook, Received, Refusal, seal};
+use countersign::channels::{LarkHook, LarkReceived as Received, Refusal, seal};
 use countersign::domain::{Inbound, InboundBody, InboundMessage};
 use serde_json::{Value, json};
 

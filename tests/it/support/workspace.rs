@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use countersign::config::{Boot, LarkSecrets};
+use countersign::config::{Boot, LarkSecrets, SlackSecrets};
 use countersign::tools::Toolbox;
 
 /// A configuration of which only the workspace matters.
@@ -21,6 +21,12 @@ pub(crate) fn boot(workspace: Option<&Path>) -> Boot {
             app_secret: blank(),
             verification_token: blank(),
             encrypt_key: None,
+        },
+        slack: SlackSecrets {
+            base_url: String::new(),
+            signing_secret: blank(),
+            previous_signing_secret: None,
+            bot_token: blank(),
         },
         console_token: None,
         database_url: blank(),

@@ -1,0 +1,17 @@
+//! Slack: what its webhooks say, in our words, and how we spell what goes back.
+
+mod webhook;
+mod blocks;
+mod check;
+mod form;
+mod client;
+
+pub use blocks::{SlackMessage, slack_message};
+pub use check::check_message;
+pub use client::SlackClient;
+pub use form::{FormContext, form_errors, revise_form};
+pub use webhook::{SlackHook, SlackReceived};
+
+/// `app` of every Slack conversation. The signing secret belongs to exactly one app, so what is signed with it needs no
+/// other name; events tell the app's id, the configuration does not.
+pub const SLACK_APP: &str = "slack";
