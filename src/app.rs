@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::channels::{ConsoleChannel, LarkClient, LarkHook};
+use crate::channels::{ConsoleChannel, LarkClient, LarkHook, SlackClient, SlackHook};
 use crate::config::{Boot, Live, ModelLive, Provider, Settings};
 use crate::conversation::Desk;
 use crate::domain::{Clock, Failpoint, Ids};
@@ -140,6 +140,13 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
                 &boot.lark,
                 Arc::clone(&templates),
                 http.for_url(&boot.lark.base_url),
+                parts.clock.clone(),
+            )),
+            slack_hook: Arc::new(SlackHook::new(&boot.slack)),
+            slack: Arc::new(SlackClient::new(
+                &boot.slack,
+                Arc::clone(&templates),
+                http.for_url(&boot.slack.base_url),
                 parts.clock.clone(),
             )),
             console: Arc::new(ConsoleChannel::new(parts.clock.clone())),

@@ -2,6 +2,7 @@
 
 mod signature;
 mod strict_json;
+mod typed_json;
 mod wording;
 mod lark;
 mod slack;

@@ -149,7 +149,7 @@ impl Runner {
             conversation,
             user: task.inbound.sender.clone(),
             text,
-            request_message: Some(message.message_id.clone()),
+            request_message: message.message_id.clone(),
             inbox_id: task.id,
             status: TurnStatus::Queued,
             reason: None,
