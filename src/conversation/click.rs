@@ -115,9 +115,7 @@ impl Asked<'_> {
         let words = self.click.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
         match (self.click.verb, kind) {
             (ClickVerb::Approve, GateKind::PlanReview | GateKind::ToolApproval | GateKind::Budget) => Ok(Act::Approve),
-            (ClickVerb::Revise, GateKind::PlanReview | GateKind::Question) => {
-                Ok(Act::Revise(words.unwrap_or_default().to_owned()))
-            }
+            (ClickVerb::Revise, GateKind::PlanReview | GateKind::Question) => Ok(Act::Revise(words.unwrap_or_default().to_owned())),
             (ClickVerb::Revise | ClickVerb::Reject | ClickVerb::Cancel, GateKind::ToolApproval) => {
                 Ok(Act::Reject(words.map(str::to_owned)))
             }

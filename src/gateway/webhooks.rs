@@ -82,7 +82,10 @@ fn require_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), ApiError> {
     }
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(only), None) = (types.next(), types.next()) else {
-        return Err(ApiError::media_type(format!("send exactly one Content-Type: {}", allowed.join(" or "))));
+        return Err(ApiError::media_type(format!(
+            "send exactly one Content-Type: {}",
+            allowed.join(" or ")
+        )));
     };
     let text = only.to_str().unwrap_or("").to_ascii_lowercase();
     let mut parts = text.split(';').map(str::trim);
@@ -91,7 +94,10 @@ fn require_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), ApiError> {
     if known && utf8 {
         Ok(())
     } else {
-        Err(ApiError::media_type(format!("send Content-Type: {} in UTF-8", allowed.join(" or "))))
+        Err(ApiError::media_type(format!(
+            "send Content-Type: {} in UTF-8",
+            allowed.join(" or ")
+        )))
     }
 }
 

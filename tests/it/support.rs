@@ -12,5 +12,6 @@ pub mod quiet;
 pub mod raw;
 pub mod scripts;
 pub mod sign;
+pub mod slack_push;
 pub mod workspace;
 pub mod world;

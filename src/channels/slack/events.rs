@@ -1,12 +1,12 @@
 //! Events of the Events API in our words.
 
+use super::SLACK_APP;
 use super::text::Words;
 use super::webhook::SlackReceived;
 use super::wire::{
-    Authorization, ChannelGone, Changed, Deleted, Envelope, EventKind, Member, Message, UNREADABLE, Version, first_id, has_items, id,
+    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, Member, Message, UNREADABLE, Version, first_id, has_items, id,
     is_there, moment, needed, optional_id,
 };
-use super::SLACK_APP;
 use crate::channels::Refusal;
 use crate::channels::typed_json::Object;
 use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
@@ -104,7 +104,10 @@ fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Ref
             Ok(origin.happens(event.channel, String::new(), InboundBody::Left)?)
         }
         ("app_uninstalled" | "tokens_revoked", _) => {
-            tracing::warn!(event = kind.kind, "Slack took our access away: install the app again and set the new bot token");
+            tracing::warn!(
+                event = kind.kind,
+                "Slack took our access away: install the app again and set the new bot token"
+            );
             Ok(SlackReceived::Ignored("access taken away"))
         }
         _ => Ok(SlackReceived::Ignored("event type without a handler")),
@@ -156,7 +159,9 @@ fn message(origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackRecei
         None if attached.is_some() => String::new(),
         None => return Err(UNREADABLE),
     };
-    let message = Words::read(&text).attached(attached).into_message(Some(event.ts), chat_type, replies_to);
+    let message = Words::read(&text)
+        .attached(attached)
+        .into_message(Some(event.ts), chat_type, replies_to);
     Ok(origin.inbound(chat, thread, sender, at, InboundBody::Message(message)))
 }
 

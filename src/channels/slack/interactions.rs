@@ -41,13 +41,24 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
     let Some(chat) = pressed.channel.and_then(|channel| channel.0.id).or(in_chat) else {
         // All our buttons are on messages.
         let elsewhere = interaction.view.is_some();
-        return if elsewhere { Ok(SlackReceived::Ignored("button of a view")) } else { Err(UNREADABLE) };
+        return if elsewhere {
+            Ok(SlackReceived::Ignored("button of a view"))
+        } else {
+            Err(UNREADABLE)
+        };
     };
     let (chat, card) = (id(chat)?, optional_id(ts.or(card_ts))?);
     let button = pressed.actions.into_iter().next().ok_or(UNREADABLE)?.0;
     let (action_id, action_ts) = (id(button.action_id)?, id(button.action_ts)?);
     let (verb, target) = meaning(&action_id, button.value)?;
-    let parts = ["block_actions", &user, &chat, card.as_deref().unwrap_or_default(), &action_id, &action_ts];
+    let parts = [
+        "block_actions",
+        &user,
+        &chat,
+        card.as_deref().unwrap_or_default(),
+        &action_id,
+        &action_ts,
+    ];
     let event_key = format!("press_{}", hex::encode(digest128(&parts)));
     let click = Click {
         verb,

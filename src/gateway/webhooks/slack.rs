@@ -24,7 +24,12 @@ pub(in crate::gateway) async fn slack(State(gateway): State<Gateway>, headers: H
     let locale = live.slack.locale;
     require_type(&headers, &[JSON, FORM])?;
     let body = read_body(&headers, body, gateway.max_body_bytes).await?;
-    match gateway.channels.slack_hook.receive(&headers, &body, gateway.clock.now()).map_err(refused)? {
+    match gateway
+        .channels
+        .slack_hook
+        .receive(&headers, &body, gateway.clock.now())
+        .map_err(refused)?
+    {
         Received::Challenge(challenge) => Ok(Json(json!({ "challenge": challenge })).into_response()),
         Received::Probe => Ok(StatusCode::OK.into_response()),
         Received::Ignored(reason) => {
@@ -35,7 +40,7 @@ pub(in crate::gateway) async fn slack(State(gateway): State<Gateway>, headers: H
         Received::EmptyCommand => Ok(told(&notice_text(&gateway.templates, locale, &Notice::Greeting {}))),
         Received::Command(inbound) => {
             accept(&gateway, &inbound).await?;
-            Ok(told(&gateway.templates.say(locale, "command.taken", json!({}))))
+            Ok(told(&gateway.templates.say(locale, "note.command_taken", json!({}))))
         }
         Received::Press {
             inbound,
@@ -74,7 +79,7 @@ async fn follow_up(gateway: Gateway, inbound: Inbound, notice: Notice, trigger_i
         if open_form(&gateway, &inbound, trigger_id, locale).await {
             return;
         }
-        gateway.templates.say(locale, "form.failed", json!({}))
+        gateway.templates.say(locale, "note.form_failed", json!({}))
     } else {
         notice_text(&gateway.templates, locale, &notice)
     };
