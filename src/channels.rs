@@ -3,6 +3,8 @@
 mod signature;
 mod strict_json;
 mod wording;
+mod visible;
+mod pace;
 mod lark;
 mod slack;
 mod console;
