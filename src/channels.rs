@@ -4,6 +4,8 @@ mod signature;
 mod strict_json;
 mod typed_json;
 mod wording;
+mod visible;
+mod pace;
 mod lark;
 mod slack;
 mod console;
