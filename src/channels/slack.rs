@@ -2,11 +2,11 @@
 
 mod webhook;
 mod escape;
-mod rich_text;
 mod fallback;
 mod blocks;
 mod check;
 mod form;
+mod rich_text;
 mod client;
 
 pub use blocks::{SlackMessage, slack_message};
