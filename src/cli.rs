@@ -52,7 +52,7 @@ enum Command {
 #[derive(Debug, Args)]
 struct DemoArgs {
     /// Platform to play
-    #[arg(long, default_value = "lark", value_parser = ["lark"])]
+    #[arg(long, default_value = "lark", value_parser = ["lark", "slack"])]
     channel: String,
     /// What the person answers to the first, second, … card; afterwards `OK`
     #[arg(long = "reply", value_name = "TEXT")]
@@ -66,6 +66,8 @@ struct DemoArgs {
 enum SendChannel {
     /// A Lark message event, signed and encrypted with the configured secrets
     Lark(SendArgs),
+    /// A Slack message event, signed with the configured secret
+    Slack(SendArgs),
 }
 
 /// Arguments of `send`.
@@ -74,12 +76,12 @@ struct SendArgs {
     /// What the person says
     #[arg(long)]
     text: String,
-    /// Sender's user id
-    #[arg(long, default_value = "ou_test_user")]
-    user: String,
-    /// Chat id
-    #[arg(long, default_value = "oc_test_chat")]
-    chat: String,
+    /// Sender's user id [default: ou_test_user, U0TEST]
+    #[arg(long)]
+    user: Option<String>,
+    /// Chat id, of a direct chat [default: oc_test_chat, D0TEST]
+    #[arg(long)]
+    chat: Option<String>,
     /// Base URL of the gateway [default: `server.bind`]
     #[arg(long, value_name = "BASE")]
     url: Option<String>,
@@ -124,17 +126,16 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
             Ok(loaded) => serve::serve(loaded).await,
             Err(code) => Ok(code),
         },
-        Command::Demo(DemoArgs { channel: _, replies, json }) => demo::run(replies, json).await,
+        Command::Demo(DemoArgs { channel, replies, json }) => demo::run(&channel, replies, json).await,
         Command::Check => check::check(file),
         Command::Migrate => match load(file) {
             Ok(loaded) => migrate::migrate(loaded).await,
             Err(code) => Ok(code),
         },
-        Command::Send {
-            channel: SendChannel::Lark(args),
-        } => match load(file) {
-            Ok(loaded) => send::lark(loaded, args).await,
-            Err(code) => Ok(code),
+        Command::Send { channel } => match (load(file), channel) {
+            (Ok(loaded), SendChannel::Lark(args)) => send::lark(loaded, args).await,
+            (Ok(loaded), SendChannel::Slack(args)) => send::slack(loaded, args).await,
+            (Err(code), _) => Ok(code),
         },
         Command::Audit {
             what: AuditCommand::Verify,
