@@ -1,11 +1,11 @@
 //! Chat platforms behind one trait: how each spells what we say, and what it says to us.
 
+mod pace;
 mod signature;
 mod strict_json;
 mod typed_json;
-mod wording;
 mod visible;
-mod pace;
+mod wording;
 mod lark;
 mod slack;
 mod console;

@@ -10,12 +10,12 @@ mod interactions;
 mod command;
 =======
 mod escape;
-mod rich_text;
 mod fallback;
 >>>>>>> slack-out
 mod blocks;
 mod check;
 mod form;
+mod rich_text;
 mod client;
 
 pub use blocks::{SlackMessage, slack_message};

@@ -27,6 +27,8 @@ mod phrases;
 mod requirements;
 mod secrets;
 mod slack_badinput;
+mod slack_cards;
+mod slack_client;
 mod slack_events;
 mod slack_vectors;
 mod store_actions;

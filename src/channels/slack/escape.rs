@@ -30,13 +30,15 @@ pub(super) fn mrkdwn(text: &str) -> String {
 
 /// [`mrkdwn`], at most `max` UTF-16 units of it; `cut`, a line of our own below it, says that something is missing.
 pub(super) fn mrkdwn_within(text: &str, max: usize, cut: &str) -> String {
-    let whole = mrkdwn(text);
-    if units(&whole) <= max {
+    // A character is a unit at least: what is beyond need not be looked at.
+    let head = text.char_indices().nth(max + 1).map_or(text, |(at, _)| &text[..at]);
+    let whole = mrkdwn(head);
+    if head.len() == text.len() && units(&whole) <= max {
         return whole;
     }
     let room = max.saturating_sub(units(cut) + 1);
     let (mut out, mut used) = (String::new(), 0);
-    for c in inert(text).chars() {
+    for c in inert(head).chars() {
         let before = out.len();
         push_escaped(&mut out, c);
         used += units(&out[before..]);
