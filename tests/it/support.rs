@@ -1,11 +1,13 @@
 //! What the themes share: signing as the platforms do, fakes, the binary as a process, a whole world.
 
+pub mod anthropic_request;
 pub mod api;
 pub mod badinput;
 pub mod command;
 pub mod fake_model;
 pub mod lark_push;
 pub mod model_protocol;
+pub mod model_wire;
 pub mod people;
 pub mod process;
 pub mod quiet;
