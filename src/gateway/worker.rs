@@ -152,8 +152,9 @@ async fn lane_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker
 
 /// Asks the platform who the bot is, once; until then group messages wait in the inbox.
 async fn identity_loop(gateway: Gateway, stop: CancellationToken) {
-    if !gateway.settings.current().lark.enabled {
-        return;
+    tokio::select! {
+        () = gateway.settings.until(|live| live.lark.enabled) => (),
+        () = stop.cancelled() => return,
     }
     let fact = format!("bot.{}.{}", ChannelKind::Lark.as_str(), gateway.lark_app);
     let mut pause = Duration::from_millis(500);

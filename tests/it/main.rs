@@ -24,6 +24,7 @@ mod lark_vectors;
 mod lifecycle;
 mod openai;
 mod phrases;
+mod reload;
 mod requirements;
 mod secrets;
 mod store_actions;
