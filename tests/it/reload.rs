@@ -10,7 +10,15 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::support::api::eventually;
+use crate::support::fake_model::say;
+use crate::support::scripts::{clarified, finished, in_order, planned, writes};
 use crate::support::world::World;
+
+/// A model that plans, writes `report.md` and is done, whether or not somebody confirms its plan.
+fn writer() -> impl Fn(&Value) -> Value + Send + Sync + 'static {
+    let plan = planned("写报告", &[("写报告", &["write_file"])]);
+    in_order(vec![plan, clarified(), writes(&["report.md"]), finished(), say("全部完成")])
+}
 
 /// The configuration file of a world.
 fn file(world: &World) -> PathBuf {

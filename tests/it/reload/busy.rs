@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{review, save};
+use super::{review, save, writer};
 use crate::support::api::eventually;
 use crate::support::fake_model::say;
 use crate::support::quiet::quiet;
-use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, World, user_words};
 
 /// What the interface allows from the save to the effect.
@@ -18,10 +17,11 @@ const PROMISED: Duration = Duration::from_secs(2);
 const TALKERS: usize = 4;
 
 /// Small talk is answered in words that name it; anything else is a task with a plan.
-fn model(request: &Value) -> Value {
-    match user_words(request).strip_prefix("闲聊 ") {
+fn model() -> impl Fn(&Value) -> Value + Send + Sync + 'static {
+    let task = writer();
+    move |request| match user_words(request).strip_prefix("闲聊 ") {
         Some(number) => say(&format!("回答〔{number}〕")),
-        None => reporter(request),
+        None => task(request),
     }
 }
 
@@ -65,7 +65,7 @@ async fn takes_effect(world: &World, saved: Instant, gate: &str, probes: &Atomic
 /// seconds new tasks go by it, and every message is answered exactly once.
 #[tokio::test]
 async fn the_switch_is_in_force_within_two_seconds() {
-    let mut world = World::by_file(&[], &[], &review(true), model).await;
+    let mut world = World::by_file(&[], &[], &review(true), model()).await;
     let pid = world.child().id();
     let (over, probes) = (AtomicBool::new(false), AtomicUsize::new(0));
     let edits = async {

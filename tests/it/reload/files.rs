@@ -5,11 +5,10 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use super::{file, lines, logged, review, row, save, shows};
+use super::{file, lines, logged, review, row, save, shows, writer};
 use crate::support::api::eventually;
 use crate::support::process::signal;
 use crate::support::quiet::quiet;
-use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, World};
 
 const IN_FORCE: &str = "settings are in force";
@@ -21,13 +20,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// whose link is swapped are all seen.
 #[tokio::test]
 async fn editors_and_mounts_are_seen() {
-    let mut world = World::by_file(&[], &[], &review(true), reporter).await;
+    let mut world = World::by_file(&[], &[], &review(true), writer()).await;
     let config = file(&world);
     let folder = world.folder.path().to_owned();
     // A temporary file, renamed over the old one.
     fs::write(folder.join(".config.yaml.swp"), "agent: {max_iterations: 11}\n").unwrap();
     fs::rename(folder.join(".config.yaml.swp"), &config).unwrap();
-    logged(&mut world, "agent.max_iterations, ").await;
+    logged(&mut world, "turn that starts now: agent.max_iterations").await;
     assert_eq!(lines(&mut world, "channels.lark.plan_review_enabled"), 0, "it was the default");
     // A backup first, then a new file of the name.
     fs::rename(&config, folder.join("config.yaml~")).unwrap();
@@ -57,7 +56,7 @@ async fn editors_and_mounts_are_seen() {
 /// A4: a file that is emptied and written in pieces is read when it is whole: neither its emptiness nor its half is an edit.
 #[tokio::test]
 async fn a_half_written_file_is_no_edit() {
-    let mut world = World::by_file(&[], &[], &review(false), reporter).await;
+    let mut world = World::by_file(&[], &[], &review(false), writer()).await;
     let pause = || tokio::time::sleep(PAUSE);
     for round in 0..3 {
         let mut out = fs::File::create(file(&world)).unwrap();
@@ -90,7 +89,7 @@ async fn a_half_written_file_is_no_edit() {
 /// design: a save that changes nothing is silent.
 #[tokio::test]
 async fn a_save_without_a_change_is_silent() {
-    let mut world = World::by_file(&[], &[], &review(false), reporter).await;
+    let mut world = World::by_file(&[], &[], &review(false), writer()).await;
     for (round, text) in [format!("# a comment\n{}", review(false)), review(false)].iter().enumerate() {
         save(&world, text);
         // The signal's line shows that the gateway has come by.
@@ -112,7 +111,7 @@ async fn a_save_without_a_change_is_silent() {
 /// design: a default file that was not there may appear.
 #[tokio::test]
 async fn a_file_may_appear() {
-    let mut world = World::process(&[], None, reporter).await;
+    let mut world = World::process(&[], None, writer()).await;
     save(&world, &review(false));
     logged(&mut world, "turn that starts now: channels.lark.plan_review_enabled").await;
     world.end().await;
@@ -125,7 +124,7 @@ async fn a_signal_has_secrets_read_again() {
     let key = keys.path().join("key");
     fs::write(&key, "sk-first-0123456789\n").unwrap();
     let by_file = [("MODEL__API_KEY_FILE", key.to_str().unwrap())];
-    let mut world = World::by_file(&by_file, &[], "# empty\n", reporter).await;
+    let mut world = World::by_file(&by_file, &[], "# empty\n", writer()).await;
     world.say("ou_u1", "oc_a", "整理笔记", DIRECT).await;
     world.plan_card("oc_a").await;
     fs::write(&key, "sk-second-0123456789\n").unwrap();
@@ -151,7 +150,7 @@ async fn a_signal_has_secrets_read_again() {
 /// S0-35: keys that need a restart are named in the log and in `/readyz` and change nothing else; taken back, nothing waits.
 #[tokio::test]
 async fn restart_keys_are_named() {
-    let mut world = World::by_file(&[], &[], &review(true), reporter).await;
+    let mut world = World::by_file(&[], &[], &review(true), writer()).await;
     let secret = "canary-8c1f";
     save(
         &world,
@@ -175,7 +174,7 @@ async fn restart_keys_are_named() {
 /// S0-35: the level of the log is a setting like others: `debug` shows more, `warn` less, at once.
 #[tokio::test]
 async fn the_log_level_takes_effect() {
-    let mut world = World::by_file(&[], &[], "telemetry: {log_level: warn}\n", reporter).await;
+    let mut world = World::by_file(&[], &[], "telemetry: {log_level: warn}\n", writer()).await;
     world.say("ou_u1", "oc_a", "整理笔记", DIRECT).await;
     world.plan_card("oc_a").await;
     assert_eq!(lines(&mut world, "event accepted"), 0);

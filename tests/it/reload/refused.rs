@@ -1,8 +1,7 @@
 //! Edits that are no configuration.
 
-use super::{file, lines, logged, review, row, save, shows};
+use super::{file, lines, logged, review, row, save, shows, writer};
 use crate::support::quiet::quiet;
-use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, World};
 
 /// Each would switch the review off, if a part of it were taken. What is wrong, and the word about it.
@@ -58,7 +57,7 @@ const WRONG: &[(&str, &str)] = &[
 /// reason, and leaves in force what was, until the file is good again.
 #[tokio::test]
 async fn edits_that_do_not_validate_change_nothing() {
-    let mut world = World::by_file(&[], &[], &review(true), reporter).await;
+    let mut world = World::by_file(&[], &[], &review(true), writer()).await;
     assert_eq!(row(&world).await["message"], serde_json::Value::Null);
     for (at, (wrong, reason)) in WRONG.iter().enumerate() {
         save(&world, &format!("{}{wrong}", review(false)));
@@ -88,7 +87,7 @@ async fn edits_that_do_not_validate_change_nothing() {
 /// design: the file may vanish: what it said stays in force, and `/readyz` says so until it is back.
 #[tokio::test]
 async fn a_vanished_file_changes_nothing() {
-    let mut world = World::by_file(&[], &[], &review(false), reporter).await;
+    let mut world = World::by_file(&[], &[], &review(false), writer()).await;
     std::fs::remove_file(file(&world)).unwrap();
     shows(&world, "degraded", "config.yaml: the file is gone").await;
     world.say("ou_u1", "oc_a", "整理笔记", DIRECT).await;

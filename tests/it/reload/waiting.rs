@@ -1,10 +1,9 @@
 //! What waits for a person while the settings change: it keeps its policy and stays answerable.
 
-use super::{logged, review, save};
+use super::{logged, review, save, writer};
 use crate::support::api::eventually;
 use crate::support::people::reply;
 use crate::support::quiet::quiet;
-use crate::support::scripts::reporter;
 use crate::support::world::{GROUP, World};
 
 const U: &str = "ou_u1";
@@ -13,7 +12,7 @@ const U: &str = "ou_u1";
 /// one that is asked for after it is on again has one.
 #[tokio::test]
 async fn a_waiting_review_outlives_the_switch() {
-    let mut world = World::by_file(&[], &[], &review(true), reporter).await;
+    let mut world = World::by_file(&[], &[], &review(true), writer()).await;
     world.say(U, "oc_a", "整理笔记", GROUP).await;
     let card = world.plan_card("oc_a").await;
     save(&world, &review(false));
@@ -43,7 +42,7 @@ async fn a_waiting_review_outlives_the_switch() {
 /// design, S0-35: who may approve is read when somebody decides, while the quorum is the one that the review began with.
 #[tokio::test]
 async fn who_may_approve_is_read_at_the_decision() {
-    let mut world = World::by_file(&[], &[], &review(true), reporter).await;
+    let mut world = World::by_file(&[], &[], &review(true), writer()).await;
     world.say(U, "oc_a", "整理笔记", GROUP).await;
     let card = world.plan_card("oc_a").await;
     save(
@@ -64,7 +63,7 @@ async fn who_may_approve_is_read_at_the_decision() {
 #[tokio::test]
 async fn a_disabled_channel_keeps_what_waits() {
     let on = "channels:\n  lark:\n    enabled: true\n";
-    let mut world = World::by_file(&[], &["CHANNELS__LARK__ENABLED"], on, reporter).await;
+    let mut world = World::by_file(&[], &["CHANNELS__LARK__ENABLED"], on, writer()).await;
     world.say(U, "oc_a", "整理笔记", GROUP).await;
     let card = world.plan_card("oc_a").await;
     save(&world, "channels:\n  lark:\n    enabled: false\n");
@@ -89,7 +88,7 @@ async fn a_disabled_channel_keeps_what_waits() {
 /// design: a channel that is enabled by an edit learns who the bot is: its group messages are handled.
 #[tokio::test]
 async fn a_channel_enabled_by_an_edit_works() {
-    let mut world = World::by_file(&[], &["CHANNELS__LARK__ENABLED"], "# nothing yet\n", reporter).await;
+    let mut world = World::by_file(&[], &["CHANNELS__LARK__ENABLED"], "# nothing yet\n", writer()).await;
     assert_eq!(world.try_say(U, "oc_a", "整理笔记", GROUP).await.1, Some(404));
     save(&world, "channels:\n  lark:\n    enabled: true\n");
     logged(&mut world, "in force for every turn that starts now: channels.lark.enabled").await;
