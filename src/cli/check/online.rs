@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{clock, database, model, slack};
 use crate::app::Http;
-use crate::channels::{Channel, LarkClient};
+use crate::channels::{Channel, DeliveryError, LarkClient};
 use crate::cli::{problem, result};
 use crate::config::{Boot, Live, Provider};
 use crate::domain::Clock;
@@ -105,7 +105,8 @@ async fn when<T>(trial: Option<impl Future<Output = T>>) -> Option<T> {
 async fn lark_verdict(client: &LarkClient) -> Verdict {
     match client.identity().await {
         Ok(bot) => Verdict::Good(format!("the credentials are good; the bot is {bot}")),
-        Err(error) => Verdict::Bad(error.to_string()),
+        Err(DeliveryError::Forbidden(reason)) => Verdict::Bad(format!("the credentials or permissions are refused: {reason}")),
+        Err(DeliveryError::Retry { reason, .. } | DeliveryError::Content(reason) | DeliveryError::Gone(reason)) => Verdict::Bad(reason),
     }
 }
 

@@ -110,12 +110,15 @@ async fn larks_credentials_are_tried() {
     settings.push(("CHANNELS__LARK__APP_SECRET", "as-other-0123456789"));
     let ran = online(&settings).await;
     assert_eq!((ran.code, ran.err.lines().count()), (1, 1), "{ran:?}");
-    told(&ran.err, "online: channels.lark: not permitted: Lark code 10014");
+    told(
+        &ran.err,
+        "online: channels.lark: the credentials or permissions are refused: Lark code 10014",
+    );
     settings.retain(|(key, _)| *key != "CHANNELS__LARK__BASE_URL");
     settings.push(("CHANNELS__LARK__BASE_URL", "http://127.0.0.1:1"));
     let ran = online(&settings).await;
     assert_eq!(ran.code, 1, "{ran:?}");
-    told(&ran.err, "online: channels.lark: not now: no connection to Lark");
+    told(&ran.err, "online: channels.lark: no connection to Lark");
     told(&ran.err, "online: clock: warning: not compared");
 }
 

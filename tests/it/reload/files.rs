@@ -49,6 +49,18 @@ async fn editors_and_mounts_are_seen() {
         }
     }
     logged(&mut world, "agent.turn_timeout_seconds, agent.max_turn_tokens").await;
+    // A link to a file in another folder, of which the system tells nothing: the look of every second finds it.
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("mine.yaml"), "agent: {max_iterations: 15}\n").unwrap();
+    symlink(elsewhere.path().join("mine.yaml"), folder.join("link")).unwrap();
+    fs::rename(folder.join("link"), &config).unwrap();
+    logged(&mut world, "agent.max_iterations, agent.turn_timeout_seconds").await;
+    fs::write(
+        elsewhere.path().join("mine.yaml"),
+        "agent: {max_iterations: 15, queue_mode: steer}\n",
+    )
+    .unwrap();
+    logged(&mut world, "turn that starts now: agent.queue_mode").await;
     assert_eq!(lines(&mut world, "is refused"), 0, "{}", world.child().log());
     world.end().await;
 }
