@@ -27,6 +27,7 @@ mod model_context;
 mod model_stream;
 mod openai;
 mod phrases;
+mod reload;
 mod requirements;
 mod secrets;
 mod slack_badinput;
