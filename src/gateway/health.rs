@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::state::Gateway;
+use crate::config::ConfigState;
 use crate::domain::{ChannelKind, Millis};
 
 /// 200 while the process lives.
@@ -73,14 +74,24 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
         Some((_, Ok(()))) => part("model", "ok", None),
         Some((_, Err(reason))) => part("model", "degraded", Some(reason)),
     };
+    let config = config(&gateway.settings.state());
     vec![
         ledger,
         part("coordination", "ok", Some(String::from("embedded"))),
         lark,
         slack,
         model,
-        part("config", "ok", None),
+        part("config", config.0, config.1),
     ]
+}
+
+/// An edit that is refused, and keys whose new value waits for a restart.
+fn config(state: &ConfigState) -> (&'static str, Option<String>) {
+    let refused = (!state.problems.is_empty()).then(|| format!("the newest edit is refused: {}", state.problems.join("; ")));
+    let waiting = (!state.restart.is_empty()).then(|| format!("restart needed: {}", state.restart.join(", ")));
+    let status = if refused.is_some() { "degraded" } else { "ok" };
+    let told: Vec<String> = refused.into_iter().chain(waiting).collect();
+    (status, (!told.is_empty()).then(|| told.join("; ")))
 }
 
 /// A problem of the channel while it has not told us who we are there.

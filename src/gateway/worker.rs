@@ -22,8 +22,6 @@ use crate::store::StoreError;
 const LANES: usize = 64;
 /// Leased lanes of one chat.
 const LANES_PER_CHAT: i64 = 4;
-/// How often a channel that is not enabled is looked at again.
-const ENABLED_POLL: Duration = Duration::from_secs(1);
 /// After a store failure, so that a broken disk does not become a busy loop.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 
@@ -157,12 +155,10 @@ async fn lane_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker
 /// Asks the platform who the bot is, once it is enabled and until it tells; until then group messages wait in the inbox.
 async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelKind) {
     let fact = gateway.bot_fact(kind);
-    while !gateway.settings.current().channel(kind).enabled {
-        // An edit of the configuration may enable it at any time.
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(ENABLED_POLL) => (),
-        }
+    // An edit of the configuration may enable it at any time.
+    tokio::select! {
+        () = gateway.settings.until(|live| live.channel(kind).enabled) => (),
+        () = stop.cancelled() => return,
     }
     let mut pause = Duration::from_millis(500);
     loop {

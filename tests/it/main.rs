@@ -7,6 +7,7 @@
 
 mod support;
 
+mod anthropic;
 mod api_surface;
 mod command_line;
 mod config;
@@ -22,8 +23,11 @@ mod lark_client;
 mod lark_events;
 mod lark_vectors;
 mod lifecycle;
+mod model_context;
+mod model_stream;
 mod openai;
 mod phrases;
+mod reload;
 mod requirements;
 mod secrets;
 mod slack_badinput;

@@ -1,5 +1,6 @@
 //! What the themes share: signing as the platforms do, fakes, the binary as a process, a whole world.
 
+pub mod anthropic_request;
 pub mod api;
 pub mod badinput;
 pub mod command;
@@ -8,6 +9,7 @@ pub mod gallery;
 pub mod heard;
 pub mod lark_push;
 pub mod model_protocol;
+pub mod model_wire;
 pub mod people;
 pub mod platform;
 pub mod process;
