@@ -13,6 +13,7 @@ mod command_line;
 mod config;
 mod delivery;
 mod demo_model;
+mod fake_slack;
 mod handshake;
 mod http;
 mod kills;
