@@ -52,7 +52,7 @@ enum Command {
 #[derive(Debug, Args)]
 struct DemoArgs {
     /// Platform to play
-    #[arg(long, default_value = "lark", value_parser = ["lark"])]
+    #[arg(long, default_value = "lark", value_parser = ["lark", "slack"])]
     channel: String,
     /// What the person answers to the first, second, … card; afterwards `OK`
     #[arg(long = "reply", value_name = "TEXT")]
@@ -74,6 +74,8 @@ struct CheckArgs {
 enum SendChannel {
     /// A Lark message event, signed and encrypted with the configured secrets
     Lark(SendArgs),
+    /// A Slack message event, signed with the configured secret
+    Slack(SendArgs),
 }
 
 /// Arguments of `send`.
@@ -82,12 +84,12 @@ struct SendArgs {
     /// What the person says
     #[arg(long)]
     text: String,
-    /// Sender's user id
-    #[arg(long, default_value = "ou_test_user")]
-    user: String,
-    /// Chat id
-    #[arg(long, default_value = "oc_test_chat")]
-    chat: String,
+    /// Sender's user id [default: ou_test_user, U0TEST]
+    #[arg(long)]
+    user: Option<String>,
+    /// Chat id, of a direct chat [default: oc_test_chat, D0TEST]
+    #[arg(long)]
+    chat: Option<String>,
     /// Base URL of the gateway [default: `server.bind`]
     #[arg(long, value_name = "BASE")]
     url: Option<String>,
@@ -129,7 +131,7 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
     let file = cli.config;
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve::serve(source(file)).await,
-        Command::Demo(DemoArgs { channel: _, replies, json }) => demo::run(replies, json).await,
+        Command::Demo(DemoArgs { channel, replies, json }) => demo::run(&channel, replies, json).await,
         Command::Check(CheckArgs { online }) => match load(file) {
             Ok(loaded) => check::check(loaded, online).await,
             Err(code) => Ok(code),
@@ -138,11 +140,10 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
             Ok(loaded) => migrate::migrate(loaded).await,
             Err(code) => Ok(code),
         },
-        Command::Send {
-            channel: SendChannel::Lark(args),
-        } => match load(file) {
-            Ok(loaded) => send::lark(loaded, args).await,
-            Err(code) => Ok(code),
+        Command::Send { channel } => match (load(file), channel) {
+            (Ok(loaded), SendChannel::Lark(args)) => send::lark(loaded, args).await,
+            (Ok(loaded), SendChannel::Slack(args)) => send::slack(loaded, args).await,
+            (Err(code), _) => Ok(code),
         },
         Command::Audit {
             what: AuditCommand::Verify,

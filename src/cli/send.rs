@@ -2,34 +2,54 @@
 
 use std::process::ExitCode;
 
+use secrecy::ExposeSecret;
+
 use super::demo::{Tenant, Words};
 use super::{SendArgs, failed, result};
 use crate::config::Loaded;
 use crate::domain::{Clock, Ids};
 
-/// Signs and sends a direct message, so that no mention is needed.
+/// Sends a direct message, so that no mention is needed, encrypted and signed as Lark does it.
 pub(super) async fn lark(loaded: Loaded, args: SendArgs) -> anyhow::Result<ExitCode> {
-    let SendArgs { text, user, chat, url } = args;
     if loaded.boot.lark.app_id.is_empty() {
         return Ok(failed(
             "channels.lark has no credentials to sign with (app_id, verification_token, encrypt_key)",
         ));
     }
-    let base = url.unwrap_or_else(|| format!("http://{}", loaded.boot.bind));
-    let http = reqwest::Client::builder()
+    let base = base(&loaded, &args);
+    let tenant = Tenant::new(http()?, &base, loaded.boot.lark, "", Clock::system(), Ids::random());
+    send(&tenant, &base, &args, ["ou_test_user", "oc_test_chat"]).await
+}
+
+/// The same, signed as Slack does it.
+pub(super) async fn slack(loaded: Loaded, args: SendArgs) -> anyhow::Result<ExitCode> {
+    if loaded.boot.slack.signing_secret.expose_secret().is_empty() {
+        return Ok(failed("channels.slack has no secret to sign with (signing_secret)"));
+    }
+    let base = base(&loaded, &args);
+    let tenant = Tenant::slack(http()?, &base, &loaded.boot.slack, None, Clock::system(), Ids::random());
+    send(&tenant, &base, &args, ["U0TEST", "D0TEST"]).await
+}
+
+fn base(loaded: &Loaded, args: &SendArgs) -> String {
+    args.url.clone().unwrap_or_else(|| format!("http://{}", loaded.boot.bind))
+}
+
+fn http() -> reqwest::Result<reqwest::Client> {
+    reqwest::Client::builder()
         .no_proxy()
         .timeout(std::time::Duration::from_secs(10))
-        .build()?;
-    let tenant = Tenant::new(http, &base, loaded.boot.lark, "", Clock::system(), Ids::random());
-    match tenant
-        .say(&Words {
-            user: &user,
-            chat: &chat,
-            text: &text,
-            ..Words::default()
-        })
-        .await
-    {
+        .build()
+}
+
+async fn send(tenant: &Tenant, base: &str, args: &SendArgs, [user, chat]: [&str; 2]) -> anyhow::Result<ExitCode> {
+    let words = Words {
+        user: args.user.as_deref().unwrap_or(user),
+        chat: args.chat.as_deref().unwrap_or(chat),
+        text: &args.text,
+        ..Words::default()
+    };
+    match tenant.say(&words).await {
         Ok(message_id) => {
             result(&format!("sent to {base}: {message_id}"))?;
             Ok(ExitCode::SUCCESS)

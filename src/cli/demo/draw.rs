@@ -1,4 +1,6 @@
-//! Draws a Lark message as a person would see it, with box characters.
+//! Draws a message as a person would see it, with box characters.
+
+mod slack;
 
 use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
@@ -9,6 +11,9 @@ const WIDTH: usize = 68;
 /// A card (or the plain text of a text message) as lines.
 #[must_use]
 pub(super) fn card(content: &Value) -> Vec<String> {
+    if let Some(blocks) = content["blocks"].as_array().filter(|blocks| !blocks.is_empty()) {
+        return frame(&slack::lines(blocks));
+    }
     if let Some(text) = content.get("text").and_then(Value::as_str) {
         return wrap(&tidy(text), WIDTH);
     }
@@ -196,6 +201,26 @@ mod tests {
         }));
         assert!(drawn.len() > 8);
         assert!(drawn.iter().all(|line| width(line) == WIDTH + 4), "{}", drawn.join("\n"));
+    }
+
+    /// design: a Slack card is drawn in the same frame, its buttons in a row, its steps numbered.
+    #[test]
+    fn a_slack_card_is_drawn_too() {
+        let section = |text: &str| json!({ "type": "rich_text_section", "elements": [{ "type": "text", "text": text }] });
+        let drawn = card(&json!({ "text": "fallback", "blocks": [
+            { "type": "header", "text": { "type": "plain_text", "text": "计划确认" } },
+            { "type": "rich_text", "elements": [section("目标"), { "type": "rich_text_list", "style": "ordered", "elements": [
+                section("读取"), section(&"写".repeat(80))] }] },
+            { "type": "actions", "elements": [
+                { "type": "button", "text": { "type": "plain_text", "text": "OK" } },
+                { "type": "button", "text": { "type": "plain_text", "text": "取消" } }] },
+        ] }));
+        assert!(drawn.iter().all(|line| width(line) == WIDTH + 4), "{}", drawn.join("\n"));
+        let whole = drawn.join("\n");
+        for words in ["■ 计划确认", "目标", "1. 读取", "2. 写", "( OK )  ( 取消 )"] {
+            assert!(whole.contains(words), "{words} in {whole}");
+        }
+        assert!(!whole.contains("fallback"));
     }
 
     /// design: what a client renders is shown rendered: no bold marks, tags as mentions, entities as characters.

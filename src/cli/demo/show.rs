@@ -2,6 +2,7 @@
 
 mod print;
 mod record;
+mod scene;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::{BOT, FakeLark, Posted, Tenant, Words};
+use super::{Posted, Stage, Tenant, Words};
 use crate::app::{self, Parts};
 use crate::config::{self, Loaded};
 use crate::domain::{Clock, Ids};
@@ -21,26 +22,24 @@ use crate::telemetry;
 use crate::tools::unpack_sample;
 use print::Printer;
 use record::Recorded;
+use scene::Scene;
 
 /// The whole show must not take longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long to wait for a change of the chat before looking at the gateway again.
 const LOOK: Duration = Duration::from_millis(50);
-const CHAT: &str = "oc_weekly";
-const USER: &str = "ou_lin";
-const REQUEST: &str = "读一下工作区里的周报，汇总成一份 summary.md";
 
 /// Plays the demo; exit 1 without an answer in 30 seconds.
 ///
 /// # Errors
 /// When the demo itself cannot be set up.
-pub async fn run(replies: Vec<String>, json: bool) -> anyhow::Result<ExitCode> {
+pub async fn run(channel: &str, replies: Vec<String>, json: bool) -> anyhow::Result<ExitCode> {
     telemetry::init(false, "error");
     let (clock, ids) = (Clock::system(), Ids::random());
     let folder = Folder::new(&ids)?;
-    let lark = FakeLark::start("cli_demo", "demo-app-secret-0123456789", clock.clone()).await?;
-    let Loaded { boot, live, .. } = settings(&folder.0, &lark)?;
-    let secrets = boot.lark.clone();
+    let scene = Scene::open(channel, clock.clone(), ids.clone()).await?;
+    let Loaded { boot, live, .. } = settings(&folder.0, &scene)?;
+    let people = boot.clone();
     let printer = Printer::new(json, clock.clone());
     let model = Arc::new(Recorded::new(Demo, printer.clone()));
     let parts = Parts {
@@ -52,10 +51,11 @@ pub async fn run(replies: Vec<String>, json: bool) -> anyhow::Result<ExitCode> {
     let running = Box::pin(app::start(boot, live, parts)).await?;
     let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
     let base = format!("http://{}", running.addr);
-    let tenant = Tenant::new(http.clone(), &base, secrets, BOT, clock, ids);
+    let tenant = scene.people(http.clone(), &base, people, clock, ids);
     let started = Instant::now();
     let mut show = Show {
-        lark: &lark,
+        chat: scene.stage(),
+        scene: &scene,
         tenant,
         http,
         base,
@@ -78,14 +78,13 @@ pub async fn run(replies: Vec<String>, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// The real configuration path: a file, loaded and checked like everybody's.
-fn settings(folder: &Path, lark: &FakeLark) -> anyhow::Result<Loaded> {
+fn settings(folder: &Path, scene: &Scene) -> anyhow::Result<Loaded> {
     let workspace = folder.join("workspace");
     unpack_sample(&workspace).context("cannot unpack the sample workspace")?;
     let yaml = format!(
-        "server:\n  bind: 127.0.0.1:0\nchannels:\n  lark:\n    enabled: true\n    base_url: {}\n    app_id: cli_demo\n    \
-         app_secret: demo-app-secret-0123456789\n    verification_token: demo-verification-token\n    encrypt_key: demo-encrypt-key-0123456789\n\
-         store:\n  database_url: sqlite://{}\nmodel:\n  provider: demo\ntools:\n  workspace: {}\n",
-        lark.base_url(),
+        "server:\n  bind: 127.0.0.1:0\nchannels:\n{}store:\n  database_url: sqlite://{}\nmodel:\n  provider: demo\n\
+         tools:\n  workspace: {}\n",
+        scene.settings(),
         folder.join("countersign.db").display(),
         workspace.display(),
     );
@@ -98,7 +97,8 @@ fn settings(folder: &Path, lark: &FakeLark) -> anyhow::Result<Loaded> {
 }
 
 struct Show<'a> {
-    lark: &'a FakeLark,
+    chat: &'a Stage,
+    scene: &'a Scene,
     tenant: Tenant,
     http: reqwest::Client,
     base: String,
@@ -112,16 +112,19 @@ struct Show<'a> {
 
 impl Show<'_> {
     async fn play(&mut self) -> anyhow::Result<()> {
-        let request = self.say(REQUEST, None).await?;
+        let request = self.say(self.scene.request, None).await?;
         let mut seen = 0;
         loop {
             // Each change of the chat is printed once. A look without a change is for the gateway's side: it learns
             // a moment after the chat does that its card arrived.
-            self.lark.wait_for(LOOK, |chat| (changes(chat) > seen).then_some(())).await;
-            let chat = self.lark.snapshot();
+            self.chat.wait_for(LOOK, |chat| (changes(chat) > seen).then_some(())).await;
+            let chat = self.chat.snapshot();
             seen = changes(&chat);
             self.printer.chat(&chat)?;
-            let done = chat.reactions.iter().any(|(message, mark)| *message == request && mark != "OnIt");
+            let done = chat
+                .reactions
+                .iter()
+                .any(|(message, mark)| *message == request && mark != self.scene.seen);
             let turn = self.turn().await?;
             let answer = chat.messages.iter().rev().find(|message| message.title().is_none());
             if done && answer.is_some() && turn["finished_at"].is_string() {
@@ -160,8 +163,8 @@ impl Show<'_> {
     async fn say(&mut self, text: &str, reply_to: Option<&str>) -> anyhow::Result<String> {
         self.said += 1;
         let words = Words {
-            user: USER,
-            chat: CHAT,
+            user: self.scene.user,
+            chat: self.scene.chat,
             text,
             group: true,
             mention: reply_to.is_none(),
@@ -169,8 +172,8 @@ impl Show<'_> {
             ..Words::default()
         };
         let event = self.tenant.message(&words);
-        self.lark.learn(&event.message_id, CHAT);
-        self.printer.person(USER, text, reply_to.is_some())?;
+        self.chat.learn(&event.message_id, self.scene.chat);
+        self.printer.person(self.scene.user, text, reply_to.is_some())?;
         let (status, body) = self.tenant.post(&self.tenant.seal(&event)).await?;
         anyhow::ensure!(status == 200, "the gateway answered {status}: {body}");
         Ok(event.message_id)
@@ -200,12 +203,16 @@ impl Show<'_> {
     }
 
     async fn figures(&self, model: &Recorded, took: Duration) -> anyhow::Result<String> {
-        let chat = self.lark.snapshot();
+        let chat = self.chat.snapshot();
         let turn = self.turn().await?;
-        anyhow::ensure!(chat.violations.is_empty(), "the fake Lark objects: {}", chat.violations.join("; "));
+        anyhow::ensure!(
+            chat.violations.is_empty(),
+            "the played platform objects: {}",
+            chat.violations.join("; ")
+        );
         let cards = chat.messages.iter().filter(|message| message.title().is_some()).count();
         Ok(format!(
-            "{} in {:.1} s: {} messages in, {} model calls, {} card(s), {} decision(s), {} calls to Lark, 0 objections",
+            "{} in {:.1} s: {} messages in, {} model calls, {} card(s), {} decision(s), {} calls to {}, 0 objections",
             turn["status"].as_str().unwrap_or("nothing"),
             took.as_secs_f64(),
             self.said,
@@ -213,6 +220,7 @@ impl Show<'_> {
             cards,
             self.answered.len(),
             chat.calls.len(),
+            self.scene.name,
         ))
     }
 }
