@@ -20,7 +20,9 @@ def say(text):
 
 
 def binary():
-    """The debug build, made if need be."""
+    """The debug build, made if need be; or the one that the command line names."""
+    if len(sys.argv) > 1:
+        return pathlib.Path(sys.argv[1]).resolve(strict=True)
     subprocess.run(["cargo", "build", "-q", "--bin", "countersign"], cwd=ROOT, check=True)
     meta = subprocess.run(
         ["cargo", "metadata", "--format-version=1", "--no-deps"], cwd=ROOT, check=True, capture_output=True, text=True
@@ -34,7 +36,7 @@ def folder():
 
 
 def npm(where, *packages):
-    command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts", "--prefix", str(where), *packages]
+    command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline", "--ignore-scripts", "--prefix", str(where), *packages]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
