@@ -2,7 +2,9 @@
 
 mod signature;
 mod strict_json;
+mod visible;
 mod wording;
+mod markdown;
 mod lark;
 mod slack;
 mod console;

@@ -4,6 +4,7 @@ mod webhook;
 mod blocks;
 mod check;
 mod form;
+mod rich_text;
 mod client;
 
 pub use blocks::{SlackMessage, slack_message};

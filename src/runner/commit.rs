@@ -6,10 +6,12 @@ use serde_json::json;
 use tracing::{debug, info};
 
 use super::drive::{Run, to_json};
+use super::split::split;
 use super::{Runner, WorkError};
 use crate::agent::{self, Effect, GateOpening, TurnState};
 use crate::domain::{
-    ActionStatus, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Millis, Outbound, ReactionMark, TurnReason, TurnStatus, Via,
+    ActionStatus, Answer, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Millis, Notice, Outbound, ReactionMark, TurnReason,
+    TurnStatus, Via,
 };
 use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, Tx, outbox_key};
 
@@ -87,10 +89,14 @@ impl Runner {
         Ok(true)
     }
 
+    /// One row for each message, in order: a restart sends those that are left, each under its own key.
     async fn say(&self, tx: &mut Tx, run: &mut Run, content: Outbound) -> Result<(), WorkError> {
-        run.row.said += 1;
-        let key = outbox_key(&["say", run.row.id.as_str(), &run.row.said.to_string()]);
-        Ok(tx.enqueue(&post(run, key, None, content)).await?)
+        for content in messages(content) {
+            run.row.said += 1;
+            let key = outbox_key(&["say", run.row.id.as_str(), &run.row.said.to_string()]);
+            tx.enqueue(&post(run, key, None, content)).await?;
+        }
+        Ok(())
     }
 
     /// A call that was sent and never answered stays behind as `unknown`, for everybody who asks later.
@@ -142,6 +148,27 @@ impl Runner {
         }
         Ok(())
     }
+}
+
+/// `content` as the messages that it takes. All but the last of a long answer are words alone: only the last one says
+/// how the turn ended. Words beyond any chat's patience stay in the turn, and people are told.
+fn messages(content: Outbound) -> Vec<Outbound> {
+    let split = match &content {
+        Outbound::Answer(answer) => split(&answer.text),
+        Outbound::Text { text } => split(text),
+        _ => return vec![content],
+    };
+    let mut texts = split.parts;
+    let last = texts.pop().unwrap_or_default();
+    let mut said: Vec<Outbound> = texts.into_iter().map(|text| Outbound::Text { text }).collect();
+    said.push(match content {
+        Outbound::Answer(answer) => Outbound::Answer(Answer { text: last, ..answer }),
+        _ => Outbound::Text { text: last },
+    });
+    if split.cut {
+        said.push(Outbound::Notice(Notice::CutShort {}));
+    }
+    said
 }
 
 /// Settles a gate that no person settled: its decision, its open rows, the trail and the card. Whoever was faster

@@ -22,6 +22,7 @@ mod lark_client;
 mod lark_events;
 mod lark_vectors;
 mod lifecycle;
+mod long_answers;
 mod openai;
 mod phrases;
 mod requirements;
