@@ -327,3 +327,40 @@ pub(super) async fn repaint(session: &mut Session, gate: &Gate, decision: &Decis
         })
         .await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str) -> Outbound {
+        Outbound::Answer(Answer {
+            text: text.to_owned(),
+            requester: String::from("ou_u1"),
+            reason: TurnReason::BudgetExhausted,
+            open_steps: vec![String::from("2. b")],
+            problem: None,
+            incident: Some(String::from("x1")),
+            group: true,
+            demo: false,
+            at: Millis(1),
+        })
+    }
+
+    /// M-5: of a long answer only the last message is the answer: it alone says how the turn ended, and to whom.
+    #[test]
+    fn the_last_part_is_the_answer() {
+        assert_eq!(messages(answer("短")), [answer("短")]);
+        let said = messages(answer(&"一句话。".repeat(2000)));
+        let (last, parts) = said.split_last().unwrap();
+        assert!(matches!(last, Outbound::Answer(answer) if answer.open_steps.len() == 1 && answer.text.starts_with("一句话。")));
+        assert!(!parts.is_empty() && parts.iter().all(|part| matches!(part, Outbound::Text { .. })));
+    }
+
+    /// M-5: an answer beyond what a chat is given is cut, and the chat is told where the rest is.
+    #[test]
+    fn a_cut_is_told() {
+        let said = messages(answer(&"字".repeat(200_000)));
+        assert_eq!(said.last(), Some(&Outbound::Notice(Notice::CutShort {})));
+        assert!(matches!(said[said.len() - 2], Outbound::Answer(_)));
+    }
+}

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::rich_text::blocks;
 use crate::domain::{Locale, Outbound};
 use crate::template::Templates;
 
@@ -16,6 +17,12 @@ pub struct SlackMessage {
 
 /// `content` for Slack; none for a reaction.
 #[must_use]
-pub fn slack_message(_templates: &Templates, _locale: Locale, _content: &Outbound) -> Option<SlackMessage> {
-    None
+pub fn slack_message(_templates: &Templates, _locale: Locale, content: &Outbound) -> Option<SlackMessage> {
+    match content {
+        Outbound::Text { text } => Some(SlackMessage {
+            text: text.clone(),
+            blocks: blocks(text),
+        }),
+        _ => None,
+    }
 }
