@@ -330,6 +330,7 @@ pub(crate) fn notices() -> Vec<Notice> {
         },
         Notice::Help {},
         Notice::NothingToSay {},
+        Notice::CutShort {},
         Notice::Done {},
         Notice::Internal {
             incident: String::from("a1b2c3"),
