@@ -1,5 +1,6 @@
 //! Chat platforms behind one trait: how each spells what we say, and what it says to us.
 
+mod pace;
 mod signature;
 mod strict_json;
 mod visible;

@@ -1,6 +1,8 @@
 //! Slack: what its webhooks say, in our words, and how we spell what goes back.
 
 mod webhook;
+mod escape;
+mod fallback;
 mod blocks;
 mod check;
 mod form;

@@ -27,6 +27,8 @@ mod openai;
 mod phrases;
 mod requirements;
 mod secrets;
+mod slack_cards;
+mod slack_client;
 mod store_actions;
 mod store_audit;
 mod store_gates;

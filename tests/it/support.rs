@@ -4,6 +4,7 @@ pub mod api;
 pub mod badinput;
 pub mod command;
 pub mod fake_model;
+pub mod gallery;
 pub mod lark_push;
 pub mod model_protocol;
 pub mod people;

@@ -7,8 +7,11 @@ const MAX_URL: usize = 2000;
 
 /// The URL of a link, if it is one that may be pressed.
 pub(super) fn target(url: &str) -> Option<&str> {
-    let scheme = url.split_once(':')?.0.to_ascii_lowercase();
-    let known = matches!(scheme.as_str(), "http" | "https") && host(url).is_some() || scheme == "mailto";
+    let known = match url.split_once(':')? {
+        ("http" | "https", _) => host(url).is_some(),
+        ("mailto", address) => !address.is_empty(),
+        _ => false,
+    };
     let plain = url.len() <= MAX_URL && !url.chars().any(|c| c.is_whitespace() || c.is_control() || "<>\"\\`".contains(c));
     (known && plain).then_some(url)
 }

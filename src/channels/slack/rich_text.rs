@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::escape::inert;
 use crate::channels::markdown::{Block, Item, Span, Style, Table, aligned, parse};
 
 /// Deepest list indent that the platform takes.
@@ -12,8 +13,6 @@ const MAX_COLUMNS: usize = 20;
 const MAX_CELL: usize = 1000;
 /// Lines across that are blocks of their own; a message takes 50 blocks.
 const MAX_RULES: usize = 8;
-/// Word joiner: breaks `<!` and `<@`, should anything read rich text as mrkdwn.
-const BREAK: char = '\u{2060}';
 
 /// `markdown` as blocks of the types `rich_text`, `table` (one at most) and `divider`; none for blank text. Nothing is
 /// cut: whoever puts them into a message keeps its text below the platform's limit.
@@ -228,19 +227,6 @@ fn text_element(text: &str, style: Style) -> Value {
         element["style"] = Value::Object(looks);
     }
     element
-}
-
-/// Text that forms no mention even where somebody reads it as mrkdwn.
-fn inert(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        out.push(c);
-        if c == '<' && rest.peek().is_some_and(|next| "!@#".contains(*next)) {
-            out.push(BREAK);
-        }
-    }
-    out
 }
 
 fn filled(elements: Vec<Value>) -> Vec<Value> {

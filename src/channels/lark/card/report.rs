@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Look, Painter, done_steps, escape, parts};
+use super::{Look, Painter, escape, parts};
 use crate::channels::lark::markdown::markdown;
-use crate::channels::wording::{one_line, why_ended};
+use crate::channels::wording::{done_steps, one_line, why_ended};
 use crate::domain::{Answer, ProgressView};
 
 impl Painter<'_> {
