@@ -22,7 +22,7 @@ pub(in crate::channels) fn aligned(table: &Table) -> String {
     }
     let written: usize = cells.iter().flatten().map(|cell| cell.width() + 3).sum();
     let padded = cells.len() * widths.iter().map(|width| width + 3).sum::<usize>();
-    if padded > 400 + 3 * written {
+    if padded > 400 + 2 * written {
         widths.fill(0);
     }
     let mut lines: Vec<String> = cells.iter().map(|row| line(row, &widths)).collect();

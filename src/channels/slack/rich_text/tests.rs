@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::channels::slack::check::check_message;
 
 fn only(markdown: &str) -> Value {
     let mut blocks = blocks(markdown);
@@ -82,6 +83,8 @@ fn texts(value: &Value, out: &mut Vec<(String, String)>) {
 fn check(markdown: &str) -> Vec<String> {
     let blocks = blocks(markdown);
     assert!(blocks.len() <= 50);
+    let faults = check_message(&json!({"channel": "C1", "text": "x", "blocks": &blocks}));
+    assert_eq!(faults, Vec::<String>::new(), "{markdown}");
     let all = Value::Array(blocks).to_string();
     for kind in ["user", "usergroup", "channel", "team", "broadcast", "mrkdwn"] {
         assert!(!all.contains(&format!(r#""type":"{kind}""#)), "{all}");
