@@ -3,6 +3,7 @@
 mod pace;
 mod signature;
 mod strict_json;
+mod typed_json;
 mod visible;
 mod wording;
 mod markdown;

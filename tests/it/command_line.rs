@@ -4,6 +4,7 @@ mod check;
 mod demo;
 mod ledger;
 mod manifest;
+mod online;
 
 use std::time::Duration;
 

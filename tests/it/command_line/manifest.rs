@@ -1,10 +1,11 @@
 //! `countersign manifest`: what a platform's app is made from names our paths and exactly what we handle.
 
-use countersign::channels::LarkReceived as Received;
+use countersign::channels::{LarkReceived as Received, SlackReceived};
 use serde_json::{Value, json};
 
 use crate::support::command::run;
 use crate::support::lark_push::{event, push};
+use crate::support::slack_push;
 
 async fn manifest(channel: &str, url: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -71,6 +72,20 @@ async fn slack_scopes_fit_the_events() {
         list.join(" ")
     };
     assert_eq!(sorted(scopes), sorted(needed));
+}
+
+/// interface: the gateway reads every event that the Slack app subscribes to.
+#[tokio::test]
+async fn slack_events_are_handled() {
+    let manifest: Value = serde_saphyr::from_str(&manifest("slack", "https://bot.example").await).unwrap();
+    for event in strings(&manifest["settings"]["event_subscriptions"]["bot_events"]) {
+        let kind = event.split('.').next().unwrap();
+        let outcome = slack_push::push(&slack_push::event(
+            json!({"type": kind, "channel": "C1", "user": "U1", "ts": "1765432100.000100"}),
+        ));
+        let unhandled = Ok(SlackReceived::Ignored("event type without a handler"));
+        assert_ne!(outcome, unhandled, "{event}");
+    }
 }
 
 /// interface: the Lark list names both paths, and its events are those that the gateway reads, each of them.

@@ -317,6 +317,8 @@ pub fn notices() -> Vec<Notice> {
         Notice::ModelRefused {},
         Notice::ModelNonsense {},
         Notice::ModelTimeout {},
+        Notice::ModelTooLong {},
+        Notice::ModelFiltered {},
         Notice::BudgetExhausted {},
         Notice::Status {
             goal: Some(goal()),
