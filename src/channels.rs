@@ -6,6 +6,7 @@ mod strict_json;
 mod typed_json;
 mod visible;
 mod wording;
+mod markdown;
 mod lark;
 mod slack;
 mod console;

@@ -117,13 +117,17 @@ fn operation(row: &OutboxRow) -> Option<DeliveryOp> {
     })
 }
 
-/// The card or answer is with the platform, and we have not written that down.
+/// The card, the answer or a part of it is with the platform, and we have not written that down.
 fn point(row: &OutboxRow) -> &'static str {
     match &row.new.op {
         OutboxOp::Post {
             content: Outbound::Answer(_),
             ..
         } => "answer_posted",
+        OutboxOp::Post {
+            content: Outbound::Text { .. },
+            ..
+        } => "part_posted",
         OutboxOp::Post { .. } if row.new.gate_id.is_some() => "card_posted",
         OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } => "posted",
     }

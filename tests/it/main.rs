@@ -23,6 +23,7 @@ mod lark_client;
 mod lark_events;
 mod lark_vectors;
 mod lifecycle;
+mod long_answers;
 mod model_context;
 mod model_stream;
 mod openai;
