@@ -90,7 +90,7 @@ async fn the_switch_is_in_force_within_two_seconds() {
         talk(&world, 2, &over),
         talk(&world, 3, &over)
     );
-    eprintln!("from the save to the first task that goes by it: {taken:?}; meanwhile {a} + {b} + {c} + {d} messages");
+    println!("from the save to the first task that goes by it: {taken:?}; meanwhile {a} + {b} + {c} + {d} messages");
     quiet(&world).await;
     for (talker, said) in [a, b, c, d].into_iter().enumerate().take(TALKERS) {
         assert!(said > 2, "talker {talker} was held up: {said}");
