@@ -4,7 +4,7 @@ mod reload;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -13,12 +13,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::channels::{ConsoleChannel, LarkClient, LarkHook};
+use crate::channels::{ConsoleChannel, LarkClient, LarkHook, SlackClient, SlackHook};
 use crate::config::{Boot, Live, ModelLive, Provider, Reloader, Settings};
 use crate::conversation::Desk;
 use crate::domain::{Clock, Failpoint, Ids};
 use crate::gateway::{Channels, Gateway, GatewayParts, Workers, router, start_workers};
-use crate::model::{ChatModel, Demo, OpenAi};
+use crate::model::{ChatModel, Demo, Remote};
 use crate::runner::{ModelSource, Runner, RunnerParts, Timings};
 use crate::store::{Ledger, StoreError};
 use crate::telemetry::Logs;
@@ -148,6 +148,13 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
                 http.for_url(&boot.lark.base_url),
                 parts.clock.clone(),
             )),
+            slack_hook: Arc::new(SlackHook::new(&boot.slack)),
+            slack: Arc::new(SlackClient::new(
+                &boot.slack,
+                Arc::clone(&templates),
+                http.for_url(&boot.slack.base_url),
+                parts.clock.clone(),
+            )),
             console: Arc::new(ConsoleChannel::new(parts.clock.clone())),
         },
         ledger,
@@ -254,21 +261,31 @@ impl Http {
     }
 }
 
-/// The model of the settings in force. Building one is cheap: the connection pool is shared.
+/// The model of the settings in force: the same one until they change, for it remembers what its server cannot do.
 fn models(settings: &Settings, http: Http, fixed: Option<Arc<dyn ChatModel>>) -> ModelSource {
     if let Some(model) = fixed {
         return Arc::new(move || Arc::clone(&model));
     }
     let settings = settings.clone();
-    Arc::new(move || pick(&settings.current().model, &http))
+    let latest: Mutex<Option<(Arc<Live>, Arc<dyn ChatModel>)>> = Mutex::new(None);
+    Arc::new(move || {
+        let live = settings.current();
+        let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, model)) = &*latest
+            && Arc::ptr_eq(known, &live)
+        {
+            return Arc::clone(model);
+        }
+        let model = pick(&live.model, &http);
+        *latest = Some((live, Arc::clone(&model)));
+        model
+    })
 }
 
 fn pick(live: &ModelLive, http: &Http) -> Arc<dyn ChatModel> {
     match live.provider {
         Provider::Demo => Arc::new(Demo),
-        Provider::OpenAi => Arc::new(OpenAi::new(http.for_url(&live.base_url), live)),
-        // Comes with its adapter.
-        Provider::Anthropic => Arc::new(OpenAi::new(http.for_url(&live.base_url), live)),
+        Provider::OpenAi | Provider::Anthropic => Arc::new(Remote::new(http.for_url(&live.base_url), live)),
     }
 }
 
