@@ -25,7 +25,7 @@ pub(super) async fn serve(loaded: Loaded) -> anyhow::Result<ExitCode> {
         },
     ))
     .await?;
-    result(&format!("countersign ready: http://{}/", running.addr))?;
+    result(&format!("countersign ready: http://{}/console/", running.addr))?;
     tokio::select! {
         _ = terminate.recv() => (),
         _ = interrupt.recv() => (),

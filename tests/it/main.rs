@@ -10,6 +10,8 @@ mod support;
 mod api_surface;
 mod command_line;
 mod config;
+mod console_browser;
+mod console_page;
 mod delivery;
 mod demo_model;
 mod handshake;

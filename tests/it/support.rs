@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod badinput;
+pub mod browser;
 pub mod command;
 pub mod fake_model;
 pub mod lark_push;
