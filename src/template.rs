@@ -119,6 +119,7 @@ fn environment() -> Environment<'static> {
         }
     });
     env.add_function("word", words::word);
+    env.add_filter("ticks", words::ticks);
     env
 }
 

@@ -1,7 +1,7 @@
-//! `word(key, …)`: our wording inside the console's pages, in the language of the page.
+//! What the console's pages may call: `word(key, …)`, our wording in the language of the page, and `text|ticks`.
 
 use minijinja::value::{Kwargs, Value};
-use minijinja::{Error, ErrorKind, State};
+use minijinja::{Error, ErrorKind, HtmlEscape, State};
 
 use super::pieces::text_name;
 use crate::domain::Locale;
@@ -24,4 +24,40 @@ pub(super) fn word(state: &State<'_, '_>, key: &str, values: Kwargs) -> Result<S
         }
     }
     Ok(said)
+}
+
+/// Foreign text with what stands between backticks as code; everything in it is escaped.
+pub(super) fn ticks(text: &str) -> Value {
+    let mut html = String::new();
+    let pieces: Vec<&str> = text.split('`').collect();
+    for (at, piece) in pieces.iter().enumerate() {
+        let escaped = HtmlEscape(piece);
+        // Without its partner a backtick is one.
+        let paired = at % 2 == 1 && at + 1 < pieces.len();
+        html.push_str(&match (paired, at % 2) {
+            (true, _) => format!("<code>{escaped}</code>"),
+            (false, 1) => format!("`{escaped}"),
+            (false, _) => escaped.to_string(),
+        });
+    }
+    Value::from_safe_string(html)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// design: backticks make code, alone they stay; foreign text is escaped inside and outside.
+    #[test]
+    fn backticks_make_code() {
+        for (text, shown) in [
+            ("write `a.md` now", "write <code>a.md</code> now"),
+            ("`a` and `b`", "<code>a</code> and <code>b</code>"),
+            ("5` wide", "5` wide"),
+            ("`a` `b", "<code>a</code> `b"),
+            ("<b> `<i>` \"'&", "&lt;b&gt; <code>&lt;i&gt;</code> &quot;&#x27;&amp;"),
+        ] {
+            assert_eq!(ticks(text).to_string(), shown, "{text}");
+        }
+    }
 }

@@ -101,10 +101,9 @@
     }
   }
 
-  async function send(form, button) {
-    const data = new URLSearchParams(new FormData(form, button));
+  async function send(path, data) {
     try {
-      const answer = await fetch(form.action, { method: "POST", body: data, headers: { Accept: "application/json" } });
+      const answer = await fetch(path, { method: "POST", body: data, headers: { Accept: "application/json" } });
       const result = await answer.json();
       if (result.toast) say(result.toast.text, result.toast.tone);
       else if (!answer.ok) say(result.error ? result.error.message : told.failed, "bad");
@@ -116,8 +115,8 @@
   }
 
   document.addEventListener("submit", async (event) => {
-    const form = event.target, button = event.submitter;
-    if (!form.action.endsWith("/console/say") && !form.action.endsWith("/console/decide")) return;
+    const form = event.target, button = event.submitter, path = form.getAttribute("action");
+    if (path !== "/console/say" && path !== "/console/decide") return;
     event.preventDefault();
     // A second press within a few seconds, for what cannot be taken back.
     if (button && button.dataset.sure && !button.classList.contains("armed")) {
@@ -128,25 +127,21 @@
       return;
     }
     const field = form.querySelector("textarea"), text = field ? field.value : "";
-    if ("say" in form.dataset) {
+    // Read before anything is disabled or emptied: a disabled button says nothing.
+    const data = new URLSearchParams(new FormData(form, button));
+    if (form.dataset.say !== undefined) {
       if (!text.trim()) return;
       field.value = "";
       grow(field);
       $("scroll").scrollTop = 0;
-      if (!(await send(form2(form, text))) && !field.value) field.value = text;
+      if (!(await send(path, data)) && !field.value) field.value = text;
       return;
     }
     if (button) button.disabled = true;
-    const done = await send(form, button);
+    const done = await send(path, data);
     if (button) button.disabled = false;
     if (done && field) field.value = "";
   });
-  // The field is emptied at once, so what was in it travels in a copy.
-  function form2(form, text) {
-    const copy = form.cloneNode(true);
-    copy.querySelector("textarea").value = text;
-    return copy;
-  }
 
   const field = $("text");
   function grow(one) {

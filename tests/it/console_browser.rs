@@ -146,3 +146,30 @@ async fn foreign_text_stays_text_and_fits() {
     browser.end().await;
     world.end().await;
 }
+
+/// interface 3: the pictures of the documentation: a task done, a plan that waits; narrow and wide, light and dark.
+#[tokio::test]
+#[ignore = "writes docs/images: scripts/screenshots runs it"]
+async fn pictures() {
+    let Some(browser) = Browser::start().await else { return };
+    let world = demo().await;
+    open(&browser, &world, "").await;
+    browser.types("#text", "读一下工作区里的笔记，在聊天里告诉我要点，不写文件").await;
+    browser.click(".send").await;
+    browser.click(OK).await;
+    browser.sees("#part-turns .good", "已完成").await;
+    browser.types("#text", TASK).await;
+    browser.click(".send").await;
+    browser.sees(".log .card.wait", "计划确认").await;
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
+    for scheme in ["light", "dark"] {
+        for (width, height) in [(360, 780), (1440, 900)] {
+            browser.look(width, height, scheme).await;
+            open(&browser, &world, "").await;
+            browser.sees(".log .card.wait", "计划确认").await;
+            std::fs::write(folder.join(format!("console-{scheme}-{width}.png")), browser.picture().await).unwrap();
+        }
+    }
+    browser.end().await;
+    world.end().await;
+}

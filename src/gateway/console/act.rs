@@ -31,17 +31,17 @@ pub(super) async fn say(State(gateway): State<Gateway>, headers: HeaderMap, body
     done(&scene, &headers, None).await
 }
 
-/// `POST /console/decide`: a `review` or an `action`, as the person who is played.
+/// `POST /console/decide`: a `review` or a `call`, as the person who is played.
 pub(super) async fn decide(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let form = Form::read(&gateway, &headers, body).await?;
     let scene = scene(&gateway, &form)?;
     let feedback = Some(form.get("feedback")).filter(|text| !text.trim().is_empty());
     check_text("feedback", feedback)?;
     let kind = DecisionKind::parse(form.get("decision")).ok_or_else(|| ApiError::invalid("decision must be approve, revise, cancel or reject"))?;
-    let notice = if form.get("action").is_empty() {
+    let notice = if form.get("call").is_empty() {
         review(&scene, &GateId::new(form.get("review")), kind, feedback).await?
     } else {
-        action(&scene, &ActionId::new(form.get("action")), kind, feedback).await?
+        action(&scene, &ActionId::new(form.get("call")), kind, feedback).await?
     };
     done(&scene, &headers, Some(notice)).await
 }

@@ -25,8 +25,8 @@ impl Assets {
         let (css, js) = (digest("console.css"), digest("console.js"));
         Self {
             build: format!("{css}{js}"),
-            css: format!("/console/static/{css}.css"),
-            js: format!("/console/static/{js}.js"),
+            css: format!("{css}.css"),
+            js: format!("{js}.js"),
         }
     }
 }

@@ -83,12 +83,12 @@ async fn calls_are_decided_row_by_row() {
     })
     .await;
     let page = shows(&world, "操作确认").await;
-    assert_eq!(page.matches("name=\"action\"").count(), 4, "two rows, in the chat and in the list of what waits");
+    assert_eq!(page.matches("name=\"call\"").count(), 4, "two rows, in the chat and in the list of what waits");
     let named = |name: &str| rows.iter().find(|row| row["arguments"]["path"] == name).unwrap().clone();
-    let foreign = press(&world, "zhao", ("action", &named("a.md")), "approve", "").await;
+    let foreign = press(&world, "zhao", ("call", &named("a.md")), "approve", "").await;
     assert_eq!(foreign.status, 403, "{foreign:?}");
-    let yes = press(&world, "lin", ("action", &named("a.md")), "approve", "").await;
-    let no = press(&world, "lin", ("action", &named("b.md")), "reject", "").await;
+    let yes = press(&world, "lin", ("call", &named("a.md")), "approve", "").await;
+    let no = press(&world, "lin", ("call", &named("b.md")), "reject", "").await;
     assert_eq!((yes.status, no.status), (200, 200), "{yes:?} {no:?}");
     let turn = world.api.turn_in("demo", "completed").await;
     assert!(world.file("a.md").is_some() && world.file("b.md").is_none());
@@ -134,7 +134,8 @@ async fn other_channels_are_decided_too() {
 /// design: the live request answers at once what the reader does not have, then waits; every reader hears of every change.
 #[tokio::test]
 async fn news_reach_every_reader() {
-    let world = World::start(&[], reporter).await;
+    // Without a platform, whose state would be news of its own.
+    let world = World::start(&[("CHANNELS__LARK__ENABLED", "false")], reporter).await;
     let first = world.api.get("/console/live?chat=demo&as=lin").await;
     let parts: Vec<&String> = first["parts"].as_object().unwrap().keys().collect();
     assert_eq!(parts, ["chat", "part-status", "part-turns", "part-waiting"]);
@@ -200,9 +201,10 @@ async fn foreign_text_is_escaped() {
     };
     let clean = |page: &str| {
         assert!(page.contains("&lt;script&gt;"), "{page}");
-        for bad in ["<script>x", "<img", "href=\"java", "\"><script", "49"] {
-            assert!(!page.contains(bad) || bad == "49" && page.contains("7*7"), "{bad} in {page}");
+        for bad in ["<script>x", "<img", "href=\"java", "\"><script"] {
+            assert!(!page.contains(bad), "{bad} in {page}");
         }
+        assert!(page.contains("{{ 7*7 }}"), "no template of ours: {page}");
     };
     let review = eventually("the review", || async {
         let list = world.api.get("/api/v1/reviews").await["items"].as_array().unwrap().clone();
@@ -235,7 +237,7 @@ async fn the_rule_is_told() {
     assert_eq!(press(&world, "lin", ("review", &review), "approve", "").await.status, 403);
     let vote = press(&world, "zhao", ("review", &review), "approve", "").await;
     assert_eq!((vote.status, toast(&vote).as_str()), (200, "已记录你的同意（1/2）。"));
-    shows(&world, "已同意 1/2").await;
+    shows(&world, "需要 2 人同意，已有 1 人").await;
     assert_eq!(press(&world, "boss", ("review", &review), "approve", "").await.status, 200);
     world.api.turn_in("demo", "completed").await;
     world.end().await;

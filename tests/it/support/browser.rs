@@ -100,7 +100,7 @@ impl Browser {
         });
         let Value::Object(capabilities) = capabilities else { unreachable!() };
         let client = ClientBuilder::new(HttpConnector::new())
-            .capabilities(capabilities.into_iter().collect())
+            .capabilities(capabilities)
             .connect(&driver.base)
             .await
             .unwrap();
