@@ -13,6 +13,7 @@ mod people;
 mod record;
 mod talk;
 mod tasks;
+mod timeline;
 
 use axum::Router;
 use axum::extract::State;

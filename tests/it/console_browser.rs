@@ -37,7 +37,7 @@ async fn a_task_from_the_first_word_to_the_answer() {
     open(&browser, &world, "?as=zhao").await;
     browser.sees(".persona.on", "赵磊").await;
     browser.click(OK).await;
-    browser.sees("#toast", "只有 lin 可以决定这件事").await;
+    browser.sees("#toast", "只有 林晓 可以决定这件事").await;
     assert_eq!(world.api.review_in("demo").await["votes"], json!([]));
 
     open(&browser, &world, "?as=lin").await;

@@ -126,10 +126,10 @@ pub struct Ask {
     submit: String,
 }
 
-/// `content` as the console draws it; none for what is no message.
+/// `content` as the console draws it; none for what is no message. `name` gives people their names.
 #[must_use]
-pub fn card_page(templates: &Templates, locale: Locale, content: &Outbound) -> Option<CardPage> {
-    let painter = Painter { templates, locale };
+pub fn card_page(templates: &Templates, locale: Locale, name: &dyn Fn(&str) -> String, content: &Outbound) -> Option<CardPage> {
+    let painter = Painter { templates, locale, name };
     Some(match content {
         Outbound::PlanCard(card) => painter.plan(card),
         Outbound::ApprovalCard(card) => painter.approval(card),
@@ -174,7 +174,11 @@ pub fn step_lines(templates: &Templates, locale: Locale, steps: &[StepView], mar
 /// Tool calls as blocks without buttons, for the full record; arguments and outputs are as long as they are.
 #[must_use]
 pub fn call_blocks(templates: &Templates, locale: Locale, calls: &[ActionView]) -> Vec<Block> {
-    let painter = Painter { templates, locale };
+    let painter = Painter {
+        templates,
+        locale,
+        name: &str::to_owned,
+    };
     let lines = calls.iter().enumerate();
     lines.map(|(at, call)| painter.call(at + 1, call, false)).collect()
 }
@@ -211,6 +215,7 @@ fn in_code(tools: &[String]) -> String {
 struct Painter<'a> {
     templates: &'a Templates,
     locale: Locale,
+    name: &'a dyn Fn(&str) -> String,
 }
 
 impl Painter<'_> {
@@ -248,7 +253,7 @@ impl Painter<'_> {
     fn settled(&self, decision: &Decision, asked: Asked) -> Vec<Block> {
         let at = clock_time(decision.at);
         let who = match &decision.by {
-            Some(by) => self.say("state.decided_by", json!({"by": by, "at": at})),
+            Some(by) => self.say("state.decided_by", json!({"by": (self.name)(by), "at": at})),
             None => self.say("state.decided_at", json!({"at": at})),
         };
         let mut blocks = Vec::new();

@@ -11,7 +11,7 @@ use super::page::{Scene, Toast};
 use super::{Form, see};
 use crate::channels::notice_text;
 use crate::conversation::{ApiDecision, DecideError};
-use crate::domain::{ActionId, ChannelKind, DecisionKind, GateId, GateKind, Notice};
+use crate::domain::{ActionId, Approvers, ChannelKind, DecisionKind, GateId, GateKind, Notice};
 use crate::gateway::api::messages::{NewMessage, accept};
 use crate::gateway::api::{check_text, principal};
 use crate::gateway::error::ApiError;
@@ -74,7 +74,7 @@ async fn review(scene: &Scene, id: &GateId, kind: DecisionKind, feedback: Option
             },
             (Some(_), DecisionKind::Approve | DecisionKind::Expire | DecisionKind::Supersede) => Notice::Approved {},
         },
-        Err(error) => refused(error, &gate.requester, record.decision.map(|decision| decision.kind))?,
+        Err(error) => refused(scene, error, gate.conversation.channel, &gate.requester, record.decision.map(|decision| decision.kind))?,
     })
 }
 
@@ -87,7 +87,7 @@ async fn action(scene: &Scene, id: &ActionId, kind: DecisionKind, reason: Option
     Ok(match gateway.desk.decide_action(id, asked).await {
         Ok(_) if kind == DecisionKind::Approve => Notice::Approved {},
         Ok(_) => Notice::Rejected {},
-        Err(error) => refused(error, &found.user, found.action.decision.map(|decision| decision.kind))?,
+        Err(error) => refused(scene, error, found.channel, &found.user, found.action.decision.map(|decision| decision.kind))?,
     })
 }
 
@@ -105,21 +105,36 @@ fn decision(scene: &Scene, channel: ChannelKind, kind: DecisionKind, feedback: O
     }
 }
 
-/// What a refusal says on the page: the same words as on the platforms.
-fn refused(error: DecideError, requester: &str, before: Option<DecisionKind>) -> Result<Notice, ApiError> {
+/// What a refusal says on the page: the same words as on the platforms. `before`: what was decided first.
+fn refused(
+    scene: &Scene,
+    error: DecideError,
+    channel: ChannelKind,
+    requester: &str,
+    before: Option<DecisionKind>,
+) -> Result<Notice, ApiError> {
     Ok(match error {
         DecideError::NotFound => Notice::UnknownReview {},
         DecideError::Forbidden => Notice::NotEntitled {
-            requester: requester.to_owned(),
+            requester: entitled(scene, requester),
         },
         DecideError::Conflict { by, at } => Notice::AlreadyDecided {
             kind: before.unwrap_or(DecisionKind::Approve),
-            by,
+            by: by.map(|by| scene.name(channel, &by)),
             at: at.rfc3339(),
         },
         DecideError::Gone => Notice::Expired { goal: String::new() },
         DecideError::Invalid(_) | DecideError::Store(_) => return Err(error.into()),
     })
+}
+
+/// Names of those who may decide in the console, where alone anybody is refused.
+fn entitled(scene: &Scene, requester: &str) -> String {
+    let name = |id: &String| scene.person(id).name;
+    match &scene.live.console.approvers {
+        Approvers::Listed(ids) => ids.iter().map(name).collect::<Vec<_>>().join(", "),
+        Approvers::Requester | Approvers::Anyone => scene.person(requester).name,
+    }
 }
 
 /// The script gets the words alone; a plain form goes back to the page, or sees it with the words when nothing was done.

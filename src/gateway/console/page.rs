@@ -12,8 +12,9 @@ use sha2::{Digest, Sha256};
 use super::assets::Assets;
 use super::people::{self, People, Person};
 use super::{talk, tasks};
+use crate::channels::{CardPage, card_page};
 use crate::config::{Live, Provider};
-use crate::domain::ChannelKind;
+use crate::domain::{ChannelKind, Outbound};
 use crate::gateway::api::{Params, check_id};
 use crate::gateway::error::ApiError;
 use crate::gateway::health;
@@ -83,6 +84,21 @@ impl Scene {
 
     pub(super) fn person(&self, id: &str) -> Person {
         people::person(&self.gateway.templates, &self.live.console, id)
+    }
+
+    /// The name of whoever has this id. Names of ours belong to the console: an id of a platform stays one.
+    pub(super) fn name(&self, channel: ChannelKind, id: &str) -> String {
+        if channel == ChannelKind::Console {
+            self.person(id).name
+        } else {
+            id.to_owned()
+        }
+    }
+
+    /// What the bot says in `channel`, as the page draws it.
+    pub(super) fn card(&self, channel: ChannelKind, content: &Outbound) -> Option<CardPage> {
+        let name = |id: &str| self.name(channel, id);
+        card_page(&self.gateway.templates, self.live.console.locale, &name, content)
     }
 
     /// Values that several templates use.

@@ -85,7 +85,10 @@ pub(super) fn policy(templates: &Templates, live: &ChannelLive) -> String {
     let mut text = match &live.approvers {
         Approvers::Requester => say("console.policy.requester", json!({})),
         Approvers::Anyone => say("console.policy.anyone", json!({})),
-        Approvers::Listed(ids) => say("console.policy.listed", json!({"ids": ids.join(", ")})),
+        Approvers::Listed(ids) => {
+            let names: Vec<String> = ids.iter().map(|id| person(templates, live, id).name).collect();
+            say("console.policy.listed", json!({"ids": names.join(", ")}))
+        }
     };
     if live.quorum > 1 {
         text.push(' ');

@@ -29,7 +29,7 @@ pub(super) async fn show(State(gateway): State<Gateway>, Id(id): Id) -> Result<H
     drop(session);
     let details = gateway.runner.details(&row)?;
     let calls: Vec<ActionView> = actions.into_iter().map(whole).collect();
-    let mut values = json!({ "turn": tasks::task(&scene, &row, &events) });
+    let mut values = json!({ "turn": tasks::task(&scene, &row, &events, false) });
     values["turn"]["text"] = json!(row.text);
     if let Some(plan) = &details.plan {
         for (line, step) in values["turn"]["steps"].as_array_mut().into_iter().flatten().zip(&plan.steps) {

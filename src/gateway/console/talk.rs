@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::page::Scene;
 use super::people::{self, Person};
-use crate::channels::{CardPage, card_page, console_message_id};
+use crate::channels::{CardPage, console_message_id};
 use crate::domain::{ChannelKind, InboundBody, Millis, TurnStatus};
 use crate::gateway::error::ApiError;
 use crate::store::{ListQuery, Said, Session};
@@ -72,7 +72,7 @@ fn item(scene: &Scene, said: Said) -> Option<Item> {
             at: at.rfc3339(),
             clock: clock(at),
             text: String::new(),
-            card: Some(card_page(&scene.gateway.templates, scene.live.console.locale, &content)?),
+            card: Some(scene.card(ChannelKind::Console, &content)?),
         }),
     }
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::page::Scene;
 use super::talk::clock;
-use crate::channels::{CardPage, StepLine, card_page, step_lines};
+use super::timeline::{Entry, entries};
+use crate::channels::{CardPage, StepLine, step_lines};
 use crate::domain::{CardState, ChannelKind, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
 use crate::gateway::error::ApiError;
 use crate::store::{EventRow, ListQuery, Session, TurnRow};
@@ -57,14 +58,6 @@ pub(super) struct Task {
     events: Vec<Entry>,
 }
 
-/// A line of the timeline.
-#[derive(Debug, Serialize)]
-struct Entry {
-    at: String,
-    clock: String,
-    summary: String,
-}
-
 /// Values of `waiting.html`.
 pub(super) async fn waiting(session: &mut Session, scene: &Scene) -> Result<Value, ApiError> {
     let paused = session
@@ -86,7 +79,7 @@ pub(super) async fn waiting(session: &mut Session, scene: &Scene) -> Result<Valu
         let votes = u32::try_from(record.votes.len()).unwrap_or(u32::MAX);
         let rows = session.actions_of_gate(&id).await?;
         let card = record.gate.card.painted(CardState::Open { votes }, &rows);
-        all.extend(card_page(&scene.gateway.templates, scene.live.console.locale, &card).map(|page| gate(scene, &record.gate, page)));
+        all.extend(scene.card(record.gate.conversation.channel, &card).map(|page| gate(scene, &record.gate, page)));
     }
     Ok(json!({ "waiting": all }))
 }
@@ -108,7 +101,7 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
         id: gate.id.to_string(),
         channel: channel(scene, gate.conversation.channel),
         chat: gate.conversation.chat.clone(),
-        who: name(scene, gate.conversation.channel, &gate.requester),
+        who: scene.name(gate.conversation.channel, &gate.requester),
         kind: scene.say(&format!("console.kind.{}", gate.kind.as_str()), json!({})),
         title: cut(&title),
         opened_at: gate.opened_at.rfc3339(),
@@ -131,13 +124,13 @@ pub(super) async fn turns(session: &mut Session, scene: &Scene) -> Result<Value,
     let mut all = Vec::new();
     for row in &rows.items {
         let events = session.events(&row.id, (row.events - EVENTS).max(0), EVENTS).await?;
-        all.push(task(scene, row, &events));
+        all.push(task(scene, row, &events, true));
     }
     Ok(json!({ "turns": all }))
 }
 
-/// One task with these lines of its timeline.
-pub(super) fn task(scene: &Scene, row: &TurnRow, events: &[EventRow]) -> Task {
+/// One task with these lines of its timeline; `brief`: without the inside of tool calls.
+pub(super) fn task(scene: &Scene, row: &TurnRow, events: &[EventRow], brief: bool) -> Task {
     let details = scene.gateway.runner.details(row).ok();
     let (used, limit) = details
         .as_ref()
@@ -155,7 +148,7 @@ pub(super) fn task(scene: &Scene, row: &TurnRow, events: &[EventRow]) -> Task {
         },
         live: !row.status.is_final(),
         text: cut(&row.text),
-        who: name(scene, row.conversation.channel, &row.user),
+        who: scene.name(row.conversation.channel, &row.user),
         channel: channel(scene, row.conversation.channel),
         console: row.conversation.channel == ChannelKind::Console,
         chat: row.conversation.chat.clone(),
@@ -164,14 +157,7 @@ pub(super) fn task(scene: &Scene, row: &TurnRow, events: &[EventRow]) -> Task {
         used,
         limit,
         steps,
-        events: events
-            .iter()
-            .map(|event| Entry {
-                at: event.at.rfc3339(),
-                clock: clock(event.at),
-                summary: event.summary.clone(),
-            })
-            .collect(),
+        events: entries(scene, row.conversation.channel, events, brief),
     }
 }
 
@@ -191,15 +177,6 @@ fn lines(scene: &Scene, plan: &Plan) -> Vec<StepLine> {
 
 fn channel(scene: &Scene, kind: ChannelKind) -> String {
     scene.say(&format!("console.channel.{}", kind.as_str()), json!({}))
-}
-
-/// Names of ours belong to the console only: an id of a platform stays one.
-fn name(scene: &Scene, kind: ChannelKind, id: &str) -> String {
-    if kind == ChannelKind::Console {
-        scene.person(id).name
-    } else {
-        id.to_owned()
-    }
 }
 
 /// At most [`TITLE`] characters on one line.

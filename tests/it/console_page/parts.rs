@@ -34,7 +34,7 @@ async fn plain_forms_are_enough() {
     let fields = [("chat", "demo"), ("as", "zhao"), ("review", id), ("decision", "approve")];
     let refused = form(&world, "/console/decide", &fields, &[OURS]).await;
     assert_eq!(refused.status, 403);
-    assert!(refused.text.contains("只有 lin 可以决定这件事") && refused.text.contains("id=\"toast\" class=\"toast bad on\""));
+    assert!(refused.text.contains("只有 林晓 可以决定这件事") && refused.text.contains("id=\"toast\" class=\"toast bad on\""));
 
     let none = press(&world, "lin", ("review", &review), "revise", " ").await;
     assert_eq!((none.status, toast(&none).as_str()), (422, "还没有写修改意见。请填写后再提交，或直接回复。"));
@@ -42,7 +42,7 @@ async fn plain_forms_are_enough() {
     assert_eq!((changed.status, toast(&changed).as_str()), (200, "修改意见已收到，正在调整计划。"));
     let again = press(&world, "lin", ("review", &review), "approve", "").await;
     assert_eq!(again.status, 409);
-    assert!(toast(&again).contains("已提出修改，由 lin 处理"), "{again:?}");
+    assert!(toast(&again).contains("已提出修改，由 林晓 处理"), "{again:?}");
 
     let review = world.api.review_in("demo").await;
     let fields = [("chat", "demo"), ("as", "lin"), ("review", review["id"].as_str().unwrap()), ("decision", "approve")];
@@ -231,7 +231,7 @@ async fn the_rule_is_told() {
     ];
     let world = World::start(&rule, reporter).await;
     let page = get(&world, "/console/").await.text;
-    assert!(page.contains("计划由这些人确认：zhao, boss。 需要 2 个不同的人。") && page.contains("as=boss"), "{page}");
+    assert!(page.contains("计划由这些人确认：赵磊, boss。 需要 2 个不同的人。") && page.contains("as=boss"), "{page}");
     say(&world, "demo", "lin", "整理笔记").await;
     let review = world.api.review_in("demo").await;
     assert_eq!(press(&world, "lin", ("review", &review), "approve", "").await.status, 403);
