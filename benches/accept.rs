@@ -12,8 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use countersign::channels::Sealed;
-use countersign::cli::demo::{BOT, FakeLark, Tenant, Words};
+use countersign::cli::demo::{BOT, FakeLark, Parcel, Tenant, Words};
 use countersign::config::LarkSecrets;
 use countersign::domain::{Clock, Ids};
 
@@ -170,19 +169,21 @@ fn gateway(folder: &std::path::Path, lark: &str) -> Command {
     command
 }
 
-fn sealed(tenant: &Tenant) -> Sealed {
-    tenant.seal(&tenant.message(&Words {
+fn sealed(tenant: &Tenant) -> Parcel {
+    let message = tenant.message(&Words {
         user: "ou_u1",
         chat: "oc_c1",
         text: "今天的数据出来了吗？",
         group: true,
         ..Words::default()
-    }))
+    });
+    // On Lark an event is one request.
+    tenant.seal(&message).remove(0)
 }
 
 async fn load(http: &reqwest::Client, server: &Server, tenant: &Tenant, span: Duration) -> Round {
     // More than any server can take in the time; signed before the clock starts.
-    let requests: Arc<Vec<Sealed>> = Arc::new((0..40_000 * span.as_secs() as usize).map(|_| sealed(tenant)).collect());
+    let requests: Arc<Vec<Parcel>> = Arc::new((0..40_000 * span.as_secs() as usize).map(|_| sealed(tenant)).collect());
     let next = Arc::new(AtomicUsize::new(0));
     let (cpu, started) = (server.cpu(), Instant::now());
     let workers: Vec<_> = (0..CONNECTIONS)

@@ -381,11 +381,21 @@ pub fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> {
     step::step(turn, env, input)
 }
 
+/// How much one request may carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of all messages; past them the oldest tool outputs are folded.
+    pub bytes: usize,
+    /// Messages at the end of the log that are never folded.
+    pub kept: usize,
+}
+
 /// The messages of the next model request: the system prompt once, `history` of earlier turns, the log.
-/// Oldest tool outputs are folded to one line when the whole grows past its cap.
+/// Oldest tool outputs are folded to one line when the whole grows past its `room`, then earlier turns go, then big
+/// arguments of old calls are folded; every call keeps its result.
 #[must_use]
-pub fn prompt(turn: &Turn, env: &Env<'_>, extra_system_prompt: &str, history: &[Message]) -> Vec<Message> {
-    prompt::prompt(turn, env, extra_system_prompt, history)
+pub fn prompt(turn: &Turn, env: &Env<'_>, extra_system_prompt: &str, history: &[Message], room: Room) -> Vec<Message> {
+    prompt::prompt(turn, env, extra_system_prompt, history, room)
 }
 
 /// The tools of the next model request: the five state tools, then `tools`; none for the flagged last call.

@@ -1,23 +1,27 @@
 //! The composition root: the only place that picks implementations.
 
+mod reload;
+
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::channels::{ConsoleChannel, LarkClient, LarkHook};
-use crate::config::{Boot, Live, ModelLive, Provider, Settings};
+use crate::channels::{ConsoleChannel, LarkClient, LarkHook, SlackClient, SlackHook};
+use crate::config::{Boot, Live, ModelLive, Provider, Reloader, Settings};
 use crate::conversation::Desk;
 use crate::domain::{Clock, Failpoint, Ids};
 use crate::gateway::{Channels, Gateway, GatewayParts, Workers, router, start_workers};
-use crate::model::{ChatModel, Demo, OpenAi};
+use crate::model::{ChatModel, Demo, Remote};
 use crate::runner::{ModelSource, Runner, RunnerParts, Timings};
 use crate::store::{Ledger, StoreError};
+use crate::telemetry::Logs;
 use crate::template::{TemplateError, Templates};
 use crate::tools::{Toolbox, ToolboxError};
 
@@ -99,6 +103,8 @@ pub struct Running {
     stop: CancellationToken,
     grace: Duration,
     drain: Duration,
+    follower: Option<JoinHandle<()>>,
+    ring: Arc<Notify>,
 }
 
 /// Starts everything: store, workers, HTTP. Ready when this returns.
@@ -142,6 +148,13 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
                 http.for_url(&boot.lark.base_url),
                 parts.clock.clone(),
             )),
+            slack_hook: Arc::new(SlackHook::new(&boot.slack)),
+            slack: Arc::new(SlackClient::new(
+                &boot.slack,
+                Arc::clone(&templates),
+                http.for_url(&boot.slack.base_url),
+                parts.clock.clone(),
+            )),
             console: Arc::new(ConsoleChannel::new(parts.clock.clone())),
         },
         ledger,
@@ -170,14 +183,32 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         stop,
         grace: boot.shutdown_grace,
         drain: parts.drain,
+        follower: None,
+        ring: Arc::new(Notify::new()),
     })
 }
 
 impl Running {
+    /// From now on an edit of the configuration is put in force. Without this call the settings stay as they are.
+    #[must_use]
+    pub fn following(mut self, reloader: Reloader, logs: Logs) -> Self {
+        let (settings, ring) = (self.gateway.settings.clone(), Arc::clone(&self.ring));
+        self.follower = Some(tokio::spawn(reload::follow(reloader, settings, logs, ring)));
+        self
+    }
+
+    /// Has the configuration read again, for an edit that the watch cannot see (a secret's file).
+    pub fn reload(&self) {
+        self.ring.notify_one();
+    }
+
     /// Stops within the grace: no new work, running steps finish or are left to the journal, open requests
     /// are answered.
     pub async fn stop(self) {
         info!("stopping");
+        if let Some(follower) = &self.follower {
+            follower.abort();
+        }
         self.gateway.drain();
         let listener = async {
             let drain = self.drain.min(self.grace);
@@ -196,13 +227,13 @@ impl Running {
 /// HTTP clients: the system's proxy settings hold for everything but this machine itself, where a proxy would
 /// only lose what a local model or a test server is asked.
 #[derive(Clone)]
-struct Http {
+pub(crate) struct Http {
     outside: reqwest::Client,
     here: reqwest::Client,
 }
 
 impl Http {
-    fn new() -> Result<Self, StartError> {
+    pub(crate) fn new() -> Result<Self, StartError> {
         let builder = || {
             reqwest::Client::builder()
                 .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
@@ -215,7 +246,8 @@ impl Http {
         })
     }
 
-    fn for_url(&self, url: &str) -> reqwest::Client {
+    /// The client for this address.
+    pub(crate) fn for_url(&self, url: &str) -> reqwest::Client {
         let host = reqwest::Url::parse(url)
             .ok()
             .and_then(|url| url.host_str().map(str::to_owned))
@@ -229,21 +261,31 @@ impl Http {
     }
 }
 
-/// The model of the settings in force. Building one is cheap: the connection pool is shared.
+/// The model of the settings in force: the same one until they change, for it remembers what its server cannot do.
 fn models(settings: &Settings, http: Http, fixed: Option<Arc<dyn ChatModel>>) -> ModelSource {
     if let Some(model) = fixed {
         return Arc::new(move || Arc::clone(&model));
     }
     let settings = settings.clone();
-    Arc::new(move || pick(&settings.current().model, &http))
+    let latest: Mutex<Option<(Arc<Live>, Arc<dyn ChatModel>)>> = Mutex::new(None);
+    Arc::new(move || {
+        let live = settings.current();
+        let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, model)) = &*latest
+            && Arc::ptr_eq(known, &live)
+        {
+            return Arc::clone(model);
+        }
+        let model = pick(&live.model, &http);
+        *latest = Some((live, Arc::clone(&model)));
+        model
+    })
 }
 
 fn pick(live: &ModelLive, http: &Http) -> Arc<dyn ChatModel> {
     match live.provider {
         Provider::Demo => Arc::new(Demo),
-        Provider::OpenAi => Arc::new(OpenAi::new(http.for_url(&live.base_url), live)),
-        // Comes with its adapter.
-        Provider::Anthropic => Arc::new(OpenAi::new(http.for_url(&live.base_url), live)),
+        Provider::OpenAi | Provider::Anthropic => Arc::new(Remote::new(http.for_url(&live.base_url), live)),
     }
 }
 

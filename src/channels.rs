@@ -1,7 +1,10 @@
 //! Chat platforms behind one trait: how each spells what we say, and what it says to us.
 
+mod pace;
 mod signature;
 mod strict_json;
+mod typed_json;
+mod visible;
 mod wording;
 mod lark;
 mod slack;

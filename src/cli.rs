@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{self, Loaded};
+use crate::config::{self, Loaded, Source};
 
 /// AI agents for group chats whose plan is countersigned by people before they act.
 #[derive(Debug, Parser)]
@@ -33,7 +33,7 @@ enum Command {
     /// Show the whole handshake on this machine: no account, no key, no other server
     Demo(DemoArgs),
     /// Load the configuration; problems to stderr, the effective YAML to stdout
-    Check,
+    Check(CheckArgs),
     /// Bring the database to the current schema
     Migrate,
     /// Sign and send one test event to a running gateway
@@ -60,6 +60,14 @@ struct DemoArgs {
     /// One JSON object a line instead of the drawn chat
     #[arg(long)]
     json: bool,
+}
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+struct CheckArgs {
+    /// Also try the database, the credentials of the enabled channels, the model's server, and the clock
+    #[arg(long)]
+    online: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -120,12 +128,12 @@ pub fn run() -> ExitCode {
 async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
     let file = cli.config;
     match cli.command.unwrap_or(Command::Serve) {
-        Command::Serve => match load(file) {
-            Ok(loaded) => serve::serve(loaded).await,
+        Command::Serve => serve::serve(source(file)).await,
+        Command::Demo(DemoArgs { channel: _, replies, json }) => demo::run(replies, json).await,
+        Command::Check(CheckArgs { online }) => match load(file) {
+            Ok(loaded) => check::check(loaded, online).await,
             Err(code) => Ok(code),
         },
-        Command::Demo(DemoArgs { channel: _, replies, json }) => demo::run(replies, json).await,
-        Command::Check => check::check(file),
         Command::Migrate => match load(file) {
             Ok(loaded) => migrate::migrate(loaded).await,
             Err(code) => Ok(code),
@@ -145,9 +153,19 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// The configuration of this process: the file and the environment.
+fn source(file: Option<PathBuf>) -> Source {
+    Source::new(file, config::environment())
+}
+
 /// Loads the configuration, or prints every problem and gives the exit code.
 fn load(file: Option<PathBuf>) -> Result<Loaded, ExitCode> {
-    match config::load(file.as_deref(), config::environment()) {
+    loaded(&source(file))
+}
+
+/// The same, from a source that is kept.
+fn loaded(source: &Source) -> Result<Loaded, ExitCode> {
+    match source.load() {
         Ok(loaded) => {
             for warning in &loaded.warnings {
                 problem(warning);

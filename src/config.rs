@@ -13,10 +13,15 @@ mod secret;
 mod shape;
 mod check;
 mod effective;
+mod values;
+mod source;
+mod settings;
+mod reload;
+mod watch;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -24,7 +29,12 @@ use secrecy::SecretString;
 pub use env::environment;
 pub use failpoint::failpoint;
 pub use problem::Problem;
+pub use reload::{Edit, Found, Reloader};
+pub use settings::{ConfigState, Settings};
+pub use source::Source;
 pub use table::{KEYS, Key, Reload, Since};
+pub use values::Values;
+pub use watch::Watch;
 pub(crate) use yaml::{Node, Yaml, parse as parse_yaml};
 
 use crate::domain::{ApprovalMode, Approvers, ChannelKind, EffectClass, Locale, Policy, QueueMode, SessionMode};
@@ -46,6 +56,19 @@ pub struct Loaded {
     pub warnings: Vec<String>,
     /// Every key as YAML, secrets and passwords as `***`, with the place each value was set at.
     pub effective: String,
+    /// The value of every key, to be compared with a later one's.
+    pub values: Values,
+    /// Was there a file?
+    pub has_file: bool,
+    /// Where values were set that are not defaults, by key.
+    origins: BTreeMap<&'static str, String>,
+}
+
+impl Loaded {
+    /// Where the value of `path` was set; `default` if nowhere.
+    fn origin(&self, path: &str) -> &str {
+        self.origins.get(path).map_or("default", String::as_str)
+    }
 }
 
 /// Loads the configuration: defaults, then the file (`named`, or `config.yaml` in the working directory if it
@@ -54,16 +77,14 @@ pub struct Loaded {
 /// # Errors
 /// Every [`Problem`] of every layer, in the order file, environment, rules between keys.
 pub fn load(named: Option<&Path>, env: impl Iterator<Item = (String, String)>) -> Result<Loaded, Vec<Problem>> {
-    let mut report = Report::default();
-    let file = file::read(named.unwrap_or(Path::new(DEFAULT_FILE)), named.is_some(), &mut report);
-    let env = env::read(env, &mut report);
-    layered(file, env, report)
+    Source::new(named.map(Path::to_owned), env).load()
 }
 
-fn layered(file: Layer, env: Layer, mut report: Report) -> Result<Loaded, Vec<Problem>> {
+fn layered(file: Option<Layer>, env: Layer, mut report: Report) -> Result<Loaded, Vec<Problem>> {
+    let has_file = file.is_some();
     let built = ::config::Config::builder()
         .add_source(Layer::defaults())
-        .add_source(file)
+        .add_source(file.unwrap_or_default())
         .add_source(env)
         .build();
     let shape = built.and_then(|all| Ok((all.cache.clone(), all.try_deserialize::<shape::Shape>()?)));
@@ -73,11 +94,15 @@ fn layered(file: Layer, env: Layer, mut report: Report) -> Result<Loaded, Vec<Pr
             check::rules(&shape, all, &mut report);
             if report.problems.is_empty() {
                 let (boot, live) = check::split(shape);
+                let origin = |key: &Key| Some((key.path, all.origin(key.path)?.to_owned()));
                 return Ok(Loaded {
                     boot,
                     live,
                     warnings: report.warnings,
                     effective: effective::render(all),
+                    values: Values::of(all),
+                    has_file,
+                    origins: KEYS.iter().filter_map(origin).collect(),
                 });
             }
         }
@@ -116,7 +141,7 @@ pub struct Boot {
     /// `tools.workspace`.
     pub workspace: Option<PathBuf>,
     /// `tools.effects`.
-    pub effects: std::collections::BTreeMap<String, EffectClass>,
+    pub effects: BTreeMap<String, EffectClass>,
     /// `templates`.
     pub templates: Option<PathBuf>,
     /// `telemetry.log_format` is `json`.
@@ -280,24 +305,6 @@ impl Live {
             session_mode: own.session_mode,
             queue_mode: agent.queue_mode,
         }
-    }
-}
-
-/// The settings in force; cheap to clone, always the newest.
-#[derive(Clone, Debug)]
-pub struct Settings(Arc<RwLock<Arc<Live>>>);
-
-impl Settings {
-    /// Starts with `live`.
-    #[must_use]
-    pub fn new(live: Live) -> Self {
-        Self(Arc::new(RwLock::new(Arc::new(live))))
-    }
-
-    /// What is in force now.
-    #[must_use]
-    pub fn current(&self) -> Arc<Live> {
-        Arc::clone(&self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
 

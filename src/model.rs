@@ -1,11 +1,17 @@
 //! Language models behind one trait: a request in, one reply out.
 
 mod demo;
+mod remote;
+mod dialect;
 mod openai;
+mod anthropic;
+mod answer;
+mod sse;
+mod refusal;
 mod retry;
 
 pub use demo::Demo;
-pub use openai::OpenAi;
+pub use remote::Remote;
 
 use std::fmt;
 use std::future::Future;
@@ -39,7 +45,7 @@ pub struct ChatReply {
     pub calls: Vec<ToolCall>,
     /// Provider fields that must go back with this message.
     pub raw: Option<serde_json::Value>,
-    /// Tokens in and out, 0 when the provider does not tell.
+    /// Tokens in and out. Estimated from the size when the provider does not tell; 0 for the demo.
     pub tokens: u64,
 }
 
@@ -58,6 +64,12 @@ pub enum ModelError {
     /// No answer in time.
     #[error("the model did not answer in time")]
     Timeout,
+    /// The prompt is longer than the model reads: a shorter one may do.
+    #[error("the prompt is longer than the model reads")]
+    TooLong,
+    /// The provider's content filter took the answer away.
+    #[error("the provider's content filter took the answer away")]
+    Filtered,
     /// 200 with something that is no answer.
     #[error("the model's server sent something that is no answer: {0}")]
     Nonsense(String),

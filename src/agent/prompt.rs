@@ -5,23 +5,40 @@ use serde_json::json;
 use crate::domain::{GateKind, Message, Role, ToolSpec};
 
 use super::compose;
-use super::{Env, Next, Turn, specs};
+use super::{Env, Next, Room, Turn, specs};
 
-/// Bytes of a whole request's messages; past it the oldest tool outputs are folded.
-const PROMPT_CAP: usize = 200 * 1024;
-/// Messages at the end of the log that are never folded.
-const KEPT: usize = 8;
 /// A text shorter than this is not worth folding, bytes.
 const FOLD_FROM: usize = 240;
 /// Bytes that are left of a folded text.
 const FOLD_TO: usize = 160;
 
-pub(super) fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message]) -> Vec<Message> {
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            bytes: 200 * 1024,
+            kept: 8,
+        }
+    }
+}
+
+impl Room {
+    /// Half of what `sent` was, for a model that found it too long. The words of people, plans and decisions stay whole at any
+    /// size; of the messages at the end only tool outputs can get folded, the newest two never.
+    #[must_use]
+    pub fn tighter(self, sent: &[Message]) -> Self {
+        Self {
+            bytes: size(sent) / 2,
+            kept: (self.kept / 2).max(2),
+        }
+    }
+}
+
+pub(super) fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message], room: Room) -> Vec<Message> {
     let system = system(env, extra);
     let mut log = turn.log.clone();
     let mut earlier = groups(history);
-    let mut over = size(std::iter::once(&system).chain(earlier.iter().flatten()).chain(&log)).saturating_sub(PROMPT_CAP);
-    let recent = log.len().saturating_sub(KEPT);
+    let mut over = size(std::iter::once(&system).chain(earlier.iter().flatten()).chain(&log)).saturating_sub(room.bytes);
+    let recent = log.len().saturating_sub(room.kept);
     for message in earlier.iter_mut().flatten().chain(log.iter_mut().take(recent)) {
         if over == 0 {
             break;

@@ -4,7 +4,7 @@ mod plain;
 
 use serde_json::{Value, json};
 
-use crate::domain::{Answer, CardState, Decision, DecisionKind, EffectClass, Locale, Millis, Notice, StepStatus};
+use crate::domain::{Answer, CardState, Decision, DecisionKind, EffectClass, Locale, Millis, Notice, Outbound, StepStatus, StepView};
 use crate::template::Templates;
 
 pub use plain::plain_text;
@@ -53,6 +53,41 @@ pub(super) fn step_mark(status: StepStatus) -> &'static str {
         StepStatus::Failed => "❌",
         StepStatus::Skipped => "⏭️",
     }
+}
+
+/// Steps that need no more work.
+pub(super) fn done_steps(steps: &[StepView]) -> usize {
+    steps
+        .iter()
+        .filter(|step| matches!(step.status, StepStatus::Completed | StepStatus::Skipped))
+        .count()
+}
+
+/// Does a card in this state wait, with buttons?
+pub(super) fn is_open(state: &CardState) -> bool {
+    matches!(state, CardState::Open { .. })
+}
+
+/// English sentences begin with a capital when no name goes before them.
+pub(super) fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// Who is mentioned before a text in a group.
+pub(super) fn requester(content: &Outbound) -> Option<&str> {
+    match content {
+        Outbound::PlanCard(card) => card.group.then_some(&card.requester),
+        Outbound::ApprovalCard(card) => card.group.then_some(&card.requester),
+        Outbound::QuestionCard(card) => card.group.then_some(&card.requester),
+        Outbound::Answer(answer) => answer.group.then_some(&answer.requester),
+        // The view does not say whether this is a group; a mention does no harm in a direct chat.
+        Outbound::BudgetCard(card) => Some(&card.requester),
+        Outbound::Progress(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => None,
+    }
+    .map(String::as_str)
 }
 
 /// What a card asks for; it decides what an answer in free words is called.

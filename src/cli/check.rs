@@ -1,19 +1,22 @@
 //! `countersign check`.
 
-use std::path::PathBuf;
+mod clock;
+mod database;
+mod model;
+mod online;
+mod slack;
+
 use std::process::ExitCode;
 
-use super::{load, problem, result};
+use super::{problem, result};
 use crate::config::Loaded;
 use crate::template::Templates;
 use crate::tools::Toolbox;
 
-/// Every problem of the configuration and of the templates to stderr; the effective YAML to stdout.
-pub(super) fn check(file: Option<PathBuf>) -> anyhow::Result<ExitCode> {
-    let Loaded { boot, effective, .. } = match load(file) {
-        Ok(loaded) => loaded,
-        Err(code) => return Ok(code),
-    };
+/// Every problem of the configuration and of the templates to stderr; the effective YAML to stdout. `online`: also what
+/// the configuration points to, a line each.
+pub(super) async fn check(loaded: Loaded, online: bool) -> anyhow::Result<ExitCode> {
+    let Loaded { boot, live, effective, .. } = loaded;
     let mut sound = true;
     if let Err(error) = Templates::load(boot.templates.as_deref()) {
         problem(&error.to_string());
@@ -24,5 +27,10 @@ pub(super) fn check(file: Option<PathBuf>) -> anyhow::Result<ExitCode> {
         sound = false;
     }
     result(effective.trim_end())?;
+    if online {
+        for tried in online::try_all(&boot, &live).await? {
+            tried.print(&mut sound)?;
+        }
+    }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,10 +1,16 @@
-//! `countersign demo`: the real server, a Lark tenant on loopback, and the chat between them.
+//! `countersign demo`: the real server, a Lark tenant or a Slack workspace on loopback, and the chat between them.
 
 mod draw;
 mod fake_lark;
+mod fake_slack;
+mod people;
+mod posted;
 mod show;
-mod tenant;
+mod stage;
 
-pub use fake_lark::{BOT, Call, FakeLark, Fault, Posted, Snapshot};
+pub use fake_lark::{BOT, FakeLark};
+pub use fake_slack::{FakeSlack, SLACK_BOT, TEAM, Workspace};
+pub use people::{Event, Parcel, TENANT_KEY, Tenant, Words};
+pub use posted::{Call, Form, Note, Posted, Snapshot};
 pub use show::run;
-pub use tenant::{Event, TENANT_KEY, Tenant, Words};
+pub use stage::{Fault, Stage};

@@ -4,31 +4,37 @@ use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::result;
+use super::{loaded, result};
 use crate::app::{self, Parts};
-use crate::config::{self, Loaded};
+use crate::config::{self, Reloader, Source};
 use crate::telemetry;
 
-/// Runs until SIGINT or SIGTERM; a second signal ends the process at once.
-pub(super) async fn serve(loaded: Loaded) -> anyhow::Result<ExitCode> {
-    let Loaded { boot, live, .. } = loaded;
-    telemetry::init(boot.log_json, &live.log_level);
+/// Runs until SIGINT or SIGTERM; a second signal ends the process at once. SIGHUP has the configuration read again.
+pub(super) async fn serve(source: Source) -> anyhow::Result<ExitCode> {
+    let loaded = match loaded(&source) {
+        Ok(loaded) => loaded,
+        Err(code) => return Ok(code),
+    };
+    let reloader = Reloader::new(source, &loaded);
+    let logs = telemetry::init(loaded.boot.log_json, &loaded.live.log_level);
     // Installed before the ready line: whoever reads it may signal us right away.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let running = Box::pin(app::start(
-        boot,
-        live,
-        Parts {
-            failpoint: config::failpoint(),
-            ..Parts::default()
-        },
-    ))
-    .await?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let parts = Parts {
+        failpoint: config::failpoint(),
+        ..Parts::default()
+    };
+    let running = Box::pin(app::start(loaded.boot, loaded.live, parts))
+        .await?
+        .following(reloader, logs);
     result(&format!("countersign ready: http://{}/console/", running.addr))?;
-    tokio::select! {
-        _ = terminate.recv() => (),
-        _ = interrupt.recv() => (),
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => running.reload(),
+        }
     }
     tokio::select! {
         () = running.stop() => Ok(ExitCode::SUCCESS),

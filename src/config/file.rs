@@ -11,11 +11,11 @@ use super::problem::{Place, Report};
 use super::table;
 use super::yaml::{self, Node, Yaml};
 
-/// The layer of the file at `path`; if it is not `needed`, a missing one is an empty one.
-pub(super) fn read(path: &Path, needed: bool, report: &mut Report) -> Layer {
+/// The layer of the file at `path`; none when there is no file, which is a problem if one is `needed`.
+pub(super) fn read(path: &Path, needed: bool, report: &mut Report) -> Option<Layer> {
     let name = path.display().to_string();
     match fs::read_to_string(path) {
-        Ok(text) => read_text(&name, &text, report),
+        Ok(text) => Some(read_text(&name, &text, report)),
         Err(error) => {
             match error.kind() {
                 ErrorKind::NotFound if !needed => {}
@@ -23,7 +23,7 @@ pub(super) fn read(path: &Path, needed: bool, report: &mut Report) -> Layer {
                 ErrorKind::InvalidData => report.problem(name, "", "not UTF-8 text"),
                 _ => report.problem(name, "", format!("cannot be read: {error}")),
             }
-            Layer::default()
+            None
         }
     }
 }

@@ -79,6 +79,10 @@ impl Asked<'_> {
         if !self.rights.may(&self.inbound.sender, &act, &record.gate) {
             return self.refuse(session, &record).await;
         }
+        // Last, so that nobody is asked for words that would not count.
+        if act == Act::Revise(String::new()) {
+            return Ok(ClickAnswer::notice(Notice::EmptyFeedback {}));
+        }
         if !self.fresh {
             let votes = u32::try_from(record.votes.len()).unwrap_or(u32::MAX);
             let quorum = record.gate.quorum;
@@ -106,14 +110,12 @@ impl Asked<'_> {
         }
     }
 
-    /// What the button does at this kind of gate; an error is what to say instead.
+    /// What the button does at this kind of gate, changes perhaps without words; an error is what to say instead.
     fn act(&self, kind: GateKind) -> Result<Act, Notice> {
         let words = self.click.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
         match (self.click.verb, kind) {
             (ClickVerb::Approve, GateKind::PlanReview | GateKind::ToolApproval | GateKind::Budget) => Ok(Act::Approve),
-            (ClickVerb::Revise, GateKind::PlanReview | GateKind::Question) => {
-                words.map(|text| Act::Revise(text.to_owned())).ok_or(Notice::EmptyFeedback {})
-            }
+            (ClickVerb::Revise, GateKind::PlanReview | GateKind::Question) => Ok(Act::Revise(words.unwrap_or_default().to_owned())),
             (ClickVerb::Revise | ClickVerb::Reject | ClickVerb::Cancel, GateKind::ToolApproval) => {
                 Ok(Act::Reject(words.map(str::to_owned)))
             }

@@ -164,6 +164,9 @@ fn answer(scene: &Scene) -> Option<Verdict> {
     let Some(shown) = gate.card_at.or(gate.delivered_at) else {
         return Some(Verdict::Wait);
     };
+    if scene.is_talk_with(&gate.requester) {
+        return None;
+    }
     // Said before the card was there to read: whatever it answers, it is not this.
     if scene.at <= shown {
         return None;
@@ -207,8 +210,8 @@ fn late(scene: &Scene) -> Option<Verdict> {
         return None;
     }
     let waits = scene.open.iter().any(|gate| gate.requester == scene.sender);
-    let busy = scene.lane_turn.is_some() || scene.queued > 0;
-    let same = |record: &&GateRecord| scene.lane_turn.as_ref().is_none_or(|turn| turn.id == record.gate.turn_id);
+    let busy = scene.lane_turn.is_some() || scene.queued > 0 || !scene.elsewhere.is_empty();
+    let same = |record: &&GateRecord| scene.own_turn().is_none_or(|turn| turn.id == record.gate.turn_id);
     match scene.closed.as_ref().filter(same) {
         // Whoever says "stop" to a task of theirs that runs means it, whatever was decided before.
         _ if busy && scene.phrase == Phrase::Cancel => Some(Verdict::Stop(None)),

@@ -70,7 +70,7 @@ pub(super) fn same_chat(a: &Conversation, b: &Conversation) -> bool {
 
 fn message_id(row: &InboxRow) -> Option<&str> {
     match &row.inbound.body {
-        InboundBody::Message(message) => Some(&message.message_id),
+        InboundBody::Message(message) => message.message_id.as_deref(),
         InboundBody::Click(_) | InboundBody::Recalled { .. } | InboundBody::Edited { .. } | InboundBody::Joined | InboundBody::Left => None,
     }
 }

@@ -22,7 +22,7 @@ pub(super) async fn stop(
         }
         return say::seen(session, row).await;
     }
-    let turns = turns_to_stop(session, row, scene).await?;
+    let (turns, others) = turns_to_stop(session, row, scene).await?;
     for turn in &turns {
         end(session, turn, DecisionKind::Cancel, SignalKind::Cancel, actor).await?;
     }
@@ -30,21 +30,30 @@ pub(super) async fn stop(
     match (turns.is_empty(), dropped) {
         // The turn itself says what was done when it stops.
         (false, _) => say::seen(session, row).await,
-        (true, 0) => say::tell(session, row, Notice::NothingToStop {}).await,
+        (true, 0) if others.is_empty() => say::tell(session, row, Notice::NothingToStop {}).await,
+        (true, 0) => {
+            let goals = others.iter().map(goal).collect();
+            say::tell(session, row, Notice::WhichOne { goals }).await
+        }
         (true, _) => say::tell(session, row, Notice::Stopped { done: Vec::new() }).await,
     }
 }
 
 /// The sender's unfinished turns that are older than `row`: of this lane and of the replied-to message; if there is neither,
-/// their only one in this chat.
-async fn turns_to_stop(session: &mut Session, row: &InboxRow, scene: &Scene) -> Result<Vec<TurnRow>, StoreError> {
+/// their only one in this chat. Beside them those that are not meant.
+async fn turns_to_stop(session: &mut Session, row: &InboxRow, scene: &Scene) -> Result<(Vec<TurnRow>, Vec<TurnRow>), StoreError> {
     let mut own = session.open_turns(&row.inbound.conversation).await?;
     own.retain(|turn| turn.user == scene.sender && turn.inbox_id < row.id);
     let meant = |turn: &TurnRow| turn.lane_id == scene.lane || scene.reply.as_ref().is_some_and(|reply| reply.turn_id == turn.id);
-    if own.len() != 1 || scene.queued > 0 || scene.reply.is_some() {
-        own.retain(meant);
+    if own.len() == 1 && scene.queued == 0 && scene.reply.is_none() {
+        return Ok((own, Vec::new()));
     }
-    Ok(own)
+    Ok(own.into_iter().partition(meant))
+}
+
+/// What a turn is about, in a few words of foreign text.
+fn goal(turn: &TurnRow) -> String {
+    paint::brief(plan_of(turn).as_ref().map_or(turn.text.as_str(), |plan| plan.goal.as_str()))
 }
 
 /// Drops what the lane does, so that the task of `row` takes its place.
@@ -87,11 +96,15 @@ pub(super) async fn drop_queued(session: &mut Session, lane: &LaneId, row: &Inbo
     Ok(dropped)
 }
 
-/// `/status`, `/plan`: the replied-to turn, else the lane's.
+/// `/status`, `/plan`: the replied-to turn, else the lane's, else the sender's only one of the chat.
 pub(super) async fn status(session: &mut Session, scene: &Scene) -> Result<Notice, StoreError> {
     let replied = scene.reply.as_ref().and_then(|reply| reply.turn.as_ref());
-    let Some(turn) = replied.or(scene.lane_turn.as_ref()) else {
-        let state = if scene.queued > 0 { "queued" } else { "idle" };
+    let Some(turn) = replied.or(scene.own_turn()) else {
+        let state = match (scene.queued, scene.elsewhere.is_empty()) {
+            (0, true) => "idle",
+            (0, false) => "running",
+            _ => "queued",
+        };
         return Ok(Notice::Status {
             goal: None,
             state: state.to_owned(),
@@ -100,9 +113,8 @@ pub(super) async fn status(session: &mut Session, scene: &Scene) -> Result<Notic
     };
     let gate = open_gate(session, turn).await?;
     let plan = plan_of(turn);
-    let goal = plan.as_ref().map_or(turn.text.as_str(), |plan| plan.goal.as_str());
     Ok(Notice::Status {
-        goal: Some(paint::brief(goal)),
+        goal: Some(goal(turn)),
         state: gate.map_or(turn.status.as_str(), |gate| GateKind::as_str(gate.kind)).to_owned(),
         steps: plan
             .map(|plan| plan.steps)

@@ -206,8 +206,8 @@ impl Conversing {
 /// In a group only the bot's own id tells whether a message is for us; alone with us it matters only if somebody is mentioned.
 /// The console has no bot account.
 fn needs_identity(row: &InboxRow, message: &InboundMessage) -> bool {
-    let mentions = message.chat_type == ChatType::Group || !message.mentions.is_empty();
-    row.inbound.conversation.channel != ChannelKind::Console && mentions
+    let matters = message.chat_type == ChatType::Group && !message.to_bot || !message.mentions.is_empty();
+    row.inbound.conversation.channel != ChannelKind::Console && matters
 }
 
 /// What becomes of the row.

@@ -73,8 +73,8 @@ pub enum ChatType {
 /// A message as it was written, mentions still in place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InboundMessage {
-    /// Platform message id.
-    pub message_id: String,
+    /// Platform message id; none for what is no message of the chat (a slash command): nothing can be a reply to it.
+    pub message_id: Option<String>,
     /// Direct or group.
     pub chat_type: ChatType,
     /// Text with mention keys (`@_user_1`) unreplaced.
@@ -83,6 +83,9 @@ pub struct InboundMessage {
     pub mentions: Vec<Mention>,
     /// True when everybody was addressed (`@_all`); not a mention of the bot.
     pub mentions_all: bool,
+    /// Said to the bot by the way it was said, without a mention: a slash command.
+    #[serde(default)]
+    pub to_bot: bool,
     /// Messages this one answers: parent and root, nearest first.
     pub replies_to: Vec<String>,
     /// No words at all, only an image, a file or the like: `text` holds a marker such as `[image]`, which must
@@ -148,8 +151,13 @@ impl InboundMessage {
                 if mention.id != bot {
                     text.push('@');
                     text.push_str(&mention.name);
+                    rest = after;
+                } else if text.trim().is_empty() {
+                    // "@bot: OK", "@bot，OK": the mark belongs to the form of address.
+                    rest = after.trim_start().strip_prefix([':', '：', ',', '，']).unwrap_or(after);
+                } else {
+                    rest = after;
                 }
-                rest = after;
                 continue 'scan;
             }
             text.push(first);
@@ -157,7 +165,7 @@ impl InboundMessage {
         }
         Addressed {
             text: text.trim().to_owned(),
-            to_bot: self.mentions.iter().any(|mention| mention.id == bot),
+            to_bot: self.to_bot || self.mentions.iter().any(|mention| mention.id == bot),
             to_others: self.mentions.iter().any(|mention| mention.id != bot),
         }
     }

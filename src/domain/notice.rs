@@ -72,6 +72,10 @@ pub enum Notice {
     ModelNonsense {},
     /// The model did not answer in time.
     ModelTimeout {},
+    /// The task has grown longer than the model reads, and nothing more of it can be folded.
+    ModelTooLong {},
+    /// The provider's content filter took the model's answer away.
+    ModelFiltered {},
     /// The limit of this task is reached.
     BudgetExhausted {},
     /// `/status` and `/plan`.

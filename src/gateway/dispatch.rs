@@ -72,10 +72,10 @@ impl Dispatcher {
 
 async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
     let new = &row.new;
-    let outcome = match (gateway.channels.out(new.conversation.channel), operation(row)) {
-        (None, _) => Err(DeliveryError::Gone(String::from("this version does not serve the channel"))),
-        (_, None) => Err(DeliveryError::Gone(String::from("the card to repaint was never posted"))),
-        (Some(channel), Some(op)) => {
+    let outcome = match operation(row) {
+        None => Err(DeliveryError::Gone(String::from("the card to repaint was never posted"))),
+        Some(op) => {
+            let channel = gateway.channels.out(new.conversation.channel);
             let locale = gateway.settings.current().channel(new.conversation.channel).locale;
             let delivery = Delivery {
                 key: new.key.clone(),

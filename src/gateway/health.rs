@@ -10,7 +10,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::state::Gateway;
-use crate::domain::Millis;
+use crate::config::ConfigState;
+use crate::domain::{ChannelKind, Millis};
 
 /// 200 while the process lives.
 pub(super) async fn healthz() -> &'static str {
@@ -63,34 +64,49 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
         // The text of a store error holds no URL and no secret; see its definition.
         Err(error) => part("ledger", "failed", Some(error.to_string())),
     };
-    let mut lark = Vec::new();
-    if !knows_itself(gateway).await {
-        lark.push("the bot's own id is not known yet; group messages wait");
-    }
+    let mut lark = unknown_bot(gateway, ChannelKind::Lark).await;
     if gateway.lark_unsigned {
         lark.push("events come unsigned: set channels.lark.encrypt_key");
     }
-    let lark = match (gateway.settings.current().lark.enabled, lark.as_slice()) {
-        (false, _) => part("channel.lark", "disabled", None),
-        (true, []) => part("channel.lark", "ok", None),
-        (true, problems) => part("channel.lark", "degraded", Some(problems.join("; "))),
+    let slack = unknown_bot(gateway, ChannelKind::Slack).await;
+    let live = gateway.settings.current();
+    let channel = |name, enabled: bool, problems: &[&str]| match (enabled, problems) {
+        (false, _) => part(name, "disabled", None),
+        (true, []) => part(name, "ok", None),
+        (true, problems) => part(name, "degraded", Some(problems.join("; "))),
     };
+    let lark = channel("channel.lark", live.lark.enabled, &lark);
+    let slack = channel("channel.slack", live.slack.enabled, &slack);
     let model = match gateway.runner.model_health().last {
         None => part("model", "ok", Some(String::from("not called yet"))),
         Some((_, Ok(()))) => part("model", "ok", None),
         Some((_, Err(reason))) => part("model", "degraded", Some(reason)),
     };
+    let config = config(&gateway.settings.state());
     vec![
         ledger,
         part("coordination", "ok", Some(String::from("embedded"))),
         lark,
-        part("channel.slack", "disabled", None),
+        slack,
         model,
-        part("config", "ok", None),
+        part("config", config.0, config.1),
     ]
 }
 
-async fn knows_itself(gateway: &Gateway) -> bool {
-    let fact = async { gateway.ledger.read().await?.fact(&format!("bot.lark.{}", gateway.lark_app)).await };
-    fact.await.is_ok_and(|id| id.is_some())
+/// An edit that is refused, and keys whose new value waits for a restart.
+fn config(state: &ConfigState) -> (&'static str, Option<String>) {
+    let refused = (!state.problems.is_empty()).then(|| format!("the newest edit is refused: {}", state.problems.join("; ")));
+    let waiting = (!state.restart.is_empty()).then(|| format!("restart needed: {}", state.restart.join(", ")));
+    let status = if refused.is_some() { "degraded" } else { "ok" };
+    let told: Vec<String> = refused.into_iter().chain(waiting).collect();
+    (status, (!told.is_empty()).then(|| told.join("; ")))
+}
+
+/// A problem of the channel while it has not told us who we are there.
+async fn unknown_bot(gateway: &Gateway, kind: ChannelKind) -> Vec<&'static str> {
+    let fact = async { gateway.ledger.read().await?.fact(&gateway.bot_fact(kind)).await };
+    match fact.await {
+        Ok(Some(_)) => Vec::new(),
+        Ok(None) | Err(_) => vec!["the bot's own id is not known yet; group messages wait"],
+    }
 }

@@ -9,7 +9,7 @@ use secrecy::SecretString;
 
 use super::console::Tries;
 use super::health::Since;
-use crate::channels::{Channel, LarkHook};
+use crate::channels::{Channel, LarkHook, SLACK_APP, SlackClient, SlackHook};
 use crate::config::Settings;
 use crate::conversation::Desk;
 use crate::domain::{ChannelKind, Clock, Failpoint, Ids};
@@ -24,18 +24,22 @@ pub struct Channels {
     pub lark_hook: Arc<LarkHook>,
     /// Speaks to Lark.
     pub lark: Arc<dyn Channel>,
+    /// Verifies and reads Slack webhooks.
+    pub slack_hook: Arc<SlackHook>,
+    /// Speaks to Slack.
+    pub slack: Arc<SlackClient>,
     /// Speaks to our own API.
     pub console: Arc<dyn Channel>,
 }
 
 impl Channels {
-    /// The way out to `kind`; none for a channel that this version does not serve.
+    /// The way out to `kind`.
     #[must_use]
-    pub fn out(&self, kind: ChannelKind) -> Option<&Arc<dyn Channel>> {
+    pub fn out(&self, kind: ChannelKind) -> &dyn Channel {
         match kind {
-            ChannelKind::Lark => Some(&self.lark),
-            ChannelKind::Console => Some(&self.console),
-            ChannelKind::Slack => None,
+            ChannelKind::Lark => &*self.lark,
+            ChannelKind::Slack => &*self.slack,
+            ChannelKind::Console => &*self.console,
         }
     }
 }
@@ -101,6 +105,16 @@ impl Gateway {
             since: Arc::default(),
             tries: Arc::default(),
         }
+    }
+
+    /// Name of the small fact that holds the bot's own user id on `kind`.
+    pub(super) fn bot_fact(&self, kind: ChannelKind) -> String {
+        let app = match kind {
+            ChannelKind::Lark => self.lark_app.as_str(),
+            ChannelKind::Slack => SLACK_APP,
+            ChannelKind::Console => "console",
+        };
+        format!("bot.{}.{app}", kind.as_str())
     }
 
     /// From now on `/readyz` says `not_ready`, so that a balancer sends traffic elsewhere.

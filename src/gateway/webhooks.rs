@@ -1,10 +1,12 @@
 //! The hot path: check, verify, parse, commit, 200. No agent work happens here.
 
+mod lark;
+mod slack;
+
 use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
@@ -13,51 +15,17 @@ use tracing::{error, info, warn};
 
 use super::error::ApiError;
 use super::state::Gateway;
-use crate::channels::{LarkReceived as Received, Refusal, click_response};
+use crate::channels::Refusal;
 use crate::conversation::ClickAnswer;
-use crate::domain::{Inbound, InboundBody};
+use crate::domain::Inbound;
+
+pub(super) use lark::lark;
+pub(super) use slack::slack;
 
 /// A body that arrives slower than this is not from a platform.
 const BODY_TIME: Duration = Duration::from_secs(10);
 /// The platform shows an error of its own after three seconds.
 const CLICK_TIME: Duration = Duration::from_secs(2);
-
-/// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
-pub(super) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
-    let live = gateway.settings.current();
-    if !live.lark.enabled {
-        return Err(ApiError::not_found("the Lark channel is not enabled (channels.lark.enabled)"));
-    }
-    require_json(&headers)?;
-    let body = read_body(&headers, body, gateway.max_body_bytes).await?;
-    match gateway.channels.lark_hook.receive(&headers, &body, gateway.clock.now()) {
-        Ok(Received::Challenge(challenge)) => Ok(Json(json!({ "challenge": challenge })).into_response()),
-        Ok(Received::Ignored(reason)) => {
-            info!(reason, "event ignored");
-            Ok(accepted())
-        }
-        Ok(Received::Event(inbound)) if matches!(inbound.body, InboundBody::Click(_)) => {
-            let answer = click(&gateway, inbound).await?;
-            gateway.failpoint.reach("decision_written");
-            Ok(Json(click_response(
-                &gateway.templates,
-                live.lark.locale,
-                &answer.notice,
-                answer.card.as_ref(),
-            ))
-            .into_response())
-        }
-        Ok(Received::Event(inbound)) => accept(&gateway, &inbound).await,
-        Err(Refusal::Unauthorized(reason)) => {
-            warn!(reason, "request refused");
-            Err(ApiError::unauthorized("signature, timestamp or token is wrong"))
-        }
-        Err(Refusal::Bad(reason)) => {
-            warn!(reason, "request refused");
-            Err(ApiError::bad_request("the body is not a readable event"))
-        }
-    }
-}
 
 /// Decides a click while its request waits. The work goes on when the person's patience or the connection ends: half a
 /// decision is none, and a late one shows on the card.
@@ -77,6 +45,15 @@ async fn click(gateway: &Gateway, inbound: Inbound) -> Result<ClickAnswer, ApiEr
     }
 }
 
+/// The log hears why, the sender only that.
+fn refused(refusal: Refusal) -> ApiError {
+    warn!(reason = %refusal, "request refused");
+    match refusal {
+        Refusal::Unauthorized(_) => ApiError::unauthorized("signature, timestamp or token is wrong"),
+        Refusal::Bad(_) => ApiError::bad_request("the body is not a readable event"),
+    }
+}
+
 /// 200 only after the commit; a duplicate is as good.
 async fn accept(gateway: &Gateway, inbound: &Inbound) -> Result<Response, ApiError> {
     gateway.failpoint.reach("verified");
@@ -90,23 +67,37 @@ fn accepted() -> Response {
     Json(json!({})).into_response()
 }
 
+const JSON: &str = "application/json";
+const FORM: &str = "application/x-www-form-urlencoded";
+
 /// One JSON content type and no content encoding, before the body is read.
 pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    require_type(headers, &[JSON])
+}
+
+/// One content type of these, in UTF-8, and no content encoding.
+fn require_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), ApiError> {
     if headers.contains_key(header::CONTENT_ENCODING) {
         return Err(ApiError::media_type("a content encoding is not accepted"));
     }
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(only), None) = (types.next(), types.next()) else {
-        return Err(ApiError::media_type("send exactly one Content-Type: application/json"));
+        return Err(ApiError::media_type(format!(
+            "send exactly one Content-Type: {}",
+            allowed.join(" or ")
+        )));
     };
     let text = only.to_str().unwrap_or("").to_ascii_lowercase();
     let mut parts = text.split(';').map(str::trim);
-    let json = parts.next() == Some("application/json");
+    let known = parts.next().is_some_and(|media| allowed.contains(&media));
     let utf8 = parts.all(|parameter| parameter.is_empty() || parameter == "charset=utf-8" || parameter == "charset=\"utf-8\"");
-    if json && utf8 {
+    if known && utf8 {
         Ok(())
     } else {
-        Err(ApiError::media_type("send Content-Type: application/json in UTF-8"))
+        Err(ApiError::media_type(format!(
+            "send Content-Type: {} in UTF-8",
+            allowed.join(" or ")
+        )))
     }
 }
 

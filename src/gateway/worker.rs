@@ -59,7 +59,9 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
     }));
     let (g, s) = (gateway.clone(), stop.clone());
     tasks.spawn(supervise("triage", move || triage_loop(g.clone(), s.clone())));
-    tasks.spawn(identity_loop(gateway.clone(), stop.clone()));
+    for kind in [ChannelKind::Lark, ChannelKind::Slack] {
+        tasks.spawn(identity_loop(gateway.clone(), stop.clone(), kind));
+    }
     tasks.spawn(prune_loop(gateway.clone(), stop.clone()));
     Workers {
         stop,
@@ -150,16 +152,18 @@ async fn lane_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker
     .await;
 }
 
-/// Asks the platform who the bot is, once; until then group messages wait in the inbox.
-async fn identity_loop(gateway: Gateway, stop: CancellationToken) {
-    if !gateway.settings.current().lark.enabled {
-        return;
+/// Asks the platform who the bot is, once it is enabled and until it tells; until then group messages wait in the inbox.
+async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelKind) {
+    let fact = gateway.bot_fact(kind);
+    // An edit of the configuration may enable it at any time.
+    tokio::select! {
+        () = gateway.settings.until(|live| live.channel(kind).enabled) => (),
+        () = stop.cancelled() => return,
     }
-    let fact = format!("bot.{}.{}", ChannelKind::Lark.as_str(), gateway.lark_app);
     let mut pause = Duration::from_millis(500);
     loop {
         let asked = tokio::select! {
-            asked = gateway.channels.lark.identity() => asked,
+            asked = gateway.channels.out(kind).identity() => asked,
             () = stop.cancelled() => return,
         };
         match asked {
@@ -171,14 +175,14 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken) {
                 };
                 match stored.await {
                     Ok(()) => {
-                        info!(bot = id, "the bot knows itself");
+                        info!(channel = kind.as_str(), bot = id, "the bot knows itself");
                         gateway.ledger.inbox_bell().notify_one();
                         return;
                     }
                     Err(error) => warn!(%error, "the bot's identity could not be stored"),
                 }
             }
-            Err(error) => warn!(%error, "the bot's identity is not known yet; group messages wait"),
+            Err(error) => warn!(channel = kind.as_str(), %error, "the bot's identity is not known yet; group messages wait"),
         }
         tokio::select! {
             () = stop.cancelled() => return,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::ModelError;
+use super::refusal::Unknown;
 
 /// Tries of one request, the first included.
 pub(super) const TRIES: u32 = 3;
@@ -27,8 +28,20 @@ pub(super) enum Failure {
         /// How long the server asks us to wait.
         retry_after: Option<Duration>,
     },
-    /// A success with something that is no answer.
+    /// A success with something that is no answer. Models and proxies have bad moments: asked once more.
     Nonsense(String),
+    /// The prompt is longer than the model reads. The caller can send a shorter one.
+    TooLong,
+    /// The provider's filter took the answer away.
+    Filtered,
+    /// The server does not know a part of streaming; it is asked again without.
+    Unknown(Unknown),
+}
+
+impl Failure {
+    pub(super) fn nonsense(what: &str) -> Self {
+        Self::Nonsense(what.to_owned())
+    }
 }
 
 /// What to do about a failure.
@@ -45,9 +58,9 @@ pub(super) enum Verdict {
 pub(super) fn decide(failure: Failure, attempt: u32, left: Duration, spread: u64) -> Verdict {
     let asked = match &failure {
         Failure::Status { retry_after, .. } => *retry_after,
-        Failure::Timeout | Failure::Transport(_) | Failure::Nonsense(_) => None,
+        _ => None,
     };
-    if !worth_another(&failure) || attempt >= TRIES {
+    if !worth_another(&failure, attempt) {
         return Verdict::GiveUp(error(failure));
     }
     let pause = asked.unwrap_or_else(|| own_pause(attempt, spread));
@@ -76,13 +89,22 @@ pub(super) fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
     Some(Duration::from_secs(u64::try_from(wait).unwrap_or(0)))
 }
 
-fn worth_another(failure: &Failure) -> bool {
+fn worth_another(failure: &Failure, attempt: u32) -> bool {
+    match failure {
+        Failure::Nonsense(_) => attempt < 2,
+        failure => attempt < TRIES && passes(failure),
+    }
+}
+
+/// A trouble that may be over when the server is asked again. Nothing was acted on, whatever had come of the answer: a reply is
+/// handed on whole or not at all, so that a stream that broke off half way may be asked for again as well.
+fn passes(failure: &Failure) -> bool {
     match failure {
         Failure::Transport(_) => true,
         // An empty account answers 429 too, and no waiting fills it.
         Failure::Status { code: Some(code), .. } if code == "insufficient_quota" => false,
         Failure::Status { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),
-        Failure::Timeout | Failure::Nonsense(_) => false,
+        Failure::Timeout | Failure::Nonsense(_) | Failure::TooLong | Failure::Filtered | Failure::Unknown(_) => false,
     }
 }
 
@@ -98,7 +120,11 @@ fn error(failure: Failure) -> ModelError {
         Failure::Timeout => ModelError::Timeout,
         Failure::Transport(what) => ModelError::Unreachable(what.to_owned()),
         Failure::Nonsense(what) => ModelError::Nonsense(what),
-        Failure::Status { status, .. } if worth_another(&failure) => ModelError::Unreachable(format!("HTTP {status}")),
+        Failure::TooLong => ModelError::TooLong,
+        Failure::Filtered => ModelError::Filtered,
+        // Only when the server refuses what was not asked for.
+        Failure::Unknown(_) => ModelError::Refused { status: 400 },
+        Failure::Status { status, .. } if passes(&failure) => ModelError::Unreachable(format!("HTTP {status}")),
         Failure::Status { status, .. } => ModelError::Refused { status },
     }
 }
@@ -109,6 +135,7 @@ fn spell(failure: &Failure) -> String {
         Failure::Transport(what) => (*what).to_owned(),
         Failure::Nonsense(what) => what.clone(),
         Failure::Timeout => "no answer in time".to_owned(),
+        Failure::TooLong | Failure::Filtered | Failure::Unknown(_) => "refused".to_owned(),
     }
 }
 
@@ -140,6 +167,14 @@ mod tests {
                 "after the last try"
             );
         }
+        let nonsense = || Failure::nonsense("a web page");
+        assert!(matches!(decide(nonsense(), 1, MINUTE, 7), Verdict::Again(_)), "a bad moment");
+        assert_eq!(
+            decide(nonsense(), 2, MINUTE, 7),
+            Verdict::GiveUp(ModelError::Nonsense("a web page".to_owned()))
+        );
+        assert_eq!(decide(Failure::TooLong, 1, MINUTE, 7), Verdict::GiveUp(ModelError::TooLong));
+        assert_eq!(decide(Failure::Filtered, 1, MINUTE, 7), Verdict::GiveUp(ModelError::Filtered));
         for lasting in [301, 400, 401, 403, 404, 413, 422] {
             assert_eq!(
                 decide(status(lasting, Some(1)), 1, MINUTE, 7),

@@ -1,11 +1,13 @@
 //! The loop over one lane: begin its next task, or take its turn on until it waits or ends.
 
+use std::time::Duration;
+
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::{Runner, WorkError};
-use crate::agent::{self, Beginning, Env, Input, Next, Turn, TurnState};
+use crate::agent::{self, Beginning, Env, Input, Next, Room, Turn, TurnState};
 use crate::domain::{ChatType, InboundBody, Millis, ToolSpec, TurnStatus};
 use crate::store::{InboxRow, Lease, StoreError, TurnRow};
 
@@ -15,6 +17,10 @@ pub(super) struct Run {
     pub(super) row: TurnRow,
     pub(super) turn: Turn,
     pub(super) specs: Vec<ToolSpec>,
+    /// What the model was found to read at once.
+    pub(super) room: Room,
+    /// Time of model calls that were interrupted, not yet charged: the next one pays for it.
+    pub(super) unpaid: Duration,
 }
 
 /// Where a turn was left.
@@ -108,6 +114,8 @@ impl Runner {
                     row,
                     turn: Turn { state, log },
                     specs: self.tools.specs(),
+                    room: Room::default(),
+                    unpaid: Duration::ZERO,
                 }
             }
             None => {
@@ -149,7 +157,7 @@ impl Runner {
             conversation,
             user: task.inbound.sender.clone(),
             text,
-            request_message: Some(message.message_id.clone()),
+            request_message: message.message_id.clone(),
             inbox_id: task.id,
             status: TurnStatus::Queued,
             reason: None,
@@ -165,6 +173,8 @@ impl Runner {
             row,
             turn,
             specs: self.tools.specs(),
+            room: Room::default(),
+            unpaid: Duration::ZERO,
         })
     }
 
@@ -181,7 +191,7 @@ impl Runner {
                 None => {
                     let input = match run.turn.state.next.clone() {
                         Next::Start => Some(Input::Start),
-                        Next::CallModel { last } => self.call_model(&run, last, stop).await?,
+                        Next::CallModel { last } => self.call_model(&mut run, last, stop).await?,
                         Next::RunTools { calls } => self.run_tools(lease, &run, &calls, stop).await?,
                         Next::Wait => return Ok(Left::Parked(self.gate_due(&run).await?)),
                         Next::Nothing => return Ok(Left::Finished),

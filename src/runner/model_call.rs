@@ -7,7 +7,7 @@ use tracing::{info, warn};
 
 use super::drive::Run;
 use super::{ModelHealth, Runner, WorkError};
-use crate::agent::{self, Env, Input, ModelReply};
+use crate::agent::{self, Env, Input, ModelReply, Room};
 use crate::domain::{Message, Notice, Role, SessionMode};
 use crate::model::{ChatReply, ChatRequest, ModelError};
 use crate::store::SignalKind::{self, Cancel, Steer, Supersede};
@@ -16,31 +16,38 @@ use crate::store::SignalKind::{self, Cancel, Steer, Supersede};
 const LAST_CALL: Duration = Duration::from_secs(30);
 
 impl Runner {
-    /// Asks the model. None: a person (or a shutdown) interrupted; nothing of the answer is kept.
-    pub(super) async fn call_model(&self, run: &Run, last: bool, stop: &CancellationToken) -> Result<Option<Input>, WorkError> {
+    /// Asks the model. None: a person (or a shutdown) interrupted; nothing of the answer is kept, and the connection is closed.
+    pub(super) async fn call_model(&self, run: &mut Run, last: bool, stop: &CancellationToken) -> Result<Option<Input>, WorkError> {
         let live = self.settings.current();
         let history = self.history(run).await?;
-        let env = Env {
-            now: self.clock.now(),
-            tools: &run.specs,
-            prompts: &self.templates,
-        };
         let budget = &run.turn.state.budget;
-        let left = Duration::from_millis(budget.millis.limit.saturating_sub(budget.millis.used));
-        let request = ChatRequest {
-            messages: agent::prompt(&run.turn, &env, &live.agent.system_prompt, &history),
+        let left = Duration::from_millis(budget.millis.limit.saturating_sub(budget.millis.used)).saturating_sub(run.unpaid);
+        let whole = if last { LAST_CALL } else { left };
+        let mut request = ChatRequest {
+            messages: self.prompt(run, run.room, &history),
             tools: agent::offered(&run.turn, &run.specs),
             parallel_tool_calls: live.model.parallel_tool_calls,
-            deadline: if last { LAST_CALL } else { left },
+            deadline: whole,
         };
         let started = Instant::now();
         let model = (self.models)();
-        let outcome = tokio::select! {
-            outcome = model.chat(&request) => outcome,
-            () = self.heard(run, &[Cancel, Supersede, Steer]) => return Ok(None),
-            () = stop.cancelled() => return Ok(None),
+        let outcome = loop {
+            request.deadline = whole.saturating_sub(started.elapsed());
+            let outcome = tokio::select! {
+                outcome = model.chat(&request) => outcome,
+                () = self.heard(run, &[Cancel, Supersede, Steer]) => {
+                    run.unpaid += started.elapsed();
+                    return Ok(None);
+                }
+                () = stop.cancelled() => return Ok(None),
+            };
+            match outcome {
+                Err(ModelError::TooLong) if self.fold(run, &mut request, &history) => {}
+                outcome => break outcome,
+            }
         };
-        let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let worked = std::mem::take(&mut run.unpaid) + started.elapsed();
+        let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         self.note_health(&outcome);
         self.failpoint.reach("model_answered");
         Ok(Some(match outcome {
@@ -70,6 +77,31 @@ impl Runner {
                 }
             }
         }))
+    }
+
+    fn prompt(&self, run: &Run, room: Room, history: &[Message]) -> Vec<Message> {
+        let env = Env {
+            now: self.clock.now(),
+            tools: &run.specs,
+            prompts: &self.templates,
+        };
+        agent::prompt(&run.turn, &env, &self.settings.current().agent.system_prompt, history, room)
+    }
+
+    /// Makes the request shorter, for this call and for the next ones. False: nothing more can go.
+    fn fold(&self, run: &mut Run, request: &mut ChatRequest, history: &[Message]) -> bool {
+        let room = run.room.tighter(&request.messages);
+        let messages = self.prompt(run, room, history);
+        if messages == request.messages {
+            return false;
+        }
+        info!(
+            bytes = room.bytes,
+            "the prompt is too long for the model; asking again with less of the old outputs"
+        );
+        run.room = room;
+        request.messages = messages;
+        true
     }
 
     /// Words of earlier tasks of this conversation, for shared sessions: what was asked and what came of it.
@@ -128,5 +160,7 @@ fn notice_for(error: &ModelError) -> Notice {
         ModelError::Refused { .. } => Notice::ModelRefused {},
         ModelError::Timeout => Notice::ModelTimeout {},
         ModelError::Nonsense(_) => Notice::ModelNonsense {},
+        ModelError::TooLong => Notice::ModelTooLong {},
+        ModelError::Filtered => Notice::ModelFiltered {},
     }
 }

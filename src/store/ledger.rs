@@ -44,6 +44,7 @@ use super::reviews::PendingReviews;
 use crate::domain::{Clock, LaneId, Millis};
 
 pub use self::audit::AuditCheck;
+pub use self::open::Looked;
 pub use self::page::{Cursor, NoCursor};
 pub use self::prune::Pruned;
 

@@ -3,6 +3,7 @@
 mod check;
 mod demo;
 mod ledger;
+mod online;
 
 use std::time::Duration;
 

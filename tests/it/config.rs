@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use countersign::config::{KEYS, Since, load};
+use countersign::config::{KEYS, Reload, Since, load};
 
 fn documented() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config.yaml")).unwrap()
@@ -70,6 +70,19 @@ fn config_yaml_documents_every_key() {
     };
     assert_eq!(served, keys(Since::Served));
     assert_eq!(later, keys(Since::Later));
+}
+
+/// S0-35: `config.yaml` marks as hot exactly the keys whose edits are in force without a restart.
+#[test]
+fn config_yaml_marks_the_hot_keys() {
+    let text = documented();
+    let marked: String = text
+        .lines()
+        .filter(|line| line.ends_with(':') || line.ends_with("  # hot"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let hot = KEYS.iter().filter(|key| key.reload == Reload::Hot && key.since == Since::Served);
+    assert_eq!(paths(&marked).0, hot.map(|key| key.path.to_owned()).collect());
 }
 
 /// S0-35: `config.yaml` as shipped, and with its later keys uncommented, is the built-in defaults.

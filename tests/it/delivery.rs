@@ -2,25 +2,32 @@
 
 use countersign::cli::demo::Fault;
 
+use crate::support::platform::{On, on_both};
 use crate::support::scripts::reporter;
 use crate::support::world::{GROUP, To, World};
 
+on_both! {
+    an_ok_counts_although_the_cards_arrival_is_not_known_yet,
+    a_refused_card_becomes_text_and_can_be_answered,
+}
+
 /// I2, C1: the card reached the chat but the platform's answer got lost; an OK said before we ask again is not lost, and there
 /// is one card.
-#[tokio::test]
-async fn an_ok_counts_although_the_cards_arrival_is_not_known_yet() {
-    let world = World::start(&[], reporter).await;
-    world.lark.fault("reply", Fault::LoseAnswer);
-    world.say("ou_u1", "oc_c1", "整理笔记", GROUP).await;
+async fn an_ok_counts_although_the_cards_arrival_is_not_known_yet(on: On) {
+    let world = World::start_on(on, &[], reporter).await;
+    world.chat.fault("reply", Fault::LoseAnswer);
+    world.say(on.user("u1"), on.chat("c1"), "整理笔记", GROUP).await;
     let card = world
-        .seen("the card", |lark| {
-            lark.in_chat("oc_c1").find(|message| message.button("approve").is_some()).cloned()
+        .seen("the card", |seen| {
+            seen.in_chat(on.chat("c1"))
+                .find(|message| message.button("approve").is_some())
+                .cloned()
         })
         .await;
     world
         .say(
-            "ou_u1",
-            "oc_c1",
+            on.user("u1"),
+            on.chat("c1"),
             "OK",
             To {
                 reply_to: Some(&card.id),
@@ -29,10 +36,10 @@ async fn an_ok_counts_although_the_cards_arrival_is_not_known_yet() {
             },
         )
         .await;
-    world.hears("oc_c1", "全部完成").await;
+    world.hears(on.chat("c1"), "全部完成").await;
     assert_eq!(
         world
-            .lark
+            .chat
             .snapshot()
             .messages
             .iter()
@@ -44,25 +51,27 @@ async fn an_ok_counts_although_the_cards_arrival_is_not_known_yet() {
 }
 
 /// C2: a card that the platform refuses becomes text that says how to answer, and the answer counts.
-#[tokio::test]
-async fn a_refused_card_becomes_text_and_can_be_answered() {
-    let world = World::start(&[], reporter).await;
-    world.lark.fault(
+async fn a_refused_card_becomes_text_and_can_be_answered(on: On) {
+    let world = World::start_on(on, &[], reporter).await;
+    world.chat.fault(
         "reply",
-        Fault::Answer {
-            status: 400,
-            code: 230_099,
-            header: None,
+        match on {
+            On::Lark => Fault::Answer {
+                status: 400,
+                code: 230_099,
+                header: None,
+            },
+            On::Slack => Fault::Error("invalid_blocks"),
         },
     );
-    world.say("ou_u1", "oc_c1", "整理笔记", GROUP).await;
-    let text = world.hears("oc_c1", "请回复 **OK** 继续").await;
+    world.say(on.user("u1"), on.chat("c1"), "整理笔记", GROUP).await;
+    let text = world.hears(on.chat("c1"), "请回复 **OK** 继续").await;
     assert_eq!(text.kind, "text");
-    world.api.review_in("oc_c1").await;
+    world.api.review_in(on.chat("c1")).await;
     world
         .say(
-            "ou_u1",
-            "oc_c1",
+            on.user("u1"),
+            on.chat("c1"),
             "OK",
             To {
                 reply_to: Some(&text.id),
@@ -71,6 +80,6 @@ async fn a_refused_card_becomes_text_and_can_be_answered() {
             },
         )
         .await;
-    world.hears("oc_c1", "全部完成").await;
+    world.hears(on.chat("c1"), "全部完成").await;
     world.end().await;
 }

@@ -31,8 +31,8 @@ fn message(world: &World, text: &str) -> Sealed {
         ..Default::default()
     };
     let event = world.tenant.message(&words);
-    world.lark.learn(&event.message_id, "oc_http");
-    world.tenant.seal(&event)
+    world.chat.learn(&event.message_id, "oc_http");
+    world.sealed(&event)
 }
 
 /// Posts bytes with their signature headers and this content type.

@@ -1,16 +1,17 @@
 //! What we say in Lark: every card in every state and both languages, the checker, and text that tries to forge.
 
 mod checker;
-pub(crate) mod gallery;
 
 use std::collections::BTreeSet;
 
+use crate::support::gallery::{
+    action, answer, approval, budget, decided, declared_notices, element, gallery, notices, plan, step, templates, walk,
+};
 use countersign::channels::{check_card, click_response, lark_card, message_kind, notice_text, plain_text};
 use countersign::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice, Outbound,
     PlanCard, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
 };
-use gallery::{action, answer, approval, budget, decided, declared_notices, element, gallery, notices, plan, step, templates, walk};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ use countersign::domain::{
 use secrecy::SecretString;
 use serde_json::json;
 
-use crate::lark_cards::gallery::{answer, plan, templates};
+use crate::support::gallery::{answer, plan, templates};
 
 const SECRET: &str = "s3cr3t-of-the-app";
 

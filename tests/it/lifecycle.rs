@@ -9,11 +9,18 @@ use std::time::{Duration, Instant};
 use countersign::cli::demo::Fault;
 use serde_json::Value;
 
-use crate::kills::kit::{CHAT, Handshake, TASK};
+use crate::kills::kit::{Handshake, TASK};
 use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, Step, say};
+use crate::support::platform::{On, on_both};
 use crate::support::scripts::reporter;
 use crate::support::world::{ASIDE, DIRECT, GROUP, World};
+
+on_both! {
+    group_messages_wait_for_the_bots_identity,
+    the_bots_identity_is_asked_for_again,
+    a_known_identity_is_not_waited_for_again,
+}
 
 /// Well under the grace, well over what a loaded machine needs.
 const SOON: Duration = Duration::from_secs(10);
@@ -21,7 +28,7 @@ const SOON: Duration = Duration::from_secs(10);
 /// Approves the plan and waits until its write call runs. A gateway started with a lag at `action_sent` is then in the
 /// middle of that call.
 async fn in_the_middle_of_the_write(lag: &str, extra: &[(&str, &str)]) -> Handshake {
-    let mut hand = Handshake::with(extra, Some(&format!("action_sent+{lag}"))).await;
+    let mut hand = Handshake::with(On::Lark, extra, Some(&format!("action_sent+{lag}"))).await;
     assert_eq!(hand.ask().await, Some(200));
     let card = hand.card().await;
     hand.press(&card, "approve").await.unwrap();
@@ -46,7 +53,7 @@ async fn is_stopping(world: &mut World) {
 /// again and the task is carried out.
 #[tokio::test]
 async fn a_stop_while_the_model_thinks_costs_one_more_question() {
-    let mut hand = Handshake::start(None).await;
+    let mut hand = Handshake::start(On::Lark, None).await;
     let gate = Gate::new();
     let held = Step::Gated(gate.clone(), Box::new(Step::Message(say("太晚了"), None)));
     hand.world.model.script(TASK, Script::new().then(held));
@@ -212,49 +219,47 @@ async fn a_second_process_on_the_same_file_is_refused() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains(&format!("in use by process {}", world.child().id())), "{said}");
-    world.say("ou_u1", CHAT, TASK, GROUP).await;
-    world.plan_card(CHAT).await;
+    world.say("ou_u1", "oc_k1", TASK, GROUP).await;
+    world.plan_card("oc_k1").await;
     world.end().await;
 }
 
-/// A world whose gateway starts while Lark is as `trouble` makes it, and has never known its own id.
-async fn late_start(trouble: impl FnOnce(&World)) -> World {
-    let mut world = World::start(&[("CHANNELS__LARK__ENABLED", "false")], reporter).await;
+/// A world whose gateway starts while the platform is as `trouble` makes it, and has never known its own id.
+async fn late_start(on: On, trouble: impl FnOnce(&World)) -> World {
+    let mut world = World::start_on(on, &[("CHAT__ENABLED", "false")], reporter).await;
     trouble(&world);
-    world.restart(&[("CHANNELS__LARK__ENABLED", "true")]).await;
+    world.restart(&[("CHAT__ENABLED", "true")]).await;
     world
 }
 
 /// design: until the bot knows its own id group messages wait; direct ones, with nobody mentioned, are handled at once. Then the
 /// ones that waited are handled, and what was never meant for the bot is ignored.
-#[tokio::test]
-async fn group_messages_wait_for_the_bots_identity() {
-    let world = late_start(|world| world.lark.hold("bot")).await;
-    world.say("ou_u1", "oc_g1", TASK, GROUP).await;
-    world.say("ou_u2", "oc_g1", "大家午饭吃什么", ASIDE).await;
-    world.say("ou_u3", "oc_g2", TASK, GROUP).await;
-    world.say("ou_u1", "oc_p1", TASK, DIRECT).await;
-    world.plan_card("oc_p1").await;
-    for chat in ["oc_g1", "oc_g2"] {
-        assert_eq!(world.lark.snapshot().in_chat(chat).count(), 0, "{chat} waits");
+async fn group_messages_wait_for_the_bots_identity(on: On) {
+    let world = late_start(on, |world| world.chat.hold("bot")).await;
+    world.say(on.user("u1"), on.chat("g1"), TASK, GROUP).await;
+    world.say(on.user("u2"), on.chat("g1"), "大家午饭吃什么", ASIDE).await;
+    world.say(on.user("u3"), on.chat("g2"), TASK, GROUP).await;
+    world.say(on.user("u1"), on.direct("p1"), TASK, DIRECT).await;
+    world.plan_card(on.direct("p1")).await;
+    for chat in [on.chat("g1"), on.chat("g2")] {
+        assert_eq!(world.chat.snapshot().in_chat(chat).count(), 0, "{chat} waits");
     }
     assert_eq!(world.api.turns().await.len(), 1);
     let (status, ready) = world.api.try_get("/readyz").await;
     assert_eq!((status, &ready["status"]), (200, &Value::from("degraded")), "{ready}");
-    world.lark.release("bot");
-    world.plan_card("oc_g1").await;
-    world.plan_card("oc_g2").await;
+    world.chat.release("bot");
+    world.plan_card(on.chat("g1")).await;
+    world.plan_card(on.chat("g2")).await;
     assert_eq!(world.api.turns().await.len(), 3, "the aside was never a task");
     assert_eq!(world.api.try_get("/readyz").await.1["status"], "ready");
     world.end().await;
 }
 
 /// design: the identity is asked for again until the platform gives it.
-#[tokio::test]
-async fn the_bots_identity_is_asked_for_again() {
-    let world = late_start(|world| {
+async fn the_bots_identity_is_asked_for_again(on: On) {
+    let world = late_start(on, |world| {
         for status in [500, 403] {
-            world.lark.fault(
+            world.chat.fault(
                 "bot",
                 Fault::Answer {
                     status,
@@ -265,22 +270,21 @@ async fn the_bots_identity_is_asked_for_again() {
         }
     })
     .await;
-    world.say("ou_u1", "oc_g1", TASK, GROUP).await;
-    world.plan_card("oc_g1").await;
-    assert!(world.lark.snapshot().count("bot") >= 3);
+    world.say(on.user("u1"), on.chat("g1"), TASK, GROUP).await;
+    world.plan_card(on.chat("g1")).await;
+    assert!(world.chat.snapshot().count("bot") >= 3);
     world.end().await;
 }
 
 /// design: an identity that is known outlives a restart: a platform that is down then holds up nobody.
-#[tokio::test]
-async fn a_known_identity_is_not_waited_for_again() {
-    let mut world = World::start(&[], reporter).await;
-    world.say("ou_u1", "oc_g1", TASK, GROUP).await;
-    world.plan_card("oc_g1").await;
-    world.lark.hold("bot");
+async fn a_known_identity_is_not_waited_for_again(on: On) {
+    let mut world = World::start_on(on, &[], reporter).await;
+    world.say(on.user("u1"), on.chat("g1"), TASK, GROUP).await;
+    world.plan_card(on.chat("g1")).await;
+    world.chat.hold("bot");
     world.restart(&[]).await;
-    world.say("ou_u1", "oc_g2", TASK, GROUP).await;
-    world.plan_card("oc_g2").await;
-    world.lark.release("bot");
+    world.say(on.user("u1"), on.chat("g2"), TASK, GROUP).await;
+    world.plan_card(on.chat("g2")).await;
+    world.chat.release("bot");
     world.end().await;
 }

@@ -7,6 +7,7 @@
 
 mod support;
 
+mod anthropic;
 mod api_surface;
 mod command_line;
 mod config;
@@ -24,10 +25,18 @@ mod lark_client;
 mod lark_events;
 mod lark_vectors;
 mod lifecycle;
+mod model_context;
+mod model_stream;
 mod openai;
 mod phrases;
+mod reload;
 mod requirements;
 mod secrets;
+mod slack_badinput;
+mod slack_cards;
+mod slack_client;
+mod slack_events;
+mod slack_vectors;
 mod store_actions;
 mod store_audit;
 mod store_gates;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign::config::{ModelLive, Provider};
 use countersign::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
-use countersign::model::{ChatModel, ChatReply, ChatRequest, ModelError, OpenAi};
+use countersign::model::{ChatModel, ChatReply, ChatRequest, ModelError, Remote};
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{FakeModel, Gate, Script, Step, call, offered, say};
@@ -22,8 +22,8 @@ fn settings(base_url: &str, key: &str) -> ModelLive {
     }
 }
 
-fn client(base_url: &str) -> OpenAi {
-    OpenAi::new(http(), &settings(base_url, KEY))
+fn client(base_url: &str) -> Remote {
+    Remote::new(http(), &settings(base_url, KEY))
 }
 
 fn http() -> reqwest::Client {
@@ -57,10 +57,10 @@ async fn ask(fake: &FakeModel, request: &ChatRequest) -> Result<ChatReply, Model
     client(&fake.base_url()).chat(request).await
 }
 
-/// One answer to one question.
+/// The same answer however often the question is put.
 async fn answer_to(step: Step) -> (FakeModel, Result<ChatReply, ModelError>) {
     let fake = FakeModel::start().await;
-    fake.script("", Script::new().then(step));
+    fake.script("", Script::new().then(step.clone()).then(step));
     let reply = ask(&fake, &request(vec![user("hi")], &["read_file"])).await;
     (fake, reply)
 }
@@ -88,7 +88,7 @@ async fn a_plain_answer() {
     assert_eq!(seen.headers["authorization"], format!("Bearer {KEY}"));
     assert_eq!(
         seen.body,
-        json!({"model": "some-model", "messages": [
+        json!({"model": "some-model", "stream": true, "stream_options": {"include_usage": true}, "messages": [
             {"role": "system", "content": "You are a test."}, {"role": "user", "content": "hi"},
         ]})
     );
@@ -99,7 +99,7 @@ async fn a_plain_answer() {
 #[tokio::test]
 async fn without_a_key_there_is_no_authorization() {
     let fake = FakeModel::with_fn(|_| say("hello")).await;
-    let model = OpenAi::new(http(), &settings(&fake.base_url(), " "));
+    let model = Remote::new(http(), &settings(&fake.base_url(), " "));
     model.chat(&request(vec![user("hi")], &[])).await.unwrap();
     assert!(!fake.seen()[0].headers.contains_key("authorization"));
     assert!(!format!("{model:?}{:?}", client(&fake.base_url())).contains("canary"));
@@ -233,20 +233,17 @@ async fn odd_calls_are_made_regular() {
     assert_eq!(arguments, [r#"{"x":1}"#, "{}", "{}", "{oops"]);
 }
 
-/// design: failures L4, what is no answer is told as such, without a word of it.
+/// design: failures L4, what is no answer is asked for once more, then told as such, without a word of it.
 #[tokio::test]
 async fn what_is_no_answer_is_nonsense() {
     let html = Step::Verbatim("text/html", b"\n<html>canary</html>".to_vec());
-    for (step, why) in [
+    let cases = [
         (html, "a web page"),
         (Step::Verbatim("application/json", b"{\"choices\": [canary".to_vec()), "no JSON"),
         (verbatim(&json!({"choices": []})), "no choices"),
         (verbatim(&json!({"object": "list"})), "no choices"),
-        (
-            verbatim(&json!({"error": {"code": 429, "message": "canary"}})),
-            "an error (429) under a success status",
-        ),
-        (verbatim(&json!({"error": {"code": "Bearer canary"}})), "no choices"),
+        (Step::Events(vec!["data: {canary\n\n".to_owned()]), "no JSON in the stream"),
+        (Step::Events(vec!["data: [DONE]\n\n".to_owned()]), "no choices"),
         (verbatim(&json!({"choices": [{"delta": {}}]})), "a choice without a message"),
         (
             verbatim(&json!({"choices": [{"message": {"content": 7}}]})),
@@ -262,11 +259,20 @@ async fn what_is_no_answer_is_nonsense() {
         ),
         (Step::Message(say(&"x".repeat(300 << 10)), None), "more than 256 KiB of text"),
         (Step::Verbatim("application/json", vec![b' '; 11 << 20]), "more than 10 MiB"),
-    ] {
+    ];
+    let answers = cases.map(|(step, why)| async move {
         let (fake, reply) = answer_to(step).await;
         assert_eq!(nonsense(reply), why);
-        assert_eq!(fake.seen().len(), 1, "{why}: not worth another try");
-    }
+        assert_eq!(fake.seen().len(), 2, "{why}: asked once more");
+    });
+    futures_util::future::join_all(answers).await;
+    let fake = FakeModel::start().await;
+    fake.script(
+        "",
+        Script::new().then(Step::Verbatim("text/html", b"<html>".to_vec())).text("better"),
+    );
+    assert_eq!(ask(&fake, &request(vec![user("hi")], &[])).await.unwrap().text, "better");
+    fake.assert_clean();
 }
 
 /// design: failures L6, a plan or call that the length limit cut is never taken; cut text is marked.
@@ -283,7 +289,7 @@ async fn a_length_stop_is_seen() {
     assert_eq!(reply.unwrap().text, "half a sen […]");
 }
 
-/// design: failures L6, a refusal or the content filter is an answer in words; calls beside it do not run.
+/// design: failures L6, a refusal is an answer in words, and calls beside it do not run; what the filter leaves is no answer.
 #[tokio::test]
 async fn refusals_are_answers() {
     let mut refusing = call([("write_file", json!({}))]);
@@ -291,9 +297,12 @@ async fn refusals_are_answers() {
     let (_, reply) = answer_to(Step::Message(refusing, None)).await;
     let reply = reply.unwrap();
     assert_eq!((reply.text.as_str(), reply.calls.len()), ("I will not.", 0));
-    let (_, reply) = answer_to(Step::Message(call([("write_file", json!({}))]), Some("content_filter"))).await;
-    let reply = reply.unwrap();
-    assert_eq!((reply.text.as_str(), reply.calls.len()), ("[content filter / 内容过滤]", 0));
+    let filtered = Step::Message(call([("write_file", json!({}))]), Some("content_filter"));
+    let azure = Step::Status(400, Vec::new(), json!({"error": {"code": "content_filter", "message": "canary"}}));
+    for step in [filtered, azure] {
+        let (fake, reply) = answer_to(step).await;
+        assert_eq!((reply.unwrap_err(), fake.seen().len()), (ModelError::Filtered, 1));
+    }
 }
 
 /// S3-13: passing troubles are tried again, three times at most, with the wait that the server names.
@@ -375,7 +384,7 @@ async fn a_silent_server_ends_in_a_timeout() {
         "",
         Script::new().then(Step::Gated(gate.clone(), Box::new(Step::Message(say("late"), None)))),
     );
-    let error = OpenAi::new(http(), &slow).chat(&request(vec![user("hi")], &[])).await.unwrap_err();
+    let error = Remote::new(http(), &slow).chat(&request(vec![user("hi")], &[])).await.unwrap_err();
     assert_eq!(error, ModelError::Timeout);
 }
 

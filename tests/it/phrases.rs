@@ -16,10 +16,11 @@ fn message(text: &str, chat_type: ChatType) -> InboundMessage {
         name: (*name).to_owned(),
     });
     InboundMessage {
-        message_id: "om_1".to_owned(),
+        message_id: Some("om_1".to_owned()),
         chat_type,
         text: text.to_owned(),
         mentions: mentions.collect(),
+        to_bot: false,
         mentions_all: false,
         replies_to: Vec::new(),
         attachment_only: false,

@@ -16,7 +16,7 @@ const MODEL: &str = "sk-canary-0123456789abcdef";
 fn canaries(world: &World) -> Vec<String> {
     let mut all: Vec<String> = SECRETS.iter().skip(1).map(|(_, secret)| (*secret).to_owned()).collect();
     all.extend([CONSOLE.to_owned(), MODEL.to_owned()]);
-    all.extend(world.lark.tokens());
+    all.extend(world.lark().tokens());
     all
 }
 
@@ -74,8 +74,8 @@ async fn no_secret_leaves_the_configuration() {
         world.api = world.api.with_token(CONSOLE);
         world.say("ou_u1", "oc_p1", "整理笔记", DIRECT).await;
         let card = world.plan_card("oc_p1").await;
-        world.lark.expire_tokens();
-        world.lark.fault(
+        world.lark().expire_tokens();
+        world.chat.fault(
             "patch",
             Fault::Answer {
                 status: 500,
@@ -104,7 +104,7 @@ async fn no_secret_leaves_the_configuration() {
             text: "OK",
             ..Default::default()
         });
-        let mut wrong = world.tenant.seal(&event);
+        let mut wrong = world.sealed(&event);
         wrong.headers.push(("X-Lark-Signature".to_owned(), key.to_owned()));
         wrong.headers.push(("content-type".to_owned(), "application/json".to_owned()));
         let mut answers = String::new();
@@ -144,7 +144,7 @@ async fn no_secret_leaves_the_configuration() {
             clean(&world, "a model request", seen.body.to_string().as_bytes());
         }
         let calls: Vec<Value> = world
-            .lark
+            .chat
             .snapshot()
             .calls
             .iter()
@@ -155,7 +155,7 @@ async fn no_secret_leaves_the_configuration() {
         for file in [database(&world), database(&world).with_extension("db-wal")] {
             clean(&world, &file.display().to_string(), &std::fs::read(file).unwrap());
         }
-        assert_eq!(world.lark.snapshot().violations, Vec::<String>::new());
+        assert_eq!(world.chat.snapshot().violations, Vec::<String>::new());
     }
 }
 

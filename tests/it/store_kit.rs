@@ -77,10 +77,11 @@ pub(crate) fn message(event: &str, message_id: &str, place: &Conversation, sende
         sender: sender.to_owned(),
         at: START,
         body: InboundBody::Message(InboundMessage {
-            message_id: message_id.to_owned(),
+            message_id: Some(message_id.to_owned()),
             chat_type: ChatType::Group,
             text: format!("say {event}"),
             mentions: Vec::new(),
+            to_bot: false,
             mentions_all: false,
             attachment_only: false,
             truncated: false,

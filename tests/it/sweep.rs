@@ -44,7 +44,7 @@ struct Sight {
 
 impl Sight {
     async fn of(world: &World, review: &Value) -> Self {
-        let chat = world.lark.snapshot();
+        let chat = world.chat.snapshot();
         let turn = json!({ "id": review["turn_id"] });
         Self {
             turns: world.api.turns().await.len(),
@@ -149,7 +149,7 @@ async fn lark_requests_on_the_running_binary() {
             .collect();
         assert_eq!(bodies.len(), 1, "one body for every {status}: {bodies:?}");
     }
-    assert_eq!(world.lark.snapshot().violations, Vec::<String>::new());
+    assert_eq!(world.chat.snapshot().violations, Vec::<String>::new());
     println!("bad requests: peak memory {} KiB", world.child().peak_kib());
 }
 
@@ -194,9 +194,9 @@ async fn holds(
             world.model.violations().is_empty()
         }
         "no_mass_mention" => {
-            let all = serde_json::to_string(&world.lark.snapshot().calls.iter().map(|call| &call.body).collect::<Vec<_>>()).unwrap();
+            let all = serde_json::to_string(&world.chat.snapshot().calls.iter().map(|call| &call.body).collect::<Vec<_>>()).unwrap();
             assert!(all.contains("everyone"), "the text was said again");
-            !all.contains("<at id=all") && !all.contains("<at user_id") && world.lark.snapshot().violations.is_empty()
+            !all.contains("<at id=all") && !all.contains("<at user_id") && world.chat.snapshot().violations.is_empty()
         }
         "ids_rejected_or_encoded" => stored(world, KEYS)
             .await

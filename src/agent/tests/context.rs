@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::play::{Play, assert_paired, three_steps};
-use crate::agent::{offered, prompt};
+use crate::agent::{Room, offered, prompt};
 use crate::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
 
 /// S3-1: the system prompt is first and once: base, core, the admin's words, tool guidelines, in the user's language.
@@ -16,6 +16,7 @@ fn the_system_prompt() {
         &play.env(),
         "Always greet.",
         &[Message::text(Role::System, "an old one")],
+        Room::default(),
     );
     assert_eq!(messages.iter().filter(|message| message.role == Role::System).count(), 1);
     let system = &messages[0].content;
@@ -27,7 +28,7 @@ fn the_system_prompt() {
             && at("Always greet.") < at("## TOOL GUIDELINES")
     );
     play.tools.clear();
-    let bare = prompt(&play.turn, &play.env(), " ", &[]);
+    let bare = prompt(&play.turn, &play.env(), " ", &[], Room::default());
     assert!(!bare[0].content.contains("## TOOL GUIDELINES") && !bare[0].content.contains("WORKSPACE"));
 }
 
@@ -142,7 +143,7 @@ fn earlier_turns() {
         Message::text(Role::User, "third"),
         Message::text(Role::Assistant, "three"),
     ];
-    let messages = prompt(&play.turn, &play.env(), "", &history);
+    let messages = prompt(&play.turn, &play.env(), "", &history, Room::default());
     let said: Vec<_> = messages.iter().skip(1).map(|message| message.content.as_str()).collect();
     assert_eq!(said, ["first", "", "text", "one", "third", "three", "请整理周报"]);
     assert_paired(&messages);
@@ -150,7 +151,49 @@ fn earlier_turns() {
         Message::text(Role::User, "x".repeat(150_000)),
         Message::text(Role::User, "y".repeat(150_000)),
     ];
-    let messages = prompt(&play.turn, &play.env(), "", &long);
+    let messages = prompt(&play.turn, &play.env(), "", &long, Room::default());
     assert_eq!(messages.iter().filter(|message| message.content.len() > 100_000).count(), 1);
     assert!(messages[1].content.starts_with('y'));
+}
+
+/// L7, S3-13: what a provider finds too long is asked again with half of it: the oldest outputs go first, then of the last messages
+/// all but the newest; pairing, words of people, plan and decision stay whole, and at some point nothing more can go.
+#[test]
+fn a_prompt_that_is_too_long_gets_shorter() {
+    let mut play = Play::at_work();
+    for file in 0..12 {
+        let text = format!("file {file}\n{}", "0123456789\n".repeat(400));
+        play.calls("read_file", json!({"path": "a"})).tools_answer(&text);
+    }
+    let mut room = Room::default();
+    let mut sent = prompt(&play.turn, &play.env(), "", &[], room);
+    let size = |messages: &[Message]| messages.iter().map(|message| message.content.len()).sum::<usize>();
+    let folded = |messages: &[Message]| messages.iter().filter(|message| message.content.contains("[folded: ")).count();
+    assert_eq!(folded(&sent), 0);
+    let mut counts = Vec::new();
+    loop {
+        room = room.tighter(&sent);
+        let next = prompt(&play.turn, &play.env(), "", &[], room);
+        assert_paired(&next);
+        assert_eq!(
+            next,
+            prompt(&play.turn, &play.env(), "", &[], room),
+            "the same room, the same prompt"
+        );
+        assert_eq!(next.len(), sent.len());
+        for (message, logged) in next.iter().skip(1).zip(&play.turn.log) {
+            assert!(
+                message.role == Role::Tool || message == logged,
+                "only outputs are folded: {message:?}"
+            );
+        }
+        assert_eq!(next.last().unwrap().content, play.told());
+        if size(&next) == size(&sent) {
+            break;
+        }
+        counts.push(folded(&next));
+        sent = next;
+    }
+    assert!(counts.is_sorted() && counts.len() >= 2 && counts.len() <= 4, "{counts:?}");
+    assert_eq!(*counts.last().unwrap(), 11, "all but the newest");
 }

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::agent::{
-    Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, RowVerdict, Turn, TurnState, begin, offered, prompt, step,
+    Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, Room, RowVerdict, Turn, TurnState, begin, offered, prompt,
+    step,
 };
 use crate::domain::{
     Action, ActionStatus, Answer, ApprovalMode, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis, Notice, Outbound,
@@ -379,7 +380,10 @@ impl Play {
     }
 
     pub(super) fn request(&self) -> (Vec<Message>, Vec<ToolSpec>) {
-        (prompt(&self.turn, &self.env(), "", &[]), offered(&self.turn, &self.tools))
+        (
+            prompt(&self.turn, &self.env(), "", &[], Room::default()),
+            offered(&self.turn, &self.tools),
+        )
     }
 
     /// A complex plan of three steps that declares `write_file`, approved, its task declared.

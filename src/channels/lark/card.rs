@@ -12,8 +12,10 @@ mod report;
 use serde_json::{Value, json};
 
 use super::escape;
-use crate::channels::wording::{Asked, clock_time, decision_words, minutes, one_line, settled_text, state_key, step_mark, words_key};
-use crate::domain::{CardState, Decision, DecisionKind, Locale, Outbound, StepStatus, StepView};
+use crate::channels::wording::{
+    Asked, capitalized, clock_time, decision_words, minutes, one_line, settled_text, state_key, step_mark, words_key,
+};
+use crate::domain::{CardState, Decision, DecisionKind, Locale, Outbound, StepView};
 use crate::template::Templates;
 use parts::markdown;
 
@@ -235,23 +237,4 @@ impl Painter<'_> {
 fn tool(name: &str) -> String {
     let max = if name.len() <= 64 && escape::is_tame(name) { 64 } else { 40 };
     escape::code(&one_line(name, max))
-}
-
-/// Steps that need no more work.
-fn done_steps(steps: &[StepView]) -> usize {
-    steps
-        .iter()
-        .filter(|step| matches!(step.status, StepStatus::Completed | StepStatus::Skipped))
-        .count()
-}
-
-fn capitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    chars
-        .next()
-        .map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}
-
-fn is_open(state: &CardState) -> bool {
-    matches!(state, CardState::Open { .. })
 }

@@ -13,13 +13,14 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use super::{card::card, escape};
-use crate::channels::wording::plain_text;
+use crate::channels::pace::{PATIENCE, Pace};
+use crate::channels::wording::{plain_text, requester};
 use crate::channels::{BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::LarkSecrets;
 use crate::domain::{ChannelKind, Clock, Locale, Millis, Notice, Outbound, ReactionMark};
 use crate::template::Templates;
 use answer::{Answer, Refused};
-use pace::Pace;
+use pace::rates;
 use token::Tokens;
 
 /// Time for one call, connection included.
@@ -69,7 +70,7 @@ impl LarkClient {
     }
 
     async fn post(&self, delivery: &Delivery, reply_to: Option<&str>, mut body: Value) -> Result<Receipt, DeliveryError> {
-        self.pace.wait(Some(&delivery.conversation.chat)).await?;
+        self.pace.wait(rates(Some(&delivery.conversation.chat)), PATIENCE).await?;
         body["uuid"] = json!(delivery.key);
         if let Some(parent) = reply_to.filter(|id| is_id(id)) {
             let url = format!("{}/open-apis/im/v1/messages/{parent}/reply", self.base_url);
@@ -105,7 +106,7 @@ impl LarkClient {
             return Err(DeliveryError::Gone(String::from("no card message to update")));
         };
         // Five updates a second and message; a chat's own rate does not count here.
-        self.pace.wait(Some(message_id)).await?;
+        self.pace.wait(rates(Some(message_id)), PATIENCE).await?;
         let url = format!("{}/open-apis/im/v1/messages/{message_id}", self.base_url);
         let body = json!({"content": card.to_string()});
         self.send(Method::PATCH, &url, &body).await.map_err(|refused| refused.error)?;
@@ -116,7 +117,7 @@ impl LarkClient {
         let (Outbound::Reaction(mark), true) = (content, is_id(message_id)) else {
             return Err(DeliveryError::Gone(String::from("no message to react to")));
         };
-        self.pace.wait(None).await?;
+        self.pace.wait(rates(None), PATIENCE).await?;
         let emoji = match mark {
             ReactionMark::Seen => "OnIt",
             ReactionMark::Done => "DONE",
@@ -236,19 +237,6 @@ fn receipt(answer: &Value) -> Receipt {
         message_id: data["message_id"].as_str().map(str::to_owned),
         at: at.as_str().and_then(|at| at.parse().ok()).or_else(|| at.as_i64()).map(Millis),
     }
-}
-
-/// Who is mentioned before a text in a group.
-fn requester(content: &Outbound) -> Option<&str> {
-    match content {
-        Outbound::PlanCard(card) => card.group.then_some(&card.requester),
-        Outbound::ApprovalCard(card) => card.group.then_some(&card.requester),
-        Outbound::QuestionCard(card) => card.group.then_some(&card.requester),
-        Outbound::Answer(answer) => answer.group.then_some(&answer.requester),
-        Outbound::BudgetCard(card) => Some(&card.requester),
-        Outbound::Progress(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => None,
-    }
-    .map(String::as_str)
 }
 
 /// `text`, cut where the platform would refuse it.

@@ -128,11 +128,12 @@ impl Content {
             self.text = self.text.replace('\0', "\u{fffd}");
         }
         InboundMessage {
-            message_id,
+            message_id: Some(message_id),
             chat_type,
             text: self.text,
             mentions: self.mentions,
             mentions_all: self.mentions_all,
+            to_bot: false,
             replies_to,
             attachment_only: self.attachment_only,
             truncated: end.is_some(),

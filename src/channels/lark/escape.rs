@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use crate::channels::visible::visible;
+
 /// Zero-width space: breaks a tag without changing what people see, where entities might be shown as they are (code).
 const BREAK: char = '\u{200b}';
 
@@ -180,22 +182,6 @@ fn is_user(id: &str) -> bool {
     (id.starts_with("ou_") || id.starts_with("on_"))
         && (4..=128).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-}
-
-/// Line breaks as `\n`; characters that hide or reorder text (controls, bidi overrides) as U+FFFD, so that what is
-/// approved reads in the order in which it runs.
-fn visible(text: &str) -> String {
-    text.replace("\r\n", "\n")
-        .chars()
-        .map(|c| match c {
-            '\n' | '\t' => c,
-            '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => '\n',
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => '\u{fffd}',
-            '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
 }
 
 fn entity(out: &mut String, c: char) {

@@ -28,7 +28,7 @@ impl Origin<'_> {
         Inbound {
             event_key: self.event_key,
             message_key: match &body {
-                InboundBody::Message(message) => Some(message.message_id.clone()),
+                InboundBody::Message(message) => message.message_id.clone(),
                 InboundBody::Click(_)
                 | InboundBody::Recalled { .. }
                 | InboundBody::Edited { .. }

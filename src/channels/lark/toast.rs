@@ -41,6 +41,8 @@ fn toast_type(notice: &Notice) -> &'static str {
         | Notice::ModelRefused {}
         | Notice::ModelNonsense {}
         | Notice::ModelTimeout {}
+        | Notice::ModelTooLong {}
+        | Notice::ModelFiltered {}
         | Notice::Internal { .. } => "error",
         Notice::Queued { .. }
         | Notice::Steered {}

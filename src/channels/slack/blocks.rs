@@ -1,9 +1,22 @@
 //! What we say as a Slack message: the fallback text and the Block Kit blocks.
+//!
+//! One file a family: `plan`, `approval`, `ask` (question and budget), `report` (progress and answer). Our lines and
+//! foreign text alike stand in rich text, which interprets nothing; only small print is mrkdwn. JSON is made by serde.
+
+mod approval;
+mod ask;
+mod painter;
+mod parts;
+mod plan;
+mod report;
 
 use serde_json::Value;
 
+use super::check::{MAX_BLOCKS, MAX_WEIGHT, weight};
+use super::fallback::fallback;
 use crate::domain::{Locale, Outbound};
 use crate::template::Templates;
+use painter::{CAPS, Painter};
 
 /// One message: `text` is the notification and what a screen reader says, `blocks` is what is seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +29,29 @@ pub struct SlackMessage {
 
 /// `content` for Slack; none for a reaction.
 #[must_use]
-pub fn slack_message(_templates: &Templates, _locale: Locale, _content: &Outbound) -> Option<SlackMessage> {
-    None
+pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) -> Option<SlackMessage> {
+    let mut blocks = Vec::new();
+    // The first that fits, else the smallest.
+    for caps in CAPS {
+        let painter = Painter { templates, locale, caps };
+        blocks = match content {
+            Outbound::PlanCard(card) => painter.plan(card),
+            Outbound::ApprovalCard(card) => painter.approval(card),
+            Outbound::QuestionCard(card) => painter.question(card),
+            Outbound::BudgetCard(card) => painter.budget(card),
+            Outbound::Progress(view) => painter.progress(view),
+            Outbound::Answer(answer) => painter.answer(answer),
+            Outbound::Text { text } => painter.model_words("text", text, caps.answer),
+            Outbound::Notice(_) => Vec::new(),
+            Outbound::Reaction(_) => return None,
+        };
+        if blocks.len() <= MAX_BLOCKS && weight(&blocks) <= MAX_WEIGHT {
+            break;
+        }
+    }
+    parts::stamp(&mut blocks);
+    Some(SlackMessage {
+        text: fallback(templates, locale, content),
+        blocks,
+    })
 }

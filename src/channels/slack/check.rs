@@ -1,10 +1,125 @@
 //! The rules of Block Kit that the platform enforces, as a checker: for tests and for the Slack that we play.
+//!
+//! It knows the blocks that we use and the properties the platform documents for them; everything else is a fault.
+//! It is stricter than the platform where text could call people: no broadcast, and no mention that is not a user's.
+
+mod blocks;
+mod faults;
+mod rich;
+mod view;
 
 use serde_json::Value;
+
+use super::escape::units;
+use blocks::check_blocks;
+use faults::{Faults, mrkdwn};
+
+/// Blocks of one message.
+pub(super) const MAX_BLOCKS: usize = 50;
+
+/// Characters over all blocks of a message, in UTF-16 units: `msg_blocks_too_long` was seen a little above.
+pub(super) const MAX_WEIGHT: usize = 12_000;
+
+/// Characters of `text`; above, the platform cuts it or refuses an update.
+const MAX_TEXT: usize = 4_000;
 
 /// What is wrong with the arguments of `chat.postMessage`, `chat.update`, `chat.postEphemeral` or with the `view` of
 /// `views.open`, one line each; empty: nothing.
 #[must_use]
-pub fn check_message(_message: &Value) -> Vec<String> {
-    Vec::new()
+pub fn check_message(message: &Value) -> Vec<String> {
+    let mut faults = Faults::default();
+    if message["type"] == "modal" {
+        view::check_view(&mut faults, message);
+    } else {
+        check_arguments(&mut faults, message);
+    }
+    faults.into_lines()
+}
+
+/// What a person reads in `blocks`, in UTF-16 units.
+pub(super) fn weight(blocks: &[Value]) -> usize {
+    blocks.iter().map(text_of).sum()
+}
+
+fn text_of(node: &Value) -> usize {
+    match node {
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, inner)| match inner {
+                Value::String(text) if matches!(key.as_str(), "text" | "url" | "title") => units(text),
+                inner => text_of(inner),
+            })
+            .sum(),
+        Value::Array(list) => list.iter().map(text_of).sum(),
+        _ => 0,
+    }
+}
+
+fn check_arguments(faults: &mut Faults, message: &Value) {
+    // Neither `parse` nor `link_names`: they would bring mentions in plain words to life.
+    const KNOWN: [&str; 10] = [
+        "channel",
+        "ts",
+        "user",
+        "thread_ts",
+        "text",
+        "blocks",
+        "metadata",
+        "unfurl_links",
+        "unfurl_media",
+        "mrkdwn",
+    ];
+    if !faults.known("message", message, &KNOWN) {
+        return;
+    }
+    match message["text"].as_str() {
+        Some(text) if !text.trim().is_empty() => {
+            faults.at_most("text", units(text), MAX_TEXT);
+            mrkdwn(faults, "text", text);
+        }
+        _ => faults.add("text", "missing: it is what notifications say"),
+    }
+    for name in ["ts", "thread_ts"] {
+        if message.get(name).is_some_and(|ts| !ts.as_str().is_some_and(is_ts)) {
+            faults.add(name, "is no message's time");
+        }
+    }
+    match &message["blocks"] {
+        Value::Null => {}
+        Value::Array(blocks) => {
+            faults.at_most("blocks", blocks.len(), MAX_BLOCKS);
+            faults.at_most("characters of all blocks", weight(blocks), MAX_WEIGHT);
+            check_blocks(faults, blocks, false);
+        }
+        _ => faults.add("blocks", "is no list"),
+    }
+    if !message["metadata"].is_null() {
+        metadata(faults, &message["metadata"]);
+    }
+}
+
+/// `event_type` in the platform's letters, and a payload of single values.
+fn metadata(faults: &mut Faults, metadata: &Value) {
+    if !faults.known("metadata", metadata, &["event_type", "event_payload"]) {
+        return;
+    }
+    let name = metadata["event_type"].as_str().unwrap_or_default();
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        faults.add("metadata.event_type", "is no name");
+    }
+    match metadata["event_payload"].as_object() {
+        Some(payload)
+            if payload
+                .values()
+                .all(|value| !value.is_array() && !value.is_object() && !value.is_null()) => {}
+        _ => faults.add("metadata.event_payload", "is not an object of single values"),
+    }
+}
+
+/// `seconds.micros`, which names a message in its channel.
+pub(super) fn is_ts(text: &str) -> bool {
+    let digits =
+        |text: &str, range: std::ops::RangeInclusive<usize>| range.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_once('.')
+        .is_some_and(|(seconds, micros)| digits(seconds, 1..=12) && digits(micros, 1..=6))
 }

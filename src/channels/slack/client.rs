@@ -1,18 +1,48 @@
 //! Calls out to Slack's Web API, with their pace and their retries.
 
+mod answer;
+mod method;
+mod search;
+
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use serde_json::Value;
+use reqwest::header::CONTENT_TYPE;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
 
-use crate::channels::{BoxFuture, Channel, Delivery, DeliveryError, Receipt};
+use super::blocks::slack_message;
+use super::check::is_ts;
+use super::fallback::{fallback, whisper};
+use crate::channels::pace::{PATIENCE, Pace};
+use crate::channels::{BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::SlackSecrets;
-use crate::domain::{ChannelKind, Clock};
+use crate::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
 use crate::template::Templates;
+use answer::Refused;
+use method::Method;
+
+/// Time for one call, connection included.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pages of a chat that are looked through for a message of ours, and messages on each.
+const PAGES: usize = 3;
+const PAGE: usize = 100;
+
+/// Keys remembered as surely not posted; above, all are forgotten, which costs some looking.
+const MAX_UNSENT: usize = 1024;
 
 /// Slack, outward.
 pub struct SlackClient {
     base_url: String,
+    token: SecretString,
+    http: reqwest::Client,
+    templates: Arc<Templates>,
+    pace: Pace,
+    /// Keys of deliveries none of whose tries can have arrived: they need no looking for.
+    unsent: Mutex<HashSet<String>>,
 }
 
 impl fmt::Debug for SlackClient {
@@ -24,11 +54,17 @@ impl fmt::Debug for SlackClient {
 }
 
 impl SlackClient {
-    /// A client for the app of `secrets`. Nothing is asked over the network yet.
+    /// A client for the app of `secrets`. Nothing is asked over the network yet. `http` must not follow redirects:
+    /// the token would go with them.
     #[must_use]
-    pub fn new(secrets: &SlackSecrets, _templates: Arc<Templates>, _http: reqwest::Client, _clock: Clock) -> Self {
+    pub fn new(secrets: &SlackSecrets, templates: Arc<Templates>, http: reqwest::Client, _clock: Clock) -> Self {
         Self {
             base_url: secrets.base_url.clone(),
+            token: secrets.bot_token.clone(),
+            http,
+            templates,
+            pace: Pace::default(),
+            unsent: Mutex::default(),
         }
     }
 
@@ -36,16 +72,210 @@ impl SlackClient {
     ///
     /// # Errors
     /// See [`DeliveryError`]; nobody retries a note.
-    pub async fn whisper(&self, _chat: &str, _user: &str, _thread: Option<&str>, _text: &str) -> Result<(), DeliveryError> {
-        Err(DeliveryError::Gone(String::from("not yet")))
+    pub async fn whisper(&self, chat: &str, user: &str, thread: Option<&str>, text: &str) -> Result<(), DeliveryError> {
+        let mut body = json!({"channel": chat, "user": user, "text": whisper(text, "…")});
+        if let Some(thread) = thread.filter(|thread| is_ts(thread)) {
+            body["thread_ts"] = json!(thread);
+        }
+        // A click may wait for this: better no note than a late answer.
+        self.paced(Method::Whisper, chat, &body, Duration::ZERO)
+            .await
+            .map_err(|refused| refused.error)?;
+        Ok(())
     }
 
     /// Opens a form for the one whose click made `trigger_id`, within three seconds of it.
     ///
     /// # Errors
     /// See [`DeliveryError`].
-    pub async fn open_form(&self, _trigger_id: &str, _view: &Value) -> Result<(), DeliveryError> {
-        Err(DeliveryError::Gone(String::from("not yet")))
+    pub async fn open_form(&self, trigger_id: &str, view: &Value) -> Result<(), DeliveryError> {
+        let body = json!({"trigger_id": trigger_id, "view": view});
+        self.call(Method::OpenView, &body).await.map_err(|refused| refused.error)?;
+        Ok(())
+    }
+
+    async fn carry(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        match &delivery.op {
+            // A reply to a message opens a thread below it, and the conversation knows whether it is one.
+            DeliveryOp::Post { content, .. } => self.post(delivery, content).await,
+            DeliveryOp::Patch { message_id, content } => self.update(delivery, message_id, content).await,
+            DeliveryOp::React { message_id, content } => self.react(&delivery.conversation.chat, message_id, content).await,
+        }
+    }
+
+    async fn post(&self, delivery: &Delivery, content: &Outbound) -> Result<Receipt, DeliveryError> {
+        // Taken out first: a call that is dropped half-way may have arrived.
+        let untouched = self.take_unsent(&delivery.key) || delivery.again.is_none();
+        if let Some(since) = delivery.again.filter(|_| !untouched)
+            && let Some(ts) = self.find(delivery, since).await?
+        {
+            tracing::info!(key = %delivery.key, "an earlier try had arrived");
+            return Ok(receipt(&ts));
+        }
+        let chat = &delivery.conversation.chat;
+        let mut body = self.compose(content, delivery.locale, delivery.plain)?;
+        body["channel"] = json!(chat);
+        if let Some(thread) = thread(delivery) {
+            body["thread_ts"] = json!(thread);
+        }
+        body["unfurl_links"] = json!(false);
+        body["unfurl_media"] = json!(false);
+        body["metadata"] = search::metadata(&delivery.key);
+        match self.paced(Method::Post, chat, &body, PATIENCE).await {
+            Ok(answer) => Ok(answer["ts"].as_str().map(receipt).unwrap_or_default()),
+            Err(refused) => {
+                if untouched && refused.surely_not {
+                    self.remember_unsent(&delivery.key);
+                }
+                Err(refused.error)
+            }
+        }
+    }
+
+    /// Replaces a message of ours. Blocks are always sent: what is left out would stay.
+    async fn update(&self, delivery: &Delivery, message_id: &str, content: &Outbound) -> Result<Receipt, DeliveryError> {
+        if !is_ts(message_id) {
+            return Err(DeliveryError::Gone(String::from("no message to update")));
+        }
+        let chat = &delivery.conversation.chat;
+        let mut body = self.compose(content, delivery.locale, delivery.plain)?;
+        body["channel"] = json!(chat);
+        body["ts"] = json!(message_id);
+        self.paced(Method::Update, chat, &body, PATIENCE)
+            .await
+            .map_err(|refused| refused.error)?;
+        Ok(Receipt::default())
+    }
+
+    async fn react(&self, chat: &str, message_id: &str, content: &Outbound) -> Result<Receipt, DeliveryError> {
+        let Outbound::Reaction(mark) = content else {
+            return Err(DeliveryError::Gone(String::from("no reaction")));
+        };
+        // A slash command is no message: there is nothing to mark.
+        if !is_ts(message_id) {
+            return Ok(Receipt::default());
+        }
+        let name = match mark {
+            ReactionMark::Seen => "eyes",
+            ReactionMark::Done => "white_check_mark",
+            ReactionMark::Failed => "x",
+        };
+        let body = json!({"channel": chat, "timestamp": message_id, "name": name});
+        match self.paced(Method::React, chat, &body, PATIENCE).await {
+            Err(refused) if refused.code != "already_reacted" => Err(refused.error),
+            _ => Ok(Receipt::default()),
+        }
+    }
+
+    async fn ask_identity(&self) -> Result<String, DeliveryError> {
+        let answer = self.call(Method::Identity, &json!({})).await.map_err(|refused| refused.error)?;
+        match answer["user_id"].as_str() {
+            Some(id) if !id.is_empty() => {
+                tracing::info!(
+                    user_id = id,
+                    bot_id = answer["bot_id"].as_str(),
+                    team_id = answer["team_id"].as_str(),
+                    "Slack knows the bot"
+                );
+                Ok(id.to_owned())
+            }
+            _ => Err(DeliveryError::Forbidden(String::from(
+                "auth.test names no user_id: is it a bot token?",
+            ))),
+        }
+    }
+
+    /// The message that an earlier try of `delivery` posted. Where we may not look, it is taken as not there: one
+    /// message too many is better than none. Where we must wait to look, we wait.
+    async fn find(&self, delivery: &Delivery, since: Millis) -> Result<Option<String>, DeliveryError> {
+        let chat = &delivery.conversation.chat;
+        let mut body = json!({
+            "channel": chat,
+            "oldest": search::oldest(since),
+            "inclusive": "true",
+            "include_all_metadata": "true",
+            "limit": PAGE.to_string(),
+        });
+        let method = match thread(delivery) {
+            Some(thread) => {
+                body["ts"] = json!(thread);
+                Method::Replies
+            }
+            None => Method::History,
+        };
+        for _ in 0..PAGES {
+            let page = match self.paced(method, chat, &body, PATIENCE).await {
+                Ok(page) => page,
+                Err(refused) if refused.limited => return Err(refused.error),
+                Err(refused) => {
+                    tracing::warn!(key = %delivery.key, error = %refused.error, "no looking whether this was posted; posting it again");
+                    return Ok(None);
+                }
+            };
+            if let Some(ts) = search::find(&page, &delivery.key) {
+                return Ok(Some(ts.to_owned()));
+            }
+            match search::next_page(&page) {
+                Some(cursor) => body["cursor"] = json!(cursor),
+                None => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// `text` and `blocks` of a message.
+    fn compose(&self, content: &Outbound, locale: Locale, plain: bool) -> Result<Value, DeliveryError> {
+        if plain {
+            let text = fallback(&self.templates, locale, content);
+            if !text.is_empty() {
+                return Ok(json!({"text": text, "blocks": []}));
+            }
+        } else if let Some(message) = slack_message(&self.templates, locale, content) {
+            return Ok(json!({"text": message.text, "blocks": message.blocks}));
+        }
+        Err(DeliveryError::Gone(String::from("nothing to say")))
+    }
+
+    /// One call at its pace. Where the platform asks for a pause, the method keeps it, in the channel if it counts there.
+    async fn paced(&self, method: Method, chat: &str, body: &Value, patience: Duration) -> Result<Value, Refused> {
+        self.pace.wait(method.rates(chat), patience).await.map_err(Refused::held_back)?;
+        let outcome = self.call(method, body).await;
+        if let Err(refused) = &outcome
+            && refused.limited
+            && let DeliveryError::Retry { after: Some(span), .. } = refused.error
+        {
+            self.pace.pause(method.rates(chat), span);
+        }
+        outcome
+    }
+
+    async fn call(&self, method: Method, body: &Value) -> Result<Value, Refused> {
+        let request = self
+            .http
+            .post(format!("{}/{}", self.base_url, method.name()))
+            .bearer_auth(self.token.expose_secret())
+            .timeout(CALL_TIMEOUT);
+        let request = if method.takes_json() {
+            request
+                // Without its charset the platform warns in every answer.
+                .header(CONTENT_TYPE, "application/json; charset=utf-8")
+                .body(body.to_string())
+        } else {
+            request.form(body)
+        };
+        answer::read(method, request.send().await).await
+    }
+
+    fn remember_unsent(&self, key: &str) {
+        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        if unsent.len() >= MAX_UNSENT {
+            unsent.clear();
+        }
+        unsent.insert(key.to_owned());
+    }
+
+    fn take_unsent(&self, key: &str) -> bool {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner).remove(key)
     }
 }
 
@@ -54,11 +284,23 @@ impl Channel for SlackClient {
         ChannelKind::Slack
     }
 
-    fn deliver<'a>(&'a self, _delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>> {
-        Box::pin(std::future::ready(Err(DeliveryError::Gone(String::from("not yet")))))
+    fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>> {
+        Box::pin(self.carry(delivery))
     }
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {
-        Box::pin(std::future::ready(Err(DeliveryError::Gone(String::from("not yet")))))
+        Box::pin(self.ask_identity())
+    }
+}
+
+/// The thread of the conversation, if it is one.
+fn thread(delivery: &Delivery) -> Option<&str> {
+    Some(delivery.conversation.thread.as_str()).filter(|thread| is_ts(thread))
+}
+
+fn receipt(ts: &str) -> Receipt {
+    Receipt {
+        message_id: Some(ts.to_owned()),
+        at: search::millis(ts),
     }
 }

@@ -2,12 +2,24 @@
 
 use std::fmt;
 
-use axum::http::HeaderMap;
-use secrecy::SecretString;
+use axum::http::{HeaderMap, header};
+use hmac::{Hmac, KeyInit, Mac};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::Sha256;
 
-use crate::channels::Refusal;
+use super::fields::Fields;
+use super::{command, events, interactions};
+use crate::channels::{Refusal, signature, strict_json};
 use crate::config::SlackSecrets;
 use crate::domain::{Inbound, Millis};
+
+const WINDOW_SECONDS: i64 = 300;
+const SIGNATURE: &str = "x-slack-signature";
+const TIMESTAMP: &str = "x-slack-request-timestamp";
+/// The only version of the signature there is.
+const VERSION: &[u8] = b"v0=";
+/// The longest body that may be an unsigned probe.
+const MAX_PROBE: usize = 1024;
 
 /// What a verified request is.
 #[expect(clippy::large_enum_variant, reason = "one lives per request, and nearly every one is an event")]
@@ -17,15 +29,17 @@ pub enum SlackReceived {
     Challenge(String),
     /// `ssl_check`: 200, and nothing of the body is looked at.
     Probe,
-    /// Something that somebody did; a slash command is a message too.
+    /// Something that somebody did.
     Event(Inbound),
-    /// A slash command: stored like an event, and told at once to the one who typed it.
+    /// A slash command, a message too: stored like an event, and told at once to the one who typed it.
     Command(Inbound),
-    /// A pressed button, decided while the request waits. `trigger_id` opens a form within three seconds.
+    /// A slash command without a word behind it: a greeting to the one who typed it, and nothing is stored.
+    EmptyCommand,
+    /// A pressed button, decided while the request waits.
     Press {
         /// The click.
         inbound: Inbound,
-        /// For `views.open`.
+        /// For `views.open`, within three seconds.
         trigger_id: Option<String>,
         /// Thread of the card, for the note to the one who pressed.
         thread: Option<String>,
@@ -38,24 +52,24 @@ pub enum SlackReceived {
 
 /// Verifies and reads the webhooks of one Slack app.
 pub struct SlackHook {
-    #[expect(dead_code, reason = "skeleton")]
     secrets: Vec<SecretString>,
 }
 
 impl fmt::Debug for SlackHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SlackHook").finish_non_exhaustive()
+        f.debug_struct("SlackHook")
+            .field("secrets", &self.secrets.len())
+            .finish_non_exhaustive()
     }
 }
 
 impl SlackHook {
-    /// For the app of `secrets`; the previous signing secret is good too while one is set.
+    /// For the app of `secrets`; the previous signing secret is good too while one is set. A blank one never is.
     #[must_use]
     pub fn new(secrets: &SlackSecrets) -> Self {
+        let all = std::iter::once(&secrets.signing_secret).chain(&secrets.previous_signing_secret);
         Self {
-            secrets: std::iter::once(secrets.signing_secret.clone())
-                .chain(secrets.previous_signing_secret.clone())
-                .collect(),
+            secrets: all.filter(|secret| !secret.expose_secret().is_empty()).cloned().collect(),
         }
     }
 
@@ -63,7 +77,66 @@ impl SlackHook {
     ///
     /// # Errors
     /// [`Refusal::Unauthorized`] when the signature is not right, [`Refusal::Bad`] when the rest cannot be read.
-    pub fn receive(&self, _headers: &HeaderMap, _body: &[u8], _now: Millis) -> Result<SlackReceived, Refusal> {
-        Err(Refusal::Unauthorized("not yet"))
+    pub fn receive(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<SlackReceived, Refusal> {
+        let form = is_form(headers);
+        // The platform probes our certificate without a signature; nothing else may come this way.
+        if form && body.len() <= MAX_PROBE && Fields::parse(body).is_ok_and(|fields| fields.is_probe()) {
+            return Ok(SlackReceived::Probe);
+        }
+        let signed_at = self.verify(headers, body, now)?;
+        if !form {
+            return events::read(readable(body)?, signed_at);
+        }
+        let mut fields = Fields::parse(body).map_err(Refusal::Bad)?;
+        match (fields.take("payload"), fields.take("command")) {
+            (Some(payload), None) => interactions::read(readable(payload.as_bytes())?, signed_at),
+            (None, Some(_)) => command::read(fields, signed_at),
+            (Some(_), Some(_)) | (None, None) => Err(Refusal::Bad("neither a payload nor a command")),
+        }
     }
+
+    /// When the platform sent it, by its own clock.
+    fn verify(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<Millis, Refusal> {
+        let only = |name| signature::only(headers, name).ok_or(Refusal::Unauthorized("not exactly one of each signature header"));
+        let (given, timestamp) = (only(SIGNATURE)?, only(TIMESTAMP)?);
+        let seconds = signature::timestamp(timestamp).ok_or(Refusal::Unauthorized("timestamp is not ten digits"))?;
+        if !signature::in_window(seconds, now, WINDOW_SECONDS, WINDOW_SECONDS) {
+            return Err(Refusal::Unauthorized(
+                "timestamp outside the window; is this machine's clock right?",
+            ));
+        }
+        let given = given
+            .strip_prefix(VERSION)
+            .and_then(signature::digest)
+            .ok_or(Refusal::Unauthorized("signature is not v0= and 64 lower-case hex digits"))?;
+        // Every secret is tried whatever the others say: the time must not tell which one was right.
+        let good = self.secrets.iter().fold(false, |good, secret| {
+            good | digest(secret, timestamp, body).is_some_and(|expected| signature::same(&given, &expected))
+        });
+        if !good {
+            return Err(Refusal::Unauthorized("signature differs"));
+        }
+        Ok(Millis(seconds * 1000))
+    }
+}
+
+/// HMAC-SHA256 over `v0:TIMESTAMP:BODY`. Keys of every length are fine, so there is always one.
+fn digest(secret: &SecretString, timestamp: &[u8], body: &[u8]) -> Option<[u8; 32]> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes()).ok()?;
+    mac.update(b"v0:");
+    mac.update(timestamp);
+    mac.update(b":");
+    mac.update(body);
+    Some(mac.finalize().into_bytes().into())
+}
+
+fn readable(json: &[u8]) -> Result<&str, Refusal> {
+    strict_json::check(json).map_err(|error| Refusal::Bad(error.reason()))
+}
+
+/// Interactivity and commands come as a form, events as JSON; the gateway takes no third type.
+fn is_form(headers: &HeaderMap) -> bool {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media = given.and_then(|given| given.split(';').next()).unwrap_or_default();
+    media.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }

@@ -3,23 +3,21 @@
 //! The demo plays its chat through it and the tests assert on it. It refuses what the real platform refuses
 //! and remembers every violation.
 
+mod content;
 mod handlers;
-mod messages;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, patch, post};
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::stage::Stage;
 use crate::domain::Clock;
-
-use messages::State;
-pub use messages::{Call, Fault, Posted, Snapshot};
 
 /// The bot's open id in this tenant.
 pub const BOT: &str = "ou_bot";
@@ -36,16 +34,33 @@ pub struct FakeLark {
 /// What the handlers share.
 #[derive(Clone, Debug)]
 struct Shared {
-    state: Arc<Mutex<State>>,
-    changed: Arc<Notify>,
-    clock: Clock,
+    stage: Stage,
+    keys: Arc<Mutex<Keys>>,
     app_id: Arc<str>,
     app_secret: Arc<str>,
 }
 
+/// Tokens and idempotency keys.
+#[derive(Debug, Default)]
+struct Keys {
+    tokens: BTreeSet<String>,
+    issued: u64,
+    /// Message ids by the `uuid` that they were made with.
+    by_uuid: BTreeMap<String, String>,
+}
+
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn keys(&self) -> MutexGuard<'_, Keys> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What happens in it, and how a test lets it go wrong.
+impl Deref for FakeLark {
+    type Target = Stage;
+
+    fn deref(&self) -> &Stage {
+        &self.shared.stage
     }
 }
 
@@ -58,9 +73,8 @@ impl FakeLark {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let addr = listener.local_addr()?;
         let shared = Shared {
-            state: Arc::default(),
-            changed: Arc::default(),
-            clock,
+            stage: Stage::new(clock),
+            keys: Arc::default(),
             app_id: Arc::from(app_id),
             app_secret: Arc::from(app_secret),
         };
@@ -76,64 +90,15 @@ impl FakeLark {
         format!("http://{}", self.addr)
     }
 
-    /// Everything that happened so far.
-    #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        self.shared.lock().snapshot()
-    }
-
-    /// Waits until `found` finds something in the state; none after `patience`.
-    pub async fn wait_for<T>(&self, patience: Duration, mut found: impl FnMut(&Snapshot) -> Option<T>) -> Option<T> {
-        let search = async {
-            loop {
-                // Registered before the look, so that a change in between is not missed.
-                let changed = self.shared.changed.notified();
-                tokio::pin!(changed);
-                changed.as_mut().enable();
-                if let Some(found) = found(&self.snapshot()) {
-                    return found;
-                }
-                changed.await;
-            }
-        };
-        tokio::time::timeout(patience, search).await.ok()
-    }
-
-    /// Tells which chat a person's message is in, so that replies to it are filed there.
-    pub fn learn(&self, message_id: &str, chat: &str) {
-        self.shared.lock().chats.insert(message_id.to_owned(), chat.to_owned());
-    }
-
-    /// A person's message is recalled: replies to it are refused from now on.
-    pub fn recall(&self, message_id: &str) {
-        self.shared.lock().recalled.insert(message_id.to_owned());
-    }
-
-    /// Lets the next calls of an endpoint (`token`, `bot`, `create`, `reply`, `patch`, `react`) go wrong.
-    pub fn fault(&self, endpoint: &str, fault: Fault) {
-        self.shared.lock().faults.push((endpoint.to_owned(), fault));
-    }
-
     /// The tokens that are good now.
     #[must_use]
     pub fn tokens(&self) -> Vec<String> {
-        self.shared.lock().tokens.iter().cloned().collect()
+        self.shared.keys().tokens.iter().cloned().collect()
     }
 
     /// Makes every token handed out so far invalid, as the platform does now and then.
     pub fn expire_tokens(&self) {
-        self.shared.lock().tokens.clear();
-    }
-
-    /// From now on calls of `endpoint` wait until [`FakeLark::release`].
-    pub fn hold(&self, endpoint: &str) {
-        self.shared.lock().held.insert(endpoint.to_owned());
-    }
-
-    /// Lets held calls go on.
-    pub fn release(&self, endpoint: &str) {
-        self.shared.lock().held.remove(endpoint);
-        self.shared.changed.notify_waiters();
+        self.shared.keys().tokens.clear();
     }
 }
 

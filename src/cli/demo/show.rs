@@ -171,7 +171,7 @@ impl Show<'_> {
         let event = self.tenant.message(&words);
         self.lark.learn(&event.message_id, CHAT);
         self.printer.person(USER, text, reply_to.is_some())?;
-        let (status, body) = self.tenant.post("events", &self.tenant.seal(&event)).await?;
+        let (status, body) = self.tenant.post(&self.tenant.seal(&event)).await?;
         anyhow::ensure!(status == 200, "the gateway answered {status}: {body}");
         Ok(event.message_id)
     }

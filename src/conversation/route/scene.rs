@@ -51,6 +51,9 @@ pub(in crate::conversation) struct Scene {
     pub(in crate::conversation) open: Vec<Gate>,
     /// The unfinished turn of the sender's lane.
     pub(in crate::conversation) lane_turn: Option<TurnRow>,
+    /// The sender's unfinished turns of the chat, when the lane has none: where a flat message has a thread of its own, what is
+    /// said beside a thread means the task inside it.
+    pub(in crate::conversation) elsewhere: Vec<TurnRow>,
     /// Tasks that wait in the lane.
     pub(in crate::conversation) queued: u32,
     /// The sender's gate that was closed last, if not longer ago than a day.
@@ -111,6 +114,20 @@ impl Scene {
     fn is_in_thread(&self) -> bool {
         let open = self.lane_turn.is_some() || self.open.iter().any(|gate| gate.conversation.thread == self.thread);
         !self.thread.is_empty() && open
+    }
+
+    /// The turn that a word of the sender about their task means: the lane's, else their only one.
+    pub(in crate::conversation) fn own_turn(&self) -> Option<&TurnRow> {
+        match (&self.lane_turn, self.elsewhere.as_slice()) {
+            (None, [only]) => Some(only),
+            (lane_turn, _) => lane_turn.as_ref(),
+        }
+    }
+
+    /// Free words below somebody else's request are talk with that person, in a thread where they are all replies to it.
+    pub(super) fn is_talk_with(&self, requester: &str) -> bool {
+        let below = self.reply.as_ref().is_some_and(|reply| reply.to == ReplyTo::Request);
+        below && self.sender != requester && !self.said.to_bot && !self.phrase.is_listed()
     }
 
     /// The open gate of the sender's lane.

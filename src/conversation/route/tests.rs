@@ -137,6 +137,7 @@ fn said(text: &str) -> Scene {
         reply: None,
         open: Vec::new(),
         lane_turn: None,
+        elsewhere: Vec::new(),
         queued: 0,
         closed: None,
     }
@@ -173,6 +174,11 @@ impl Scene {
 
     fn runs(mut self, turn: TurnRow) -> Self {
         self.lane_turn = Some(turn);
+        self
+    }
+
+    fn runs_elsewhere(mut self, turns: &[TurnRow]) -> Self {
+        self.elsewhere = turns.to_vec();
         self
     }
 

@@ -9,7 +9,7 @@ use crate::conversation::rights::Rights;
 use crate::conversation::route::{Reply, ReplyTo, Scene};
 use crate::conversation::{commands, say};
 use crate::domain::{ChatType, InboundMessage, Millis};
-use crate::store::{GateRecord, InboxRow, ListQuery, Session, StoreError};
+use crate::store::{GateRecord, InboxRow, ListQuery, Session, StoreError, TurnRow};
 
 /// A listed word this long after a gate was closed is still about that gate.
 const LATE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -47,6 +47,11 @@ pub(super) async fn scene(
         Some(id) => session.turn(&id).await?.filter(|turn| !turn.status.is_final()),
         None => None,
     };
+    let elsewhere = if lane_turn.is_none() {
+        elsewhere(session, row).await?
+    } else {
+        Vec::new()
+    };
     let rights = Rights::of(channel);
     let phrase = Phrase::read(&said, direct);
     let closed = if phrase.is_listed() {
@@ -76,10 +81,18 @@ pub(super) async fn scene(
         reply,
         open,
         lane_turn,
+        elsewhere,
         queued: u32::try_from(session.queued(&lane).await?.len()).unwrap_or(u32::MAX),
         closed,
         lane,
     }))
+}
+
+/// The turns of the sender that are under way in this chat and older than the message.
+async fn elsewhere(session: &mut Session, row: &InboxRow) -> Result<Vec<TurnRow>, StoreError> {
+    let mut own = session.open_turns(&row.inbound.conversation).await?;
+    own.retain(|turn| turn.user == row.inbound.sender && turn.inbox_id < row.id);
+    Ok(own)
 }
 
 /// What the message replies to: the nearest of parent and root that is a message of one of our turns.

@@ -86,11 +86,12 @@ pub(in crate::gateway) async fn accept(gateway: &Gateway, message: NewMessage) -
         sender: user_id,
         at: gateway.clock.now(),
         body: InboundBody::Message(InboundMessage {
-            message_id: format!("msg_{event_id}"),
+            message_id: Some(format!("msg_{event_id}")),
             chat_type: ChatType::Direct,
             text,
             mentions: Vec::new(),
             mentions_all: false,
+            to_bot: false,
             replies_to: Vec::new(),
             attachment_only: false,
             truncated: false,

@@ -1,14 +1,12 @@
 //! The wire format of chat completions: our messages into theirs, their answer into ours. Pure.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value, json};
 
-use crate::domain::{Message, Role, ToolCall};
+use crate::domain::{Message, Role};
+use crate::model::answer::{Calls, object};
+use crate::model::remote::Delivery;
+use crate::model::retry::Failure;
 use crate::model::{ChatReply, ChatRequest};
-
-/// Text and arguments of one answer together.
-const MAX_OUTPUT_BYTES: usize = 256 << 10;
 
 /// Under this name a message's `raw` holds what belongs to this protocol, so that a turn that outlives a
 /// change of provider never sends one provider's fields to another.
@@ -19,11 +17,17 @@ const RAW: &str = "openai";
 const OWN_MEMBERS: [&str; 7] = ["role", "content", "tool_calls", "refusal", "annotations", "audio", "function_call"];
 
 /// The request's body. No sampling setting is ever sent: a server's defaults fit its model.
-pub(super) fn body(model: &str, request: &ChatRequest) -> Value {
+pub(in crate::model) fn body(model: &str, request: &ChatRequest, delivery: Delivery) -> Value {
     let mut body = json!({
         "model": model,
         "messages": request.messages.iter().map(message).collect::<Vec<_>>(),
     });
+    if delivery != Delivery::Whole {
+        body["stream"] = json!(true);
+    }
+    if delivery == Delivery::Counted {
+        body["stream_options"] = json!({"include_usage": true});
+    }
     if let (Some(members), false) = (body.as_object_mut(), request.tools.is_empty()) {
         let tools = request.tools.iter().map(|tool| {
             json!({"type": "function", "function": {
@@ -63,7 +67,7 @@ fn assistant(message: &Message) -> Value {
             members.insert("type".to_owned(), json!("function"));
             members.insert(
                 "function".to_owned(),
-                json!({"name": call.name, "arguments": sendable(&call.arguments)}),
+                json!({"name": call.name, "arguments": if object(&call.arguments).is_some() { &call.arguments } else { "{}" }}),
             );
             Value::Object(members)
         });
@@ -72,124 +76,49 @@ fn assistant(message: &Message) -> Value {
     Value::Object(members)
 }
 
-/// Several servers (Ollama, chat templates of vLLM) parse the arguments of past calls and refuse the whole
-/// request when they are malformed; the error answer of that call tells the model what was wrong.
-fn sendable(arguments: &str) -> &str {
-    match serde_json::from_str(arguments) {
-        Ok(Value::Object(_)) => arguments,
-        _ => "{}",
-    }
-}
-
 /// Reads the answer to `request`.
 ///
 /// # Errors
 /// Why it is no answer, without a word of the server's.
-pub(super) fn reply(body: &[u8], request: &ChatRequest) -> Result<ChatReply, String> {
-    let answer: Value = serde_json::from_slice(body).map_err(|_| {
-        let markup = body.trim_ascii_start().starts_with(b"<");
-        if markup { "a web page" } else { "no JSON" }.to_owned()
-    })?;
-    let Some(choice) = answer.pointer("/choices/0") else {
-        return Err(match error_code(body) {
-            Some(code) => format!("an error ({code}) under a success status"),
-            None => "no choices".to_owned(),
-        });
-    };
+pub(in crate::model) fn reply(answer: &Value, request: &ChatRequest) -> Result<ChatReply, Failure> {
+    let choice = answer.pointer("/choices/0").ok_or_else(|| Failure::nonsense("no choices"))?;
     let Some(Value::Object(message)) = choice.get("message") else {
-        return Err("a choice without a message".to_owned());
+        return Err(Failure::nonsense("a choice without a message"));
     };
     let finish = choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default();
-    let mut reply = ChatReply {
-        text: text(message.get("content"))?,
-        tokens: tokens(answer.get("usage")),
-        ..ChatReply::default()
-    };
+    if finish == "content_filter" {
+        // What came with it is a fragment that the provider did not want to be seen.
+        return Err(Failure::Filtered);
+    }
+    let tokens = tokens(answer.get("usage"));
+    let mut read = Calls::new(request, finish == "length");
     if let Some(refusal) = message.get("refusal").and_then(Value::as_str).filter(|text| !text.is_empty()) {
         // A refusal is the model's answer; calls beside it would act on what it refused.
-        refusal.clone_into(&mut reply.text);
-        return within_limits(reply);
-    }
-    if finish == "content_filter" {
-        // What came with it is a fragment: shown as such, and never acted on.
-        reply.text = format!("{}\n[content filter / 内容过滤]", reply.text).trim_start().to_owned();
-        return within_limits(reply);
+        return read.finish(refusal.to_owned(), None, tokens);
     }
     let calls = match message.get("tool_calls") {
         None | Some(Value::Null) => &[],
         Some(Value::Array(calls)) => calls.as_slice(),
-        Some(_) => return Err("tool calls that are no list".to_owned()),
+        Some(_) => return Err(Failure::nonsense("tool calls that are no list")),
     };
-    reply.calls = read_calls(calls, request, finish == "length")?;
-    if finish == "length" && reply.calls.is_empty() && !reply.text.is_empty() {
-        reply.text.push_str(" […]");
+    for call in calls {
+        read.push(
+            call.get("id").and_then(Value::as_str),
+            call.pointer("/function/name").and_then(Value::as_str),
+            call.pointer("/function/arguments"),
+        )?;
     }
-    reply.raw = raw(message, calls);
-    within_limits(reply)
-}
-
-fn within_limits(reply: ChatReply) -> Result<ChatReply, String> {
-    let size = reply.text.len() + reply.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
-    if size > MAX_OUTPUT_BYTES {
-        return Err(format!("more than {} KiB of text", MAX_OUTPUT_BYTES >> 10));
-    }
-    Ok(reply)
+    read.finish(text(message.get("content"))?, raw(message, calls), tokens)
 }
 
 /// Content is a string, null, or (some servers) a list of parts, of which the text parts count.
-fn text(content: Option<&Value>) -> Result<String, String> {
+fn text(content: Option<&Value>) -> Result<String, Failure> {
     match content {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.clone()),
         Some(Value::Array(parts)) => Ok(parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()),
-        Some(_) => Err("content that is no text".to_owned()),
+        Some(_) => Err(Failure::nonsense("content that is no text")),
     }
-}
-
-fn read_calls(calls: &[Value], request: &ChatRequest, cut: bool) -> Result<Vec<ToolCall>, String> {
-    let mut used: HashSet<String> = request
-        .messages
-        .iter()
-        .flat_map(|message| message.calls.iter().map(|call| call.id.clone()))
-        .collect();
-    let mut read = Vec::with_capacity(calls.len());
-    for call in calls {
-        let Some(name) = call
-            .pointer("/function/name")
-            .and_then(Value::as_str)
-            .filter(|name| !name.is_empty())
-        else {
-            return Err("a tool call without a name".to_owned());
-        };
-        let arguments = match call.pointer("/function/arguments") {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => text.clone(),
-            // Some servers send the object itself.
-            Some(other) => other.to_string(),
-        };
-        // A call cut short by the length limit must never run with what happened to be there.
-        if cut && serde_json::from_str::<Value>(&arguments).is_err() {
-            return Err("a tool call that was cut off by the length limit".to_owned());
-        }
-        read.push(ToolCall {
-            id: unique(call.get("id").and_then(Value::as_str), &mut used),
-            name: name.to_owned(),
-            // A call without parameters may come with empty arguments.
-            arguments: if arguments.trim().is_empty() { "{}".to_owned() } else { arguments },
-        });
-    }
-    Ok(read)
-}
-
-/// The server's id when it is one; some servers send none, or the same for every call.
-fn unique(id: Option<&str>, used: &mut HashSet<String>) -> String {
-    let given = id.filter(|id| !id.is_empty()).map(str::to_owned);
-    let id = given
-        .filter(|id| !used.contains(id))
-        .or_else(|| (used.len() + 1..).map(|n| format!("call_{n}")).find(|id| !used.contains(id)))
-        .unwrap_or_default();
-    used.insert(id.clone());
-    id
 }
 
 fn tokens(usage: Option<&Value>) -> u64 {
@@ -228,20 +157,4 @@ fn raw(message: &Map<String, Value>, calls: &[Value]) -> Option<Value> {
 
 fn members_of(value: Option<&Value>) -> Map<String, Value> {
     value.and_then(Value::as_object).cloned().unwrap_or_default()
-}
-
-/// The short code of an error body, if it is one that cannot carry anything else: lower-case letters,
-/// digits and underscores, 40 at most.
-pub(super) fn error_code(body: &[u8]) -> Option<String> {
-    let body: Value = serde_json::from_slice(body).ok()?;
-    let error = body.get("error").unwrap_or(&body);
-    ["code", "type"].iter().find_map(|name| {
-        let code = match error.get(name)? {
-            Value::String(text) => text.clone(),
-            Value::Number(number) => number.to_string(),
-            _ => return None,
-        };
-        let harmless = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        (!code.is_empty() && code.len() <= 40 && code.chars().all(harmless)).then_some(code)
-    })
 }

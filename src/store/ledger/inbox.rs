@@ -149,7 +149,7 @@ impl Session {
         for row in &rows {
             let row = read(row)?;
             if let InboundBody::Message(message) = &row.inbound.body
-                && message.message_id == message_id
+                && message.message_id.as_deref() == Some(message_id)
                 && keys::chat_key(&row.inbound.conversation) == chat
             {
                 return Ok(Some(row));

@@ -22,7 +22,41 @@ const CONNECTION_WAIT: Duration = Duration::from_secs(2);
 /// Readers beside the one writer.
 const READERS: u32 = 4;
 
+/// How a database stands; see [`Ledger::look`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// There is none yet, but there can be.
+    Absent,
+    /// Its schema is older than this program's.
+    Behind,
+    /// It is as this program wants it.
+    Current,
+}
+
 impl Ledger {
+    /// Looks how the database stands, beside a process that may be running: no lock, no migration, no write.
+    ///
+    /// # Errors
+    /// `Unusable` for a wrong address, a place where no file can be, a file that is no database, or a newer schema.
+    pub async fn look(url: &SecretString) -> Result<Looked> {
+        let path = file::of(url)?;
+        if !path.exists() {
+            let above = path.ancestors().skip(1).find(|folder| folder.exists());
+            return match above {
+                Some(folder) if !folder.is_dir() => Err(StoreError::Unusable(format!("`{}` is no folder", folder.display()))),
+                _ => Ok(Looked::Absent),
+            };
+        }
+        let named = |error| naming(&path, error);
+        let looked = async {
+            let mut conn = AnyConnection::connect_with(&address(&path, Access::Look)?).await?;
+            let behind = schema::is_behind(&mut conn).await?;
+            conn.close().await?;
+            Ok(if behind { Looked::Behind } else { Looked::Current })
+        };
+        looked.await.map_err(named)
+    }
+
     /// Opens (and creates) the database, takes the file's lock, migrates if asked, voids all leases on SQLite.
     ///
     /// # Errors

@@ -15,19 +15,30 @@ pub(super) async fn migrate(conn: &mut AnyConnection) -> Result<()> {
 
 /// Refuses a schema that is not the one this program was built with.
 pub(super) async fn check(conn: &mut AnyConnection) -> Result<()> {
+    let (applied, ours) = versions(conn).await?;
+    if applied < ours {
+        return Err(StoreError::Unusable(format!(
+            "its schema has version {applied}, this program needs {ours}: run `countersign migrate`"
+        )));
+    }
+    Ok(())
+}
+
+/// Is the schema older than this program? A newer one is refused.
+pub(super) async fn is_behind(conn: &mut AnyConnection) -> Result<bool> {
+    let (applied, ours) = versions(conn).await?;
+    Ok(applied < ours)
+}
+
+/// The schema's version, which is not newer than this program's, and this program's.
+async fn versions(conn: &mut AnyConnection) -> Result<(i64, i64)> {
     let ours = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
     let applied = match conn.list_applied_migrations(&MIGRATIONS.table_name).await {
         Ok(applied) => applied.iter().map(|migration| migration.version).max().unwrap_or(0),
         Err(MigrateError::Execute(sqlx::Error::Database(error))) if error.message().contains("no such table") => 0,
         Err(error) => return Err(unmigrated(error)),
     };
-    match applied.cmp(&ours) {
-        std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Less => Err(StoreError::Unusable(format!(
-            "its schema has version {applied}, this program needs {ours}: run `countersign migrate`"
-        ))),
-        std::cmp::Ordering::Greater => Err(newer(applied)),
-    }
+    if applied > ours { Err(newer(applied)) } else { Ok((applied, ours)) }
 }
 
 fn newer(version: i64) -> StoreError {

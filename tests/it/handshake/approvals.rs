@@ -6,16 +6,22 @@ use super::actions::{READ, actions, tool_words};
 use super::copies::rows;
 use crate::support::fake_model::say;
 use crate::support::people::reply;
+use crate::support::platform::{On, on_both};
 use crate::support::scripts::{clarified, finished, in_order, planned, writes};
 use crate::support::world::{GROUP, World};
 
-const C: &str = "oc_c1";
-const U: &str = "ou_u1";
+on_both! {
+    an_undeclared_write_asks_and_runs_after_its_button,
+    an_ok_by_text_approves_every_row,
+    other_words_refuse_every_row_with_that_reason,
+    one_of_three_calls_refused_leaves_the_others,
+}
 
 /// S4-2, S4-3: what the plan does not declare asks; the row's button lets it run.
-#[tokio::test]
-async fn an_undeclared_write_asks_and_runs_after_its_button() {
-    let world = World::start(
+async fn an_undeclared_write_asks_and_runs_after_its_button(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(
+        on,
         &[],
         in_order(vec![
             planned("读", READ),
@@ -26,42 +32,41 @@ async fn an_undeclared_write_asks_and_runs_after_its_button() {
         ]),
     )
     .await;
-    world.say(U, C, "读", GROUP).await;
-    let plan = world.plan_card(C).await;
-    world.tap(U, C, &plan, "approve", None).await;
-    let card = world.card_titled(C, "操作确认").await;
+    world.say(u, c, "读", GROUP).await;
+    let plan = world.plan_card(c).await;
+    world.tap(u, c, &plan, "approve", None).await;
+    let card = world.card_titled(c, "操作确认").await;
     assert!(card.words().contains("extra.md"), "{}", card.words());
     assert_eq!((world.file("extra.md"), actions(&world, "pending").await.len()), (None, 1));
-    let toast = world.tap("ou_u2", C, &card, "approve", None).await;
-    assert!(toast.contains("没有生效"), "{toast}");
+    world.tap(on.user("u2"), c, &card, "approve", None).await.told("没有生效").await;
     assert_eq!(world.file("extra.md"), None);
-    world.tap(U, C, &card, "approve", None).await;
-    world.hears(C, "好了").await;
+    world.tap(u, c, &card, "approve", None).await;
+    world.hears(c, "好了").await;
     assert!(world.file("extra.md").is_some());
     assert_eq!(actions(&world, "executed").await[0]["decision"]["via"], "button");
     world.end().await;
 }
 
 /// S4-2: the word of consent approves all rows of the card.
-#[tokio::test]
-async fn an_ok_by_text_approves_every_row() {
-    let world = World::start(&[], in_order(vec![writes(&["a.md", "b.md"]), say("好了")])).await;
-    world.say(U, C, "写", GROUP).await;
-    let card = world.card_titled(C, "操作确认").await;
-    world.say(U, C, "同意", reply(&card.id)).await;
-    world.hears(C, "好了").await;
+async fn an_ok_by_text_approves_every_row(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], in_order(vec![writes(&["a.md", "b.md"]), say("好了")])).await;
+    world.say(u, c, "写", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    world.say(u, c, "同意", reply(&card.id)).await;
+    world.hears(c, "好了").await;
     assert!(world.file("a.md").is_some() && world.file("b.md").is_some());
     world.end().await;
 }
 
 /// S4-4: other words refuse all rows, and are their reason; the model reads it and the turn goes on.
-#[tokio::test]
-async fn other_words_refuse_every_row_with_that_reason() {
-    let world = World::start(&[], in_order(vec![writes(&["a.md", "b.md"]), say("那就不写了")])).await;
-    world.say(U, C, "写", GROUP).await;
-    let card = world.card_titled(C, "操作确认").await;
-    world.say(U, C, "先别写，等周五", reply(&card.id)).await;
-    world.hears(C, "那就不写了").await;
+async fn other_words_refuse_every_row_with_that_reason(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], in_order(vec![writes(&["a.md", "b.md"]), say("那就不写了")])).await;
+    world.say(u, c, "写", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    world.say(u, c, "先别写，等周五", reply(&card.id)).await;
+    world.hears(c, "那就不写了").await;
     let words = tool_words(&world).await;
     assert!(
         words.len() == 2
@@ -76,19 +81,19 @@ async fn other_words_refuse_every_row_with_that_reason() {
 }
 
 /// B18, S4-7: of three calls one is refused: the other two run in order, all three are answered, the turn goes on once.
-#[tokio::test]
-async fn one_of_three_calls_refused_leaves_the_others() {
-    let world = World::start(&[], in_order(vec![writes(&["a.md", "b.md", "c.md"]), say("好了")])).await;
-    world.say(U, C, "写", GROUP).await;
-    let card = world.card_titled(C, "操作确认").await;
+async fn one_of_three_calls_refused_leaves_the_others(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], in_order(vec![writes(&["a.md", "b.md", "c.md"]), say("好了")])).await;
+    world.say(u, c, "写", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
     let values = rows(&card);
     let refused = json!({ "action": "reject", "action_id": values[1]["action_id"] });
     for value in [&values[2], &refused] {
-        world.tenant.click(U, C, &card.id, value, None).await.unwrap();
+        world.press(u, c, &card, value, None).await;
         assert_eq!(world.file("c.md"), None, "nothing runs before every row has its word");
     }
-    world.tenant.click(U, C, &card.id, &values[0], None).await.unwrap();
-    world.hears(C, "好了").await;
+    world.press(u, c, &card, &values[0], None).await;
+    world.hears(c, "好了").await;
     let words = tool_words(&world).await;
     assert!(
         !words[0].contains("error") && words[1].contains("rejected") && !words[2].contains("error"),

@@ -5,104 +5,112 @@ use serde_json::json;
 
 use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, say};
+use crate::support::platform::{On, on_both};
 use crate::support::scripts::{gated, planned, reporter};
 use crate::support::world::{GROUP, World};
 
-const C: &str = "oc_c1";
-const U: &str = "ou_u1";
+on_both! {
+    recalling_the_request_cancels_the_task,
+    an_edited_request_is_noted_on_the_card,
+    an_edit_before_the_card_shows_on_it,
+    removed_from_the_chat_everything_there_ends,
+    an_ok_counts_even_if_the_card_is_gone,
+}
+
 const WRITE: &[(&str, &[&str])] = &[("写报告", &["write_file"])];
 
 /// B19, H15: taking back the request cancels the plan that waits, the turn that runs and the task that is queued.
-#[tokio::test]
-async fn recalling_the_request_cancels_the_task() {
-    let world = World::start(&[], reporter).await;
-    let request = world.say(U, C, "整理笔记", GROUP).await;
-    let card = world.plan_card(C).await;
-    world.recall(C, &request).await;
-    world.api.turn_in(C, "cancelled").await;
+async fn recalling_the_request_cancels_the_task(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], reporter).await;
+    let request = world.say(u, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    world.recall(u, c, &request).await;
+    world.api.turn_in(c, "cancelled").await;
     world.repainted(&card, "已取消").await;
     let gate = Gate::new();
     world.model.script("慢任务", Script::new().then(gated(&gate, say("晚了"))));
-    let running = world.say(U, C, "慢任务", GROUP).await;
+    let running = world.say(u, c, "慢任务", GROUP).await;
     gate.reached().await;
-    let queued = world.say(U, C, "排队的", GROUP).await;
-    world.hears(C, "已排队").await;
-    world.recall(C, &queued).await;
-    world.recall(C, &running).await;
+    let queued = world.say(u, c, "排队的", GROUP).await;
+    world.hears(c, "已排队").await;
+    world.recall(u, c, &queued).await;
+    world.recall(u, c, &running).await;
     eventually("both over", || async {
-        let turns = world.turns_in(C).await;
+        let turns = world.turns_in(c).await;
         (turns.len() == 2 && turns[1]["status"] == "cancelled").then_some(())
     })
     .await;
     world.quiet().await;
-    assert_eq!((world.turns_in(C).await.len(), world.file("report.md")), (2, None));
+    assert_eq!((world.turns_in(c).await.len(), world.file("report.md")), (2, None));
     assert_eq!(world.model.seen_of("排队的").len(), 0);
     world.end().await;
 }
 
 /// B19, H14: an edit of the request is noted on the card and decides nothing, even if it says OK; the plan can be approved.
-#[tokio::test]
-async fn an_edited_request_is_noted_on_the_card() {
-    let world = World::start(&[], reporter).await;
-    let request = world.say(U, C, "整理笔记", GROUP).await;
-    let card = world.plan_card(C).await;
-    world.edit(U, C, &request, "OK").await;
+async fn an_edited_request_is_noted_on_the_card(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], reporter).await;
+    let request = world.say(u, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    world.edit(u, c, &request, "OK").await;
     let noted = world.repainted(&card, "又被编辑过").await;
     assert!(noted.button("approve").is_some(), "{}", noted.words());
     assert_eq!(world.review_of(&card).await["status"], "pending");
-    world.tap(U, C, &card, "approve", None).await;
-    world.hears(C, "全部完成").await;
+    world.tap(u, c, &card, "approve", None).await;
+    world.hears(c, "全部完成").await;
     world.end().await;
 }
 
 /// B19: an edit while the plan is still being made shows on the card that comes then.
-#[tokio::test]
-async fn an_edit_before_the_card_shows_on_it() {
-    let world = World::start(&[], reporter).await;
+async fn an_edit_before_the_card_shows_on_it(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], reporter).await;
     let gate = Gate::new();
     world.model.script("慢慢想", Script::new().then(gated(&gate, planned("写", WRITE))));
-    let request = world.say(U, C, "慢慢想", GROUP).await;
+    let request = world.say(u, c, "慢慢想", GROUP).await;
     gate.reached().await;
-    world.edit(U, C, &request, "快快想").await;
+    world.edit(u, c, &request, "快快想").await;
     world.quiet().await;
     gate.open();
-    let card = world.plan_card(C).await;
+    let card = world.plan_card(c).await;
     let noted = world.repainted(&card, "又被编辑过").await;
     assert!(noted.button("approve").is_some());
     world.end().await;
 }
 
 /// H16: removed from the chat: everything there ends, a late click or message runs nothing.
-#[tokio::test]
-async fn removed_from_the_chat_everything_there_ends() {
-    for kind in ["im.chat.member.bot.deleted_v1", "im.chat.disbanded_v1"] {
-        let world = World::start(&[], reporter).await;
-        world.say(U, C, "整理笔记", GROUP).await;
-        let card = world.plan_card(C).await;
-        world.say("ou_u2", C, "整理笔记", GROUP).await;
+async fn removed_from_the_chat_everything_there_ends(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let kinds = match on {
+        On::Lark => ["im.chat.member.bot.deleted_v1", "im.chat.disbanded_v1"],
+        On::Slack => ["channel_left", "group_left"],
+    };
+    for kind in kinds {
+        let world = World::start_on(on, &[], reporter).await;
+        world.say(u, c, "整理笔记", GROUP).await;
+        let card = world.plan_card(c).await;
+        world.say(on.user("u2"), c, "整理笔记", GROUP).await;
         eventually("both wait", || async {
-            let turns = world.turns_in(C).await;
+            let turns = world.turns_in(c).await;
             (turns.len() == 2 && turns.iter().all(|turn| turn["status"] == "paused")).then_some(())
         })
         .await;
-        world
-            .push(
-                &world
-                    .tenant
-                    .other(kind, json!({ "chat_id": C, "operator_id": { "open_id": "ou_admin" } })),
-            )
-            .await;
+        let ids = match on {
+            On::Lark => json!({ "chat_id": c, "operator_id": { "open_id": on.user("admin") } }),
+            On::Slack => json!({ "channel": c, "actor_id": on.user("admin"), "event_ts": "1780000000.000100" }),
+        };
+        world.push(&world.tenant.other(kind, ids)).await;
         eventually("both over", || async {
             world
-                .turns_in(C)
+                .turns_in(c)
                 .await
                 .iter()
                 .all(|turn| turn["status"] == "cancelled")
                 .then_some(())
         })
         .await;
-        let toast = world.tap(U, C, &card, "approve", None).await;
-        assert!(toast.contains("已经处理过了"), "{toast}");
+        world.tap(u, c, &card, "approve", None).await.told("已经处理过了").await;
         world.quiet().await;
         assert_eq!((world.continuations(), world.file("report.md")), (0, None));
         world.end().await;
@@ -110,24 +118,27 @@ async fn removed_from_the_chat_everything_there_ends() {
 }
 
 /// H15, C5: the card was deleted: the OK counts all the same, and the answer comes once.
-#[tokio::test]
-async fn an_ok_counts_even_if_the_card_is_gone() {
-    let world = World::start(&[], reporter).await;
-    world.say(U, C, "整理笔记", GROUP).await;
-    world.plan_card(C).await;
+async fn an_ok_counts_even_if_the_card_is_gone(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], reporter).await;
+    world.say(u, c, "整理笔记", GROUP).await;
+    world.plan_card(c).await;
     for _ in 0..20 {
-        world.lark.fault(
+        world.chat.fault(
             "patch",
-            Fault::Answer {
-                status: 400,
-                code: 230_011,
-                header: None,
+            match on {
+                On::Lark => Fault::Answer {
+                    status: 400,
+                    code: 230_011,
+                    header: None,
+                },
+                On::Slack => Fault::Error("message_not_found"),
             },
         );
     }
-    world.say(U, C, "OK", GROUP).await;
-    world.hears(C, "全部完成").await;
+    world.say(u, c, "OK", GROUP).await;
+    world.hears(c, "全部完成").await;
     world.quiet().await;
-    assert_eq!((world.count(C, "全部完成"), world.continuations()), (1, 1));
+    assert_eq!((world.count(c, "全部完成"), world.continuations()), (1, 1));
     world.end().await;
 }

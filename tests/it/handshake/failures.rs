@@ -5,8 +5,13 @@ use std::time::Duration;
 use sqlx::{AnyConnection, Connection, Executor};
 
 use crate::support::fake_model::{Gate, Script, Step, say};
+use crate::support::platform::{On, on_both};
 use crate::support::scripts::{clarified, finished, gated, planned};
 use crate::support::world::{DIRECT, GROUP, World};
+
+on_both! {
+    a_plan_that_cannot_be_stored_waits_for_the_store,
+}
 
 const C: &str = "oc_c1";
 const U: &str = "ou_u1";
@@ -77,9 +82,9 @@ async fn passing_failures_of_the_model_are_tried_again() {
 
 /// B11, Q2: while the ledger cannot be written a plan that is ready goes nowhere and events are refused, so that they come
 /// again; afterwards there is one card, and its OK runs once.
-#[tokio::test]
-async fn a_plan_that_cannot_be_stored_waits_for_the_store() {
-    let world = World::frozen(&[], |_| say("?")).await;
+async fn a_plan_that_cannot_be_stored_waits_for_the_store(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::frozen_on(on, &[], |_| say("?")).await;
     let gate = Gate::new();
     let plan = || planned("读", READ);
     // Asked again when the first answer could not be written down.
@@ -90,7 +95,7 @@ async fn a_plan_that_cannot_be_stored_waits_for_the_store() {
         .message(finished())
         .text("好了");
     world.model.script("慢慢想", script);
-    world.say(U, C, "慢慢想", GROUP).await;
+    world.say(u, c, "慢慢想", GROUP).await;
     gate.reached().await;
     let url = format!("sqlite://{}", world.folder.path().join("countersign.db").display());
     let mut lock = AnyConnection::connect(&url).await.unwrap();
@@ -98,20 +103,20 @@ async fn a_plan_that_cannot_be_stored_waits_for_the_store() {
     gate.open();
     let mut refused = 0;
     while refused < 6 {
-        let (_, status) = world.try_say("ou_u2", "oc_p2", "/status", DIRECT).await;
+        let (_, status) = world.try_say(on.user("u2"), on.direct("p2"), "/status", DIRECT).await;
         assert_eq!(status, Some(503));
         refused += 1;
     }
-    assert_eq!((world.posts(C), world.continuations()), (0, 0));
+    assert_eq!((world.posts(c), world.continuations()), (0, 0));
     lock.execute("ROLLBACK").await.unwrap();
     // Whoever held the lane gave up on it; its lease runs out.
     world.clock.advance(Duration::from_secs(31));
-    let card = world.plan_card(C).await;
+    let card = world.plan_card(c).await;
     world.clock.advance(Duration::from_secs(1));
-    world.tap(U, C, &card, "approve", None).await;
-    world.hears(C, "好了").await;
+    world.tap(u, c, &card, "approve", None).await;
+    world.hears(c, "好了").await;
     assert_eq!(
-        (world.titled(C, "计划确认"), world.turns_in(C).await.len(), world.continuations()),
+        (world.titled(c, "计划确认"), world.turns_in(c).await.len(), world.continuations()),
         (1, 1, 1)
     );
     world.end().await;

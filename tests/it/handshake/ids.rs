@@ -74,7 +74,7 @@ async fn ids_that_cannot_be_are_refused() {
             text: "整理笔记",
             ..Words::default()
         });
-        let (status, _) = world.tenant.post("events", &world.tenant.seal(&event)).await.unwrap();
+        let (status, _) = world.tenant.post(&world.tenant.seal(&event)).await.unwrap();
         assert_eq!(status, 400, "{chat:?}");
     }
     world.quiet().await;
@@ -93,6 +93,6 @@ async fn card_of(world: &World, chat: &str, user: &str) -> Posted {
     })
     .await;
     world
-        .seen("the card", |lark| lark.messages.iter().find(|message| message.id == id).cloned())
+        .seen("the card", |seen| seen.messages.iter().find(|message| message.id == id).cloned())
         .await
 }

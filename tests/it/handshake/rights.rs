@@ -4,78 +4,93 @@ use futures_util::future::join;
 use serde_json::json;
 
 use crate::support::fake_model::{Script, say};
+use crate::support::lark_push::with;
 use crate::support::people::{aside, reply};
+use crate::support::platform::{On, on_both};
 use crate::support::scripts::reporter;
 use crate::support::world::{ASIDE, GROUP, World};
+
+on_both! {
+    another_members_ok_is_refused_in_place,
+    another_members_words_are_their_own_task_in_their_own_lane,
+    two_different_people_are_needed_and_nobody_counts_twice,
+    votes_for_an_old_plan_do_not_count_for_the_new_one,
+    a_requester_who_is_no_approver_may_change_or_cancel_but_not_approve,
+    a_listed_approver_may_answer_by_mention_when_one_plan_waits,
+    who_may_approve_is_read_when_the_decision_is_made,
+    of_two_who_click_together_one_decides_and_the_other_hears_who,
+    the_second_click_hears_who_decided,
+    bots_never_decide,
+}
 
 const C: &str = "oc_c1";
 const U1: &str = "ou_u1";
 const U2: &str = "ou_u2";
-const APPROVERS: &str = "CHANNELS__LARK__PLAN_REVIEW_APPROVERS";
-const QUORUM: &str = "CHANNELS__LARK__PLAN_REVIEW_QUORUM";
+const APPROVERS: &str = "CHAT__PLAN_REVIEW_APPROVERS";
+const QUORUM: &str = "CHAT__PLAN_REVIEW_QUORUM";
+
+/// `plan_review_approvers` with these people.
+fn listed(on: On, names: &[&str]) -> String {
+    let ids: Vec<&str> = names.iter().map(|name| on.user(name)).collect();
+    format!("[{}]", ids.join(", "))
+}
 
 /// H7, B1: another member's OK by text, reply or button is refused in place; the review and its time stay as they were.
-#[tokio::test]
-async fn another_members_ok_is_refused_in_place() {
-    let world = World::start(&[], reporter).await;
-    world.say(U1, C, "整理笔记", GROUP).await;
-    let card = world.plan_card(C).await;
+async fn another_members_ok_is_refused_in_place(on: On) {
+    let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
+    let world = World::start_on(on, &[], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
     let before = world.review_of(&card).await;
-    let by_mention = world.say(U2, C, "OK", GROUP).await;
-    let by_reply = world.say(U2, C, "我看可以", aside(&card.id)).await;
+    let by_mention = world.say(u2, c, "OK", GROUP).await;
+    let by_reply = world.say(u2, c, "我看可以", aside(&card.id)).await;
     for message in [&by_mention, &by_reply] {
-        let told = world
-            .seen("a refusal", |lark| {
-                lark.messages.iter().find(|m| m.reply_to.as_ref() == Some(message)).cloned()
-            })
-            .await;
+        let told = world.word_back(c, &message).await;
         assert!(told.words().contains("没有生效"), "{}", told.words());
     }
     for verb in ["approve", "cancel"] {
-        let toast = world.tap(U2, C, &card, verb, None).await;
-        assert!(toast.contains("没有生效"), "{toast}");
+        world.tap(u2, c, &card, verb, None).await.told("没有生效").await;
     }
     // A bare OK among people who talk to each other is not even refused.
-    world.say(U2, C, "OK", ASIDE).await;
+    world.say(u2, c, "OK", ASIDE).await;
     world.quiet().await;
     assert_eq!(world.review_of(&card).await, before);
-    assert_eq!((world.count(C, "没有生效"), world.turns_in(C).await.len()), (2, 1));
+    assert_eq!((world.count(c, "没有生效"), world.turns_in(c).await.len()), (2, 1));
     assert_eq!((world.file("report.md"), world.model.seen_of("整理笔记").len()), (None, 1));
-    world.say(U1, C, "OK", GROUP).await;
-    world.hears(C, "全部完成").await;
+    world.say(u1, c, "OK", GROUP).await;
+    world.hears(c, "全部完成").await;
     world.end().await;
 }
 
 /// B1: what else another member says is a task of their own, in a lane of their own, beside the one that waits.
-#[tokio::test]
-async fn another_members_words_are_their_own_task_in_their_own_lane() {
-    let world = World::start(&[], reporter).await;
+async fn another_members_words_are_their_own_task_in_their_own_lane(on: On) {
+    let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
+    let world = World::start_on(on, &[], reporter).await;
     world.model.script("有几个文件", Script::new().text("一个文件"));
-    world.say(U1, C, "整理笔记", GROUP).await;
-    let card = world.plan_card(C).await;
-    world.say(U2, C, "有几个文件", GROUP).await;
-    world.hears(C, "一个文件").await;
-    assert_eq!(world.api.turn_in(C, "completed").await["user_id"], U2);
-    assert_eq!(world.api.turn_in(C, "paused").await["user_id"], U1);
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    world.say(u2, c, "有几个文件", GROUP).await;
+    world.hears(c, "一个文件").await;
+    assert_eq!(world.api.turn_in(c, "completed").await["user_id"], u2);
+    assert_eq!(world.api.turn_in(c, "paused").await["user_id"], u1);
     assert_eq!(world.review_of(&card).await["status"], "pending");
-    world.tap(U1, C, &card, "approve", None).await;
-    world.hears(C, "全部完成").await;
+    world.tap(u1, c, &card, "approve", None).await;
+    world.hears(c, "全部完成").await;
     world.end().await;
 }
 
 /// design: two of two: the same person twice counts once, the card shows how many, the second person lets it run.
-#[tokio::test]
-async fn two_different_people_are_needed_and_nobody_counts_twice() {
-    let world = World::start(&[(APPROVERS, "anyone"), (QUORUM, "2")], reporter).await;
-    world.say(U1, C, "整理笔记", GROUP).await;
-    let card = world.plan_card(C).await;
+async fn two_different_people_are_needed_and_nobody_counts_twice(on: On) {
+    let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
+    let world = World::start_on(on, &[(APPROVERS, "anyone"), (QUORUM, "2")], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
     assert!(card.words().contains("需要 2 人同意，已有 0 人"), "{}", card.words());
     for _ in 0..2 {
-        let toast = world.tap(U1, C, &card, "approve", None).await;
-        assert!(toast.contains("1/2"), "{toast}");
+        world.tap(u1, c, &card, "approve", None).await.done("1/2");
     }
-    world.say(U1, C, "OK", reply(&card.id)).await;
-    world.hears(C, "1/2").await;
+    world.say(u1, c, "OK", reply(&card.id)).await;
+    world.hears(c, "1/2").await;
     world.repainted(&card, "需要 2 人同意，已有 1 人").await;
     world.quiet().await;
     let review = world.review_of(&card).await;
@@ -84,106 +99,99 @@ async fn two_different_people_are_needed_and_nobody_counts_twice() {
         (&json!("pending"), 1)
     );
     assert_eq!((world.file("report.md"), world.continuations()), (None, 0));
-    world.say(U2, C, "同意", reply(&card.id)).await;
-    world.hears(C, "全部完成").await;
+    world.say(u2, c, "同意", reply(&card.id)).await;
+    world.hears(c, "全部完成").await;
     let review = world.review_of(&card).await;
     assert_eq!(
         (&review["decision"]["by"], review["votes"].as_array().unwrap().len()),
-        (&json!(U2), 2)
+        (&json!(u2), 2)
     );
     assert_eq!(world.continuations(), 1);
     world.end().await;
 }
 
 /// design: of several needed, one change settles at once: the votes were for the old plan.
-#[tokio::test]
-async fn votes_for_an_old_plan_do_not_count_for_the_new_one() {
-    let world = World::start(&[(APPROVERS, "anyone"), (QUORUM, "2")], reporter).await;
-    world.say(U1, C, "整理笔记", GROUP).await;
-    let first = world.plan_card(C).await;
-    world.tap(U1, C, &first, "approve", None).await;
-    world.say(U2, C, "写到 report-v2.md", aside(&first.id)).await;
-    let second = world.card_after(C, &first).await;
-    let toast = world.tap(U2, C, &second, "approve", None).await;
-    assert!(toast.contains("1/2"), "{toast}");
+async fn votes_for_an_old_plan_do_not_count_for_the_new_one(on: On) {
+    let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
+    let world = World::start_on(on, &[(APPROVERS, "anyone"), (QUORUM, "2")], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let first = world.plan_card(c).await;
+    world.tap(u1, c, &first, "approve", None).await;
+    world.say(u2, c, "写到 report-v2.md", aside(&first.id)).await;
+    let second = world.card_after(c, &first).await;
+    world.tap(u2, c, &second, "approve", None).await.done("1/2");
     assert_eq!(world.review_of(&second).await["status"], "pending");
-    world.tap(U1, C, &second, "approve", None).await;
-    world.hears(C, "全部完成").await;
+    world.tap(u1, c, &second, "approve", None).await;
+    world.hears(c, "全部完成").await;
     world.end().await;
 }
 
 /// design: with a list, only those on it approve; a requester who is not may change and cancel the plan, never approve it.
-#[tokio::test]
-async fn a_requester_who_is_no_approver_may_change_or_cancel_but_not_approve() {
-    let world = World::start(&[(APPROVERS, "[ou_boss, ou_chief]")], reporter).await;
-    world.say(U1, C, "整理笔记", GROUP).await;
-    let first = world.plan_card(C).await;
-    let toast = world.tap(U1, C, &first, "approve", None).await;
-    assert!(toast.contains("没有生效") && toast.contains("ou_boss"), "{toast}");
-    world.say(U1, C, "OK", GROUP).await;
-    world.hears(C, "没有生效").await;
+async fn a_requester_who_is_no_approver_may_change_or_cancel_but_not_approve(on: On) {
+    let (c, u1) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[(APPROVERS, &listed(on, &["boss", "chief"]))], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let first = world.plan_card(c).await;
+    let told = world.tap(u1, c, &first, "approve", None).await.told("没有生效").await;
+    assert!(told.contains(on.user("boss")), "{told}");
+    world.say(u1, c, "OK", GROUP).await;
+    world.hears(c, "没有生效").await;
     assert_eq!(world.review_of(&first).await["status"], "pending");
-    world.say(U1, C, "写到 report-v2.md", GROUP).await;
-    let second = world.card_after(C, &first).await;
-    world.say("ou_chief", C, "OK", aside(&second.id)).await;
-    world.hears(C, "全部完成").await;
-    assert_eq!(world.review_of(&second).await["decision"]["by"], "ou_chief");
-    world.say(U1, C, "整理笔记", GROUP).await;
-    world.card_after(C, &second).await;
-    world.say(U1, C, "取消", GROUP).await;
-    world.api.turn_in(C, "cancelled").await;
+    world.say(u1, c, "写到 report-v2.md", GROUP).await;
+    let second = world.card_after(c, &first).await;
+    world.say(on.user("chief"), c, "OK", aside(&second.id)).await;
+    world.hears(c, "全部完成").await;
+    assert_eq!(world.review_of(&second).await["decision"]["by"], on.user("chief"));
+    world.say(u1, c, "整理笔记", GROUP).await;
+    world.card_after(c, &second).await;
+    world.say(u1, c, "取消", GROUP).await;
+    world.api.turn_in(c, "cancelled").await;
     world.end().await;
 }
 
 /// design: an approver who asked for nothing here may say a listed word with a mention when exactly one plan waits.
-#[tokio::test]
-async fn a_listed_approver_may_answer_by_mention_when_one_plan_waits() {
-    let world = World::start(&[(APPROVERS, "[ou_boss]")], reporter).await;
-    world.say(U1, C, "整理笔记", GROUP).await;
-    world.plan_card(C).await;
-    world.say("ou_boss", C, "批准", GROUP).await;
-    world.hears(C, "全部完成").await;
+async fn a_listed_approver_may_answer_by_mention_when_one_plan_waits(on: On) {
+    let (c, u1) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[(APPROVERS, &listed(on, &["boss"]))], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    world.plan_card(c).await;
+    world.say(on.user("boss"), c, "批准", GROUP).await;
+    world.hears(c, "全部完成").await;
     world.end().await;
 }
 
 /// S0-30, design: a plan that waits survives a restart, and who may approve it is what the settings say then.
-#[tokio::test]
-async fn who_may_approve_is_read_when_the_decision_is_made() {
-    let mut world = World::start(&[], reporter).await;
-    world.say(U1, C, "整理笔记", GROUP).await;
-    let card = world.plan_card(C).await;
-    world.restart(&[(APPROVERS, "[ou_boss]")]).await;
-    let toast = world.tap(U1, C, &card, "approve", None).await;
-    assert!(toast.contains("没有生效"), "{toast}");
-    let toast = world.tap("ou_boss", C, &card, "approve", None).await;
-    assert!(toast.contains("已确认"), "{toast}");
-    world.hears(C, "全部完成").await;
-    assert_eq!(world.titled(C, "计划确认"), 1);
+async fn who_may_approve_is_read_when_the_decision_is_made(on: On) {
+    let (c, u1) = (on.chat("c1"), on.user("u1"));
+    let mut world = World::start_on(on, &[], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    world.restart(&[(APPROVERS, &listed(on, &["boss"]))]).await;
+    world.tap(u1, c, &card, "approve", None).await.told("没有生效").await;
+    world.tap(on.user("boss"), c, &card, "approve", None).await.done("已确认");
+    world.hears(c, "全部完成").await;
+    assert_eq!(world.titled(c, "计划确认"), 1);
     world.end().await;
 }
 
 /// B6: two approvers click together: one settles it, the other hears who did.
-#[tokio::test]
-async fn of_two_who_click_together_one_decides_and_the_other_hears_who() {
-    let world = World::start(&[(APPROVERS, "anyone")], reporter).await;
+async fn of_two_who_click_together_one_decides_and_the_other_hears_who(on: On) {
+    let (u1, u2) = (on.user("u1"), on.user("u2"));
+    let world = World::start_on(on, &[(APPROVERS, "anyone")], reporter).await;
     for round in 0..5 {
-        let chat = format!("oc_round{round}");
-        world.say(U1, &chat, "整理笔记", GROUP).await;
+        let chat = on.chat(&format!("round{round}"));
+        world.say(u1, &chat, "整理笔记", GROUP).await;
         let card = world.plan_card(&chat).await;
         let (one, two) = join(
-            world.tap(U1, &chat, &card, "approve", None),
-            world.tap(U2, &chat, &card, "approve", None),
+            world.tap(u1, &chat, &card, "approve", None),
+            world.tap(u2, &chat, &card, "approve", None),
         )
         .await;
-        let (won, told, winner) = if one.starts_with("已确认") {
-            (one, two, U1)
-        } else {
-            (two, one, U2)
-        };
-        assert!(
-            won.starts_with("已确认") && told.contains("已经处理过了") && told.contains(winner),
-            "{won} / {told}"
-        );
+        let decided = world.review_of(&card).await["decision"]["by"].clone();
+        let (won, lost, winner) = if decided == u1 { (one, two, u1) } else { (two, one, u2) };
+        won.done("已确认");
+        let told = lost.told("已经处理过了").await;
+        assert!(told.contains(winner), "{told}");
         world.hears(&chat, "全部完成").await;
     }
     assert_eq!(world.continuations(), 5);
@@ -191,50 +199,53 @@ async fn of_two_who_click_together_one_decides_and_the_other_hears_who() {
 }
 
 /// design: whoever clicks after the decision hears who decided, how and when.
-#[tokio::test]
-async fn the_second_click_hears_who_decided() {
-    let world = World::start(&[], reporter).await;
-    world.say(U1, C, "整理笔记", GROUP).await;
-    let card = world.plan_card(C).await;
-    world.tap(U1, C, &card, "approve", None).await;
-    world.hears(C, "全部完成").await;
-    for (who, verb) in [(U2, "approve"), (U1, "approve"), (U1, "cancel")] {
-        let toast = world.tap(who, C, &card, verb, None).await;
-        assert!(
-            toast.contains("已经处理过了：已确认") && toast.contains(U1) && toast.contains("UTC"),
-            "{toast}"
-        );
+async fn the_second_click_hears_who_decided(on: On) {
+    let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
+    let world = World::start_on(on, &[], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    world.tap(u1, c, &card, "approve", None).await;
+    world.hears(c, "全部完成").await;
+    for (who, verb) in [(u2, "approve"), (u1, "approve"), (u1, "cancel")] {
+        let told = world.tap(who, c, &card, verb, None).await.told("已经处理过了：已确认").await;
+        assert!(told.contains(u1) && told.contains("UTC"), "{told}");
     }
     assert_eq!(world.continuations(), 1);
     world.end().await;
 }
 
 /// B20: neither our own messages nor other bots' decide or ask for anything.
-#[tokio::test]
-async fn bots_never_decide() {
-    let world = World::start(&[(APPROVERS, "anyone")], reporter).await;
-    world.say(U1, C, "整理笔记", GROUP).await;
-    let card = world.plan_card(C).await;
-    let words = |user| countersign::cli::demo::Words {
-        user,
-        chat: C,
-        text: "OK",
-        group: true,
-        mention: true,
-        reply_to: Some(&card.id),
-        thread: None,
+async fn bots_never_decide(on: On) {
+    let (c, u1) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[(APPROVERS, "anyone")], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    let says = |user| world.message(user, c, "OK", reply(&card.id));
+    let bots = match on {
+        On::Lark => vec![
+            ("/event/sender/sender_type", json!("app")),
+            ("/event/sender/sender_type", json!("bot")),
+            ("/event/sender/sender_type", json!("")),
+        ],
+        On::Slack => vec![
+            ("/event/bot_id", json!("B0OTHER")),
+            ("/event/app_id", json!("A0OTHER")),
+            ("/event/subtype", json!("bot_message")),
+        ],
     };
-    for kind in ["app", "bot", ""] {
-        let mut event = world.tenant.message(&words("ou_other_bot"));
-        event.body["event"]["sender"]["sender_type"] = json!(kind);
+    for (member, value) in bots {
+        let mut event = says(on.user("other_bot"));
+        for body in std::iter::once(&mut event.body).chain(&mut event.twin) {
+            *body = with(body.take(), member, value.clone());
+        }
         world.push(&event).await;
     }
     // Our own echo, even if the platform called us a user.
-    world.push(&world.tenant.message(&words(countersign::cli::demo::BOT))).await;
+    world.push(&says(on.bot())).await;
     world.quiet().await;
     let review = world.review_of(&card).await;
     assert_eq!((&review["status"], &review["votes"]), (&json!("pending"), &json!([])));
-    assert_eq!(world.turns_in(C).await.len(), 1);
+    assert_eq!(world.turns_in(c).await.len(), 1);
     world.end().await;
 }
 

@@ -90,7 +90,7 @@ async fn neighbor_paths_and_other_methods_take_nothing() {
     let reply = push(&world, "/webhooks/lark/cards?a=b", JSON, &event).await;
     assert_eq!(reply.status, 200, "{reply:?}");
     let card = world.plan_card("oc_http").await;
-    let click = world.tenant.seal(
+    let click = world.sealed(
         &world
             .tenant
             .tap("ou_u1", "oc_http", &card.id, &card.button("cancel").unwrap(), None),

@@ -34,7 +34,7 @@ async fn odd_ids_do_not_collide() {
             )
             .await;
         let click = world.tenant.tap(user, chat, &card.id, &card.button("approve").unwrap(), None);
-        world.tenant.post("cards", &world.tenant.seal(&click)).await.unwrap();
+        world.tenant.post(&world.tenant.seal(&click)).await.unwrap();
         quiet(&world).await;
         assert_eq!(world.api.review_in("oc_a").await["status"], "pending", "{user:?} {chat:?}");
     }

@@ -2,15 +2,15 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use countersign::channels::Sealed;
-use countersign::cli::demo::{Event, Posted, Snapshot, Words};
+use countersign::cli::demo::{Event, Parcel, Posted, Snapshot};
 use serde_json::Value;
 
+use crate::support::heard::Heard;
+use crate::support::people::reply;
+use crate::support::platform::On;
 use crate::support::scripts::reporter;
-use crate::support::world::{DIRECT, World};
+use crate::support::world::{DIRECT, GROUP, World};
 
-pub const USER: &str = "ou_u1";
-pub const CHAT: &str = "oc_k1";
 pub const TASK: &str = "整理笔记";
 pub const ANSWER: &str = "全部完成";
 
@@ -18,80 +18,77 @@ const SIGABRT: i32 = 6;
 
 pub struct Handshake {
     pub world: World,
-    /// Path and bytes of everything that was pushed.
-    pushed: Vec<(&'static str, Sealed)>,
+    /// Who asks.
+    pub user: &'static str,
+    /// Where.
+    pub chat: &'static str,
+    /// Everything that was pushed.
+    pushed: Vec<Vec<Parcel>>,
 }
 
 impl Handshake {
     /// The gateway will die at `failpoint`.
-    pub async fn start(failpoint: Option<&str>) -> Self {
-        Self::with(&[], failpoint).await
+    pub async fn start(on: On, failpoint: Option<&str>) -> Self {
+        Self::with(on, &[], failpoint).await
     }
 
     /// The same, with these settings.
-    pub async fn with(extra: &[(&str, &str)], failpoint: Option<&str>) -> Self {
+    pub async fn with(on: On, extra: &[(&str, &str)], failpoint: Option<&str>) -> Self {
         Self {
-            world: World::process(extra, failpoint, reporter).await,
+            world: World::process_on(on, extra, failpoint, reporter).await,
+            user: on.user("u1"),
+            chat: on.chat("k1"),
             pushed: Vec::new(),
         }
     }
 
     /// Pushes an event; none: the connection broke.
-    pub async fn push(&mut self, path: &'static str, event: &Event) -> Option<(u16, Value)> {
-        let sealed = self.world.tenant.seal(event);
-        self.pushed.push((path, sealed.clone()));
-        self.world.tenant.post(path, &sealed).await.ok()
+    pub async fn push(&mut self, event: &Event) -> Option<(u16, Value)> {
+        let parcels = self.world.tenant.seal(event);
+        self.pushed.push(parcels.clone());
+        self.world.tenant.post(&parcels).await.ok()
     }
 
     /// The person's words, in a group with the bot mentioned, and their message id.
     pub fn words(&self, text: &str, reply_to: Option<&str>) -> Event {
-        let event = self.world.tenant.message(&Words {
-            user: USER,
-            chat: CHAT,
-            text,
-            group: true,
-            mention: true,
-            reply_to,
-            thread: None,
-        });
-        self.world.lark.learn(&event.message_id, CHAT);
-        event
+        self.world.message(self.user, self.chat, text, reply_to.map_or(GROUP, reply))
     }
 
     /// Asks for the task; gives the answer's status.
     pub async fn ask(&mut self) -> Option<u16> {
         let event = self.words(TASK, None);
-        self.push("events", &event).await.map(|(status, _)| status)
+        self.push(&event).await.map(|(status, _)| status)
     }
 
     /// The plan card, once the gateway knows that it arrived.
     pub async fn card(&self) -> Posted {
-        self.world.plan_card(CHAT).await
+        self.world.plan_card(self.chat).await
     }
 
     /// Answers the card with the word.
     pub async fn say_ok(&mut self, card: &Posted) -> Option<u16> {
         self.world.breath().await;
         let event = self.words("OK", Some(&card.id));
-        self.push("events", &event).await.map(|(status, _)| status)
+        self.push(&event).await.map(|(status, _)| status)
     }
 
-    /// Presses a button; gives the toast. None: the connection broke.
-    pub async fn press(&mut self, card: &Posted, verb: &str) -> Option<String> {
+    /// Presses a button; gives what the person hears. None: the connection broke.
+    pub async fn press(&mut self, card: &Posted, verb: &str) -> Option<Heard> {
         let value = card.button(verb).unwrap_or_else(|| panic!("no button {verb} on {}", card.words()));
-        let event = self.world.tenant.tap(USER, CHAT, &card.id, &value, None);
-        let (status, body) = self.push("cards", &event).await?;
+        let before = self.world.chat.snapshot().notes.len();
+        let event = self.world.tenant.tap(self.user, self.chat, &card.id, &value, None);
+        let (status, body) = self.push(&event).await?;
         assert_eq!(status, 200, "{body}");
-        Some(body["toast"]["content"].as_str().unwrap().to_owned())
+        Some(Heard::new(&self.world, self.user, self.chat, before, &body))
     }
 
     /// The card that asks whether to run a lost call again; `after`: a newer one than this.
     pub async fn lost_call(&self, after: Option<&Posted>) -> Posted {
         let after = after.map(|card| card.id.clone());
         self.world
-            .seen("the card of a lost call", |lark| {
+            .seen("the card of a lost call", |seen| {
                 let asks = |card: &&Posted| card.button("approve").is_some_and(|value| value["action_id"].is_string());
-                lark.in_chat(CHAT)
+                seen.in_chat(self.chat)
                     .rfind(asks)
                     .filter(|card| Some(&card.id) != after.as_ref())
                     .cloned()
@@ -141,18 +138,18 @@ impl Handshake {
     /// Waits for the final answer, and for a turn that has one card, one continuation, one answer and `pauses` pauses.
     pub async fn ended(&self, pauses: usize) -> Value {
         let world = &self.world;
-        world.hears(CHAT, ANSWER).await;
-        let turn = world.api.turn_in(CHAT, "completed").await;
+        world.hears(self.chat, ANSWER).await;
+        let turn = world.api.turn_in(self.chat, "completed").await;
         assert_eq!(turn["reason"], "final_answer");
         assert_eq!(
-            world.api.get(&format!("/api/v1/turns?chat={CHAT}")).await["items"]
+            world.api.get(&format!("/api/v1/turns?chat={}", self.chat)).await["items"]
                 .as_array()
                 .unwrap()
                 .len(),
             1
         );
-        assert_eq!(plan_cards(&world.lark.snapshot()).len(), 1, "one plan, one card");
-        assert_eq!(world.count(CHAT, ANSWER), 1, "one final answer");
+        assert_eq!(plan_cards(&world.chat.snapshot(), self.chat).len(), 1, "one plan, one card");
+        assert_eq!(world.count(self.chat, ANSWER), 1, "one final answer");
         let told = world.api.messages(&turn).await;
         let begins = |message: &&Value, with: &str| message["content"].as_str().is_some_and(|text| text.starts_with(with));
         assert_eq!(
@@ -188,19 +185,20 @@ impl Handshake {
     /// The platform pushes everything again, byte for byte: it is taken, and nothing comes of it.
     pub async fn same_when_pushed_again(self) {
         let world = &self.world;
-        let posted = |lark: &Snapshot| lark.in_chat(CHAT).map(|message| message.id.clone()).collect::<Vec<_>>();
-        let (before, asked) = (posted(&world.lark.snapshot()), world.model.seen_of(TASK).len());
-        for (path, sealed) in &self.pushed {
-            let (status, body) = world.tenant.post(path, sealed).await.unwrap();
+        let posted = |seen: &Snapshot| seen.in_chat(self.chat).map(|message| message.id.clone()).collect::<Vec<_>>();
+        let (before, asked) = (posted(&world.chat.snapshot()), world.model.seen_of(TASK).len());
+        for parcels in &self.pushed {
+            let (status, body) = world.tenant.post(parcels).await.unwrap();
             assert_eq!(status, 200, "{body}");
         }
         // Whatever came of them would have come before this one's card.
-        world.say("ou_marker", "oc_marker", "另一件事", DIRECT).await;
-        world.plan_card("oc_marker").await;
-        assert_eq!(posted(&world.lark.snapshot()), before, "a repeated event was answered");
+        let elsewhere = world.on.direct("marker");
+        world.say(world.on.user("marker"), elsewhere, "另一件事", DIRECT).await;
+        world.plan_card(elsewhere).await;
+        assert_eq!(posted(&world.chat.snapshot()), before, "a repeated event was answered");
         assert_eq!(world.model.seen_of(TASK).len(), asked, "a repeated event went to the model");
         assert_eq!(
-            world.api.get(&format!("/api/v1/turns?chat={CHAT}")).await["items"]
+            world.api.get(&format!("/api/v1/turns?chat={}", self.chat)).await["items"]
                 .as_array()
                 .unwrap()
                 .len(),
@@ -210,14 +208,13 @@ impl Handshake {
     }
 }
 
-/// Cards that asked for the countersignature of a plan, whatever they show by now.
-fn plan_cards(lark: &Snapshot) -> Vec<Posted> {
-    let asked = |message: &Posted| {
-        let first = Posted {
-            content: message.versions[0].clone(),
-            ..message.clone()
-        };
-        first.button("approve").is_some_and(|value| value["review_id"].is_string())
+/// Cards of a chat that asked for the countersignature of a plan, whatever they show by now.
+fn plan_cards(seen: &Snapshot, chat: &str) -> Vec<Posted> {
+    let asked = |message: &&Posted| {
+        message
+            .first()
+            .button("approve")
+            .is_some_and(|value| value["review_id"].is_string())
     };
-    lark.in_chat(CHAT).filter(|message| asked(message)).cloned().collect()
+    seen.in_chat(chat).filter(asked).cloned().collect()
 }

@@ -3,12 +3,28 @@
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::kit::{CHAT, Handshake, TASK};
+use super::kit::{Handshake, TASK};
 use crate::support::fake_model::{Gate, Script, Step, say};
+use crate::support::platform::{On, on_both};
+
+on_both! {
+    a_kill_before_the_body_is_read_leaves_nothing,
+    a_kill_before_the_commit_leaves_no_mark_of_the_event,
+    an_accepted_request_survives_a_kill,
+    a_queued_request_survives_a_kill,
+    a_begun_turn_survives_a_kill,
+    a_kill_while_the_model_thinks_asks_it_again,
+    an_answer_of_the_model_that_was_not_journaled_is_asked_for_again,
+    a_journaled_plan_gets_its_card_after_a_kill,
+    a_posted_card_is_not_posted_twice,
+    a_card_that_was_under_way_at_the_kill_is_one_card,
+    a_kill_after_the_mark_on_the_request_is_harmless,
+    a_waiting_review_outlives_the_process,
+}
 
 /// The gateway dies at `point` while it handles the request; after the restart the platform pushes nothing again.
-async fn dies_over_the_request(point: &str) -> Handshake {
-    let mut hand = Handshake::start(Some(point)).await;
+async fn dies_over_the_request(on: On, point: &str) -> Handshake {
+    let mut hand = Handshake::start(on, Some(point)).await;
     hand.ask().await;
     hand.dies().await;
     hand.restart();
@@ -16,13 +32,13 @@ async fn dies_over_the_request(point: &str) -> Handshake {
 }
 
 /// K0, P1: half a request and a kill are as if nothing had been sent; the whole one, pushed again, is one turn.
-#[tokio::test]
-async fn a_kill_before_the_body_is_read_leaves_nothing() {
-    let mut hand = Handshake::start(None).await;
+async fn a_kill_before_the_body_is_read_leaves_nothing(on: On) {
+    let mut hand = Handshake::start(on, None).await;
     let event = hand.words(TASK, None);
-    let sealed = hand.world.tenant.seal(&event);
+    let sealed = hand.world.tenant.seal(&event).remove(0);
     let host = hand.world.child().base.strip_prefix("http://").unwrap().to_owned();
-    let mut half = format!("POST /webhooks/lark/events HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n");
+    let (path, kind) = (&sealed.path, sealed.content_type);
+    let mut half = format!("POST /webhooks/{path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: {kind}\r\n");
     for (name, value) in &sealed.headers {
         half.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -33,50 +49,41 @@ async fn a_kill_before_the_body_is_read_leaves_nothing() {
     connection.flush().await.unwrap();
     hand.kill_and_restart();
     assert!(hand.world.api.turns().await.is_empty());
-    assert_eq!(hand.push("events", &event).await.unwrap().0, 200);
+    assert_eq!(hand.push(&event).await.unwrap().0, 200);
     hand.carried_out().await;
 }
 
 /// K1: dead between the signature check and the commit, the gateway has acknowledged nothing and remembers nothing; the
 /// pushed again event is new.
-#[tokio::test]
-async fn a_kill_before_the_commit_leaves_no_mark_of_the_event() {
-    let mut hand = Handshake::start(Some("verified")).await;
+async fn a_kill_before_the_commit_leaves_no_mark_of_the_event(on: On) {
+    let mut hand = Handshake::start(on, Some("verified")).await;
     let event = hand.words(TASK, None);
-    assert_eq!(
-        hand.push("events", &event).await,
-        None,
-        "nothing is acknowledged before it is stored"
-    );
+    assert_eq!(hand.push(&event).await, None, "nothing is acknowledged before it is stored");
     hand.dies().await;
     hand.restart();
     assert!(hand.world.api.turns().await.is_empty());
-    assert_eq!(hand.push("events", &event).await.unwrap().0, 200);
+    assert_eq!(hand.push(&event).await.unwrap().0, 200);
     hand.carried_out().await;
 }
 
 /// K2: committed and not acknowledged, the event runs once, although the platform pushes it again.
-#[tokio::test]
-async fn an_accepted_request_survives_a_kill() {
-    dies_over_the_request("accepted").await.carried_out().await;
+async fn an_accepted_request_survives_a_kill(on: On) {
+    dies_over_the_request(on, "accepted").await.carried_out().await;
 }
 
 /// K3: a request that was given to its lane, and that no worker had begun, runs once.
-#[tokio::test]
-async fn a_queued_request_survives_a_kill() {
-    dies_over_the_request("triaged").await.carried_out().await;
+async fn a_queued_request_survives_a_kill(on: On) {
+    dies_over_the_request(on, "triaged").await.carried_out().await;
 }
 
 /// K4: a turn that was begun, and whose model was never asked, goes on at once: no lease is waited for.
-#[tokio::test]
-async fn a_begun_turn_survives_a_kill() {
-    dies_over_the_request("turn_begun").await.carried_out().await;
+async fn a_begun_turn_survives_a_kill(on: On) {
+    dies_over_the_request(on, "turn_begun").await.carried_out().await;
 }
 
 /// K5: the model was asked and had not answered; it is asked again, and one plan comes of it.
-#[tokio::test]
-async fn a_kill_while_the_model_thinks_asks_it_again() {
-    let mut hand = Handshake::start(None).await;
+async fn a_kill_while_the_model_thinks_asks_it_again(on: On) {
+    let mut hand = Handshake::start(on, None).await;
     let gate = Gate::new();
     let held = Step::Gated(gate.clone(), Box::new(Step::Message(say("这句话没有人听到"), None)));
     hand.world.model.script(TASK, Script::new().then(held));
@@ -86,14 +93,13 @@ async fn a_kill_while_the_model_thinks_asks_it_again() {
     gate.open();
     hand.card().await;
     assert_eq!(hand.world.model.seen_of(TASK).len(), 2);
-    assert_eq!(hand.world.count(CHAT, "没有人听到"), 0, "half an answer is never posted");
+    assert_eq!(hand.world.count(hand.chat, "没有人听到"), 0, "half an answer is never posted");
     hand.carried_out().await;
 }
 
 /// K6: an answer of the model that was not journaled never was; the model is asked again.
-#[tokio::test]
-async fn an_answer_of_the_model_that_was_not_journaled_is_asked_for_again() {
-    let hand = dies_over_the_request("model_answered").await;
+async fn an_answer_of_the_model_that_was_not_journaled_is_asked_for_again(on: On) {
+    let hand = dies_over_the_request(on, "model_answered").await;
     hand.card().await;
     assert_eq!(hand.world.model.seen_of(TASK).len(), 2);
     hand.carried_out().await;
@@ -101,55 +107,62 @@ async fn an_answer_of_the_model_that_was_not_journaled_is_asked_for_again() {
 
 /// K7, K8: the plan and its review are journaled in one commit; the card that was not posted is posted, without asking
 /// the model again.
-#[tokio::test]
-async fn a_journaled_plan_gets_its_card_after_a_kill() {
-    let hand = dies_over_the_request("gate_journaled").await;
+async fn a_journaled_plan_gets_its_card_after_a_kill(on: On) {
+    let hand = dies_over_the_request(on, "gate_journaled").await;
     hand.card().await;
     assert_eq!(hand.world.model.seen_of(TASK).len(), 1);
     hand.carried_out().await;
 }
 
 /// K9: a card that is in the chat, and of which the gateway does not know, is posted again under its `uuid`: one card.
-#[tokio::test]
-async fn a_posted_card_is_not_posted_twice() {
-    let hand = dies_over_the_request("card_posted").await;
+async fn a_posted_card_is_not_posted_twice(on: On) {
+    let hand = dies_over_the_request(on, "card_posted").await;
     let card = hand.card().await;
-    let calls = hand.world.lark.snapshot().calls;
-    let same = calls.iter().filter(|call| call.body["uuid"] == card.uuid.as_str());
-    assert_eq!(same.count(), 2, "the card was sent before and after the kill, under one key");
+    let calls = hand.world.chat.snapshot().calls;
+    match on {
+        On::Lark => {
+            let same = calls.iter().filter(|call| call.body["uuid"] == card.uuid.as_str());
+            assert_eq!(same.count(), 2, "the card was sent before and after the kill, under one key");
+        }
+        On::Slack => {
+            let key = &card.uuid;
+            let same = calls
+                .iter()
+                .filter(|call| call.body["metadata"]["event_payload"]["k"] == key.as_str());
+            assert_eq!(same.count(), 1, "the card was looked for after the kill, and found");
+            assert!(calls.iter().any(|call| call.endpoint == "replies"));
+        }
+    }
     hand.carried_out().await;
 }
 
 /// K9: the platform takes the card after the gateway's death; still one card.
-#[tokio::test]
-async fn a_card_that_was_under_way_at_the_kill_is_one_card() {
-    let mut hand = Handshake::start(None).await;
-    hand.world.lark.hold("reply");
+async fn a_card_that_was_under_way_at_the_kill_is_one_card(on: On) {
+    let mut hand = Handshake::start(on, None).await;
+    hand.world.chat.hold("reply");
     assert_eq!(hand.ask().await, Some(200));
     hand.world
-        .seen("the card's call", |lark| (lark.count("reply") > 0).then_some(()))
+        .seen("the card's call", |seen| (seen.count("reply") > 0).then_some(()))
         .await;
     hand.world.child().kill();
-    hand.world.lark.release("reply");
+    hand.world.chat.release("reply");
     hand.restart();
     hand.carried_out().await;
 }
 
 /// K9: death right after the very first sign, the mark on the request, costs nothing but the mark's repetition.
-#[tokio::test]
-async fn a_kill_after_the_mark_on_the_request_is_harmless() {
-    dies_over_the_request("posted").await.carried_out().await;
+async fn a_kill_after_the_mark_on_the_request_is_harmless(on: On) {
+    dies_over_the_request(on, "posted").await.carried_out().await;
 }
 
 /// K10: a waiting review outlives the process: same card, same id, same expiry; the reply works.
-#[tokio::test]
-async fn a_waiting_review_outlives_the_process() {
-    let mut hand = Handshake::start(None).await;
+async fn a_waiting_review_outlives_the_process(on: On) {
+    let mut hand = Handshake::start(on, None).await;
     assert_eq!(hand.ask().await, Some(200));
     hand.card().await;
-    let before = hand.world.api.review_in(CHAT).await;
+    let before = hand.world.api.review_in(hand.chat).await;
     hand.kill_and_restart();
     hand.kill_and_restart();
-    assert_eq!(hand.world.api.review_in(CHAT).await, before, "neither lost nor extended");
+    assert_eq!(hand.world.api.review_in(hand.chat).await, before, "neither lost nor extended");
     hand.carried_out().await;
 }

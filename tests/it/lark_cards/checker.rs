@@ -4,7 +4,7 @@ use countersign::channels::{check_card, lark_card};
 use countersign::domain::{CardState, Locale, Outbound};
 use serde_json::{Value, json};
 
-use super::gallery::{plan, templates};
+use crate::support::gallery::{plan, templates};
 
 /// design: the checker refuses what Card JSON 2.0 refuses.
 #[test]

@@ -1,5 +1,6 @@
 //! A real server on loopback that plays a model: scripted or computed answers, and a check of every request.
 //!
+//! It speaks chat completions and Anthropic's messages, and streams (in odd pieces) when it is asked to.
 //! Conversations are told apart by a word in their first user message, so that parallel turns share one
 //! server. A request that breaks the protocol, or that no script expects, is a violation; tests end with
 //! [`FakeModel::assert_clean`].
@@ -16,12 +17,17 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use axum::routing::post;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
+use super::anthropic_request;
 use super::model_protocol::violations;
+use super::model_wire::{Wire, chopped};
+
+/// Sizes of a stream's pieces, in turn.
+const PIECES: [usize; 6] = [5, 1, 17, 3, 64, 400];
 
 /// One scripted answer.
 #[derive(Clone, Debug)]
@@ -34,8 +40,19 @@ pub(crate) enum Step {
     Verbatim(&'static str, Vec<u8>),
     /// The first half of an answer, then the connection breaks.
     CutOff,
+    /// The first half of this message as a stream, then nothing more: the end, or silence until the client goes away.
+    Half(Value, Then),
+    /// These events as a stream.
+    Events(Vec<String>),
     /// Waits for the gate, then goes on with the step.
     Gated(Gate, Box<Step>),
+}
+
+/// What comes after half a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    End,
+    Silence,
 }
 
 /// An assistant message that is text.
@@ -125,6 +142,8 @@ impl Gate {
 pub(crate) struct Seen {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
+    /// The body as chat completions have it, whatever the protocol.
+    pub(crate) chat: Value,
 }
 
 type Answer = Box<dyn Fn(&Value) -> Value + Send + Sync>;
@@ -137,11 +156,26 @@ struct Inner {
     seen: Vec<Seen>,
     violations: Vec<String>,
     ids: u64,
+    /// Answers in one piece although a stream was asked for.
+    plain: bool,
+    /// What must come back with a call, by its id.
+    issued: HashMap<String, Value>,
 }
 
 struct Shared {
     inner: Mutex<Inner>,
     count: watch::Sender<usize>,
+    /// Silent streams that the client closed.
+    closed: watch::Sender<usize>,
+}
+
+/// Tells that the server let go of a silent stream, because the connection is gone.
+struct Held(Arc<Shared>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.closed.send_modify(|count| *count += 1);
+    }
 }
 
 /// The server; it ends with the value.
@@ -169,9 +203,11 @@ impl FakeModel {
         let shared = Arc::new(Shared {
             inner: Mutex::default(),
             count: watch::Sender::new(0),
+            closed: watch::Sender::new(0),
         });
         let router = Router::new()
-            .route("/v1/chat/completions", post(answer))
+            .route("/v1/chat/completions", post(chat_completions))
+            .route("/v1/messages", post(messages))
             .layer(DefaultBodyLimit::disable())
             .with_state(Arc::clone(&shared));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -192,6 +228,11 @@ impl FakeModel {
         format!("http://{}/v1", self.address)
     }
 
+    /// Answers in one piece from now on, although streams are asked for.
+    pub(crate) fn never_streams(&self) {
+        self.inner(|inner| inner.plain = true);
+    }
+
     /// The answers for conversations whose first user message holds `word` (empty: for all others).
     pub(crate) fn script(&self, word: &str, script: Script) {
         self.inner(|inner| inner.scripts.insert(word.to_owned(), script));
@@ -204,7 +245,7 @@ impl FakeModel {
 
     /// Requests of the conversation that `word` names.
     pub(crate) fn seen_of(&self, word: &str) -> Vec<Value> {
-        let mut bodies: Vec<_> = self.seen().into_iter().map(|seen| seen.body).collect();
+        let mut bodies: Vec<_> = self.seen().into_iter().map(|seen| seen.chat).collect();
         bodies.retain(|body| first_user(body).contains(word));
         bodies
     }
@@ -224,6 +265,16 @@ impl FakeModel {
         assert!(enough.is_ok(), "only {} of {count} requests", self.seen().len());
     }
 
+    /// Waits until the client has closed `count` silent streams.
+    ///
+    /// # Panics
+    /// When it does not within ten seconds.
+    pub(crate) async fn wait_for_closed(&self, count: usize) {
+        let mut watch = self.shared.closed.subscribe();
+        let enough = tokio::time::timeout(Duration::from_secs(10), watch.wait_for(|closed| *closed >= count)).await;
+        assert!(enough.is_ok(), "the client keeps its connection");
+    }
+
     /// Asserts that every request kept the protocol and every scripted answer was asked for.
     pub(crate) fn assert_clean(&self) {
         assert_eq!(self.violations(), Vec::<String>::new());
@@ -239,17 +290,34 @@ impl FakeModel {
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
-    let mut step = {
+async fn chat_completions(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    answer(shared, Wire::OpenAi, headers, &body).await
+}
+
+async fn messages(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    answer(shared, Wire::Anthropic, headers, &body).await
+}
+
+async fn answer(shared: Arc<Shared>, wire: Wire, headers: HeaderMap, body: &[u8]) -> Response {
+    let (mut step, asked) = {
         let mut inner = shared.inner.lock().unwrap();
-        let Ok(body) = serde_json::from_slice::<Value>(&body) else {
+        let Ok(body) = serde_json::from_slice::<Value>(body) else {
             inner.violations.push("a body that is no JSON".to_owned());
             return status(500, &[], &json!({}));
         };
-        let step = inner.next(&body);
-        inner.violations.extend(violations(&body));
-        inner.seen.push(Seen { headers, body });
-        step
+        let chat = match wire {
+            Wire::OpenAi => body.clone(),
+            Wire::Anthropic => anthropic_request::as_chat(&body),
+        };
+        let step = inner.next(&chat);
+        let wrong = inner.objections(wire, &headers, &body, &chat);
+        inner.violations.extend(wrong);
+        inner.seen.push(Seen {
+            headers,
+            body: body.clone(),
+            chat,
+        });
+        (step, body)
     };
     shared.count.send_modify(|count| *count += 1);
     loop {
@@ -258,7 +326,31 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
                 gate.pass().await;
                 *then
             }
-            Step::Message(message, finish) => return respond("application/json", shared.inner.lock().unwrap().complete(message, finish)),
+            Step::Message(message, finish) => {
+                let mut inner = shared.inner.lock().unwrap();
+                let (message, finish) = inner.complete(wire, message, finish);
+                if inner.plain || asked["stream"] != true {
+                    return respond("application/json", wire.whole(&message, finish));
+                }
+                let counted = asked["stream_options"]["include_usage"] == true;
+                return streamed(&wire.events(&message, finish, counted));
+            }
+            Step::Half(message, then) => {
+                let (message, finish) = shared.inner.lock().unwrap().complete(wire, message, None);
+                let mut events = wire.events(&message, finish, true);
+                events.truncate(events.len() / 2);
+                if then == Then::End {
+                    return streamed(&events);
+                }
+                let held = Held(Arc::clone(&shared));
+                let pieces = chopped(&events, &PIECES).into_iter().map(Ok::<_, io::Error>);
+                let body = stream::iter(pieces).chain(stream::pending()).map(move |piece| {
+                    let _ = &held;
+                    piece
+                });
+                return event_stream(Body::from_stream(body));
+            }
+            Step::Events(events) => return streamed(&events),
             Step::Status(code, headers, body) => return status(code, &headers, &body),
             Step::Verbatim(kind, body) => return respond(kind, body),
             Step::CutOff => {
@@ -293,8 +385,9 @@ impl Inner {
         Step::Status(500, Vec::new(), json!({}))
     }
 
-    /// A whole answer around `message`; calls without an id get one that no other call has.
-    fn complete(&mut self, mut message: Value, finish: Option<&'static str>) -> Vec<u8> {
+    /// The message with ids for its calls that no other call has, and its finish reason.
+    fn complete(&mut self, wire: Wire, mut message: Value, finish: Option<&'static str>) -> (Value, &'static str) {
+        let foreign = wire.foreign(&message);
         let mut called = false;
         for call in message["tool_calls"].as_array_mut().into_iter().flatten() {
             called = true;
@@ -302,15 +395,38 @@ impl Inner {
                 self.ids += 1;
                 call["id"] = json!(format!("call_fake_{}", self.ids));
             }
+            self.issued
+                .insert(call["id"].as_str().unwrap_or_default().to_owned(), foreign.clone());
         }
-        let finish = finish.unwrap_or(if called { "tool_calls" } else { "stop" });
-        json!({
-            "id": "chatcmpl-fake", "object": "chat.completion", "created": 1, "model": "fake",
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-            "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
-        })
-        .to_string()
-        .into_bytes()
+        (message, finish.unwrap_or(if called { "tool_calls" } else { "stop" }))
+    }
+
+    /// What is wrong with a request: in the common rules, in the protocol's own, in what must come back verbatim.
+    fn objections(&self, wire: Wire, headers: &HeaderMap, body: &Value, chat: &Value) -> Vec<String> {
+        let mut wrong = violations(chat);
+        let back: Vec<(String, Value)> = match wire {
+            Wire::OpenAi => {
+                let messages = body["messages"].as_array().into_iter().flatten();
+                let calls = messages.flat_map(|message| {
+                    let calls = message["tool_calls"].as_array().into_iter().flatten();
+                    calls.map(|call| (call["id"].as_str().unwrap_or_default().to_owned(), wire.foreign(message)))
+                });
+                calls.collect()
+            }
+            Wire::Anthropic => {
+                wrong.extend(anthropic_request::violations(body));
+                if headers.get("anthropic-version").is_none_or(|version| version != "2023-06-01") || headers.contains_key("authorization") {
+                    wrong.push("wrong headers".to_owned());
+                }
+                anthropic_request::foreign_of(body)
+            }
+        };
+        for (id, came) in back {
+            if self.issued.get(&id).is_some_and(|issued| *issued != came) {
+                wrong.push(format!("call {id}: came with {}, went back with {came}", self.issued[&id]));
+            }
+        }
+        wrong
     }
 }
 
@@ -327,6 +443,16 @@ fn respond(kind: &str, body: Vec<u8>) -> Response {
         .header(header::CONTENT_TYPE, kind)
         .body(Body::from(body))
         .unwrap()
+}
+
+fn streamed(events: &[String]) -> Response {
+    let pieces = chopped(events, &PIECES).into_iter().map(Ok::<_, io::Error>);
+    event_stream(Body::from_stream(stream::iter(pieces)))
+}
+
+fn event_stream(body: Body) -> Response {
+    let kind = "text/event-stream; charset=utf-8";
+    Response::builder().header(header::CONTENT_TYPE, kind).body(body).unwrap()
 }
 
 fn status(code: u16, headers: &[(&'static str, String)], body: &Value) -> Response {

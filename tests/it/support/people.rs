@@ -1,11 +1,14 @@
 //! What people do in a world besides talking, and how a test sees that nothing more is to come.
 
+use countersign::channels::Sealed;
 use countersign::cli::demo::{Event, Posted, Words};
 use countersign::domain::Millis;
 use serde_json::{Value, json};
 
 use super::api::eventually;
 use super::fake_model::Script;
+use super::heard::Heard;
+use super::platform::On;
 use super::world::{To, World};
 
 /// A reply to `message` in a group, with the bot mentioned.
@@ -27,49 +30,148 @@ pub fn aside(message: &str) -> To<'_> {
 }
 
 impl World {
-    /// An event that the gateway must take; gives its answer.
-    pub async fn push(&self, event: &Event) -> Value {
-        let (status, body) = self.tenant.post("events", &self.tenant.seal(event)).await.unwrap();
-        assert_eq!(status, 200, "{body}");
-        body
+    /// Somebody says something; gives the message id. The gateway must take it.
+    pub async fn say(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> String {
+        let (event, status) = self.try_say(user, chat, text, to).await;
+        assert_eq!(status, Some(200), "the gateway did not take {text:?}");
+        event
+    }
+
+    /// The same, whatever becomes of it (none: the connection broke).
+    pub async fn try_say(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> (String, Option<u16>) {
+        self.breath().await;
+        let event = self.message(user, chat, text, to);
+        let answer = self.tenant.post(&self.tenant.seal(&event)).await;
+        (event.message_id, answer.ok().map(|(status, _)| status))
     }
 
     /// Says something with the platform time `at`, however late it arrives.
     pub async fn say_at(&self, at: Millis, user: &str, chat: &str, text: &str, to: To<'_>) {
+        self.push(&self.message_at(Some(at), user, chat, text, to)).await;
+    }
+
+    /// Words as the platform would push them.
+    pub fn message(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> Event {
+        self.message_at(None, user, chat, text, to)
+    }
+
+    fn message_at(&self, at: Option<Millis>, user: &str, chat: &str, text: &str, to: To<'_>) -> Event {
         let To {
             group,
             mention,
             reply_to,
             thread,
         } = to;
-        let mut event = self.tenant.message(&Words {
-            user,
-            chat,
-            text,
-            group,
-            mention,
-            reply_to,
-            thread,
-        });
-        self.lark.learn(&event.message_id, chat);
-        event.body["event"]["message"]["create_time"] = json!(at.0.to_string());
-        self.push(&event).await;
+        let place = (user.to_owned(), chat.to_owned(), thread.unwrap_or_default().to_owned());
+        let follows = self.on == On::Slack && group && mention && reply_to.is_none();
+        let root = self.threads.lock().unwrap().get(&place).cloned().filter(|_| follows);
+        let event = self.tenant.message_at(
+            &Words {
+                user,
+                chat,
+                text,
+                group,
+                mention,
+                reply_to,
+                thread: match self.on {
+                    On::Lark => thread,
+                    On::Slack => root.as_deref(),
+                },
+            },
+            at,
+        );
+        if follows && root.is_none() {
+            self.threads.lock().unwrap().insert(place, event.message_id.clone());
+        }
+        if self.on == On::Lark {
+            self.chat.learn(&event.message_id, chat);
+        }
+        event
     }
 
-    /// A request is taken back.
-    pub async fn recall(&self, chat: &str, message: &str) {
-        self.lark.recall(message);
-        let event = json!({ "message_id": message, "chat_id": chat, "recall_time": "1", "recall_type": "message_owner" });
-        self.push(&self.tenant.other("im.message.recalled_v1", event)).await;
+    /// The id by which the API knows the topic that `user` opened in `chat`.
+    pub fn topic(&self, user: &str, chat: &str, thread: &str) -> String {
+        match self.on {
+            On::Lark => thread.to_owned(),
+            On::Slack => self.threads.lock().unwrap()[&(user.to_owned(), chat.to_owned(), thread.to_owned())].clone(),
+        }
+    }
+
+    /// An event that the gateway must take; gives its answer.
+    pub async fn push(&self, event: &Event) -> Value {
+        let (status, body) = self.tenant.post(&self.tenant.seal(event)).await.unwrap();
+        assert_eq!(status, 200, "{body}");
+        body
+    }
+
+    /// The one request of an event on Lark.
+    pub fn sealed(&self, event: &Event) -> Sealed {
+        let parcel = self.tenant.seal(event).remove(0);
+        Sealed {
+            headers: parcel.headers,
+            body: parcel.body,
+        }
+    }
+
+    /// Presses a button of a card, or sends its form with `feedback`; gives what the person hears.
+    pub async fn tap(&self, user: &str, chat: &str, card: &Posted, verb: &str, feedback: Option<&str>) -> Heard {
+        let value = card.button(verb).unwrap_or_else(|| panic!("no button {verb} on {}", card.words()));
+        self.press(user, chat, card, &value, feedback).await
+    }
+
+    /// The same with any button value.
+    pub async fn press(&self, user: &str, chat: &str, card: &Posted, value: &Value, feedback: Option<&str>) -> Heard {
+        let before = self.chat.snapshot().notes.len();
+        let event = self.tenant.tap(user, chat, &card.id, value, feedback);
+        let answer = self.push(&event).await;
+        let heard = |answer: &Value| Heard::new(self, user, chat, before, answer);
+        let (On::Slack, Some(feedback)) = (self.on, feedback) else {
+            return heard(&answer);
+        };
+        // The press opens the form, or a note says why not.
+        let trigger = event.body["trigger_id"].clone();
+        let form = self
+            .seen("the form or a note", |seen| {
+                let form = seen.forms.iter().find(|form| trigger == form.trigger_id.as_str()).cloned();
+                form.map(Some).or_else(|| (seen.notes.len() > before).then_some(None))
+            })
+            .await;
+        match form {
+            Some(form) => {
+                let event = self.tenant.submit(user, &form, feedback).unwrap();
+                heard(&self.push(&event).await)
+            }
+            None => heard(&answer),
+        }
+    }
+
+    /// Waits for the bot's word back on a message: its reply; on Slack the next words in the message's thread, or in the
+    /// direct chat.
+    pub async fn word_back(&self, chat: &str, message: &str) -> Posted {
+        let root = match self.on {
+            On::Lark => None,
+            On::Slack => self.slack().workspace().root_of(message),
+        };
+        let direct = chat.starts_with('D');
+        self.seen("a word back", |seen| {
+            let answers = |posted: &&Posted| match self.on {
+                On::Lark => posted.reply_to.as_deref() == Some(message),
+                On::Slack => posted.id.as_str() > message && (direct || posted.reply_to == root),
+            };
+            seen.in_chat(chat).find(answers).cloned()
+        })
+        .await
+    }
+
+    /// A message is taken back by who wrote it.
+    pub async fn recall(&self, user: &str, chat: &str, message: &str) {
+        self.chat.recall(message);
+        self.push(&self.tenant.recalled(user, chat, message)).await;
     }
 
     /// A message is changed to `text`.
     pub async fn edit(&self, user: &str, chat: &str, message: &str, text: &str) {
-        let event = json!({
-            "sender": { "sender_id": { "open_id": user } },
-            "message": { "message_id": message, "chat_id": chat, "content": json!({ "text": text }).to_string() },
-        });
-        self.push(&self.tenant.other("im.message.updated_v1", event)).await;
+        self.push(&self.tenant.edited(user, chat, message, text)).await;
     }
 
     /// Comes back when all that was sent before has been triaged, and tasks among it begun: a passer-by's task, asked for
@@ -126,8 +228,8 @@ impl World {
             ids.map(str::to_owned).find(|id| *id != old.id)
         })
         .await;
-        self.seen("the plan card", |lark| {
-            lark.messages.iter().find(|message| message.id == id).cloned()
+        self.seen("the plan card", |seen| {
+            seen.messages.iter().find(|message| message.id == id).cloned()
         })
         .await
     }
@@ -136,8 +238,8 @@ impl World {
     /// comes after it.
     pub async fn card_titled(&self, chat: &str, title: &str) -> Posted {
         let card = self
-            .seen(title, |lark| {
-                lark.in_chat(chat)
+            .seen(title, |seen| {
+                seen.in_chat(chat)
                     .rfind(|message| message.title() == Some(title) && message.words().contains("分钟内有效"))
                     .cloned()
             })
@@ -155,8 +257,8 @@ impl World {
 
     /// Waits until `card` shows `words`.
     pub async fn repainted(&self, card: &Posted, words: &str) -> Posted {
-        self.seen(&format!("{words:?} on the card"), |lark| {
-            lark.messages
+        self.seen(&format!("{words:?} on the card"), |seen| {
+            seen.messages
                 .iter()
                 .find(|message| message.id == card.id && message.words().contains(words))
                 .cloned()
@@ -166,7 +268,7 @@ impl World {
 
     /// How many cards titled `title` were posted in `chat`.
     pub fn titled(&self, chat: &str, title: &str) -> usize {
-        self.lark
+        self.chat
             .snapshot()
             .in_chat(chat)
             .filter(|message| message.title() == Some(title))
@@ -175,7 +277,7 @@ impl World {
 
     /// How many messages the bot posted in `chat`.
     pub fn posts(&self, chat: &str) -> usize {
-        self.lark.snapshot().in_chat(chat).count()
+        self.chat.snapshot().in_chat(chat).count()
     }
 
     /// Requests to the model whose last message is a person's word on the plan: how often the model was told to go on.

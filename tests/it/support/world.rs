@@ -1,12 +1,14 @@
-//! A whole world for one test: a fake Lark, a fake model, people, and the gateway between them — in this
+//! A whole world for one test: a played chat platform, a fake model, people, and the gateway between them — in this
 //! process, with a clock that the test moves, or as the real binary that the test kills.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use countersign::app::{self, Parts, Running};
-use countersign::cli::demo::{BOT, FakeLark, Posted, Snapshot, Tenant, Words};
+use countersign::cli::demo::{BOT, FakeLark, FakeSlack, Posted, Snapshot, Stage, Tenant};
 use countersign::config::{self, Loaded};
 use countersign::domain::{Clock, Ids};
 use serde_json::{Value, json};
@@ -14,6 +16,7 @@ use tempfile::TempDir;
 
 use super::api::{Api, PATIENCE};
 use super::fake_model::FakeModel;
+use super::platform::On;
 use super::process::Process;
 
 /// Settings of every test world, as YAML under these keys.
@@ -23,6 +26,11 @@ pub const SECRETS: &[(&str, &str)] = &[
     ("CHANNELS__LARK__VERIFICATION_TOKEN", "vt-test-0123456789"),
     ("CHANNELS__LARK__ENCRYPT_KEY", "k-lark-test-0123456789"),
 ];
+/// The same for Slack.
+pub const SLACK_SECRETS: &[(&str, &str)] = &[
+    ("CHANNELS__SLACK__SIGNING_SECRET", "ss-slack-test-0123456789"),
+    ("CHANNELS__SLACK__BOT_TOKEN", "xoxb-slack-test-0123456789"),
+];
 
 /// The gateway, in whichever form.
 enum Gateway {
@@ -31,9 +39,20 @@ enum Gateway {
     Stopped,
 }
 
+/// The played platform's server.
+enum Fake {
+    Lark(FakeLark),
+    Slack(FakeSlack),
+}
+
 /// Everything a test needs.
 pub struct World {
-    pub lark: FakeLark,
+    pub on: On,
+    /// What happens in the chats.
+    pub chat: Stage,
+    fake: Fake,
+    /// Slack: the thread in which somebody's words stand, by sender, chat and topic.
+    pub(super) threads: Mutex<HashMap<(String, String, String), String>>,
     pub model: FakeModel,
     pub tenant: Tenant,
     pub api: Api,
@@ -43,7 +62,8 @@ pub struct World {
     gateway: Gateway,
 }
 
-/// How a person says something.
+/// How a person says something. On Slack a group's words with a mention stand in the thread that the sender's first such
+/// words in the chat (or under this topic) began, as people there go on; without a mention they stand in the channel itself.
 #[derive(Clone, Copy, Default)]
 pub struct To<'a> {
     pub group: bool,
@@ -75,48 +95,94 @@ pub const ASIDE: To<'static> = To {
 };
 
 impl World {
-    /// A world in this process. `extra` are settings as `SECTION__KEY`; `answer` is the model.
+    /// A world in this process, on Lark. `extra` are settings as `SECTION__KEY` (`CHAT__KEY`: of the platform); `answer` is
+    /// the model.
     pub async fn start(extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
-        let mut world = Self::prepare(extra, answer, Clock::system()).await;
+        Self::start_on(On::Lark, extra, answer).await
+    }
+
+    /// The same on any platform.
+    pub async fn start_on(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let mut world = Self::prepare(on, extra, answer, Clock::system()).await;
         world.boot().await;
         world
     }
 
     /// The same, with a clock that only the test moves.
-    pub async fn frozen(extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
-        let mut world = Self::prepare(extra, answer, Clock::manual(Clock::system().now())).await;
+    pub async fn frozen_on(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let mut world = Self::prepare(on, extra, answer, Clock::manual(Clock::system().now())).await;
         world.boot().await;
         world
     }
 
-    /// The real binary; `failpoint` lets it die there.
+    /// The same on Lark.
+    pub async fn frozen(extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        Self::frozen_on(On::Lark, extra, answer).await
+    }
+
+    /// The real binary, on Lark; `failpoint` lets it die there.
     pub async fn process(
         extra: &[(&str, &str)],
         failpoint: Option<&str>,
         answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
     ) -> Self {
-        let mut world = Self::prepare(extra, answer, Clock::system()).await;
+        Self::process_on(On::Lark, extra, failpoint, answer).await
+    }
+
+    /// The same on any platform.
+    pub async fn process_on(
+        on: On,
+        extra: &[(&str, &str)],
+        failpoint: Option<&str>,
+        answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
+    ) -> Self {
+        let mut world = Self::prepare(on, extra, answer, Clock::system()).await;
         world.restart_process(failpoint);
         world
     }
 
-    async fn prepare(extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static, clock: Clock) -> Self {
+    /// The real binary with `yaml` as its `config.yaml`, and without the settings that the file is to hold in the environment.
+    pub async fn by_file(
+        extra: &[(&str, &str)],
+        without: &[&str],
+        yaml: &str,
+        answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
+    ) -> Self {
+        let mut world = Self::prepare(On::Lark, extra, answer, Clock::system()).await;
+        world.settings.retain(|(key, _)| !without.contains(&key.as_str()));
+        std::fs::write(world.folder.path().join("config.yaml"), yaml).unwrap();
+        world.restart_process(None);
+        world
+    }
+
+    async fn prepare(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static, clock: Clock) -> Self {
         app::install_crypto();
         let folder = tempfile::tempdir().unwrap();
         let workspace = folder.path().join("workspace");
         std::fs::create_dir(&workspace).unwrap();
         std::fs::write(workspace.join("notes.md"), "# Notes\n\n- ship the report\n- ask Zhao Lei\n").unwrap();
-        let lark = FakeLark::start("app_test", "as-lark-test-0123456789", clock.clone()).await.unwrap();
+        let (fake, base, secrets) = match on {
+            On::Lark => {
+                let lark = FakeLark::start("app_test", "as-lark-test-0123456789", clock.clone()).await.unwrap();
+                let base = lark.base_url();
+                (Fake::Lark(lark), base, SECRETS)
+            }
+            On::Slack => {
+                let slack = FakeSlack::start(SLACK_SECRETS[1].1, clock.clone(), Ids::random()).await.unwrap();
+                let base = slack.base_url();
+                (Fake::Slack(slack), base, SLACK_SECRETS)
+            }
+        };
         let model = FakeModel::with_fn(answer).await;
-        let mut settings: Vec<(String, String)> = SECRETS
+        let mut settings: Vec<(String, String)> = secrets
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
             .collect();
         let more = [
             ("SERVER__BIND", "127.0.0.1:0".to_owned()),
-            ("CHANNELS__LARK__ENABLED", "true".to_owned()),
-            ("CHANNELS__LARK__BASE_URL", lark.base_url()),
-            ("CHANNELS__LARK__LOCALE", "zh-CN".to_owned()),
+            ("CHAT__ENABLED", "true".to_owned()),
+            ("CHAT__BASE_URL", base),
+            ("CHAT__LOCALE", "zh-CN".to_owned()),
             (
                 "STORE__DATABASE_URL",
                 format!("sqlite://{}", folder.path().join("countersign.db").display()),
@@ -126,16 +192,23 @@ impl World {
             ("MODEL__NAME", "fake".to_owned()),
             ("TOOLS__WORKSPACE", workspace.display().to_string()),
         ];
-        settings.extend(more.map(|(key, value)| (key.to_owned(), value)));
-        for (key, value) in extra {
-            settings.retain(|(known, _)| known != key);
-            settings.push(((*key).to_owned(), (*value).to_owned()));
-        }
-        let loaded = load(&settings);
+        settings.extend(more.map(|(key, value)| (on.setting(key), value)));
+        change(&mut settings, on, extra);
+        let Loaded { boot, .. } = load(&settings);
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
-        let tenant = Tenant::new(http, "http://127.0.0.1:1", loaded.boot.lark, BOT, clock.clone(), Ids::random());
+        let (nowhere, ids) = ("http://127.0.0.1:1", Ids::random());
+        let (chat, tenant) = match &fake {
+            Fake::Lark(lark) => ((**lark).clone(), Tenant::new(http, nowhere, boot.lark, BOT, clock.clone(), ids)),
+            Fake::Slack(slack) => (
+                (**slack).clone(),
+                Tenant::slack(http, nowhere, &boot.slack, Some(slack.workspace()), clock.clone(), ids),
+            ),
+        };
         Self {
-            lark,
+            on,
+            chat,
+            fake,
+            threads: Mutex::default(),
             model,
             tenant,
             api: Api::new(""),
@@ -143,6 +216,22 @@ impl World {
             folder,
             settings,
             gateway: Gateway::Stopped,
+        }
+    }
+
+    /// The played Lark.
+    pub fn lark(&self) -> &FakeLark {
+        match &self.fake {
+            Fake::Lark(lark) => lark,
+            Fake::Slack(_) => panic!("this world is on Slack"),
+        }
+    }
+
+    /// The played Slack.
+    pub fn slack(&self) -> &FakeSlack {
+        match &self.fake {
+            Fake::Slack(slack) => slack,
+            Fake::Lark(_) => panic!("this world is on Lark"),
         }
     }
 
@@ -171,10 +260,7 @@ impl World {
     /// Stops the gateway in this process and starts it again on the same folder, with these settings changed.
     pub async fn restart(&mut self, changed: &[(&str, &str)]) {
         self.stop().await;
-        for (key, value) in changed {
-            self.settings.retain(|(known, _)| known != key);
-            self.settings.push(((*key).to_owned(), (*value).to_owned()));
-        }
+        change(&mut self.settings, self.on, changed);
         self.boot().await;
     }
 
@@ -210,40 +296,10 @@ impl World {
         self.api = Api::new(base);
     }
 
-    /// Somebody says something; gives the message id. The gateway must take it.
-    pub async fn say(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> String {
-        let (event, status) = self.try_say(user, chat, text, to).await;
-        assert_eq!(status, Some(200), "the gateway did not take {text:?}");
-        event
-    }
-
-    /// The same, whatever becomes of it (none: the connection broke).
-    pub async fn try_say(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> (String, Option<u16>) {
-        let To {
-            group,
-            mention,
-            reply_to,
-            thread,
-        } = to;
-        self.breath().await;
-        let event = self.tenant.message(&Words {
-            user,
-            chat,
-            text,
-            group,
-            mention,
-            reply_to,
-            thread,
-        });
-        self.lark.learn(&event.message_id, chat);
-        let answer = self.tenant.post("events", &self.tenant.seal(&event)).await;
-        (event.message_id, answer.ok().map(|(status, _)| status))
-    }
-
     /// Lets the millisecond pass in which the bot's last post appeared: nobody answers within it, and it would not count. A
     /// frozen clock is not waited for.
     pub async fn breath(&self) {
-        let last = self.lark.snapshot().messages.last().map(|message| message.at);
+        let last = self.chat.snapshot().messages.last().map(|message| message.at);
         for _ in 0..3 {
             if last.is_none_or(|last| self.clock.now() > last) {
                 return;
@@ -252,19 +308,12 @@ impl World {
         }
     }
 
-    /// Presses a button of a card; gives the toast's text.
-    pub async fn tap(&self, user: &str, chat: &str, card: &Posted, verb: &str, feedback: Option<&str>) -> String {
-        let value = card.button(verb).unwrap_or_else(|| panic!("no button {verb} on {}", card.words()));
-        let answer = self.tenant.click(user, chat, &card.id, &value, feedback).await.unwrap();
-        answer["toast"]["content"].as_str().unwrap().to_owned()
-    }
-
-    /// Waits until the fake Lark has seen something.
+    /// Waits until the played platform has seen something.
     pub async fn seen<T>(&self, what: &str, found: impl FnMut(&Snapshot) -> Option<T>) -> T {
-        match self.lark.wait_for(PATIENCE, found).await {
+        match self.chat.wait_for(PATIENCE, found).await {
             Some(found) => found,
             None => {
-                let chat = self.lark.snapshot();
+                let chat = self.chat.snapshot();
                 let words: Vec<String> = chat.messages.iter().map(|m| format!("[{}] {}", m.chat, m.words())).collect();
                 panic!("not seen: {what}; the chat: {words:#?}; turns: {:#?}", self.api.turns().await);
             }
@@ -275,23 +324,23 @@ impl World {
     pub async fn plan_card(&self, chat: &str) -> Posted {
         let review = self.api.review_in(chat).await;
         let id = review["message_id"].as_str().unwrap().to_owned();
-        self.seen("the plan card", |lark| {
-            lark.messages.iter().find(|message| message.id == id).cloned()
+        self.seen("the plan card", |seen| {
+            seen.messages.iter().find(|message| message.id == id).cloned()
         })
         .await
     }
 
     /// Waits for a message of the bot in `chat` that holds `words`.
     pub async fn hears(&self, chat: &str, words: &str) -> Posted {
-        self.seen(&format!("{words:?} in {chat}"), |lark| {
-            lark.in_chat(chat).find(|message| message.words().contains(words)).cloned()
+        self.seen(&format!("{words:?} in {chat}"), |seen| {
+            seen.in_chat(chat).find(|message| message.words().contains(words)).cloned()
         })
         .await
     }
 
     /// How many messages of the bot in `chat` hold `words`.
     pub fn count(&self, chat: &str, words: &str) -> usize {
-        self.lark
+        self.chat
             .snapshot()
             .in_chat(chat)
             .filter(|message| message.words().contains(words))
@@ -312,8 +361,17 @@ impl World {
             .collect();
         assert!(running.is_empty(), "left running: {running:#?}");
         self.stop().await;
-        assert_eq!(self.lark.snapshot().violations, Vec::<String>::new(), "the fake Lark objects");
+        assert_eq!(self.chat.snapshot().violations, Vec::<String>::new(), "the played platform objects");
         assert_eq!(self.model.violations(), Vec::<String>::new(), "the fake model objects");
+    }
+}
+
+/// Settings that a test wants otherwise.
+fn change(settings: &mut Vec<(String, String)>, on: On, wanted: &[(&str, &str)]) {
+    for (key, value) in wanted {
+        let key = on.setting(key);
+        settings.retain(|(known, _)| *known != key);
+        settings.push((key, (*value).to_owned()));
     }
 }
 

@@ -25,7 +25,7 @@ pub fn place(thread: &str) -> Conversation {
 /// `text` of `sender` in the group, bot mentioned; its message id is `om_<id>`.
 pub fn says(id: &str, sender: &str, text: &str) -> Words {
     let body = InboundMessage {
-        message_id: format!("om_{id}"),
+        message_id: Some(format!("om_{id}")),
         chat_type: ChatType::Group,
         text: format!("@_user_1 {text}"),
         mentions: vec![Mention {
@@ -33,6 +33,7 @@ pub fn says(id: &str, sender: &str, text: &str) -> Words {
             id: BOT.to_owned(),
             name: "Countersign".to_owned(),
         }],
+        to_bot: false,
         mentions_all: false,
         replies_to: Vec::new(),
         attachment_only: false,

@@ -128,7 +128,7 @@ impl World {
             conversation: lease.conversation.clone(),
             user: lease.user.clone(),
             text: message.addressed(BOT).task().to_owned(),
-            request_message: Some(message.message_id.clone()),
+            request_message: message.message_id.clone(),
             inbox_id: task.id,
             status: TurnStatus::Running,
             reason: None,

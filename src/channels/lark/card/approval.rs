@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Look, Painter, is_open, parts};
-use crate::channels::wording::{Asked, effect_key};
+use super::{Look, Painter, parts};
+use crate::channels::wording::{Asked, effect_key, is_open};
 use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass};
 
 /// Rows with blocks and buttons: each costs up to ten of the card's 200 components.

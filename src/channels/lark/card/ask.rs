@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Painter, is_open, parts};
-use crate::channels::wording::{Asked, one_line};
+use super::{Painter, parts};
+use crate::channels::wording::{Asked, is_open, one_line};
 use crate::domain::{BudgetCard, CardState, QuestionCard};
 
 impl Painter<'_> {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Painter, done_steps, is_open, parts};
-use crate::channels::wording::{Asked, one_line, under_way};
+use super::{Painter, parts};
+use crate::channels::wording::{Asked, done_steps, is_open, one_line, under_way};
 use crate::domain::{CardState, Complexity, PlanCard};
 
 impl Painter<'_> {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Look, Painter, done_steps, escape, parts};
-use crate::channels::wording::{one_line, why_ended};
+use super::{Look, Painter, escape, parts};
+use crate::channels::wording::{done_steps, one_line, why_ended};
 use crate::domain::{Answer, ProgressView};
 
 impl Painter<'_> {

@@ -2,13 +2,15 @@
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::messages::{Call, Fault, Posted};
+use super::content::read_content;
 use super::{BOT, Shared};
+use crate::cli::demo::posted::Posted;
+use crate::cli::demo::stage::{Fault, broken, with_header};
 
 /// Stale or unknown tenant token; comes with HTTP 400.
 const STALE_TOKEN: i64 = 99_991_663;
@@ -25,10 +27,10 @@ pub(super) async fn token(State(shared): State<Shared>, Json(body): Json<Value>)
     if body["app_id"] != *shared.app_id || body["app_secret"] != *shared.app_secret {
         return failure(10_014, "app secret invalid");
     }
-    let mut state = shared.lock();
-    state.issued += 1;
-    let token = format!("t-tenant-token-{:010}", state.issued);
-    state.tokens.insert(token.clone());
+    let mut keys = shared.keys();
+    keys.issued += 1;
+    let token = format!("t-tenant-token-{:010}", keys.issued);
+    keys.tokens.insert(token.clone());
     Json(json!({ "code": 0, "msg": "ok", "tenant_access_token": token, "expire": 7200 })).into_response()
 }
 
@@ -61,7 +63,10 @@ pub(super) async fn create(
         Err(answer) => return answer,
     };
     if query.receive_id_type.as_deref() != Some("chat_id") || !body["receive_id"].is_string() {
-        shared.lock().violation("create without receive_id_type=chat_id and receive_id");
+        shared
+            .stage
+            .lock()
+            .violation("create without receive_id_type=chat_id and receive_id");
         return failure(BAD_CONTENT, "receive_id");
     }
     let chat = body["receive_id"].as_str().unwrap_or_default().to_owned();
@@ -74,10 +79,10 @@ pub(super) async fn reply(State(shared): State<Shared>, Path(id): Path<String>, 
         Ok(lost) => lost,
         Err(answer) => return answer,
     };
-    if shared.lock().recalled.contains(&id) {
+    if shared.stage.lock().recalled.contains(&id) {
         return failure(GONE, "The message was withdrawn.");
     }
-    let chat = shared.lock().chats.get(&id).cloned().unwrap_or_default();
+    let chat = shared.stage.lock().chats.get(&id).cloned().unwrap_or_default();
     store(&shared, &body, chat, Some(id), lost)
 }
 
@@ -87,21 +92,24 @@ pub(super) async fn patch(State(shared): State<Shared>, Path(id): Path<String>, 
         Ok(lost) => lost,
         Err(answer) => return answer,
     };
-    let mut state = shared.lock();
-    let Some(content) = state.read_content("interactive", &body["content"]) else {
-        return failure(230_099, "Failed to create card content");
+    let mut state = shared.stage.lock();
+    let content = match read_content("interactive", &body["content"]) {
+        Ok(content) => content,
+        Err(problem) => {
+            state.violation(problem);
+            return failure(230_099, "Failed to create card content");
+        }
     };
-    let Some(message) = state.messages.iter_mut().find(|message| message.id == id) else {
-        return failure(GONE, "no such message");
-    };
-    if message.kind != "interactive" {
-        state.violation("patch of a message that is no card");
-        return failure(BAD_CONTENT, "not a card");
+    match state.posted(&id).map(|message| message.kind == "interactive") {
+        None => return failure(GONE, "no such message"),
+        Some(false) => {
+            state.violation("patch of a message that is no card");
+            return failure(BAD_CONTENT, "not a card");
+        }
+        Some(true) => state.repaint(&id, content),
     }
-    message.content = content.clone();
-    message.versions.push(content);
     drop(state);
-    shared.changed.notify_waiters();
+    shared.stage.touch();
     finish(json!({}), lost)
 }
 
@@ -117,17 +125,11 @@ pub(super) async fn react(State(shared): State<Shared>, Path(id): Path<String>, 
         .unwrap_or_default()
         .to_owned();
     if !["OK", "OnIt", "DONE", "CrossMark", "Get", "THUMBSUP"].contains(&emoji.as_str()) {
-        shared.lock().violation(format!("reaction type {emoji}"));
+        shared.stage.lock().violation(format!("reaction type {emoji}"));
         return failure(231_001, "unknown reaction");
     }
-    // The same mark of the same bot is there once, however often it is set.
-    let mark = (id, emoji);
-    let mut state = shared.lock();
-    if !state.reactions.contains(&mark) {
-        state.reactions.push(mark);
-    }
-    drop(state);
-    shared.changed.notify_waiters();
+    shared.stage.lock().mark(id, emoji);
+    shared.stage.touch();
     finish(json!({ "reaction_id": "r_1" }), lost)
 }
 
@@ -149,39 +151,14 @@ enum Entry {
 }
 
 async fn enter(shared: &Shared, endpoint: &str, body: &Value) -> Entry {
-    let at = shared.clock.now();
-    shared.lock().calls.push(Call {
-        endpoint: endpoint.to_owned(),
-        at,
-        body: body.clone(),
-    });
-    shared.changed.notify_waiters();
-    loop {
-        let released = shared.changed.notified();
-        tokio::pin!(released);
-        released.as_mut().enable();
-        if !shared.lock().held.contains(endpoint) {
-            break;
-        }
-        released.await;
-    }
-    let fault = shared.lock().take_fault(endpoint);
-    match fault {
-        None => Entry::Go { lost: false },
+    match shared.stage.enter(endpoint, body).await {
+        None | Some(Fault::Delay(_)) => Entry::Go { lost: false },
+        Some(Fault::LoseAnswer) => Entry::Go { lost: true },
+        Some(Fault::Error(name)) => Entry::Answer(failure(BAD_CONTENT, name)),
         Some(Fault::Answer { status, code, header }) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-            let mut answer = (status, Json(json!({ "code": code, "msg": "fault" }))).into_response();
-            if let Some((name, value)) = header
-                && let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>())
-            {
-                answer.headers_mut().insert(name, value);
-            }
-            Entry::Answer(answer)
-        }
-        Some(Fault::LoseAnswer) => Entry::Go { lost: true },
-        Some(Fault::Delay(span)) => {
-            tokio::time::sleep(span).await;
-            Entry::Go { lost: false }
+            let answer = (status, Json(json!({ "code": code, "msg": "fault" }))).into_response();
+            Entry::Answer(with_header(answer, header))
         }
     }
 }
@@ -193,56 +170,58 @@ fn refuse(shared: &Shared, headers: &HeaderMap) -> Option<Response> {
         .unwrap_or_default();
     let known = given
         .strip_prefix("Bearer ")
-        .is_some_and(|token| shared.lock().tokens.contains(token));
+        .is_some_and(|token| shared.keys().tokens.contains(token));
     (!known).then(|| failure(STALE_TOKEN, "Invalid access token for authorization"))
 }
 
 fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, lost: bool) -> Response {
-    let mut state = shared.lock();
+    let mut state = shared.stage.lock();
     let uuid = body["uuid"].as_str().unwrap_or_default().to_owned();
     if uuid.is_empty() || uuid.len() > 50 {
         state.violation(format!("uuid of {} characters", uuid.len()));
         return failure(BAD_CONTENT, "uuid");
     }
     // The same uuid within an hour gives the first message again.
-    let known = state.by_uuid.get(&uuid).cloned();
+    let known = shared.keys().by_uuid.get(&uuid).cloned();
     let id = match known {
         Some(id) => id,
         None => {
             let kind = body["msg_type"].as_str().unwrap_or_default().to_owned();
-            let Some(content) = state.read_content(&kind, &body["content"]) else {
-                return failure(230_099, "Failed to create card content");
+            let content = match read_content(&kind, &body["content"]) {
+                Ok(content) => content,
+                Err(problem) => {
+                    state.violation(problem);
+                    return failure(230_099, "Failed to create card content");
+                }
             };
             let id = format!("om_bot_{}", state.messages.len() + 1);
-            let at = shared.clock.now();
-            state.by_uuid.insert(uuid.clone(), id.clone());
-            let in_thread = body["reply_in_thread"] == true;
+            shared.keys().by_uuid.insert(uuid.clone(), id.clone());
             state.messages.push(Posted {
                 id: id.clone(),
                 chat,
                 reply_to,
-                in_thread,
+                in_thread: body["reply_in_thread"] == true,
                 kind,
                 versions: vec![content.clone()],
                 content,
                 uuid,
-                at,
+                at: shared.stage.now(),
             });
             id
         }
     };
-    let message = state.messages.iter().find(|message| message.id == id);
-    let (chat, at) = message.map(|message| (message.chat.clone(), message.at.0)).unwrap_or_default();
+    let (chat, at) = state
+        .posted(&id)
+        .map(|message| (message.chat.clone(), message.at.0))
+        .unwrap_or_default();
     drop(state);
-    shared.changed.notify_waiters();
+    shared.stage.touch();
     finish(json!({ "message_id": id, "chat_id": chat, "create_time": at.to_string() }), lost)
 }
 
 fn finish(data: Value, lost: bool) -> Response {
     if lost {
-        // The connection breaks inside the body: the caller cannot tell what became of its call.
-        let broken = futures_util::stream::once(async { Err::<bytes::Bytes, _>(std::io::Error::other("lost")) });
-        return (StatusCode::OK, axum::body::Body::from_stream(broken)).into_response();
+        return broken();
     }
     Json(json!({ "code": 0, "msg": "success", "data": data })).into_response()
 }

@@ -144,3 +144,44 @@ fn tasks_in_groups() {
     all.group_all = true;
     assert_eq!(route(&all), Verdict::Task(0));
 }
+
+/// design: where a flat message has a thread of its own, a listed word or a command beside the thread means the task inside it.
+#[test]
+fn words_beside_the_thread() {
+    let gate = gate("g", "u1", "1780000000.000100");
+    let running = turn(&gate, TurnStatus::Running);
+    let beside = |text| {
+        said(text)
+            .in_thread("1780000009.000100")
+            .runs_elsewhere(std::slice::from_ref(&running))
+    };
+    assert_eq!(route(&beside("cancel")), Verdict::Stop(None));
+    assert_eq!(route(&beside("/stop")), Verdict::Stop(None));
+    assert_eq!(route(&beside("OK")), Verdict::Status, "as a task of its own it would make no sense");
+    assert_eq!(route(&beside("写日报")), Verdict::Task(0), "anything else is a task of its own");
+    assert_eq!(route(&beside("cancel").unmentioned()), Verdict::Ignore("not for us"));
+    let several = said("cancel").runs_elsewhere(&[running.clone(), running]);
+    assert_eq!(route(&several), Verdict::Stop(None), "which one is asked there");
+    let waiting = said("no").in_thread("1780000009.000100").open(&[&gate]);
+    assert_eq!(route(&waiting), does(&gate, Act::Cancel), "an open gate is nearer");
+}
+
+/// design: in a thread every message is a reply to the request; what others say there without our name is talk among people.
+#[test]
+fn talk_below_somebody_elses_request() {
+    let gate = gate("g", "u1", "1780000000.000100");
+    let below = |text| {
+        let scene = said(text)
+            .by("u2")
+            .in_thread("1780000000.000100")
+            .approvers(Approvers::Anyone)
+            .open(&[&gate]);
+        scene.reply(ReplyTo::Request, undecided(&gate), TurnStatus::Paused)
+    };
+    assert_eq!(route(&below("步骤太多了吧").unmentioned()), Verdict::Ignore("not for us"));
+    assert_eq!(route(&below("OK").unmentioned()), approve(&gate));
+    assert_eq!(route(&below("先备份")), does(&gate, Act::Revise("先备份".to_owned())), "said to us");
+    let own = said("先备份").in_thread("1780000000.000100").unmentioned().open(&[&gate]);
+    let own = own.reply(ReplyTo::Request, undecided(&gate), TurnStatus::Paused);
+    assert_eq!(route(&own), does(&gate, Act::Revise("先备份".to_owned())));
+}

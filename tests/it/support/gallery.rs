@@ -10,12 +10,12 @@ use countersign::template::Templates;
 use serde_json::Value;
 
 /// Loaded once: all tests read, none writes.
-pub(crate) fn templates() -> Arc<Templates> {
+pub fn templates() -> Arc<Templates> {
     static LOADED: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(Templates::load(None).unwrap()));
     Arc::clone(&LOADED)
 }
 
-pub(crate) fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> StepView {
+pub fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> StepView {
     StepView {
         id: id.to_owned(),
         content: content.to_owned(),
@@ -24,7 +24,7 @@ pub(crate) fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) 
     }
 }
 
-pub(crate) fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> CardState {
+pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> CardState {
     CardState::Decided {
         decision: Decision {
             kind,
@@ -37,7 +37,7 @@ pub(crate) fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) 
     }
 }
 
-pub(crate) fn plan(state: CardState) -> PlanCard {
+pub fn plan(state: CardState) -> PlanCard {
     PlanCard {
         review_id: Some(GateId::new("rv_1")),
         requester: String::from("ou_u1"),
@@ -61,7 +61,7 @@ pub(crate) fn plan(state: CardState) -> PlanCard {
     }
 }
 
-pub(crate) fn action(number: u32, tool: &str, effect: EffectClass, status: ActionStatus) -> ActionView {
+pub fn action(number: u32, tool: &str, effect: EffectClass, status: ActionStatus) -> ActionView {
     ActionView {
         id: ActionId::new(format!("act_{number}")),
         tool: tool.to_owned(),
@@ -73,7 +73,7 @@ pub(crate) fn action(number: u32, tool: &str, effect: EffectClass, status: Actio
     }
 }
 
-pub(crate) fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
+pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
     Outbound::ApprovalCard(ApprovalCard {
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
@@ -88,7 +88,7 @@ pub(crate) fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outboun
     })
 }
 
-pub(crate) fn question(state: CardState) -> Outbound {
+pub fn question(state: CardState) -> Outbound {
     Outbound::QuestionCard(QuestionCard {
         gate_id: GateId::new("rv_3"),
         requester: String::from("ou_u1"),
@@ -101,7 +101,7 @@ pub(crate) fn question(state: CardState) -> Outbound {
     })
 }
 
-pub(crate) fn budget(state: CardState) -> Outbound {
+pub fn budget(state: CardState) -> Outbound {
     Outbound::BudgetCard(BudgetCard {
         gate_id: GateId::new("rv_4"),
         requester: String::from("ou_u1"),
@@ -113,7 +113,7 @@ pub(crate) fn budget(state: CardState) -> Outbound {
     })
 }
 
-pub(crate) fn answer(text: &str, reason: TurnReason) -> Answer {
+pub fn answer(text: &str, reason: TurnReason) -> Answer {
     Answer {
         text: text.to_owned(),
         requester: String::from("ou_u1"),
@@ -128,7 +128,7 @@ pub(crate) fn answer(text: &str, reason: TurnReason) -> Answer {
 }
 
 /// Every card in every state, by the name of its snapshot.
-pub(crate) fn gallery() -> Vec<(&'static str, Outbound)> {
+pub fn gallery() -> Vec<(&'static str, Outbound)> {
     use ActionStatus as A;
     let open = CardState::Open { votes: 0 };
     let ok = |by| decided(DecisionKind::Approve, by, Some("OK"));
@@ -261,7 +261,7 @@ pub(crate) fn gallery() -> Vec<(&'static str, Outbound)> {
 }
 
 /// How many variants the domain declares, so that a new one cannot be forgotten here.
-pub(crate) fn declared_notices() -> usize {
+pub fn declared_notices() -> usize {
     let source = include_str!("../../../src/domain/notice.rs");
     let body = source.split_once("pub enum Notice {").unwrap().1.split_once("\n}").unwrap().0;
     body.lines()
@@ -269,7 +269,7 @@ pub(crate) fn declared_notices() -> usize {
         .count()
 }
 
-pub(crate) fn notices() -> Vec<Notice> {
+pub fn notices() -> Vec<Notice> {
     let goal = || String::from("整理周报");
     vec![
         Notice::Queued { position: 2 },
@@ -317,6 +317,8 @@ pub(crate) fn notices() -> Vec<Notice> {
         Notice::ModelRefused {},
         Notice::ModelNonsense {},
         Notice::ModelTimeout {},
+        Notice::ModelTooLong {},
+        Notice::ModelFiltered {},
         Notice::BudgetExhausted {},
         Notice::Status {
             goal: Some(goal()),
@@ -337,7 +339,7 @@ pub(crate) fn notices() -> Vec<Notice> {
     ]
 }
 
-pub(crate) fn element<'a>(card: &'a Value, id: &str) -> &'a Value {
+pub fn element<'a>(card: &'a Value, id: &str) -> &'a Value {
     fn find<'a>(node: &'a Value, id: &str) -> Option<&'a Value> {
         if node["element_id"] == id {
             return Some(node);
@@ -351,11 +353,17 @@ pub(crate) fn element<'a>(card: &'a Value, id: &str) -> &'a Value {
     find(card, id).unwrap()
 }
 
-pub(crate) fn walk(node: &Value, see: &mut impl FnMut(&Value)) {
+pub fn walk(node: &Value, see: &mut impl FnMut(&Value)) {
     see(node);
     match node {
         Value::Object(map) => map.values().for_each(|inner| walk(inner, see)),
         Value::Array(list) => list.iter().for_each(|inner| walk(inner, see)),
         _ => {}
     }
+}
+
+/// `content` as Slack knows the people in it: `ou_u1` is `U0ALICE01`, `ou_u2` is `U0BOB0001`.
+pub fn in_slack(content: &Outbound) -> Outbound {
+    let text = serde_json::to_string(content).unwrap();
+    serde_json::from_str(&text.replace("ou_u1", "U0ALICE01").replace("ou_u2", "U0BOB0001")).unwrap()
 }

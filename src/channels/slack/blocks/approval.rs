@@ -1,0 +1,119 @@
+//! The approval card: tool calls, a row each with its own buttons.
+
+use serde_json::{Value, json};
+
+use super::painter::{Painter, tool};
+use super::parts::{self, bold, text};
+use crate::channels::wording::{Asked, effect_key, is_open};
+use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass};
+
+/// Rows with their buttons: two blocks each of the message's fifty, as many as on the other platforms.
+const MAX_ROWS: usize = 12;
+
+impl Painter<'_> {
+    pub(super) fn approval(&self, card: &ApprovalCard) -> Vec<Value> {
+        let open = is_open(&card.state);
+        let mut blocks = vec![
+            parts::header(&self.word("approval.title")),
+            self.status(&[self.approval_status(card)]),
+        ];
+        if open {
+            let intro = self.intro("approval.intro", json!({}), &card.requester, card.group);
+            blocks.push(parts::rich("intro", vec![parts::section(intro)]));
+        }
+        if let Some(note) = &card.note {
+            blocks.extend(self.model_words("note", note, self.caps.block).into_iter().take(8));
+        }
+        let shown = MAX_ROWS.min(self.caps.rows);
+        for (at, action) in card.actions.iter().take(shown).enumerate() {
+            blocks.extend(self.action(at + 1, action, open));
+        }
+        if let Some(more) = self.more("approval.more_actions", card.actions.len(), shown) {
+            blocks.push(parts::rich("more", vec![more]));
+        }
+        match &card.state {
+            CardState::Open { .. } => {
+                let mut prompt = vec![self.ours("approval.prompt", json!({}))];
+                if card.group {
+                    prompt.push(self.ours("approval.prompt_group", json!({})));
+                }
+                blocks.push(parts::rich("prompt", vec![parts::lines(prompt)]));
+                blocks.extend(self.foot(Some(&card.requester), &[self.ttl(card.ttl_ms)]));
+            }
+            CardState::Decided { decision } => blocks.push(self.settled(decision, Asked::Actions)),
+            CardState::Informed => {}
+        }
+        blocks
+    }
+
+    /// A gate whose rows were decided one by one stands as settled: the card then counts what was said, since
+    /// "approved" over a rejected row would be a lie.
+    fn approval_status(&self, card: &ApprovalCard) -> String {
+        let settled_by_rows = matches!(&card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve);
+        let refused = card
+            .actions
+            .iter()
+            .filter(|action| matches!(action.status, ActionStatus::Rejected | ActionStatus::Expired))
+            .count();
+        if !settled_by_rows || refused == 0 {
+            return self.state(&card.state, Asked::Actions);
+        }
+        let approved = card.actions.len() - refused;
+        self.say("approval.settled", json!({"approved": approved, "refused": refused}))
+    }
+
+    fn action(&self, number: usize, action: &ActionView, open: bool) -> Vec<Value> {
+        let words = format!(
+            " ({}, {})",
+            self.word(effect_key(action.effect)),
+            self.word(&format!("action.{}", action.status.as_str()))
+        );
+        let mut lines = vec![vec![
+            bold(&format!("{number}.")),
+            text(" "),
+            parts::code(&tool(&action.tool)),
+            text(&words),
+        ]];
+        if !action.justification.trim().is_empty() {
+            lines.push(vec![text(&self.line(&action.justification))]);
+        }
+        if action.status == ActionStatus::Unknown {
+            lines.push(vec![text(&format!("⚠️ {}", self.word("approval.unknown")))]);
+        }
+        lines.push(vec![text(&self.word("approval.arguments"))]);
+        let mut elements = vec![parts::lines(lines), parts::preformatted(&self.block(&action.arguments))];
+        if let Some(output) = &action.output {
+            elements.push(parts::section(vec![text(&self.word("approval.output"))]));
+            elements.push(parts::preformatted(&self.block(output)));
+        }
+        let mut blocks = vec![parts::rich(&format!("act_{number}"), elements)];
+        if open && matches!(action.status, ActionStatus::Pending | ActionStatus::Unknown) {
+            blocks.push(self.action_buttons(number, action));
+        }
+        blocks
+    }
+
+    fn action_buttons(&self, number: usize, action: &ActionView) -> Value {
+        let sure = |question: &str, yes: &str, danger: bool| {
+            parts::confirm(
+                &self.word(&format!("approval.{question}_title")),
+                &self.word(&format!("approval.{question}_text")),
+                &self.word(yes),
+                &self.word("slack.back"),
+                danger,
+            )
+        };
+        let destructive = action.effect == EffectClass::Destructive;
+        let style = if destructive { "danger" } else { "primary" };
+        let before_running = destructive.then(|| sure("danger", "approval.approve", true));
+        let before_refusing = Some(sure("reject", "approval.reject", false));
+        let id = action.id.as_str();
+        parts::actions(
+            &format!("row_{number}"),
+            &[
+                parts::button("action_approve", id, &self.word("approval.approve"), Some(style), before_running),
+                parts::button("action_reject", id, &self.word("approval.reject"), None, before_refusing),
+            ],
+        )
+    }
+}

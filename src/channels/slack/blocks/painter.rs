@@ -1,0 +1,260 @@
+//! What the cards share: how much of foreign text is shown, and our lines with foreign values in them.
+
+use serde_json::{Value, json};
+
+use super::parts::{self, text};
+use crate::channels::slack::{escape, rich_text};
+use crate::channels::wording::{
+    Asked, capitalized, clip, clock_time, decision_words, minutes, one_line, settled_text, state_key, step_mark, words_key,
+};
+use crate::domain::{CardState, Decision, Locale, StepView};
+use crate::template::Templates;
+
+/// How much of the foreign text is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caps {
+    /// Steps or actions.
+    pub(super) rows: usize,
+    /// Characters of a one-line text.
+    pub(super) line: usize,
+    /// Characters of a block: arguments, output, notes.
+    pub(super) block: usize,
+    /// Characters of an answer.
+    pub(super) answer: usize,
+}
+
+/// Tried in this order until the message fits. The last one does whatever the text is.
+pub(super) const CAPS: [Caps; 5] = [
+    Caps {
+        rows: 50,
+        line: 600,
+        block: 2900,
+        answer: 11_500,
+    },
+    Caps {
+        rows: 50,
+        line: 300,
+        block: 1000,
+        answer: 9_000,
+    },
+    Caps {
+        rows: 30,
+        line: 140,
+        block: 400,
+        answer: 5_500,
+    },
+    Caps {
+        rows: 16,
+        line: 100,
+        block: 200,
+        answer: 4_000,
+    },
+    Caps {
+        rows: 8,
+        line: 60,
+        block: 120,
+        answer: 3_000,
+    },
+];
+
+/// Blocks that a model's text may become, so that ours below it have room.
+const MAX_WORD_BLOCKS: usize = 40;
+
+/// Stands in a wording where elements go that are no plain text; no keyboard and no language has it.
+const HOLE: &str = "\u{e000}";
+
+/// Elements of one line of rich text.
+pub(super) type Line = Vec<Value>;
+
+pub(super) struct Painter<'a> {
+    pub(super) templates: &'a Templates,
+    pub(super) locale: Locale,
+    pub(super) caps: Caps,
+}
+
+impl Painter<'_> {
+    pub(super) fn say(&self, key: &str, values: Value) -> String {
+        self.templates.say(self.locale, key, values)
+    }
+
+    pub(super) fn word(&self, key: &str) -> String {
+        self.say(key, json!({}))
+    }
+
+    /// A wording as a line; its `**bold**` words are bold.
+    pub(super) fn ours(&self, key: &str, values: Value) -> Line {
+        bold_words(&self.say(key, values))
+    }
+
+    /// A wording whose value `name` is `inside`.
+    pub(super) fn around(&self, key: &str, name: &str, inside: Line) -> Line {
+        let said = self.say(key, json!({name: if inside.is_empty() { "" } else { HOLE }}));
+        filled(&said, inside)
+    }
+
+    /// One line of foreign text, capped.
+    pub(super) fn line(&self, foreign: &str) -> String {
+        escape::inert(&one_line(foreign, self.caps.line))
+    }
+
+    /// Several lines of foreign text, capped.
+    pub(super) fn block(&self, foreign: &str) -> String {
+        escape::inert(&self.cut(foreign, self.caps.block))
+    }
+
+    /// At most `max` characters; a cut says so on a line of its own.
+    pub(super) fn cut(&self, text: &str, max: usize) -> String {
+        match text.char_indices().nth(max) {
+            None => text.to_owned(),
+            Some((at, _)) => format!("{}\n{}", &text[..at], self.word("foot.cut")),
+        }
+    }
+
+    /// A bold label and what follows it.
+    pub(super) fn labelled(&self, key: &str, mut rest: Line) -> Line {
+        let mut line = vec![parts::bold(&self.word(key)), text(" ")];
+        line.append(&mut rest);
+        line
+    }
+
+    /// `intro`, said to the requester by name in groups.
+    pub(super) fn intro(&self, key: &str, values: Value, requester: &str, group: bool) -> Line {
+        let intro = self.say(key, values);
+        match mention(requester).filter(|_| group) {
+            Some(mention) => [vec![mention, text(" ")], bold_words(&intro)].concat(),
+            None => bold_words(&capitalized(&intro)),
+        }
+    }
+
+    /// The model's Markdown, capped, as blocks that mention nobody.
+    pub(super) fn model_words(&self, name: &str, markdown: &str, max: usize) -> Vec<Value> {
+        let mut blocks = rich_text::blocks(&self.cut(markdown.trim(), max));
+        if blocks.len() > MAX_WORD_BLOCKS {
+            blocks.truncate(MAX_WORD_BLOCKS - 1);
+            blocks.push(parts::rich(name, vec![parts::section(vec![text(&self.word("foot.cut"))])]));
+        }
+        for (at, block) in blocks.iter_mut().enumerate() {
+            parts::disarm(block);
+            block["block_id"] = json!(format!("{name}_{}", at + 1));
+        }
+        blocks
+    }
+
+    /// The numbered steps, with the tools they declare; with marks once work may have begun.
+    pub(super) fn steps(&self, name: &str, steps: &[StepView], marks: bool) -> Value {
+        let lines = steps.iter().take(self.caps.rows).map(|step| self.step(step, marks)).collect();
+        let mut elements = vec![parts::list("ordered", lines)];
+        elements.extend(self.more("plan.more_steps", steps.len(), self.caps.rows));
+        parts::rich(name, elements)
+    }
+
+    fn step(&self, step: &StepView, marks: bool) -> Line {
+        let mark = if marks {
+            format!("{} ", step_mark(step.status))
+        } else {
+            String::new()
+        };
+        let mut line = vec![text(&format!("{mark}{}", self.line(&step.content)))];
+        if !step.tools.is_empty() {
+            line.push(text(" · "));
+            line.extend(tools(&step.tools));
+        }
+        line
+    }
+
+    /// A bold line and what was not done under it.
+    pub(super) fn open_steps(&self, key: &str, steps: &[String]) -> Value {
+        let lines = steps.iter().take(self.caps.rows).map(|step| vec![text(&self.line(step))]).collect();
+        let mut elements = vec![parts::section(vec![parts::bold(&self.word(key))]), parts::list("bullet", lines)];
+        elements.extend(self.more("plan.more_steps", steps.len(), self.caps.rows));
+        parts::rich("open_steps", elements)
+    }
+
+    /// The line that says how many are not shown.
+    pub(super) fn more(&self, key: &str, count: usize, shown: usize) -> Option<Value> {
+        (count > shown).then(|| parts::section(vec![text(&self.say(key, json!({"count": count - shown})))]))
+    }
+
+    /// How the card stands, and what else belongs beside its title.
+    pub(super) fn status(&self, parts: &[String]) -> Value {
+        parts::context("status", &escape::mrkdwn(&parts.join(" · ")))
+    }
+
+    pub(super) fn state(&self, state: &CardState, asked: Asked) -> String {
+        self.word(state_key(state, asked))
+    }
+
+    /// Small print: for whom, how long, whatever else.
+    pub(super) fn foot(&self, requester: Option<&str>, words: &[String]) -> Option<Value> {
+        let asked_by = requester.map(|id| {
+            let by = escape::mention(id).unwrap_or_else(|| escape::mrkdwn(&one_line(id, 128)));
+            escape::mrkdwn(&self.say("slack.asked_by", json!({"by": HOLE}))).replace(HOLE, &by)
+        });
+        let all: Vec<String> = asked_by.into_iter().chain(words.iter().map(|word| escape::mrkdwn(word))).collect();
+        (!all.is_empty()).then(|| parts::context("foot", &all.join(" · ")))
+    }
+
+    pub(super) fn ttl(&self, ttl_ms: i64) -> String {
+        self.say("foot.ttl", json!({"minutes": minutes(ttl_ms)}))
+    }
+
+    /// Who settled it, when, and with which words, for a decided card.
+    pub(super) fn settled(&self, decision: &Decision, asked: Asked) -> Value {
+        let at = clock_time(decision.at);
+        let mut lines = vec![match &decision.by {
+            Some(by) => filled(&self.say("state.decided_by", json!({"by": HOLE, "at": at})), vec![person(by)]),
+            None => self.ours("state.decided_at", json!({"at": at})),
+        }];
+        lines.extend(settled_text(self.templates, self.locale, decision.kind).map(|said| bold_words(&said)));
+        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), vec![text(&self.block(words))])));
+        parts::rich("settled", vec![parts::lines(lines)])
+    }
+}
+
+/// `said` with `inside` where its hole is.
+fn filled(said: &str, inside: Line) -> Line {
+    match said.split_once(HOLE) {
+        Some((before, after)) => [bold_words(before), inside, bold_words(after)].concat(),
+        None => bold_words(said),
+    }
+}
+
+/// Our wording is Markdown; bold is the only mark that it uses.
+fn bold_words(said: &str) -> Line {
+    said.split("**")
+        .enumerate()
+        .filter(|(_, piece)| !piece.is_empty())
+        .map(|(at, piece)| if at % 2 == 1 { parts::bold(piece) } else { text(piece) })
+        .collect()
+}
+
+/// Tool names in code type.
+pub(super) fn tools(names: &[String]) -> Line {
+    let mut line = Vec::new();
+    for name in names.iter().take(8) {
+        if !line.is_empty() {
+            line.push(text(" "));
+        }
+        line.push(parts::code(&tool(name)));
+    }
+    if names.len() > 8 {
+        line.push(text(&format!(" +{}", names.len() - 8)));
+    }
+    line
+}
+
+/// A tool's name; real names fit whole.
+pub(super) fn tool(name: &str) -> String {
+    let max = if name.len() <= 64 { 64 } else { 40 };
+    escape::inert(&one_line(name, max))
+}
+
+/// The mention of `id`, if it is a Slack user id.
+pub(super) fn mention(id: &str) -> Option<Value> {
+    escape::is_user(id).then(|| json!({"type": "user", "user_id": id}))
+}
+
+/// `id` as a mention, else as text.
+fn person(id: &str) -> Value {
+    mention(id).unwrap_or_else(|| text(&escape::inert(&clip(&one_line(id, 128), 128))))
+}

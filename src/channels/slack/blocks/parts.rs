@@ -1,0 +1,132 @@
+//! The blocks and elements that we use, one constructor each.
+
+use serde_json::{Value, json};
+
+use super::painter::Line;
+use crate::channels::slack::escape;
+use crate::domain::digest128;
+
+/// The head of a card; ours.
+pub(super) fn header(title: &str) -> Value {
+    json!({"type": "header", "block_id": "header", "text": plain(title)})
+}
+
+/// Text without any markup; ours.
+fn plain(text: &str) -> Value {
+    json!({"type": "plain_text", "text": text, "emoji": true})
+}
+
+/// Small print; escaped mrkdwn.
+pub(super) fn context(name: &str, mrkdwn: &str) -> Value {
+    json!({"type": "context", "block_id": name, "elements": [{"type": "mrkdwn", "text": mrkdwn}]})
+}
+
+/// A block of rich text.
+pub(super) fn rich(name: &str, elements: Vec<Value>) -> Value {
+    json!({"type": "rich_text", "block_id": name, "elements": elements})
+}
+
+/// One line; the platform takes no empty text, so a line with nothing in it is a blank.
+pub(super) fn section(line: Line) -> Value {
+    json!({"type": "rich_text_section", "elements": filled(line)})
+}
+
+/// Lines one below the other.
+pub(super) fn lines(lines: Vec<Line>) -> Value {
+    let mut all = Line::new();
+    for mut line in lines.into_iter().filter(|line| !line.is_empty()) {
+        if !all.is_empty() {
+            all.push(text("\n"));
+        }
+        all.append(&mut line);
+    }
+    section(all)
+}
+
+/// A list, `ordered` or `bullet`.
+pub(super) fn list(style: &str, items: Vec<Line>) -> Value {
+    let items: Vec<Value> = items.into_iter().map(section).collect();
+    json!({"type": "rich_text_list", "style": style, "indent": 0, "elements": items})
+}
+
+/// Text exactly as it is; inert already.
+pub(super) fn preformatted(inert: &str) -> Value {
+    json!({"type": "rich_text_preformatted", "elements": filled(vec![text(inert)])})
+}
+
+/// Plain words; inert already.
+pub(super) fn text(inert: &str) -> Value {
+    json!({"type": "text", "text": inert})
+}
+
+/// Bold words; inert already.
+pub(super) fn bold(inert: &str) -> Value {
+    json!({"type": "text", "text": inert, "style": {"bold": true}})
+}
+
+/// A name in code type; inert already.
+pub(super) fn code(inert: &str) -> Value {
+    json!({"type": "text", "text": inert, "style": {"code": true}})
+}
+
+fn filled(mut line: Line) -> Line {
+    line.retain(|element| element["text"].as_str().is_none_or(|text| !text.is_empty()));
+    if line.is_empty() {
+        line.push(text(" "));
+    }
+    line
+}
+
+/// Buttons side by side. Their action ids must differ, so each row of a card has its own block.
+pub(super) fn actions(name: &str, buttons: &[Value]) -> Value {
+    json!({"type": "actions", "block_id": name, "elements": buttons})
+}
+
+/// A button; `value` is the one id that it decides about.
+pub(super) fn button(action: &str, value: &str, label: &str, style: Option<&str>, confirm: Option<Value>) -> Value {
+    let mut button = json!({"type": "button", "action_id": action, "value": value, "text": plain(label)});
+    if let Some(style) = style {
+        button["style"] = json!(style);
+    }
+    if let Some(confirm) = confirm {
+        button["confirm"] = confirm;
+    }
+    button
+}
+
+/// The question before a button does what it says; all words are ours.
+pub(super) fn confirm(title: &str, text: &str, yes: &str, no: &str, danger: bool) -> Value {
+    let bare = |text: &str| json!({"type": "plain_text", "text": text});
+    let mut confirm = json!({"title": bare(title), "text": bare(text), "confirm": bare(yes), "deny": bare(no)});
+    if danger {
+        confirm["style"] = json!("danger");
+    }
+    confirm
+}
+
+/// Makes every block's id the card's own: a client keeps the state of a block whose id stays, so each repaint has new
+/// ones. They come from what is shown: the same card has the same ids on every try.
+pub(super) fn stamp(blocks: &mut [Value]) {
+    let shown: String = blocks.iter().map(Value::to_string).collect();
+    let stamp = hex::encode(&digest128(&[&shown])[..6]);
+    for block in blocks {
+        let name = block["block_id"].as_str().unwrap_or("block").to_owned();
+        block["block_id"] = json!(format!("{name}.{stamp}"));
+    }
+}
+
+/// Breaks up what looks like a mention, wherever text stands in `node`.
+pub(super) fn disarm(node: &mut Value) {
+    match node {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                match inner {
+                    Value::String(words) if key == "text" => *words = escape::inert(words),
+                    inner => disarm(inner),
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(disarm),
+        _ => {}
+    }
+}

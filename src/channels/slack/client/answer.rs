@@ -1,0 +1,278 @@
+//! What Slack answers: the word in `error` decides, since HTTP is 200 for nearly all of them.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+use super::method::Method;
+use crate::channels::DeliveryError;
+
+/// A call that did not do what it should.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// Slack's word for it; empty when Slack did not speak.
+    pub(super) code: String,
+    /// Too many calls of this method.
+    pub(super) limited: bool,
+    /// Surely nothing was posted: the call was refused, or never left.
+    pub(super) surely_not: bool,
+    /// The class, for the caller of the channel.
+    pub(super) error: DeliveryError,
+}
+
+impl Refused {
+    /// We ourselves held the call back: it never left.
+    pub(super) fn held_back(error: DeliveryError) -> Self {
+        Self {
+            code: String::new(),
+            limited: true,
+            surely_not: true,
+            error,
+        }
+    }
+}
+
+/// The answer to a call, read to its end; the body of a success.
+pub(super) async fn read(method: Method, sent: Result<reqwest::Response, reqwest::Error>) -> Result<Value, Refused> {
+    let response = sent.map_err(|error| unreachable(&error))?;
+    let (status, after) = (response.status(), wait(response.headers()));
+    let body: Value = match response.bytes().await {
+        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+        Err(error) => return Err(unreachable(&error)),
+    };
+    if body["ok"] == true && status.is_success() {
+        return Ok(body);
+    }
+    Err(refused(method, status, &body, after))
+}
+
+fn refused(method: Method, status: StatusCode, body: &Value, after: Option<Duration>) -> Refused {
+    let code = harmless(body["error"].as_str().unwrap_or_default());
+    let limited = status == StatusCode::TOO_MANY_REQUESTS || matches!(code.as_str(), "ratelimited" | "rate_limited");
+    let class = if limited { Class::Retry } else { classify(status, &code) };
+    let mut reason = format!("Slack {}: {} (HTTP {})", method.name(), word(&code), status.as_u16());
+    if code == "missing_scope" {
+        let scope = |name: &str| harmless(body[name].as_str().unwrap_or("?"));
+        reason.push_str(&format!(", needed {}, provided {}", scope("needed"), scope("provided")));
+    }
+    for detail in body["response_metadata"]["messages"].as_array().into_iter().flatten().take(3) {
+        reason.push_str("; ");
+        reason.push_str(&harmless(detail.as_str().unwrap_or_default()));
+    }
+    Refused {
+        limited,
+        // Slack's own trouble may come after it has posted.
+        surely_not: limited || (!code.is_empty() && !matches!(class, Class::Retry)),
+        error: match class {
+            // A body without a wait still means: not at once.
+            Class::Retry => DeliveryError::Retry {
+                reason,
+                after: after.or(limited.then_some(Duration::from_secs(1))),
+            },
+            Class::Content => DeliveryError::Content(reason),
+            Class::Gone => DeliveryError::Gone(reason),
+            Class::Forbidden => DeliveryError::Forbidden(reason),
+        },
+        code,
+    }
+}
+
+fn word(code: &str) -> &str {
+    if code.is_empty() { "no answer of Slack's" } else { code }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Retry,
+    Content,
+    Gone,
+    Forbidden,
+}
+
+/// Sorts a refusal into what the dispatcher can do about it.
+fn classify(status: StatusCode, code: &str) -> Class {
+    match code {
+        "internal_error"
+        | "fatal_error"
+        | "service_unavailable"
+        | "request_timeout"
+        | "team_added_to_org"
+        | "update_failed"
+        | "message_limit_exceeded" => Class::Retry,
+        // The token, the app or its scopes: an admin must act.
+        "not_authed"
+        | "invalid_auth"
+        | "account_inactive"
+        | "token_revoked"
+        | "token_expired"
+        | "user_removed_from_team"
+        | "team_disabled"
+        | "team_access_not_granted"
+        | "team_not_found"
+        | "org_login_required"
+        | "missing_scope"
+        | "no_permission"
+        | "access_denied"
+        | "not_allowed_token_type"
+        | "method_deprecated"
+        | "unknown_method"
+        | "feature_not_enabled"
+        | "feature_disabled"
+        | "ekm_access_denied"
+        | "two_factor_setup_required" => Class::Forbidden,
+        // The chat, the message, the person or the click is not there for us (any more).
+        "channel_not_found"
+        | "not_in_channel"
+        | "is_archived"
+        | "is_inactive"
+        | "message_not_found"
+        | "cant_update_message"
+        | "edit_window_closed"
+        | "thread_not_found"
+        | "cannot_reply_to_message"
+        | "messages_tab_disabled"
+        | "user_not_in_channel"
+        | "user_not_found"
+        | "user_not_visible"
+        | "thread_locked"
+        | "too_many_reactions"
+        | "bad_timestamp"
+        | "invalid_thread_ts"
+        | "expired_trigger_id"
+        | "exchanged_trigger_id"
+        | "invalid_trigger_id"
+        | "streaming_state_conflict" => Class::Gone,
+        _ if code.starts_with("restricted_action") => Class::Gone,
+        _ if status.is_server_error() => Class::Retry,
+        // No word from Slack: a proxy or a half-up server spoke.
+        "" => Class::Retry,
+        // invalid_blocks and its kin, and the unknown: plain text may pass where this did not.
+        _ => Class::Content,
+    }
+}
+
+/// `Retry-After` in seconds, an hour at most.
+fn wait(headers: &HeaderMap) -> Option<Duration> {
+    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds.min(3600)))
+}
+
+/// A transport error by its kind only: its text may hold the URL. What did not connect was not posted; what broke
+/// later may have been.
+fn unreachable(error: &reqwest::Error) -> Refused {
+    let reason = if error.is_connect() {
+        "no connection to Slack"
+    } else if error.is_timeout() {
+        "Slack did not answer in time"
+    } else {
+        "the connection to Slack broke"
+    };
+    Refused {
+        code: String::new(),
+        limited: false,
+        surely_not: error.is_connect(),
+        error: DeliveryError::Retry {
+            reason: String::from(reason),
+            after: None,
+        },
+    }
+}
+
+/// Words of the platform for the log: one line, capped, without anything that looks like a token.
+fn harmless(words: &str) -> String {
+    words
+        .split_whitespace()
+        .map(|word| {
+            if word.contains("xox") || word.contains("xapp-") {
+                "***"
+            } else {
+                word
+            }
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(200)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn class(status: u16, code: &str) -> &'static str {
+        let body = json!({"ok": false, "error": code});
+        match refused(Method::Post, StatusCode::from_u16(status).unwrap(), &body, None).error {
+            DeliveryError::Retry { .. } => "retry",
+            DeliveryError::Content(_) => "content",
+            DeliveryError::Gone(_) => "gone",
+            DeliveryError::Forbidden(_) => "forbidden",
+        }
+    }
+
+    /// C1, C2, C3, C6: the word decides, not the HTTP status.
+    #[test]
+    fn every_word_has_its_class() {
+        for (status, code, expected) in [
+            (429, "ratelimited", "retry"),
+            (200, "rate_limited", "retry"),
+            (200, "internal_error", "retry"),
+            (500, "", "retry"),
+            (502, "whatever", "retry"),
+            (200, "", "retry"),
+            (200, "invalid_auth", "forbidden"),
+            (200, "missing_scope", "forbidden"),
+            (200, "ekm_access_denied", "forbidden"),
+            (200, "not_in_channel", "gone"),
+            (200, "channel_not_found", "gone"),
+            (200, "is_archived", "gone"),
+            (200, "message_not_found", "gone"),
+            (200, "edit_window_closed", "gone"),
+            (200, "restricted_action_read_only_channel", "gone"),
+            (200, "expired_trigger_id", "gone"),
+            (200, "invalid_blocks", "content"),
+            (200, "msg_blocks_too_long", "content"),
+            (200, "msg_too_long", "content"),
+            (200, "metadata_too_large", "content"),
+            (200, "a_word_of_tomorrow", "content"),
+        ] {
+            assert_eq!(class(status, code), expected, "{status} {code}");
+        }
+    }
+
+    /// C1: what may have been posted in spite of the answer is told from what was not.
+    #[test]
+    fn refusals_say_whether_anything_was_posted() {
+        for (status, code, expected) in [
+            (429, "ratelimited", true),
+            (200, "invalid_blocks", true),
+            (200, "not_in_channel", true),
+            (200, "internal_error", false),
+            (504, "", false),
+        ] {
+            let body = json!({"ok": false, "error": code});
+            let refused = refused(Method::Post, StatusCode::from_u16(status).unwrap(), &body, None);
+            assert_eq!(refused.surely_not, expected, "{status} {code}");
+        }
+    }
+
+    /// design: a refusal names what an admin needs, and no token.
+    #[test]
+    fn reasons_are_useful_and_harmless() {
+        let body = json!({
+            "ok": false, "error": "missing_scope", "needed": "reactions:write", "provided": "chat:write",
+            "response_metadata": {"messages": ["[ERROR] token xoxb-1-2-abc\nis bad [json-pointer:/blocks/3]"]},
+        });
+        let said = refused(Method::React, StatusCode::OK, &body, None).error.to_string();
+        assert_eq!(
+            said,
+            "not permitted: Slack reactions.add: missing_scope (HTTP 200), needed reactions:write, provided chat:write; \
+             [ERROR] token *** is bad [json-pointer:/blocks/3]"
+        );
+    }
+}

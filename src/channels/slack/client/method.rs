@@ -1,0 +1,111 @@
+//! The methods of the Web API that we call: how each is encoded and how often it may be called.
+
+use std::time::Duration;
+
+use crate::channels::pace::{Rate, Rates};
+
+/// One method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    /// `chat.postMessage`.
+    Post,
+    /// `chat.update`.
+    Update,
+    /// `chat.postEphemeral`.
+    Whisper,
+    /// `reactions.add`.
+    React,
+    /// `conversations.replies`.
+    Replies,
+    /// `conversations.history`.
+    History,
+    /// `views.open`.
+    OpenView,
+    /// `auth.test`.
+    Identity,
+}
+
+/// "Generally one a second and channel, short bursts are fine."
+const CHANNEL: Rate = Rate {
+    every: Duration::from_secs(1),
+    burst: 2,
+};
+/// Tier 3, 50 a minute, after a few at once.
+const UPDATE: &[(&str, Rate)] = &[("chat.update", tier(1200, 3))];
+/// Tier 3.
+const REACT: &[(&str, Rate)] = &[("reactions.add", tier(1200, 9))];
+/// Tier 3 for both ways of looking.
+const LOOK: &[(&str, Rate)] = &[("conversations", tier(1200, 4))];
+/// Tier 4, 100 a minute.
+const WHISPER: &[(&str, Rate)] = &[("chat.postEphemeral", tier(600, 19))];
+
+const fn tier(every_ms: u64, burst: u32) -> Rate {
+    Rate {
+        every: Duration::from_millis(every_ms),
+        burst,
+    }
+}
+
+impl Method {
+    /// Its name on the wire.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Post => "chat.postMessage",
+            Self::Update => "chat.update",
+            Self::Whisper => "chat.postEphemeral",
+            Self::React => "reactions.add",
+            Self::Replies => "conversations.replies",
+            Self::History => "conversations.history",
+            Self::OpenView => "views.open",
+            Self::Identity => "auth.test",
+        }
+    }
+
+    /// Does it take JSON? The older methods take forms only.
+    pub(super) fn takes_json(self) -> bool {
+        matches!(self, Self::Post | Self::Update | Self::Whisper | Self::OpenView)
+    }
+
+    /// Its rates in `chat`. A form must open within three seconds of the click: that call never waits.
+    pub(super) fn rates(self, chat: &str) -> Rates<'_> {
+        let wide = match self {
+            Self::Update => UPDATE,
+            Self::React => REACT,
+            Self::Whisper => WHISPER,
+            Self::Replies | Self::History => LOOK,
+            Self::Post | Self::OpenView | Self::Identity => &[],
+        };
+        Rates {
+            wide,
+            target: (self == Self::Post).then_some((chat, CHANNEL)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channels::pace::tests::departures;
+
+    /// C1: a channel gets three messages at once and one a second after them; another channel does not wait for it.
+    #[test]
+    fn a_channel_gets_one_a_second() {
+        assert_eq!(departures(100, |_| Method::Post.rates("C1")), [0, 0, 0, 1000, 2000, 3000]);
+        let chats: Vec<String> = (0..20).map(|chat| format!("C{chat}")).collect();
+        assert_eq!(departures(20, |call| Method::Post.rates(&chats[call])), [0; 20]);
+    }
+
+    /// C1: a workspace gets about fifty card updates a minute, over all channels.
+    #[test]
+    fn a_workspace_gets_fifty_updates_a_minute() {
+        let chats: Vec<String> = (0..100).map(|chat| format!("C{chat}")).collect();
+        let updates = departures(100, |call| Method::Update.rates(&chats[call]));
+        assert_eq!(updates, [0, 0, 0, 0, 1200, 2400]);
+    }
+
+    /// design: a form opens while the click waits, however much else is said.
+    #[test]
+    fn a_form_never_waits() {
+        assert_eq!(departures(50, |_| Method::OpenView.rates("C1")), [0; 50]);
+    }
+}

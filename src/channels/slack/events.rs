@@ -1,0 +1,221 @@
+//! Events of the Events API in our words.
+
+use super::SLACK_APP;
+use super::text::Words;
+use super::webhook::SlackReceived;
+use super::wire::{
+    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, Member, Message, UNREADABLE, Version, first_id, has_items, id,
+    is_there, moment, needed, optional_id,
+};
+use crate::channels::Refusal;
+use crate::channels::typed_json::Object;
+use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
+
+const NOT_A_PERSON: SlackReceived = SlackReceived::Ignored("not sent by a person");
+/// The platform's own voice: reminders, answers to commands, tombstones.
+const SLACKBOT: &str = "USLACKBOT";
+
+/// Reads a JSON body whose signature is right.
+pub(super) fn read(text: &str, signed_at: Millis) -> Result<SlackReceived, Refusal> {
+    let envelope: Envelope<'_> = needed(text)?;
+    match envelope.kind.as_str() {
+        "url_verification" => envelope.challenge.map(SlackReceived::Challenge).ok_or(UNREADABLE),
+        "event_callback" => event(envelope, signed_at),
+        "app_rate_limited" => {
+            tracing::warn!("Slack holds events of this app back: more than 30 000 in an hour");
+            Ok(SlackReceived::Ignored("events are held back"))
+        }
+        _ => Ok(SlackReceived::Ignored("request type without a handler")),
+    }
+}
+
+/// What the envelope says about an event, whatever it is.
+struct Origin {
+    team: String,
+    event_key: String,
+    signed_at: Millis,
+    /// Our own user, by the event's word; triage compares with what the bot knows of itself.
+    bot: Vec<String>,
+}
+
+impl Origin {
+    fn is_ours(&self, user: &str) -> bool {
+        self.bot.iter().any(|bot| bot == user)
+    }
+
+    fn inbound(self, chat: String, thread: String, sender: String, at: Millis, body: InboundBody) -> SlackReceived {
+        SlackReceived::Event(Inbound {
+            event_key: self.event_key,
+            // A mention in a channel comes twice, as `app_mention` and as `message`.
+            message_key: match &body {
+                InboundBody::Message(message) => message.message_id.as_ref().map(|ts| format!("{}:{chat}:{ts}", self.team)),
+                InboundBody::Click(_)
+                | InboundBody::Recalled { .. }
+                | InboundBody::Edited { .. }
+                | InboundBody::Joined
+                | InboundBody::Left => None,
+            },
+            conversation: place(self.team, chat, thread),
+            sender,
+            at,
+            body,
+        })
+    }
+}
+
+/// A conversation of ours.
+pub(super) fn place(team: String, chat: String, thread: String) -> Conversation {
+    Conversation {
+        channel: ChannelKind::Slack,
+        app: SLACK_APP.to_owned(),
+        tenant: team,
+        chat,
+        thread,
+    }
+}
+
+fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Refusal> {
+    let raw = envelope.event.ok_or(UNREADABLE)?.get();
+    let kind: EventKind<'_> = needed(raw)?;
+    // At most one entry comes. It may be a person who let the app act for them, who stays a person.
+    let authorizations: Vec<Object<Authorization>> = envelope
+        .authorizations
+        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default();
+    let bot = authorizations
+        .into_iter()
+        .filter(|one| one.0.is_bot != Some(false))
+        .filter_map(|one| one.0.user_id);
+    let origin = Origin {
+        team: first_id([envelope.team_id, envelope.context_team_id, envelope.enterprise_id])?,
+        event_key: id(envelope.event_id.ok_or(UNREADABLE)?)?,
+        signed_at,
+        bot: bot.collect(),
+    };
+    match (kind.kind.as_str(), kind.subtype.as_deref().unwrap_or_default()) {
+        ("message", "message_changed") => changed(origin, raw),
+        ("message", "message_deleted") => deleted(origin, raw),
+        ("message" | "app_mention", "" | "file_share" | "thread_broadcast" | "me_message") => message(origin, &kind, raw),
+        ("message" | "app_mention", _) => Ok(SlackReceived::Ignored("message subtype without a handler")),
+        ("member_joined_channel", _) => member(origin, raw, InboundBody::Joined),
+        ("member_left_channel", _) => member(origin, raw, InboundBody::Left),
+        ("channel_left" | "channel_deleted" | "channel_archive" | "group_left" | "group_deleted" | "group_archive", _) => {
+            let event: ChannelGone = needed(raw)?;
+            Ok(origin.happens(event.channel, String::new(), InboundBody::Left)?)
+        }
+        ("app_uninstalled" | "tokens_revoked", _) => {
+            tracing::warn!(
+                event = kind.kind,
+                "Slack took our access away: install the app again and set the new bot token"
+            );
+            Ok(SlackReceived::Ignored("access taken away"))
+        }
+        _ => Ok(SlackReceived::Ignored("event type without a handler")),
+    }
+}
+
+impl Origin {
+    /// Something that happened in a chat, outside of any thread.
+    fn happens(self, chat: String, sender: String, body: InboundBody) -> Result<SlackReceived, Refusal> {
+        let at = self.signed_at;
+        Ok(self.inbound(id(chat)?, String::new(), sender, at, body))
+    }
+}
+
+fn message(origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackReceived, Refusal> {
+    // Loop guard: our own messages come back without a subtype, and other bots are not answered either.
+    if is_there(kind.bot_id) || is_there(kind.app_id) {
+        return Ok(NOT_A_PERSON);
+    }
+    // A mention that was edited into a message: an edit never begins anything.
+    if kind.kind == "app_mention" && is_there(kind.edited) {
+        return Ok(SlackReceived::Ignored("an edit begins nothing"));
+    }
+    let event: Message<'_> = needed(raw)?;
+    let sender = id(event.user)?;
+    if sender == SLACKBOT || origin.is_ours(&sender) {
+        return Ok(NOT_A_PERSON);
+    }
+    let chat = id(event.channel)?;
+    let at = moment(&event.ts).ok_or(Refusal::Bad("odd ts"))?;
+    let root = optional_id(event.thread_ts)?;
+    if root.as_deref().is_some_and(|root| moment(root).is_none()) {
+        return Err(Refusal::Bad("odd thread_ts"));
+    }
+    let chat_type = chat_type(event.channel_type.as_deref(), &chat);
+    let thread = match chat_type {
+        ChatType::Direct => String::new(),
+        // Alone it is the root of the thread in which we shall answer.
+        ChatType::Group => root.clone().unwrap_or_else(|| event.ts.clone()),
+    };
+    let replies_to: Vec<String> = root.into_iter().filter(|root| *root != event.ts).collect();
+    let attached = if has_items(event.files) {
+        Some("file")
+    } else {
+        has_items(event.attachments).then_some("attachment")
+    };
+    let text = match event.text {
+        Some(text) => text,
+        None if attached.is_some() => String::new(),
+        None => return Err(UNREADABLE),
+    };
+    let message = Words::read(&text)
+        .attached(attached)
+        .into_message(Some(event.ts), chat_type, replies_to);
+    Ok(origin.inbound(chat, thread, sender, at, InboundBody::Message(message)))
+}
+
+/// `app_mention` brings no type; ids of direct messages begin with a D.
+pub(super) fn chat_type(name: Option<&str>, chat: &str) -> ChatType {
+    match name {
+        Some("im" | "app_home") => ChatType::Direct,
+        _ if chat.starts_with('D') => ChatType::Direct,
+        _ => ChatType::Group,
+    }
+}
+
+/// The platform pushes this for a person's edit and for previews that it adds by itself. A message with answers that is
+/// deleted stays as a tombstone.
+fn changed(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
+    let event: Changed<'_> = needed(raw)?;
+    let now = event.message.0;
+    let message_id = id(now.ts.ok_or(UNREADABLE)?)?;
+    if now.subtype.as_deref() == Some("tombstone") {
+        return origin.happens(event.channel, String::new(), InboundBody::Recalled { message_id });
+    }
+    if is_there(now.bot_id) {
+        return Ok(NOT_A_PERSON);
+    }
+    let before = event.previous_message.and_then(|before| before.0.text);
+    let edited = match before {
+        Some(before) => now.text.is_some_and(|text| text != before),
+        None => now.edited.is_some(),
+    };
+    if !edited {
+        return Ok(SlackReceived::Ignored("the text is what it was"));
+    }
+    let editor = now.edited.and_then(|edit| edit.0.user).filter(|user| !user.is_empty());
+    let sender = optional_id(editor.or(now.user))?.unwrap_or_default();
+    origin.happens(event.channel, sender, InboundBody::Edited { message_id })
+}
+
+fn deleted(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
+    let event: Deleted<'_> = needed(raw)?;
+    let of_bot = |before: &Version<'_>| is_there(before.bot_id);
+    if event.previous_message.as_ref().is_some_and(|before| of_bot(&before.0)) {
+        return Ok(NOT_A_PERSON);
+    }
+    let message_id = id(event.deleted_ts)?;
+    // The platform does not say who deleted it.
+    origin.happens(event.channel, String::new(), InboundBody::Recalled { message_id })
+}
+
+/// Somebody came or went; it matters when it is the bot.
+fn member(origin: Origin, raw: &str, body: InboundBody) -> Result<SlackReceived, Refusal> {
+    let event: Member = needed(raw)?;
+    if !origin.is_ours(&event.user) {
+        return Ok(SlackReceived::Ignored("somebody else came or went"));
+    }
+    let inviter = optional_id(event.inviter)?.unwrap_or_default();
+    origin.happens(event.channel, inviter, body)
+}

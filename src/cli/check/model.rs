@@ -1,0 +1,54 @@
+//! Is the model's server there, and does it take the key? Its list of models is asked for: that costs nothing.
+
+use secrecy::ExposeSecret;
+use serde_json::Value;
+
+use super::online::{Verdict, transport};
+use crate::config::{ModelLive, Provider};
+
+pub(super) async fn verdict(model: &ModelLive, http: reqwest::Client) -> Verdict {
+    let (base, key) = (&model.base_url, model.api_key.expose_secret());
+    let request = match model.provider {
+        Provider::Demo => return Verdict::Good(String::from("the demo model is built in")),
+        Provider::OpenAi if key.is_empty() => http.get(format!("{base}/models")),
+        Provider::OpenAi => http.get(format!("{base}/models")).bearer_auth(key),
+        Provider::Anthropic => http
+            .get(format!("{base}/v1/models"))
+            .header("x-api-key", key)
+            .header("anthropic-version", "2023-06-01"),
+    };
+    let answer = match request.send().await {
+        Ok(answer) => answer,
+        Err(error) => return transport(&error),
+    };
+    match answer.status().as_u16() {
+        status @ (401 | 403) => Verdict::Bad(format!("the server refuses the key (model.api_key): HTTP {status}")),
+        // Not every server has such a list.
+        status @ (404 | 405 | 501) => Verdict::Good(format!(
+            "the server is there; whether it takes the key cannot be verified (no list of models: HTTP {status})"
+        )),
+        200 => match answer.json::<Value>().await {
+            Ok(list) => listed(&list, &model.name),
+            Err(_) => Verdict::Doubtful(String::from(
+                "something answers, but not with a list of models: is model.base_url right?",
+            )),
+        },
+        status => Verdict::Bad(format!("the server answers HTTP {status}")),
+    }
+}
+
+fn listed(list: &Value, name: &str) -> Verdict {
+    let ids: Vec<&str> = list["data"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|model| model["id"].as_str())
+        .collect();
+    if ids.contains(&name) {
+        Verdict::Good(format!("the server is there, takes the key and has {name:?}"))
+    } else {
+        Verdict::Doubtful(format!(
+            "the server is there and takes the key, but {name:?} is not in its list of models"
+        ))
+    }
+}

@@ -1,0 +1,124 @@
+//! Everything that the configuration points to, tried side by side. Nothing is changed and nothing is paid for.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{clock, database, model, slack};
+use crate::app::Http;
+use crate::channels::{Channel, DeliveryError, LarkClient};
+use crate::cli::{problem, result};
+use crate::config::{Boot, Live, Provider};
+use crate::domain::Clock;
+use crate::template::Templates;
+
+/// For one trial, all its requests together.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// How a trial ended, in words that hold no secret and nothing that a server said but its codes.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// As it should be.
+    Good(String),
+    /// It works, but should be known.
+    Doubtful(String),
+    /// It does not work.
+    Bad(String),
+}
+
+/// One trial and its end.
+#[derive(Debug)]
+pub(super) struct Tried {
+    what: &'static str,
+    verdict: Verdict,
+}
+
+impl Tried {
+    /// A good one to stdout, as a comment of the YAML above it; anything else to stderr. A bad one takes `sound` away.
+    pub(super) fn print(&self, sound: &mut bool) -> anyhow::Result<()> {
+        let what = self.what;
+        match &self.verdict {
+            Verdict::Good(text) => result(&format!("# online: {what}: {text}"))?,
+            Verdict::Doubtful(text) => problem(&format!("online: {what}: warning: {text}")),
+            Verdict::Bad(text) => {
+                problem(&format!("online: {what}: {text}"));
+                *sound = false;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tries everything that is enabled.
+///
+/// # Errors
+/// When this machine has no HTTP client or no templates to offer.
+pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Tried>> {
+    let http = Http::new()?;
+    // The admin's own templates were checked before; for a trial the built-in ones do.
+    let templates = Arc::new(Templates::load(None)?);
+    let mut hosts = Vec::new();
+    let lark = live.lark.enabled.then(|| {
+        hosts.push(boot.lark.base_url.as_str());
+        LarkClient::new(&boot.lark, templates, http.for_url(&boot.lark.base_url), Clock::system())
+    });
+    let slack_http = live.slack.enabled.then(|| {
+        hosts.push(boot.slack.base_url.as_str());
+        http.for_url(&boot.slack.base_url)
+    });
+    if live.model.provider != Provider::Demo {
+        hosts.push(live.model.base_url.as_str());
+    }
+    let (database, lark, slack, model, clock) = tokio::join!(
+        limited(database::verdict(&boot.database_url, boot.migrate_on_start)),
+        when(lark.as_ref().map(|client| limited(lark_verdict(client)))),
+        when(slack_http.map(|http| limited(slack::verdict(&boot.slack, http)))),
+        limited(model::verdict(&live.model, http.for_url(&live.model.base_url))),
+        limited(clock::verdict(&hosts, &http, Clock::system())),
+    );
+    let tried = [
+        ("store.database_url", Some(database)),
+        ("channels.lark", lark),
+        ("channels.slack", slack),
+        ("model", Some(model)),
+        ("clock", Some(clock)),
+    ];
+    let done = tried
+        .into_iter()
+        .filter_map(|(what, verdict)| Some(Tried { what, verdict: verdict? }));
+    Ok(done.collect())
+}
+
+async fn limited(trial: impl Future<Output = Verdict>) -> Verdict {
+    let late = || Verdict::Bad(format!("no answer in {} s", LIMIT.as_secs()));
+    tokio::time::timeout(LIMIT, trial).await.unwrap_or_else(|_| late())
+}
+
+async fn when<T>(trial: Option<impl Future<Output = T>>) -> Option<T> {
+    match trial {
+        Some(trial) => Some(trial.await),
+        None => None,
+    }
+}
+
+/// The tenant token and the bot's own id.
+async fn lark_verdict(client: &LarkClient) -> Verdict {
+    match client.identity().await {
+        Ok(bot) => Verdict::Good(format!("the credentials are good; the bot is {bot}")),
+        Err(DeliveryError::Forbidden(reason)) => Verdict::Bad(format!("the credentials or permissions are refused: {reason}")),
+        Err(DeliveryError::Retry { reason, .. } | DeliveryError::Content(reason) | DeliveryError::Gone(reason)) => Verdict::Bad(reason),
+    }
+}
+
+/// What went wrong on the way, by its kind only: the error's own text may hold the URL.
+pub(super) fn transport(error: &reqwest::Error) -> Verdict {
+    Verdict::Bad(String::from(if error.is_timeout() {
+        "no answer in time"
+    } else if error.is_connect() {
+        "no connection: wrong address, name service, proxy or TLS certificate"
+    } else if error.is_builder() {
+        "no request can be made of these settings: the key has characters that no header can carry"
+    } else {
+        "the connection broke"
+    }))
+}

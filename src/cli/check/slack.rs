@@ -1,0 +1,65 @@
+//! Is Slack's bot token good, and may it do what we need?
+
+use secrecy::ExposeSecret;
+use serde_json::Value;
+
+use super::online::{Verdict, transport};
+use crate::config::SlackSecrets;
+
+/// What the gateway asks of the platform: to hear, to say, to react, and to look whether it has said something already.
+const NEEDED: &[&str] = &[
+    "app_mentions:read",
+    "channels:history",
+    "chat:write",
+    "groups:history",
+    "im:history",
+    "mpim:history",
+    "reactions:write",
+];
+
+/// `auth.test`, whose answer names the token's scopes in a header.
+pub(super) async fn verdict(secrets: &SlackSecrets, http: reqwest::Client) -> Verdict {
+    let request = http
+        .post(format!("{}/auth.test", secrets.base_url))
+        .bearer_auth(secrets.bot_token.expose_secret());
+    let answer = match request.send().await {
+        Ok(answer) => answer,
+        Err(error) => return transport(&error),
+    };
+    let status = answer.status().as_u16();
+    let scopes = answer
+        .headers()
+        .get("x-oauth-scopes")
+        .and_then(|scopes| scopes.to_str().ok())
+        .map(str::to_owned);
+    let Ok(body) = answer.json::<Value>().await else {
+        return Verdict::Bad(format!(
+            "HTTP {status} without an answer of Slack's: is channels.slack.base_url right?"
+        ));
+    };
+    if body["ok"] != Value::Bool(true) {
+        return Verdict::Bad(format!("the bot token is refused: {}", code(&body["error"])));
+    }
+    let bot = body["user_id"].as_str().unwrap_or("unknown");
+    match scopes {
+        None => Verdict::Doubtful(format!("the bot token is good; the bot is {bot:?}; its scopes were not told")),
+        Some(scopes) => {
+            let granted: Vec<&str> = scopes.split(',').map(str::trim).collect();
+            let missing: Vec<&str> = NEEDED.iter().copied().filter(|scope| !granted.contains(scope)).collect();
+            if missing.is_empty() {
+                Verdict::Good(format!("the bot token is good and has every scope; the bot is {bot:?}"))
+            } else {
+                Verdict::Bad(format!(
+                    "the bot token lacks the scopes {}: add them and install the app again",
+                    missing.join(", ")
+                ))
+            }
+        }
+    }
+}
+
+/// Slack's word for an error, if it is one.
+fn code(error: &Value) -> &str {
+    let is_word = |text: &&str| text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    error.as_str().filter(is_word).unwrap_or("unknown error")
+}

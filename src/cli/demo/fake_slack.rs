@@ -1,0 +1,182 @@
+//! A Slack Web API on loopback that checks what it gets: messages, updates, notes, forms, marks, and reading back.
+//!
+//! The demo plays its chat through it and the tests assert on it. It refuses what the real platform refuses
+//! and remembers every violation.
+
+mod chat;
+mod handlers;
+mod reading;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::post;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::stage::Stage;
+use crate::domain::{Clock, Ids, Millis};
+
+/// The bot's user id in this workspace.
+pub const SLACK_BOT: &str = "U0BOT";
+/// Its bot id.
+pub(super) const BOT_ID: &str = "B0BOT";
+/// The app.
+pub(super) const APP_ID: &str = "A0APP";
+/// The workspace.
+pub const TEAM: &str = "T0TEAM";
+/// A click's trigger opens a form this long.
+const TRIGGER_LIFE: Duration = Duration::from_secs(3);
+
+/// A running fake.
+#[derive(Debug)]
+pub struct FakeSlack {
+    /// Where it listens.
+    pub addr: SocketAddr,
+    shared: Shared,
+    stop: CancellationToken,
+}
+
+/// What the handlers share.
+#[derive(Clone, Debug)]
+struct Shared {
+    stage: Stage,
+    workspace: Workspace,
+    token: Arc<str>,
+}
+
+/// What the workspace hands out: time stamps, which are its message ids, and triggers. Shared by the bot's side and the
+/// people's.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    books: Arc<Mutex<Books>>,
+    clock: Clock,
+    ids: Ids,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    /// The last time stamp, in microseconds.
+    last: i64,
+    /// Channel and thread root of every message, by its time stamp.
+    places: BTreeMap<String, (String, String)>,
+    /// When a trigger was made; none: used.
+    triggers: BTreeMap<String, Option<Millis>>,
+}
+
+impl Workspace {
+    pub(super) fn new(clock: Clock, ids: Ids) -> Self {
+        Self {
+            books: Arc::default(),
+            clock,
+            ids,
+        }
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time stamp of a new message in `channel`, below `thread` if given; later than all before it, or, with `at`, of
+    /// that very millisecond.
+    pub(super) fn stamp(&self, channel: &str, thread: Option<&str>, at: Option<Millis>) -> String {
+        let mut books = self.books();
+        let mut micros = at.unwrap_or_else(|| self.clock.now()).0 * 1000;
+        if at.is_none() {
+            micros = micros.max(books.last + 1);
+            books.last = micros;
+        }
+        let spelled = |micros: i64| format!("{:010}.{:06}", micros / 1_000_000, micros % 1_000_000);
+        while books.places.contains_key(&spelled(micros)) {
+            micros += 1;
+        }
+        let ts = spelled(micros);
+        let root = thread.unwrap_or(&ts).to_owned();
+        books.places.insert(ts.clone(), (channel.to_owned(), root));
+        ts
+    }
+
+    /// The root of the thread that a message stands in: itself when it starts one. None: there is no such message.
+    #[must_use]
+    pub fn root_of(&self, ts: &str) -> Option<String> {
+        self.books().places.get(ts).map(|(_, root)| root.clone())
+    }
+
+    /// Is there a message `ts` in `channel`?
+    fn knows(&self, channel: &str, ts: &str) -> bool {
+        self.books().places.get(ts).is_some_and(|(known, _)| known == channel)
+    }
+
+    /// A trigger for a click that is made now.
+    pub(super) fn trigger(&self) -> String {
+        let token = self.ids.token();
+        let id = format!("1234567890.987654321.{token}");
+        self.books().triggers.insert(id.clone(), Some(self.clock.now()));
+        id
+    }
+
+    /// Uses a trigger up; the platform's error name when it opens nothing.
+    fn spend(&self, trigger: &str) -> Result<(), &'static str> {
+        match self.books().triggers.get_mut(trigger).map(Option::take) {
+            None => Err("invalid_trigger_id"),
+            Some(None) => Err("exchanged_trigger_id"),
+            Some(Some(made)) if self.clock.now().since(made) > TRIGGER_LIFE => Err("expired_trigger_id"),
+            Some(Some(_)) => Ok(()),
+        }
+    }
+}
+
+/// What happens in it, and how a test lets it go wrong.
+impl Deref for FakeSlack {
+    type Target = Stage;
+
+    fn deref(&self) -> &Stage {
+        &self.shared.stage
+    }
+}
+
+impl FakeSlack {
+    /// Listens on a free port of loopback and knows one bot.
+    ///
+    /// # Errors
+    /// When no port can be had.
+    pub async fn start(bot_token: &str, clock: Clock, ids: Ids) -> std::io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let addr = listener.local_addr()?;
+        let shared = Shared {
+            stage: Stage::new(clock.clone()),
+            workspace: Workspace::new(clock, ids),
+            token: Arc::from(bot_token),
+        };
+        let stop = CancellationToken::new();
+        let routes = Router::new()
+            .route("/api/{method}", post(handlers::method))
+            .fallback(handlers::unknown)
+            .with_state(shared.clone());
+        let serving = axum::serve(listener, routes).with_graceful_shutdown(stop.clone().cancelled_owned());
+        tokio::spawn(serving.into_future());
+        Ok(Self { addr, shared, stop })
+    }
+
+    /// `channels.slack.base_url` for it.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}/api", self.addr)
+    }
+
+    /// What its people need to know.
+    #[must_use]
+    pub fn workspace(&self) -> Workspace {
+        self.shared.workspace.clone()
+    }
+}
+
+impl Drop for FakeSlack {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

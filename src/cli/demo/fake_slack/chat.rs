@@ -1,0 +1,200 @@
+//! What the bot does: posts, repaints, whispers, opens forms, marks.
+
+use serde_json::{Value, json};
+
+use super::handlers::{Answer, Refusal, text};
+use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM};
+use crate::channels::check_slack;
+use crate::cli::demo::posted::{Form, Note, Posted, words};
+use crate::domain::Millis;
+
+/// `chat.postMessage`.
+pub(super) fn post(shared: &Shared, arguments: &Value) -> Answer {
+    known(
+        arguments,
+        &[
+            "channel",
+            "text",
+            "blocks",
+            "thread_ts",
+            "metadata",
+            "unfurl_links",
+            "unfurl_media",
+            "mrkdwn",
+        ],
+    )?;
+    let channel = text(arguments, "channel")?;
+    let content = content(arguments)?;
+    let thread = thread(shared, channel, arguments)?;
+    let key = match &arguments["metadata"] {
+        Value::Null => String::new(),
+        metadata => metadata["event_payload"]["k"]
+            .as_str()
+            .filter(|key| metadata["event_type"].is_string() && !key.is_empty())
+            .ok_or_else(|| Refusal::objection("invalid_metadata_format", metadata.to_string()))?
+            .to_owned(),
+    };
+    let ts = shared.workspace.stamp(channel, thread, None);
+    let message = seen(&ts, thread, &content, None);
+    shared.stage.lock().messages.push(Posted {
+        id: ts.clone(),
+        chat: channel.to_owned(),
+        reply_to: thread.map(str::to_owned),
+        in_thread: thread.is_some(),
+        kind: String::from(if content["blocks"] == json!([]) { "text" } else { "interactive" }),
+        versions: vec![content.clone()],
+        content,
+        uuid: key,
+        at: moment(&ts),
+    });
+    Ok(json!({ "channel": channel, "ts": ts, "message": message }))
+}
+
+/// `chat.update`: only what the bot posted itself.
+pub(super) fn update(shared: &Shared, arguments: &Value) -> Answer {
+    known(
+        arguments,
+        &[
+            "channel",
+            "ts",
+            "text",
+            "blocks",
+            "metadata",
+            "unfurl_links",
+            "unfurl_media",
+            "mrkdwn",
+        ],
+    )?;
+    let (channel, ts) = (text(arguments, "channel")?, text(arguments, "ts")?);
+    let content = content(arguments)?;
+    if !arguments["blocks"].is_array() {
+        // Without `blocks` the old ones, buttons among them, would stay.
+        return Err(Refusal::objection("invalid_arguments", "an update without blocks"));
+    }
+    let mut memory = shared.stage.lock();
+    if memory.posted(ts).is_none_or(|message| message.chat != channel) {
+        return Err(Refusal::objection("message_not_found", format!("{ts} in {channel}")));
+    }
+    if memory.recalled.contains(ts) {
+        return Err(Refusal::fair("message_not_found"));
+    }
+    memory.repaint(ts, content);
+    Ok(json!({ "channel": channel, "ts": ts, "text": arguments["text"] }))
+}
+
+/// `chat.postEphemeral`.
+pub(super) fn whisper(shared: &Shared, arguments: &Value) -> Answer {
+    known(arguments, &["channel", "user", "text", "blocks", "thread_ts"])?;
+    let (channel, user) = (text(arguments, "channel")?, text(arguments, "user")?);
+    let content = content(arguments)?;
+    let thread = thread(shared, channel, arguments)?;
+    shared.stage.lock().notes.push(Note {
+        chat: channel.to_owned(),
+        user: user.to_owned(),
+        thread: thread.map(str::to_owned),
+        text: words(&content),
+    });
+    Ok(json!({ "message_ts": shared.workspace.stamp("", None, None) }))
+}
+
+/// `views.open`.
+pub(super) fn open(shared: &Shared, arguments: &Value) -> Answer {
+    known(arguments, &["trigger_id", "view"])?;
+    let trigger = text(arguments, "trigger_id")?;
+    let view = &arguments["view"];
+    let problems = check_slack(view);
+    if !view.is_object() || !problems.is_empty() {
+        return Err(Refusal::objection("invalid_arguments", problems.join("; ")));
+    }
+    match shared.workspace.spend(trigger) {
+        Ok(()) => (),
+        Err("expired_trigger_id") => return Err(Refusal::fair("expired_trigger_id")),
+        Err(error) => return Err(Refusal::objection(error, trigger)),
+    }
+    shared.stage.lock().forms.push(Form {
+        trigger_id: trigger.to_owned(),
+        view: view.clone(),
+    });
+    Ok(json!({ "view": { "id": "V0VIEW", "type": "modal", "hash": "1.a" } }))
+}
+
+/// `reactions.add`.
+pub(super) fn react(shared: &Shared, arguments: &Value) -> Answer {
+    known(arguments, &["channel", "timestamp", "name"])?;
+    let (channel, ts, name) = (text(arguments, "channel")?, text(arguments, "timestamp")?, text(arguments, "name")?);
+    if !name
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_+-".contains(&b))
+    {
+        return Err(Refusal::objection("invalid_name", name));
+    }
+    if !shared.workspace.knows(channel, ts) {
+        return Err(Refusal::objection("message_not_found", format!("{ts} in {channel}")));
+    }
+    let mut memory = shared.stage.lock();
+    if memory.recalled.contains(ts) {
+        return Err(Refusal::fair("message_not_found"));
+    }
+    let mark = (ts.to_owned(), name.to_owned());
+    if memory.reactions.contains(&mark) {
+        return Err(Refusal::fair("already_reacted"));
+    }
+    memory.mark(mark.0, mark.1);
+    Ok(json!({}))
+}
+
+/// Text and blocks, if the platform takes them.
+fn content(arguments: &Value) -> Answer {
+    let problems = check_slack(arguments);
+    if !problems.is_empty() {
+        return Err(Refusal::objection("invalid_blocks", problems.join("; ")));
+    }
+    let text = text(arguments, "text")?;
+    let blocks = match &arguments["blocks"] {
+        Value::Null => json!([]),
+        blocks @ Value::Array(_) => blocks.clone(),
+        other => return Err(Refusal::objection("invalid_blocks_format", other.to_string())),
+    };
+    Ok(json!({ "text": text, "blocks": blocks }))
+}
+
+/// The thread to post in: that of a message that is there, by its root.
+fn thread<'a>(shared: &Shared, channel: &str, arguments: &'a Value) -> Result<Option<&'a str>, Refusal> {
+    let Some(thread) = arguments["thread_ts"].as_str() else {
+        return Ok(None);
+    };
+    if !shared.workspace.knows(channel, thread) || shared.workspace.root_of(thread).as_deref() != Some(thread) {
+        return Err(Refusal::objection("invalid_thread_ts", format!("{thread} in {channel}")));
+    }
+    Ok(Some(thread))
+}
+
+fn known(arguments: &Value, members: &[&str]) -> Result<(), Refusal> {
+    let odd = arguments
+        .as_object()
+        .and_then(|map| map.keys().find(|key| !members.contains(&key.as_str())));
+    odd.map_or(Ok(()), |odd| {
+        Err(Refusal::objection("invalid_arguments", format!("argument {odd}")))
+    })
+}
+
+/// A message of the bot as the platform shows it.
+pub(super) fn seen(ts: &str, thread: Option<&str>, content: &Value, key: Option<&str>) -> Value {
+    let mut message = json!({
+        "type": "message", "user": SLACK_BOT, "bot_id": BOT_ID, "app_id": APP_ID, "team": TEAM, "ts": ts,
+        "text": content["text"], "blocks": content["blocks"],
+    });
+    if let Some(thread) = thread {
+        message["thread_ts"] = json!(thread);
+    }
+    if let Some(key) = key.filter(|key| !key.is_empty()) {
+        message["metadata"] = json!({ "event_type": "countersign_outbox", "event_payload": { "k": key } });
+    }
+    message
+}
+
+/// When a message was made, by its time stamp.
+pub(super) fn moment(ts: &str) -> Millis {
+    let (seconds, micros) = ts.split_once('.').unwrap_or((ts, "0"));
+    Millis(seconds.parse::<i64>().unwrap_or(0) * 1000 + micros.parse::<i64>().unwrap_or(0) / 1000)
+}

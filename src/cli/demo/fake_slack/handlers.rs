@@ -1,0 +1,170 @@
+//! The way in: which method, is the caller the bot, are the arguments of the right kind, does a fault wait.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM, chat, reading};
+use crate::cli::demo::stage::{Fault, broken, with_header};
+
+/// What a method answers: its members beside `ok`, or the platform's name of the error.
+pub(super) type Answer = Result<Value, Refusal>;
+
+/// `ok: false`.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// The platform's name of the error.
+    pub(super) error: &'static str,
+    /// What nobody who knows the platform would have sent.
+    pub(super) violation: Option<String>,
+}
+
+impl Refusal {
+    /// An answer that callers must expect.
+    pub(super) fn fair(error: &'static str) -> Self {
+        Self { error, violation: None }
+    }
+
+    /// An answer to something that should not have been sent.
+    pub(super) fn objection(error: &'static str, what: impl Into<String>) -> Self {
+        Self {
+            error,
+            violation: Some(what.into()),
+        }
+    }
+}
+
+/// `POST /api/{method}`. The work goes on although the caller hangs up.
+pub(super) async fn method(State(shared): State<Shared>, Path(method): Path<String>, headers: HeaderMap, body: Bytes) -> Response {
+    let work = tokio::spawn(async move { serve(&shared, &method, &headers, &body).await });
+    work.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+/// Any other path.
+pub(super) async fn unknown(State(shared): State<Shared>, uri: Uri) -> Response {
+    shared.stage.lock().violation(format!("unknown path {uri}"));
+    StatusCode::NOT_FOUND.into_response()
+}
+
+async fn serve(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) -> Response {
+    let arguments = arguments(method, headers, body);
+    let endpoint = endpoint(method, arguments.as_ref().unwrap_or(&Value::Null));
+    let lost = match shared.stage.enter(endpoint, arguments.as_ref().unwrap_or(&Value::Null)).await {
+        None | Some(Fault::Delay(_)) => false,
+        Some(Fault::LoseAnswer) => true,
+        Some(Fault::Error(error)) => return Json(json!({ "ok": false, "error": error })).into_response(),
+        Some(Fault::Answer { status, header, .. }) => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let error = if status == StatusCode::TOO_MANY_REQUESTS {
+                "ratelimited"
+            } else {
+                "internal_error"
+            };
+            return with_header((status, Json(json!({ "ok": false, "error": error }))).into_response(), header);
+        }
+    };
+    let outcome = arguments.and_then(|arguments| {
+        authorized(shared, headers, &arguments)?;
+        act(shared, method, &arguments)
+    });
+    let answer = match outcome {
+        Ok(mut answer) => {
+            answer["ok"] = json!(true);
+            answer
+        }
+        Err(Refusal { error, violation }) => {
+            if let Some(what) = &violation {
+                shared.stage.lock().violation(format!("{method}: {error}: {what}"));
+            }
+            let messages: Vec<String> = violation.into_iter().map(|what| format!("[ERROR] {what}")).collect();
+            json!({ "ok": false, "error": error, "response_metadata": { "messages": messages } })
+        }
+    };
+    shared.stage.touch();
+    if lost { broken() } else { Json(answer).into_response() }
+}
+
+fn act(shared: &Shared, method: &str, arguments: &Value) -> Answer {
+    match method {
+        "auth.test" => Ok(json!({
+            "url": "https://demo.slack.invalid/", "team": "Demo", "user": "countersign", "team_id": TEAM, "user_id": SLACK_BOT,
+            "bot_id": BOT_ID, "app_id": APP_ID, "is_enterprise_install": false,
+        })),
+        "chat.postMessage" => chat::post(shared, arguments),
+        "chat.update" => chat::update(shared, arguments),
+        "chat.postEphemeral" => chat::whisper(shared, arguments),
+        "views.open" => chat::open(shared, arguments),
+        "reactions.add" => chat::react(shared, arguments),
+        "users.info" => reading::user(arguments),
+        "conversations.replies" => reading::replies(shared, arguments),
+        "conversations.history" => reading::history(shared, arguments),
+        other => Err(Refusal::objection("unknown_method", other)),
+    }
+}
+
+/// The word for a method in the list of calls.
+fn endpoint(method: &str, arguments: &Value) -> &'static str {
+    match method {
+        "auth.test" => "bot",
+        "chat.postMessage" if arguments["thread_ts"].is_string() => "reply",
+        "chat.postMessage" => "create",
+        "chat.update" => "patch",
+        "chat.postEphemeral" => "whisper",
+        "views.open" => "form",
+        "reactions.add" => "react",
+        "users.info" => "user",
+        "conversations.replies" => "replies",
+        "conversations.history" => "history",
+        _ => "unknown",
+    }
+}
+
+/// JSON for what posts, a form for what reads; either for marks and `auth.test`, as the reference has it.
+fn arguments(method: &str, headers: &HeaderMap, body: &[u8]) -> Answer {
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let reads = ["users.info", "conversations.replies", "conversations.history"].contains(&method);
+    let posts = method.starts_with("chat.") || method.starts_with("views.");
+    let media = kind.split(';').next().unwrap_or_default().trim();
+    let value = match media {
+        "application/json" if !reads => {
+            serde_json::from_slice(body).map_err(|error| Refusal::objection("invalid_json", error.to_string()))?
+        }
+        "application/x-www-form-urlencoded" if !posts => form_urlencoded::parse(body)
+            .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        "" if body.is_empty() && !reads && !posts => json!({}),
+        _ => return Err(Refusal::objection("invalid_arguments", format!("content type {kind:?}"))),
+    };
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Refusal::objection("json_not_object", "not an object"))
+    }
+}
+
+fn authorized(shared: &Shared, headers: &HeaderMap, arguments: &Value) -> Result<(), Refusal> {
+    if !arguments["token"].is_null() {
+        return Err(Refusal::objection("invalid_arguments", "the token is among the arguments"));
+    }
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    match given.and_then(|value| value.strip_prefix("Bearer ")) {
+        None => Err(Refusal::objection("not_authed", "no bearer token")),
+        Some(token) if token == &*shared.token => Ok(()),
+        Some(_) => Err(Refusal::fair("invalid_auth")),
+    }
+}
+
+/// A text argument that must be there.
+pub(super) fn text<'a>(arguments: &'a Value, name: &str) -> Result<&'a str, Refusal> {
+    arguments[name]
+        .as_str()
+        .filter(|text| !text.is_empty())
+        .ok_or_else(|| Refusal::objection("invalid_arguments", format!("no {name}")))
+}

@@ -1,0 +1,255 @@
+//! A tenant as seen by a gateway: people who write and press buttons, as the platform's requests.
+
+mod lark;
+mod slack;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use lark::LarkPeople;
+pub use lark::TENANT_KEY;
+use slack::SlackPeople;
+
+use super::fake_slack::Workspace;
+use super::posted::Form;
+use crate::config::{LarkSecrets, SlackSecrets};
+use crate::domain::{Clock, Ids, Millis};
+
+/// Sends events to one gateway.
+#[derive(Clone, Debug)]
+pub struct Tenant {
+    http: reqwest::Client,
+    base: String,
+    people: People,
+}
+
+#[derive(Clone, Debug)]
+enum People {
+    Lark(LarkPeople),
+    Slack(SlackPeople),
+}
+
+/// A message to send.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Words<'a> {
+    /// Sender's user id.
+    pub user: &'a str,
+    /// Chat id.
+    pub chat: &'a str,
+    /// Text; in groups the mention of the bot is put in front when `mention` is set.
+    pub text: &'a str,
+    /// A group (else a direct chat).
+    pub group: bool,
+    /// Mention the bot.
+    pub mention: bool,
+    /// Message that this one answers; on Slack it is written in that message's thread.
+    pub reply_to: Option<&'a str>,
+    /// Topic of a topic group; on Slack the root of the thread.
+    pub thread: Option<&'a str>,
+}
+
+/// An event before it is sealed, so that it can be sent again byte for byte or with another id.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Last part of the webhook's path.
+    pub path: &'static str,
+    /// The plaintext.
+    pub body: Value,
+    /// Slack tells a mention in a channel twice: the other telling.
+    pub twin: Option<Value>,
+    /// Message id, for messages.
+    pub message_id: String,
+}
+
+/// One request as the platform would push it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// Path below `/webhooks/`.
+    pub path: String,
+    /// Content type.
+    pub content_type: &'static str,
+    /// The signature's headers.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+impl Tenant {
+    /// A Lark tenant that knows the app's secrets. `bot` is the bot's open id.
+    #[must_use]
+    pub fn new(http: reqwest::Client, base: &str, secrets: LarkSecrets, bot: &str, clock: Clock, ids: Ids) -> Self {
+        let people = People::Lark(LarkPeople {
+            secrets,
+            bot: bot.to_owned(),
+            clock,
+            ids,
+        });
+        Self {
+            http,
+            base: trimmed(base),
+            people,
+        }
+    }
+
+    /// A Slack workspace that knows the app's signing secret. Without `workspace` it has one of its own, in which nobody has
+    /// spoken yet.
+    #[must_use]
+    pub fn slack(http: reqwest::Client, base: &str, secrets: &SlackSecrets, workspace: Option<Workspace>, clock: Clock, ids: Ids) -> Self {
+        let people = People::Slack(SlackPeople {
+            signing_secret: secrets.signing_secret.clone(),
+            workspace: workspace.unwrap_or_else(|| Workspace::new(clock.clone(), ids.clone())),
+            clock,
+            ids,
+        });
+        Self {
+            http,
+            base: trimmed(base),
+            people,
+        }
+    }
+
+    /// The same people, talking to the gateway at `base` (after a restart on another port).
+    #[must_use]
+    pub fn at(&self, base: &str) -> Self {
+        Self {
+            base: trimmed(base),
+            ..self.clone()
+        }
+    }
+
+    /// Somebody writes something.
+    #[must_use]
+    pub fn message(&self, words: &Words<'_>) -> Event {
+        self.message_at(words, None)
+    }
+
+    /// The same with the platform time `at`.
+    #[must_use]
+    pub fn message_at(&self, words: &Words<'_>, at: Option<Millis>) -> Event {
+        match &self.people {
+            People::Lark(people) => people.message(words, at),
+            People::Slack(people) => people.message(words, at),
+        }
+    }
+
+    /// Somebody presses the button `value` of a card, as [`super::Posted::button`] gives it. On Lark `feedback` fills the
+    /// edit form; Slack's form is sent by [`Tenant::submit`].
+    #[must_use]
+    pub fn tap(&self, user: &str, chat: &str, card: &str, value: &Value, feedback: Option<&str>) -> Event {
+        match &self.people {
+            People::Lark(people) => people.tap(user, chat, card, value, feedback),
+            People::Slack(people) => people.tap(user, chat, card, value),
+        }
+    }
+
+    /// Somebody sends the edit form that their click opened; none on Lark, whose cards hold it.
+    #[must_use]
+    pub fn submit(&self, user: &str, form: &Form, feedback: &str) -> Option<Event> {
+        match &self.people {
+            People::Lark(_) => None,
+            People::Slack(people) => Some(people.submit(user, form, feedback)),
+        }
+    }
+
+    /// A slash command; none on Lark.
+    #[must_use]
+    pub fn command(&self, user: &str, chat: &str, text: &str) -> Option<Event> {
+        match &self.people {
+            People::Lark(_) => None,
+            People::Slack(people) => Some(people.command(user, chat, text)),
+        }
+    }
+
+    /// A message is taken back by who wrote it.
+    #[must_use]
+    pub fn recalled(&self, user: &str, chat: &str, message: &str) -> Event {
+        match &self.people {
+            People::Lark(people) => people.other(
+                "im.message.recalled_v1",
+                json!({ "message_id": message, "chat_id": chat, "recall_time": "1", "recall_type": "message_owner" }),
+            ),
+            People::Slack(people) => people.deleted(user, chat, message),
+        }
+    }
+
+    /// A message is changed to `text` by who wrote it.
+    #[must_use]
+    pub fn edited(&self, user: &str, chat: &str, message: &str, text: &str) -> Event {
+        match &self.people {
+            People::Lark(people) => people.other(
+                "im.message.updated_v1",
+                json!({
+                    "sender": { "sender_id": { "open_id": user } },
+                    "message": { "message_id": message, "chat_id": chat, "content": json!({ "text": text }).to_string() },
+                }),
+            ),
+            People::Slack(people) => people.edited(user, chat, message, text),
+        }
+    }
+
+    /// Any other event: of schema v2 on Lark; on Slack an inner event of this type.
+    #[must_use]
+    pub fn other(&self, kind: &str, event: Value) -> Event {
+        match &self.people {
+            People::Lark(people) => people.other(kind, event),
+            People::Slack(people) => {
+                let mut event = event;
+                event["type"] = json!(kind);
+                people.told(event)
+            }
+        }
+    }
+
+    /// Signs, and on Lark encrypts: the requests that the platform makes of it.
+    #[must_use]
+    pub fn seal(&self, event: &Event) -> Vec<Parcel> {
+        match &self.people {
+            People::Lark(people) => vec![people.seal(event)],
+            People::Slack(people) => people.seal(event),
+        }
+    }
+
+    /// Posts the requests one after the other; gives status and body of the first that was not taken, else of the last.
+    ///
+    /// # Errors
+    /// When the gateway cannot be reached.
+    pub async fn post(&self, parcels: &[Parcel]) -> anyhow::Result<(u16, Value)> {
+        let mut answer = (0, Value::Null);
+        for parcel in parcels {
+            answer = self.request(parcel).await?;
+            if answer.0 != 200 {
+                break;
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn request(&self, parcel: &Parcel) -> anyhow::Result<(u16, Value)> {
+        let mut request = self
+            .http
+            .post(format!("{}/webhooks/{}", self.base, parcel.path))
+            .header("content-type", parcel.content_type);
+        for (name, value) in &parcel.headers {
+            request = request.header(name, value);
+        }
+        let response = request.body(parcel.body.clone()).send().await.context("no gateway answers there")?;
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap_or_default();
+        Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
+    }
+
+    /// Seals and sends a message; gives its id.
+    ///
+    /// # Errors
+    /// When the gateway does not take it.
+    pub async fn say(&self, words: &Words<'_>) -> anyhow::Result<String> {
+        let event = self.message(words);
+        let (status, body) = self.post(&self.seal(&event)).await?;
+        anyhow::ensure!(status == 200, "the gateway answered {status}: {body}");
+        Ok(event.message_id)
+    }
+}
+
+fn trimmed(base: &str) -> String {
+    base.trim_end_matches('/').to_owned()
+}

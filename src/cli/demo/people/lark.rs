@@ -1,0 +1,114 @@
+//! A Lark tenant: people who write and press buttons, as encrypted and signed events.
+
+use serde_json::{Value, json};
+
+use super::{Event, Parcel, Words};
+use crate::channels::seal;
+use crate::config::LarkSecrets;
+use crate::domain::{Clock, Ids, Millis};
+
+/// Key of the tenant that all events name.
+pub const TENANT_KEY: &str = "tk_demo";
+
+/// What a Lark tenant knows.
+#[derive(Clone, Debug)]
+pub(super) struct LarkPeople {
+    pub(super) secrets: LarkSecrets,
+    pub(super) bot: String,
+    pub(super) clock: Clock,
+    pub(super) ids: Ids,
+}
+
+impl LarkPeople {
+    fn envelope(&self, kind: &str, event: Value) -> Value {
+        json!({
+            "schema": "2.0",
+            "header": {
+                "event_id": self.ids.token(),
+                "event_type": kind,
+                "create_time": self.clock.now().0.to_string(),
+                "token": secrecy::ExposeSecret::expose_secret(&self.secrets.verification_token),
+                "app_id": self.secrets.app_id,
+                "tenant_key": TENANT_KEY,
+            },
+            "event": event,
+        })
+    }
+
+    /// `im.message.receive_v1`.
+    pub(super) fn message(&self, words: &Words<'_>, at: Option<Millis>) -> Event {
+        let message_id = format!("om_{}", self.ids.token());
+        let text = if words.mention {
+            format!("@_user_1 {}", words.text)
+        } else {
+            words.text.to_owned()
+        };
+        let mut message = json!({
+            "message_id": message_id,
+            "create_time": at.unwrap_or_else(|| self.clock.now()).0.to_string(),
+            "chat_id": words.chat,
+            "chat_type": if words.group { "group" } else { "p2p" },
+            "message_type": "text",
+            "content": json!({ "text": text }).to_string(),
+        });
+        if words.mention {
+            message["mentions"] =
+                json!([{ "key": "@_user_1", "id": { "open_id": self.bot }, "name": "Countersign", "tenant_key": TENANT_KEY }]);
+        }
+        if let Some(parent) = words.reply_to {
+            message["parent_id"] = json!(parent);
+            message["root_id"] = json!(parent);
+        }
+        if let Some(thread) = words.thread {
+            message["thread_id"] = json!(thread);
+        }
+        let sender = json!({ "sender_id": { "open_id": words.user }, "sender_type": "user", "tenant_key": TENANT_KEY });
+        Event {
+            message_id,
+            ..self.other("im.message.receive_v1", json!({ "sender": sender, "message": message }))
+        }
+    }
+
+    /// `card.action.trigger`; `feedback` fills the edit form.
+    pub(super) fn tap(&self, user: &str, chat: &str, card: &str, value: &Value, feedback: Option<&str>) -> Event {
+        let mut action = json!({ "value": value, "tag": "button" });
+        if let Some(feedback) = feedback {
+            action["form_value"] = json!({ "feedback": feedback });
+        }
+        let event = json!({
+            "operator": { "tenant_key": TENANT_KEY, "open_id": user },
+            "token": format!("c-{}", self.ids.token()),
+            "action": action,
+            "host": "im_message",
+            "context": { "open_message_id": card, "open_chat_id": chat },
+        });
+        Event {
+            path: "cards",
+            ..self.other("card.action.trigger", event)
+        }
+    }
+
+    /// Any v2 event.
+    pub(super) fn other(&self, kind: &str, event: Value) -> Event {
+        Event {
+            path: "events",
+            body: self.envelope(kind, event),
+            twin: None,
+            message_id: String::new(),
+        }
+    }
+
+    /// Encrypts and signs.
+    pub(super) fn seal(&self, event: &Event) -> Parcel {
+        let mut iv = [0; 16];
+        let token = self.ids.token();
+        iv.copy_from_slice(&token.as_bytes()[..16]);
+        let sealed = seal(&self.secrets, self.clock.now(), &token, iv, event.body.to_string().as_bytes());
+        Parcel {
+            path: format!("lark/{}", event.path),
+            content_type: "application/json; charset=utf-8",
+            headers: sealed.headers,
+            body: sealed.body,
+        }
+    }
+}

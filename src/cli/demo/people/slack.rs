@@ -1,0 +1,240 @@
+//! A Slack workspace: people who write, press buttons and send forms, as signed requests.
+
+use hmac::{Hmac, KeyInit, Mac};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::{Event, Parcel, Words};
+use crate::cli::demo::fake_slack::{APP_ID, BOT_ID, SLACK_BOT, TEAM, Workspace};
+use crate::cli::demo::posted::Form;
+use crate::domain::{Clock, Ids, Millis};
+
+/// What a Slack workspace knows.
+#[derive(Clone, Debug)]
+pub(super) struct SlackPeople {
+    pub(super) signing_secret: SecretString,
+    pub(super) workspace: Workspace,
+    pub(super) clock: Clock,
+    pub(super) ids: Ids,
+}
+
+impl SlackPeople {
+    /// `message`, and for a mention in a channel `app_mention` too, as Slack tells it to an app that reads the channel.
+    pub(super) fn message(&self, words: &Words<'_>, at: Option<Millis>) -> Event {
+        let thread = words.thread.map(str::to_owned).or_else(|| {
+            let parent = words.reply_to?;
+            Some(self.workspace.root_of(parent).unwrap_or_else(|| parent.to_owned()))
+        });
+        let ts = self.workspace.stamp(words.chat, thread.as_deref(), at);
+        let mut text = escape(words.text);
+        if words.mention {
+            text = format!("<@{SLACK_BOT}> {text}");
+        }
+        let mut message = json!({
+            "type": "message", "user": words.user, "ts": ts, "event_ts": ts, "client_msg_id": self.ids.token(), "text": text,
+            "team": TEAM, "channel": words.chat, "channel_type": if words.group { "channel" } else { "im" },
+        });
+        if let Some(thread) = thread {
+            message["thread_ts"] = json!(thread);
+        }
+        let twin = (words.group && words.mention).then(|| {
+            let mut mention = message.clone();
+            mention["type"] = json!("app_mention");
+            if let Some(members) = mention.as_object_mut() {
+                members.remove("channel_type");
+            }
+            self.envelope(mention)
+        });
+        Event {
+            message_id: ts,
+            twin,
+            ..self.told(message)
+        }
+    }
+
+    /// One inner event.
+    pub(super) fn told(&self, event: Value) -> Event {
+        Event {
+            path: "events",
+            body: self.envelope(event),
+            twin: None,
+            message_id: String::new(),
+        }
+    }
+
+    fn envelope(&self, event: Value) -> Value {
+        json!({
+            "token": "deprecated-verification-token", "team_id": TEAM, "context_team_id": TEAM, "context_enterprise_id": null,
+            "api_app_id": APP_ID, "event": event, "type": "event_callback", "event_id": format!("Ev{}", self.ids.token()),
+            "event_time": self.clock.now().0 / 1000, "is_ext_shared_channel": false, "event_context": "4-demo",
+            "authorizations": [{ "enterprise_id": null, "team_id": TEAM, "user_id": SLACK_BOT, "is_bot": true, "is_enterprise_install": false }],
+        })
+    }
+
+    /// A message was changed to `text`.
+    pub(super) fn edited(&self, user: &str, chat: &str, message: &str, text: &str) -> Event {
+        let ts = self.workspace.stamp("", None, None);
+        let version = |text: &str| json!({ "type": "message", "user": user, "ts": message, "text": text, "team": TEAM });
+        let mut now = version(&escape(text));
+        now["edited"] = json!({ "user": user, "ts": ts });
+        self.told(json!({
+            "type": "message", "subtype": "message_changed", "hidden": true, "channel": chat, "channel_type": "channel",
+            "ts": ts, "event_ts": ts, "message": now, "previous_message": version("as it was before"),
+        }))
+    }
+
+    /// A message was deleted by who wrote it.
+    pub(super) fn deleted(&self, user: &str, chat: &str, message: &str) -> Event {
+        let ts = self.workspace.stamp("", None, None);
+        self.told(json!({
+            "type": "message", "subtype": "message_deleted", "hidden": true, "channel": chat, "channel_type": "channel",
+            "ts": ts, "event_ts": ts, "deleted_ts": message,
+            "previous_message": { "type": "message", "user": user, "ts": message, "text": "as it was before", "team": TEAM },
+        }))
+    }
+
+    /// `block_actions` of a button that is spelled as Lark carries it.
+    pub(super) fn tap(&self, user: &str, chat: &str, card: &str, value: &Value) -> Event {
+        let verb = value["action"].as_str().unwrap_or_default();
+        let (action, id) = match value["action_id"].as_str() {
+            Some(id) => (format!("action_{verb}"), id),
+            None => (format!("plan_{verb}"), value["review_id"].as_str().unwrap_or_default()),
+        };
+        let root = self.workspace.root_of(card).unwrap_or_default();
+        let mut container = json!({ "type": "message", "message_ts": card, "channel_id": chat, "is_ephemeral": false });
+        if root != card {
+            container["thread_ts"] = json!(root);
+        }
+        self.interaction(json!({
+            "type": "block_actions", "user": self.person(user), "api_app_id": APP_ID, "token": "deprecated-verification-token",
+            "container": container, "trigger_id": self.workspace.trigger(), "team": { "id": TEAM, "domain": "demo" },
+            "enterprise": null, "is_enterprise_install": false, "channel": { "id": chat, "name": "general" },
+            "message": { "user": SLACK_BOT, "type": "message", "ts": card, "bot_id": BOT_ID, "app_id": APP_ID, "text": "card", "team": TEAM },
+            "state": { "values": {} }, "response_url": "https://hooks.slack.com/actions/T0TEAM/1/a",
+            "actions": [{
+                "action_id": action, "block_id": "b1", "text": { "type": "plain_text", "text": "button", "emoji": true },
+                "value": id, "type": "button", "action_ts": self.workspace.stamp("", None, None),
+            }],
+        }))
+    }
+
+    /// `view_submission` of an edit form that was opened.
+    pub(super) fn submit(&self, user: &str, form: &Form, feedback: &str) -> Event {
+        let mut view = form.view.clone();
+        view["id"] = json!(format!("V{}", &self.ids.token()[..10]));
+        view["team_id"] = json!(TEAM);
+        view["hash"] = json!(format!("{}.a", self.clock.now().0));
+        view["app_id"] = json!(APP_ID);
+        view["bot_id"] = json!(BOT_ID);
+        view["state"] = json!({ "values": { "feedback": { "feedback": { "type": "plain_text_input", "value": feedback } } } });
+        self.interaction(json!({
+            "type": "view_submission", "team": { "id": TEAM, "domain": "demo" }, "user": self.person(user), "api_app_id": APP_ID,
+            "token": "deprecated-verification-token", "trigger_id": self.workspace.trigger(), "view": view, "response_urls": [],
+            "is_enterprise_install": false, "enterprise": null,
+        }))
+    }
+
+    /// A slash command.
+    pub(super) fn command(&self, user: &str, chat: &str, text: &str) -> Event {
+        Event {
+            path: "commands",
+            body: json!({
+                "token": "deprecated-verification-token", "team_id": TEAM, "team_domain": "demo", "channel_id": chat,
+                "channel_name": if chat.starts_with('D') { "directmessage" } else { "general" }, "user_id": user, "user_name": "somebody",
+                "command": "/plan", "text": text, "api_app_id": APP_ID, "is_enterprise_install": "false",
+                "response_url": "https://hooks.slack.com/commands/T0TEAM/1/a", "trigger_id": self.workspace.trigger(),
+            }),
+            twin: None,
+            message_id: String::new(),
+        }
+    }
+
+    fn interaction(&self, payload: Value) -> Event {
+        Event {
+            path: "interactions",
+            body: payload,
+            twin: None,
+            message_id: String::new(),
+        }
+    }
+
+    fn person(&self, user: &str) -> Value {
+        json!({ "id": user, "username": "somebody", "name": "somebody", "team_id": TEAM })
+    }
+
+    /// Signs one request, or the two of a mention. Which of them comes first is not said: half of them the one way.
+    pub(super) fn seal(&self, event: &Event) -> Vec<Parcel> {
+        let mut parcels = vec![self.sign(event.path, &event.body)];
+        parcels.extend(event.twin.as_ref().map(|twin| self.sign(event.path, twin)));
+        if event.message_id.ends_with(['0', '2', '4', '6', '8']) {
+            parcels.reverse();
+        }
+        parcels
+    }
+
+    fn sign(&self, path: &str, body: &Value) -> Parcel {
+        let (content_type, bytes) = match path {
+            "events" => ("application/json", body.to_string()),
+            "interactions" => (
+                "application/x-www-form-urlencoded",
+                form_urlencoded::Serializer::new(String::new())
+                    .append_pair("payload", &body.to_string())
+                    .finish(),
+            ),
+            _ => {
+                let fields = body.as_object().into_iter().flatten();
+                let pairs = fields.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default()));
+                (
+                    "application/x-www-form-urlencoded",
+                    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish(),
+                )
+            }
+        };
+        let timestamp = (self.clock.now().0 / 1000).to_string();
+        Parcel {
+            path: format!("slack/{path}"),
+            content_type,
+            headers: vec![
+                (
+                    String::from("X-Slack-Signature"),
+                    signature(&self.signing_secret, &timestamp, bytes.as_bytes()),
+                ),
+                (String::from("X-Slack-Request-Timestamp"), timestamp),
+            ],
+            body: bytes.into_bytes(),
+        }
+    }
+}
+
+/// `v0=` and the HMAC that Slack puts on its requests.
+fn signature(secret: &SecretString, timestamp: &str, body: &[u8]) -> String {
+    // A key of any length will do for HMAC.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes()) else {
+        return String::new();
+    };
+    mac.update(format!("v0:{timestamp}:").as_bytes());
+    mac.update(body);
+    format!("v0={}", hex::encode(mac.finalize().into_bytes()))
+}
+
+/// What the client makes of the three characters that mean something to Slack.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// M-1: the signature of the example in Slack's documentation.
+    #[test]
+    fn the_signature_is_slacks() {
+        let body = "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c";
+        let secret = SecretString::from("8f742231b10e8888abcd99yyyzzz85a5");
+        assert_eq!(
+            signature(&secret, "1531420618", body.as_bytes()),
+            "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"
+        );
+    }
+}

@@ -1,0 +1,215 @@
+//! What the played platforms have in common: what happened so far, and how a test makes calls wait or go wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use super::posted::{Call, Form, Note, Posted, Snapshot};
+use crate::domain::{Clock, Millis};
+
+/// How a call goes wrong.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// Answer this HTTP status, platform code (Lark) and header.
+    Answer {
+        /// HTTP status.
+        status: u16,
+        /// `code` of the body.
+        code: i64,
+        /// Header to add.
+        header: Option<(String, String)>,
+    },
+    /// Answer 200 with `ok: false` and this `error` (Slack).
+    Error(&'static str),
+    /// Do the work, then break the connection: the caller does not know the outcome.
+    LoseAnswer,
+    /// Answer after this long.
+    Delay(Duration),
+}
+
+/// A played platform's memory, shared by its handlers, its people and the test.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    memory: Arc<Mutex<Memory>>,
+    changed: Arc<Notify>,
+    clock: Clock,
+}
+
+/// The memory itself.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pub(super) messages: Vec<Posted>,
+    pub(super) reactions: Vec<(String, String)>,
+    pub(super) notes: Vec<Note>,
+    pub(super) forms: Vec<Form>,
+    pub(super) calls: Vec<Call>,
+    pub(super) violations: Vec<String>,
+    pub(super) recalled: BTreeSet<String>,
+    /// Chats of people's messages.
+    pub(super) chats: BTreeMap<String, String>,
+    faults: Vec<(String, Fault)>,
+    held: BTreeSet<String>,
+}
+
+impl Memory {
+    pub(super) fn violation(&mut self, what: impl Into<String>) {
+        self.violations.push(what.into());
+    }
+
+    /// The same mark of the same bot is there once, however often it is set.
+    pub(super) fn mark(&mut self, message: String, mark: String) {
+        let mark = (message, mark);
+        if !self.reactions.contains(&mark) {
+            self.reactions.push(mark);
+        }
+    }
+
+    /// The message shows something else from now on.
+    pub(super) fn repaint(&mut self, id: &str, content: Value) {
+        if let Some(message) = self.messages.iter_mut().find(|message| message.id == id) {
+            message.content = content.clone();
+            message.versions.push(content);
+        }
+    }
+
+    /// The bot's messages of a channel.
+    pub(super) fn in_channel<'a>(&'a self, channel: &'a str) -> impl Iterator<Item = &'a Posted> {
+        self.messages.iter().filter(move |message| message.chat == channel)
+    }
+
+    /// The message of the bot with this id.
+    pub(super) fn posted(&self, id: &str) -> Option<&Posted> {
+        self.messages.iter().find(|message| message.id == id)
+    }
+}
+
+impl Stage {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            memory: Arc::default(),
+            changed: Arc::default(),
+            clock,
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// Tells those who wait that something changed.
+    pub(super) fn touch(&self) {
+        self.changed.notify_waiters();
+    }
+
+    /// Everything that happened so far.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let memory = self.lock();
+        Snapshot {
+            messages: memory.messages.clone(),
+            reactions: memory.reactions.clone(),
+            notes: memory.notes.clone(),
+            forms: memory.forms.clone(),
+            calls: memory.calls.clone(),
+            violations: memory.violations.clone(),
+        }
+    }
+
+    /// Waits until `found` finds something in the state; none after `patience`.
+    pub async fn wait_for<T>(&self, patience: Duration, mut found: impl FnMut(&Snapshot) -> Option<T>) -> Option<T> {
+        let search = async {
+            loop {
+                // Registered before the look, so that a change in between is not missed.
+                let changed = self.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if let Some(found) = found(&self.snapshot()) {
+                    return found;
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(patience, search).await.ok()
+    }
+
+    /// Tells which chat a person's message is in, so that replies to it are filed there.
+    pub fn learn(&self, message_id: &str, chat: &str) {
+        self.lock().chats.insert(message_id.to_owned(), chat.to_owned());
+    }
+
+    /// A person's message is recalled: replies to it (Lark) and marks on it are refused from now on.
+    pub fn recall(&self, message_id: &str) {
+        self.lock().recalled.insert(message_id.to_owned());
+    }
+
+    /// Lets the next call of an endpoint, by its name in [`Call`], go wrong.
+    pub fn fault(&self, endpoint: &str, fault: Fault) {
+        self.lock().faults.push((endpoint.to_owned(), fault));
+    }
+
+    /// From now on calls of `endpoint` wait until [`Stage::release`].
+    pub fn hold(&self, endpoint: &str) {
+        self.lock().held.insert(endpoint.to_owned());
+    }
+
+    /// Lets held calls go on.
+    pub fn release(&self, endpoint: &str) {
+        self.lock().held.remove(endpoint);
+        self.touch();
+    }
+
+    /// Records a call, waits while its endpoint is held, and gives the fault that it meets; a delay is over then.
+    pub(super) async fn enter(&self, endpoint: &str, body: &Value) -> Option<Fault> {
+        let at = self.now();
+        self.lock().calls.push(Call {
+            endpoint: endpoint.to_owned(),
+            at,
+            body: body.clone(),
+        });
+        self.touch();
+        loop {
+            let released = self.changed.notified();
+            tokio::pin!(released);
+            released.as_mut().enable();
+            if !self.lock().held.contains(endpoint) {
+                break;
+            }
+            released.await;
+        }
+        let fault = {
+            let mut memory = self.lock();
+            let at = memory.faults.iter().position(|(name, _)| name == endpoint)?;
+            memory.faults.remove(at).1
+        };
+        if let Fault::Delay(span) = fault {
+            tokio::time::sleep(span).await;
+            return None;
+        }
+        Some(fault)
+    }
+}
+
+/// The connection breaks inside the body: the caller cannot tell what became of its call.
+pub(super) fn broken() -> Response {
+    let broken = futures_util::stream::once(async { Err::<bytes::Bytes, _>(std::io::Error::other("lost")) });
+    (StatusCode::OK, axum::body::Body::from_stream(broken)).into_response()
+}
+
+/// `answer` with a header that a fault asks for.
+pub(super) fn with_header(mut answer: Response, header: Option<(String, String)>) -> Response {
+    if let Some((name, value)) = header
+        && let (Ok(name), Ok(value)) = (name.parse::<axum::http::HeaderName>(), value.parse::<axum::http::HeaderValue>())
+    {
+        answer.headers_mut().insert(name, value);
+    }
+    answer
+}

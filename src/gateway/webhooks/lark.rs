@@ -1,0 +1,45 @@
+//! Lark's webhooks: a click is answered with a toast and the card as it stands now.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use tracing::info;
+
+use super::{accept, accepted, click, read_body, refused, require_json};
+use crate::channels::{LarkReceived as Received, click_response};
+use crate::domain::InboundBody;
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+
+/// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
+pub(in crate::gateway) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let live = gateway.settings.current();
+    if !live.lark.enabled {
+        return Err(ApiError::not_found("the Lark channel is not enabled (channels.lark.enabled)"));
+    }
+    require_json(&headers)?;
+    let body = read_body(&headers, body, gateway.max_body_bytes).await?;
+    match gateway.channels.lark_hook.receive(&headers, &body, gateway.clock.now()) {
+        Ok(Received::Challenge(challenge)) => Ok(Json(json!({ "challenge": challenge })).into_response()),
+        Ok(Received::Ignored(reason)) => {
+            info!(reason, "event ignored");
+            Ok(accepted())
+        }
+        Ok(Received::Event(inbound)) if matches!(inbound.body, InboundBody::Click(_)) => {
+            let answer = click(&gateway, inbound).await?;
+            gateway.failpoint.reach("decision_written");
+            Ok(Json(click_response(
+                &gateway.templates,
+                live.lark.locale,
+                &answer.notice,
+                answer.card.as_ref(),
+            ))
+            .into_response())
+        }
+        Ok(Received::Event(inbound)) => accept(&gateway, &inbound).await,
+        Err(refusal) => Err(refused(refusal)),
+    }
+}

@@ -1,0 +1,172 @@
+//! Our log as a dialogue of strictly alternating messages, and back what must go back: thoughts with their signatures.
+
+use serde_json::{Map, Value, json};
+
+use crate::domain::{Message, Role};
+use crate::model::answer::object;
+
+/// Under this name a message's `raw` holds what belongs to this protocol: a list in the order of the answer's blocks, in which
+/// our own text stands as `"text"`, our calls as their numbers, and everything else as it came.
+const RAW: &str = "anthropic";
+
+/// The system prompt, and the dialogue. Later system messages (marker, nudge, limit) become words of the user's side: the
+/// protocol has one system prompt, and its cache lives from not changing.
+pub(super) fn messages(log: &[Message]) -> (String, Vec<Value>) {
+    let mut system = String::new();
+    let mut dialogue: Vec<(&str, Vec<Value>)> = Vec::new();
+    for (at, message) in log.iter().enumerate() {
+        let (role, blocks) = match message.role {
+            Role::System if at == 0 => {
+                message.content.clone_into(&mut system);
+                continue;
+            }
+            Role::System | Role::User => ("user", words(&message.content)),
+            Role::Tool => ("user", vec![result(message)]),
+            Role::Assistant => ("assistant", said(message)),
+        };
+        match dialogue.last_mut() {
+            // The roles alternate strictly; neighbours of one side are one message. Results directly follow their calls in the
+            // log, so they come first in theirs, as they must.
+            Some((last, content)) if *last == role => content.extend(blocks),
+            _ if blocks.is_empty() => {}
+            _ => dialogue.push((role, blocks)),
+        }
+    }
+    let messages = dialogue
+        .into_iter()
+        .map(|(role, content)| json!({"role": role, "content": content}));
+    (system, messages.collect())
+}
+
+/// What of an answer's blocks is not ours to keep as text or calls, with the places of those that are. None: nothing.
+pub(super) fn raw(blocks: &[Value]) -> Option<Value> {
+    let mut foreign = false;
+    let mut calls = 0;
+    let places = blocks.iter().map(|block| match block.get("type").and_then(Value::as_str) {
+        Some("text") => json!("text"),
+        Some("tool_use") => {
+            calls += 1;
+            json!(calls - 1)
+        }
+        _ => {
+            foreign = true;
+            block.clone()
+        }
+    });
+    let places: Vec<Value> = places.collect();
+    foreign.then(|| json!({RAW: places}))
+}
+
+/// A text without anything but blanks is refused by the server.
+fn words(text: &str) -> Vec<Value> {
+    if text.trim().is_empty() {
+        return Vec::new();
+    }
+    vec![json!({"type": "text", "text": text})]
+}
+
+fn result(message: &Message) -> Value {
+    let id = message.call_id.as_deref().unwrap_or_default();
+    json!({"type": "tool_result", "tool_use_id": sendable(id), "content": message.content})
+}
+
+fn said(message: &Message) -> Vec<Value> {
+    let mut text = words(&message.content);
+    let calls = message.calls.iter().map(|call| {
+        let input = object(&call.arguments).unwrap_or_else(Map::new);
+        json!({"type": "tool_use", "id": sendable(&call.id), "name": call.name, "input": input})
+    });
+    let mut calls: Vec<Option<Value>> = calls.map(Some).collect();
+    let mut blocks = Vec::new();
+    let places = message.raw.as_ref().and_then(|raw| raw.get(RAW)?.as_array());
+    for place in places.into_iter().flatten() {
+        match place {
+            // The first place takes all of the text.
+            Value::String(_) => blocks.append(&mut text),
+            Value::Number(number) => {
+                let at = number.as_u64().and_then(|at| usize::try_from(at).ok());
+                blocks.extend(at.and_then(|at| calls.get_mut(at)?.take()));
+            }
+            foreign => blocks.push(foreign.clone()),
+        }
+    }
+    blocks.append(&mut text);
+    blocks.extend(calls.into_iter().flatten());
+    blocks
+}
+
+/// An id as the server takes it: a turn may have begun with another provider, whose ids know more characters.
+fn sendable(id: &str) -> String {
+    id.chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ToolCall;
+
+    fn calling(text: &str, ids: &[&str]) -> Message {
+        let call = |id: &&str| ToolCall {
+            id: (*id).to_owned(),
+            name: "f".to_owned(),
+            arguments: r#"{"x":1}"#.to_owned(),
+        };
+        Message {
+            calls: ids.iter().map(call).collect(),
+            ..Message::text(Role::Assistant, text)
+        }
+    }
+
+    /// design: interface §6, the dialogue alternates; all results of a batch come first in one message; what we say later is the user's side.
+    #[test]
+    fn the_dialogue_alternates() {
+        let log = [
+            Message::text(Role::System, "prompt"),
+            Message::text(Role::User, "hi"),
+            Message::text(Role::User, " \n"),
+            calling("", &["a:1", "b"]),
+            Message::tool("a:1", "one"),
+            Message::tool("b", ""),
+            Message::text(Role::System, "<turn-limit>"),
+            Message::text(Role::User, "more"),
+            Message::text(Role::Assistant, "Good."),
+            Message::text(Role::Assistant, "Done."),
+        ];
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let used = |id: &str| json!({"type": "tool_use", "id": id, "name": "f", "input": {"x": 1}});
+        let result = |id: &str, text: &str| json!({"type": "tool_result", "tool_use_id": id, "content": text});
+        let (system, dialogue) = messages(&log);
+        assert_eq!(system, "prompt");
+        assert_eq!(
+            dialogue,
+            [
+                json!({"role": "user", "content": [text("hi")]}),
+                json!({"role": "assistant", "content": [used("a_1"), used("b")]}),
+                json!({"role": "user", "content": [result("a_1", "one"), result("b", ""), text("<turn-limit>"), text("more")]}),
+                json!({"role": "assistant", "content": [text("Good."), text("Done.")]}),
+            ]
+        );
+    }
+
+    /// design: thoughts go back as they came and where they were; another provider's fields do not.
+    #[test]
+    fn thoughts_go_back() {
+        let thought = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+        let hidden = json!({"type": "redacted_thinking", "data": "z"});
+        let blocks = [
+            thought.clone(),
+            json!({"type": "text", "text": "I look."}),
+            json!({"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}}),
+            hidden.clone(),
+            json!({"type": "tool_use", "id": "b", "name": "f", "input": {"x": 1}}),
+        ];
+        let mut message = calling("I look.", &["a", "b"]);
+        message.raw = raw(&blocks);
+        assert_eq!(said(&message), blocks);
+        message.raw = Some(json!({"openai": {"message": {"reasoning_content": "hm"}, "calls": []}}));
+        assert_eq!(said(&message), [blocks[1].clone(), blocks[2].clone(), blocks[4].clone()]);
+        assert_eq!(raw(&blocks[1..3]), None);
+    }
+}

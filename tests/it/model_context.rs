@@ -1,0 +1,131 @@
+//! What a turn may cost a model: prompts that are too long, tokens, interrupted calls, answers that the filter took.
+
+use serde_json::{Value, json};
+
+use crate::support::fake_model::{Gate, Script, Step, Then, call, say};
+use crate::support::world::{DIRECT, World, place, user_words};
+
+const U: &str = "ou_u1";
+const P: &str = "oc_p1";
+const BOTH: [&str; 2] = ["openai", "anthropic"];
+
+fn too_long(provider: &str) -> Step {
+    let error = if provider == "openai" {
+        json!({"error": {"code": "context_length_exceeded", "message": "This model's maximum context length is 8192 tokens."}})
+    } else {
+        json!({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9000 tokens > 8192 maximum"}})
+    };
+    Step::Status(400, Vec::new(), error)
+}
+
+fn size(request: &Value) -> usize {
+    request["messages"].to_string().len()
+}
+
+/// L7, design: a prompt that the provider finds too long is asked again with old outputs folded, the call keeps its result, and the
+/// turn goes on; further calls of the turn start from there.
+#[tokio::test]
+async fn a_prompt_that_is_too_long_is_folded() {
+    for provider in BOTH {
+        let world = World::start(&[("MODEL__PROVIDER", provider)], |_| say("?")).await;
+        let long = "一行笔记，很长很长很长很长。\n".repeat(200);
+        for name in ["a.md", "b.md", "c.md", "d.md", "e.md"] {
+            std::fs::write(world.folder.path().join("workspace").join(name), &long).unwrap();
+        }
+        let read = |name: &str| call([("read_file", json!({"path": name}))]);
+        let mut script = Script::new();
+        for name in ["a.md", "b.md", "c.md", "d.md", "e.md"] {
+            script = script.message(read(name));
+        }
+        world
+            .model
+            .script("读", script.then(too_long(provider)).message(read("notes.md")).text("读完了。"));
+        world.say(U, P, "读一读", DIRECT).await;
+        world.hears(P, "读完了。").await;
+        let seen = world.model.seen_of("读");
+        let (refused, again, next) = (&seen[5], &seen[6], &seen[7]);
+        assert!(size(again) < size(refused) * 2 / 3, "{} after {}", size(again), size(refused));
+        assert!(again["messages"].to_string().contains("[folded: "));
+        assert_eq!(user_words(again), user_words(refused));
+        assert!(
+            next["messages"].to_string().contains("[folded: "),
+            "what was learned holds for the turn"
+        );
+        world.end().await;
+    }
+}
+
+/// L7, I5: when nothing more can go there is one clear message.
+#[tokio::test]
+async fn a_prompt_that_stays_too_long_is_told_once() {
+    for provider in BOTH {
+        let world = World::start(&[("MODEL__PROVIDER", provider)], |_| say("?")).await;
+        world.model.script("太长", Script::new().then(too_long(provider)));
+        world.say(U, P, "太长了", DIRECT).await;
+        let told = world.hears(P, "请拆成几个小任务").await;
+        assert!(told.words().contains("问题编号"), "{}", told.words());
+        assert_eq!(world.posts(P), 1);
+        assert_eq!(world.api.turn_in(P, "failed").await["reason"], "model_error");
+        world.model.assert_clean();
+        world.end().await;
+    }
+}
+
+/// L6, I5: an answer that the provider's filter took away is told in words of ours, once.
+#[tokio::test]
+async fn a_filtered_answer_is_told_once() {
+    let world = World::start(&[], |_| say("?")).await;
+    let filtered = Step::Message(say("canary"), Some("content_filter"));
+    world.model.script("过滤", Script::new().then(filtered));
+    world.say(U, P, "过滤我", DIRECT).await;
+    let told = world.hears(P, "内容过滤").await;
+    assert!(!told.words().contains("canary"));
+    assert_eq!(world.posts(P), 1);
+    world.end().await;
+}
+
+/// S3-13, design: `agent.max_turn_tokens` counts what both protocols report; past it comes the flagged last call without tools.
+#[tokio::test]
+async fn tokens_are_a_limit() {
+    for provider in BOTH {
+        // Two calls of 18 tokens are 36.
+        let limit = [("MODEL__PROVIDER", provider), ("AGENT__MAX_TURN_TOKENS", "30")];
+        let world = World::start(&limit, |request| {
+            if request["tools"].as_array().is_none_or(Vec::is_empty) {
+                return say("做到这里。");
+            }
+            call([("read_file", json!({"path": format!("{}.md", place(request))}))])
+        })
+        .await;
+        world.say(U, P, "一直读", DIRECT).await;
+        world.hears(P, "做到这里。").await;
+        let turn = world.api.turn_in(P, "completed").await;
+        assert_eq!(turn["reason"], "budget_exhausted");
+        assert_eq!(world.model.seen().len(), 3);
+        world.end().await;
+    }
+}
+
+/// S3-13, design: a model call that new words interrupted has cost its time: the turn's time is not given back.
+#[tokio::test]
+async fn an_interrupted_call_costs_its_time() {
+    let settings = [("AGENT__QUEUE_MODE", "steer"), ("AGENT__TURN_TIMEOUT_SECONDS", "1")];
+    let world = World::start(&settings, |_| say("?")).await;
+    let gate = Gate::new();
+    let script = Script::new()
+        .then(Step::Half(say("……"), Then::Silence))
+        .then(Step::Gated(gate.clone(), Box::new(Step::Half(say("……"), Then::Silence))))
+        .text("时间到了。");
+    world.model.script("慢慢", script);
+    world.say(U, P, "慢慢来", DIRECT).await;
+    world.model.wait_for(1).await;
+    world.say(U, P, "快一点", DIRECT).await;
+    world.model.wait_for_closed(1).await;
+    // The second call has only what the first one left, and so the turn ends about a second after it began.
+    gate.reached().await;
+    gate.open();
+    let turn = world.api.turn_in(P, "failed").await;
+    assert_eq!(turn["reason"], "model_error");
+    world.hears(P, "没有及时回复").await;
+    world.end().await;
+}

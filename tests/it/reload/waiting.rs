@@ -1,0 +1,98 @@
+//! What waits for a person while the settings change: it keeps its policy and stays answerable.
+
+use super::{logged, review, save, writer};
+use crate::support::api::eventually;
+use crate::support::people::reply;
+use crate::support::quiet::quiet;
+use crate::support::world::{GROUP, World};
+
+const U: &str = "ou_u1";
+
+/// H11, H12, S0-35: a review that waits stays answerable when the review is switched off; a task that is asked for then has none, and
+/// one that is asked for after it is on again has one.
+#[tokio::test]
+async fn a_waiting_review_outlives_the_switch() {
+    let mut world = World::by_file(&[], &[], &review(true), writer()).await;
+    world.say(U, "oc_a", "整理笔记", GROUP).await;
+    let card = world.plan_card("oc_a").await;
+    save(&world, &review(false));
+    logged(
+        &mut world,
+        "in force for every turn that starts now: channels.lark.plan_review_enabled",
+    )
+    .await;
+    world.say(U, "oc_b", "整理笔记", GROUP).await;
+    let asks = world.card_titled("oc_b", "操作确认").await;
+    assert_eq!(world.titled("oc_b", "计划确认"), 0);
+    world.say(U, "oc_a", "OK", reply(&card.id)).await;
+    world.hears("oc_a", "全部完成").await;
+    assert_eq!(world.titled("oc_a", "操作确认"), 0, "the plan was approved with its write");
+    world.tap(U, "oc_b", &asks, "approve", None).await;
+    world.hears("oc_b", "全部完成").await;
+    save(&world, &review(true));
+    logged(
+        &mut world,
+        "in force for every turn that starts now: channels.lark.plan_review_enabled",
+    )
+    .await;
+    quiet(&world).await;
+    world.end().await;
+}
+
+/// design, S0-35: who may approve is read when somebody decides, while the quorum is the one that the review began with.
+#[tokio::test]
+async fn who_may_approve_is_read_at_the_decision() {
+    let mut world = World::by_file(&[], &[], &review(true), writer()).await;
+    world.say(U, "oc_a", "整理笔记", GROUP).await;
+    let card = world.plan_card("oc_a").await;
+    save(
+        &world,
+        "channels:\n  lark:\n    plan_review_approvers: [ou_boss, ou_deputy]\n    plan_review_quorum: 2\n",
+    );
+    logged(&mut world, "channels.lark.plan_review_approvers, channels.lark.plan_review_quorum").await;
+    world.tap(U, "oc_a", &card, "approve", None).await;
+    quiet(&world).await;
+    assert_eq!(world.review_of(&card).await["status"], "pending", "the requester may not any more");
+    world.tap("ou_boss", "oc_a", &card, "approve", None).await;
+    world.hears("oc_a", "全部完成").await;
+    world.end().await;
+}
+
+/// S0-35, design: a disabled channel answers 404; what waits there is decided over the API, is carried out, and its answer still goes
+/// out. Enabled again, the channel takes events.
+#[tokio::test]
+async fn a_disabled_channel_keeps_what_waits() {
+    let on = "channels:\n  lark:\n    enabled: true\n";
+    let mut world = World::by_file(&[], &["CHANNELS__LARK__ENABLED"], on, writer()).await;
+    world.say(U, "oc_a", "整理笔记", GROUP).await;
+    let card = world.plan_card("oc_a").await;
+    save(&world, "channels:\n  lark:\n    enabled: false\n");
+    logged(&mut world, "in force for every turn that starts now: channels.lark.enabled").await;
+    let (_, status) = world.try_say(U, "oc_a", "OK", reply(&card.id)).await;
+    assert_eq!(status, Some(404));
+    let review = world.api.review_in("oc_a").await;
+    let (status, decided) = world.api.decide(&review, "approve", U).await;
+    assert_eq!(status, 200, "{decided}");
+    world.hears("oc_a", "全部完成").await;
+    assert!(world.file("report.md").is_some());
+    save(&world, on);
+    eventually("the channel is open again", || async {
+        (world.try_say("ou_u2", "oc_b", "整理笔记", GROUP).await.1 == Some(200)).then_some(())
+    })
+    .await;
+    world.plan_card("oc_b").await;
+    quiet(&world).await;
+    world.end().await;
+}
+
+/// design: a channel that is enabled by an edit learns who the bot is: its group messages are handled.
+#[tokio::test]
+async fn a_channel_enabled_by_an_edit_works() {
+    let mut world = World::by_file(&[], &["CHANNELS__LARK__ENABLED"], "# nothing yet\n", writer()).await;
+    assert_eq!(world.try_say(U, "oc_a", "整理笔记", GROUP).await.1, Some(404));
+    save(&world, "channels:\n  lark:\n    enabled: true\n");
+    logged(&mut world, "in force for every turn that starts now: channels.lark.enabled").await;
+    world.say(U, "oc_a", "整理笔记", GROUP).await;
+    world.plan_card("oc_a").await;
+    world.end().await;
+}

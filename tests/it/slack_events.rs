@@ -1,0 +1,537 @@
+//! What Slack's events, buttons, forms and commands mean: people, places, threads, and what is refused as malformed.
+
+use countersign::channels::{Refusal, SLACK_APP, SlackReceived as Received};
+use countersign::domain::{ActionId, ChatType, ClickTarget, ClickVerb, GateId, InboundBody, Millis};
+use serde_json::{Value, json};
+
+use crate::support::lark_push::{with, without};
+use crate::support::sign::NOW;
+use crate::support::slack_push::{
+    FORM, JSON, command, event, form, inbound, interact, message, message_event, press, push, push_raw, send_command, submit,
+};
+
+fn ignored(outcome: &Result<Received, Refusal>) -> bool {
+    matches!(outcome, Ok(Received::Ignored(_)))
+}
+
+fn bad(outcome: &Result<Received, Refusal>) -> bool {
+    matches!(outcome, Err(Refusal::Bad(_)))
+}
+
+/// M-5: who, where, when and in answer to what, all from the signed event.
+#[test]
+fn message_in_a_thread() {
+    let inbound = inbound(push(&message_event()));
+    assert_eq!(inbound.event_key, "Ev1");
+    assert_eq!(inbound.message_key.as_deref(), Some("T1:C1:1765432100.123456"));
+    assert_eq!((inbound.sender.as_str(), inbound.at), ("U1", Millis(1_765_432_100_123)));
+    let place = &inbound.conversation;
+    assert_eq!(
+        (place.app.as_str(), place.tenant.as_str(), place.chat.as_str()),
+        (SLACK_APP, "T1", "C1")
+    );
+    assert_eq!(place.thread, "1765432000.000100");
+    let message = message(push(&message_event()));
+    assert_eq!(message.message_id.as_deref(), Some("1765432100.123456"), "text, never a number");
+    assert_eq!(message.replies_to, ["1765432000.000100"]);
+    let said = message.addressed("UBOT");
+    assert_eq!((said.text.as_str(), said.to_bot, message.chat_type), ("OK", true, ChatType::Group));
+}
+
+/// M-5: a flat message in a channel is the root of its own thread; a direct chat has no threads, but replies.
+#[test]
+fn threads() {
+    let table = [
+        ("C1", json!("channel"), json!(null), "1765432100.123456", 0),
+        ("C1", json!("channel"), json!("1765432100.123456"), "1765432100.123456", 0),
+        ("G1", json!("group"), json!("1765432000.000100"), "1765432000.000100", 1),
+        ("G1", json!("mpim"), json!(null), "1765432100.123456", 0),
+        ("D1", json!("im"), json!(null), "", 0),
+        ("D1", json!("im"), json!("1765432000.000100"), "", 1),
+        ("D1", json!(null), json!(null), "", 0),
+        ("D1", json!("app_home"), json!(null), "", 0),
+    ];
+    for (chat, kind, root, thread, replies) in table {
+        let plain = with(message_event(), "/event/channel", json!(chat));
+        let plain = with(with(plain, "/event/channel_type", kind.clone()), "/event/thread_ts", root.clone());
+        let said = message(push(&plain));
+        assert_eq!(inbound(push(&plain)).conversation.thread, thread, "{chat} {kind} {root}");
+        assert_eq!(
+            (said.replies_to.len(), said.chat_type == ChatType::Direct),
+            (replies, thread.is_empty()),
+            "{chat} {kind} {root}"
+        );
+    }
+}
+
+/// B8: a mention in a channel comes twice; both say the same message in the same place, whichever comes first.
+#[test]
+fn mention_and_message_are_one() {
+    let mention = without(with(message_event(), "/event/type", json!("app_mention")), "/event/channel_type");
+    let mention = with(mention, "/event_id", json!("Ev2"));
+    let (one, two) = (inbound(push(&message_event())), inbound(push(&mention)));
+    assert_ne!(one.event_key, two.event_key);
+    assert_eq!(
+        (&one.message_key, &one.conversation, &one.body),
+        (&two.message_key, &two.conversation, &two.body)
+    );
+    let edited = with(mention, "/event/edited", json!({"user": "U1", "ts": "1765432101.000000"}));
+    assert!(ignored(&push(&edited)), "an edit never begins anything");
+}
+
+/// M-5: bots, apps, the platform itself and the bot's own echo are never answered, whatever else their events lack.
+#[test]
+fn only_people() {
+    for (pointer, value) in [
+        ("/event/bot_id", json!("B1")),
+        ("/event/app_id", json!("A1")),
+        ("/event/user", json!("UBOT")),
+        ("/event/user", json!("USLACKBOT")),
+        ("/event/subtype", json!("bot_message")),
+    ] {
+        assert!(ignored(&push(&with(message_event(), pointer, value.clone()))), "{pointer} {value}");
+    }
+    for pointer in ["/event/bot_id", "/event/app_id", "/event/subtype"] {
+        for nothing in [json!(null), json!("")] {
+            assert!(
+                push(&with(message_event(), pointer, nothing)).is_ok_and(|read| matches!(read, Received::Event(_))),
+                "{pointer}"
+            );
+        }
+    }
+    // Posts of ours without a user or a text, as some come back.
+    let echo = with(
+        without(without(message_event(), "/event/user"), "/event/text"),
+        "/event/bot_id",
+        json!("B1"),
+    );
+    assert!(ignored(&push(&echo)));
+    // A person who let the app act in their name stays a person.
+    let own = with(message_event(), "/authorizations", json!([{"user_id": "U1", "is_bot": false}]));
+    assert_eq!(inbound(push(&own)).sender, "U1");
+}
+
+/// M-5: what people write with or without a file counts; what the platform writes about a chat does not.
+#[test]
+fn subtypes() {
+    for subtype in ["file_share", "thread_broadcast", "me_message"] {
+        assert!(
+            matches!(
+                push(&with(message_event(), "/event/subtype", json!(subtype))),
+                Ok(Received::Event(_))
+            ),
+            "{subtype}"
+        );
+    }
+    for subtype in [
+        "channel_join",
+        "channel_topic",
+        "message_replied",
+        "ekm_access_denied",
+        "tombstone",
+        "assistant_app_thread",
+        "new",
+    ] {
+        assert!(
+            ignored(&push(&with(message_event(), "/event/subtype", json!(subtype)))),
+            "{subtype}"
+        );
+    }
+    let file = with(
+        with(message_event(), "/event/text", json!("<@UBOT>")),
+        "/event/files",
+        json!([{"id": "F1"}]),
+    );
+    let said = message(push(&with(file, "/event/subtype", json!("file_share"))));
+    assert!(said.attachment_only && said.addressed("UBOT").to_bot);
+    assert_eq!(said.text, "[file]");
+    let shared = with(
+        with(message_event(), "/event/text", json!("")),
+        "/event/attachments",
+        json!([{"id": 1}]),
+    );
+    assert!(message(push(&shared)).attachment_only);
+    let empty = with(with(message_event(), "/event/text", json!("")), "/event/files", json!([]));
+    assert!(!message(push(&empty)).attachment_only);
+}
+
+fn edit(before: &str, after: &str) -> Value {
+    event(
+        json!({"type": "message", "subtype": "message_changed", "hidden": true, "channel": "C1", "ts": "1765432101.000200",
+        "message": {"type": "message", "user": "U1", "text": after, "ts": "1765432100.123456", "edited": {"user": "U1", "ts": "1765432101.0"}},
+        "previous_message": {"type": "message", "user": "U1", "text": before, "ts": "1765432100.123456"}}),
+    )
+}
+
+/// M-5: an edit is one when a person changed the text; previews, pins and answers push the same event.
+#[test]
+fn edits() {
+    let changed = inbound(push(&edit("old", "new")));
+    let message_id = "1765432100.123456".to_owned();
+    assert_eq!(changed.body, InboundBody::Edited { message_id });
+    assert_eq!(
+        (changed.sender.as_str(), changed.conversation.chat.as_str(), changed.message_key),
+        ("U1", "C1", None)
+    );
+    assert!(ignored(&push(&edit("same", "same"))), "a preview was added");
+    assert!(ignored(&push(&with(edit("old", "new"), "/event/message/bot_id", json!("B1")))));
+    let unknown = without(edit("old", "new"), "/event/previous_message");
+    assert!(matches!(inbound(push(&unknown)).body, InboundBody::Edited { .. }));
+    assert!(ignored(&push(&without(unknown, "/event/message/edited"))));
+}
+
+/// M-5: a deleted message is a recalled one, also when its answers keep it as a tombstone.
+#[test]
+fn recalls() {
+    let message_id = "1765432100.123456".to_owned();
+    let deleted = event(
+        json!({"type": "message", "subtype": "message_deleted", "channel": "C1", "ts": "1765432101.000200",
+        "deleted_ts": message_id, "previous_message": {"type": "message", "user": "U1", "text": "x", "ts": message_id}}),
+    );
+    let read = inbound(push(&deleted));
+    assert_eq!(
+        (read.body, read.sender.as_str()),
+        (
+            InboundBody::Recalled {
+                message_id: message_id.clone()
+            },
+            ""
+        )
+    );
+    assert!(ignored(&push(&with(deleted, "/event/previous_message/bot_id", json!("B1")))));
+    let tombstone = with(
+        edit("old", "This message was deleted."),
+        "/event/message/subtype",
+        json!("tombstone"),
+    );
+    assert_eq!(
+        inbound(push(&with(tombstone, "/event/message/user", json!("USLACKBOT")))).body,
+        InboundBody::Recalled { message_id }
+    );
+}
+
+/// M-5: the bot comes into a chat and goes; other people's coming and going is theirs.
+#[test]
+fn coming_and_going() {
+    let member = |kind: &str, user: &str| event(json!({"type": kind, "user": user, "channel": "C1", "inviter": "U1"}));
+    let joined = inbound(push(&member("member_joined_channel", "UBOT")));
+    assert_eq!(
+        (joined.body, joined.sender.as_str(), joined.conversation.thread.as_str()),
+        (InboundBody::Joined, "U1", "")
+    );
+    assert_eq!(inbound(push(&member("member_left_channel", "UBOT"))).body, InboundBody::Left);
+    assert!(ignored(&push(&member("member_joined_channel", "U2"))));
+    for kind in ["channel_left", "group_left", "channel_archive", "channel_deleted"] {
+        assert_eq!(
+            inbound(push(&event(json!({"type": kind, "channel": "C1"})))).body,
+            InboundBody::Left,
+            "{kind}"
+        );
+    }
+    for kind in [
+        "app_uninstalled",
+        "tokens_revoked",
+        "app_home_opened",
+        "reaction_added",
+        "something_new",
+    ] {
+        assert!(ignored(&push(&event(json!({"type": kind})))), "{kind}");
+    }
+    let limited = json!({"type": "app_rate_limited", "team_id": "T1", "minute_rate_limited": 1, "api_app_id": "A1"});
+    assert!(ignored(&push(&limited)) && ignored(&push(&json!({"type": "something_new"}))));
+}
+
+/// M-5: in an enterprise the team may be null where the event is for the whole organisation.
+#[test]
+fn enterprise() {
+    let tenant = |plain: &Value| inbound(push(plain)).conversation.tenant;
+    let grid = with(message_event(), "/team_id", json!(null));
+    assert_eq!(tenant(&with(grid.clone(), "/context_team_id", json!("T2"))), "T2");
+    assert_eq!(tenant(&with(grid.clone(), "/enterprise_id", json!("E1"))), "E1");
+    assert!(bad(&push(&grid)));
+    let click = with(press("plan_approve", &json!("rv_1")), "/team", json!(null));
+    assert_eq!(inbound(interact(&click)).conversation.tenant, "T1", "the person's own");
+    let click = with(without(click, "/user/team_id"), "/enterprise", json!({"id": "E1"}));
+    assert_eq!(inbound(interact(&click)).conversation.tenant, "E1");
+}
+
+/// M-1: after a valid signature, what cannot be read is a bad request: needed members missing or of the wrong type, duplicate
+/// keys and fields, too deep a nesting, bytes that are no text.
+#[test]
+fn unreadable_is_bad_request() {
+    for pointer in [
+        "/type",
+        "/event",
+        "/event_id",
+        "/event/type",
+        "/event/user",
+        "/event/channel",
+        "/event/ts",
+        "/event/text",
+    ] {
+        assert!(bad(&push(&without(message_event(), pointer))), "{pointer}");
+        for odd in [json!(1), json!(["U1"]), json!({"a": 1}), json!(true)] {
+            assert!(bad(&push(&with(message_event(), pointer, odd.clone()))), "{pointer} {odd}");
+        }
+    }
+    for pointer in ["/event/user", "/event/channel", "/event_id", "/team_id"] {
+        for odd in [json!("a\u{0}b"), json!("a\nb"), json!("x".repeat(257))] {
+            assert!(bad(&push(&with(message_event(), pointer, odd.clone()))), "{pointer} {odd}");
+        }
+    }
+    for odd in [
+        "1765432100",
+        "1765432100.1",
+        "+765432100.123456",
+        "1765432100.1234567",
+        " 1765432100.123456",
+    ] {
+        assert!(bad(&push(&with(message_event(), "/event/ts", json!(odd)))), "{odd}");
+        assert!(bad(&push(&with(message_event(), "/event/thread_ts", json!(odd)))), "{odd}");
+    }
+    let deep = with(
+        message_event(),
+        "/event/blocks",
+        serde_json::from_str(&format!("{}{}", "[".repeat(31), "]".repeat(31))).unwrap(),
+    );
+    assert!(bad(&push(&deep)));
+    let twice = message_event()
+        .to_string()
+        .replace("\"user\":\"U1\"", "\"user\":\"U1\",\"\\u0075ser\":\"U2\"");
+    assert!(bad(&push_raw(JSON, twice.as_bytes())));
+    for body in ["", "[]", "hello=1", "\u{feff}{}", "{}", "{\"type\":1}"] {
+        assert!(bad(&push_raw(JSON, body.as_bytes())), "{body}");
+    }
+    let payload = form(&[("payload", &press("plan_approve", &json!("rv_1")).to_string())]);
+    for body in [
+        String::new(),
+        "x=1".to_owned(),
+        "payload=not+json".to_owned(),
+        "payload=%ff".to_owned(),
+        "payload=%7B%7D".to_owned(),
+        format!("{payload}&{payload}"),
+        format!("{payload}&command=%2Fplan"),
+        message_event().to_string(),
+    ] {
+        assert!(bad(&push_raw(FORM, body.as_bytes())), "{body}");
+    }
+    assert!(bad(&push_raw(JSON, payload.as_bytes())), "a form under the type of JSON");
+}
+
+/// M-5: the buttons of our cards; who pressed, on which card, and what may open a form.
+#[test]
+fn our_buttons() {
+    for (action_id, value, verb) in [
+        ("plan_approve", "rv_1", ClickVerb::Approve),
+        ("plan_revise", "rv_1", ClickVerb::Revise),
+        ("plan_cancel", "rv_1", ClickVerb::Cancel),
+        ("action_approve", "act_1", ClickVerb::Approve),
+        ("action_reject", "act_1", ClickVerb::Reject),
+    ] {
+        let Ok(Received::Press {
+            inbound,
+            trigger_id,
+            thread,
+        }) = interact(&press(action_id, &json!(value)))
+        else {
+            panic!("{action_id}")
+        };
+        assert_eq!(
+            (trigger_id.as_deref(), thread.as_deref()),
+            (Some("1.2.abc"), Some("1765432000.000100"))
+        );
+        assert_eq!(
+            (inbound.sender.as_str(), inbound.conversation.chat.as_str(), inbound.at.0),
+            ("U1", "C1", NOW.0 / 1000 * 1000)
+        );
+        let InboundBody::Click(click) = inbound.body else {
+            panic!("{action_id}")
+        };
+        let target = if value == "rv_1" {
+            ClickTarget::Gate(GateId::new("rv_1"))
+        } else {
+            ClickTarget::Action(ActionId::new("act_1"))
+        };
+        assert_eq!((click.verb, click.target), (verb, Some(target)), "{action_id}");
+        assert_eq!(click.card.as_deref(), Some("1765432050.000100"));
+    }
+}
+
+/// M-5: a button that is not ours decides nothing and is no error; an id on ours that cannot be ours is one.
+#[test]
+fn foreign_buttons() {
+    for (action_id, value) in [
+        ("plan_edit", json!("rv_1")),
+        ("approve", json!("rv_1")),
+        ("x", json!("rv-?")),
+        ("plan_approve", json!(null)),
+    ] {
+        let InboundBody::Click(click) = inbound(interact(&press(action_id, &value))).body else {
+            panic!("{action_id}")
+        };
+        assert_eq!((click.verb, click.target), (ClickVerb::Unknown, None), "{action_id} {value}");
+    }
+    for odd in [
+        "",
+        "rv_",
+        "x",
+        "rv-1",
+        "RV_1",
+        " rv_1",
+        "rv_1\n",
+        "rv_a:b",
+        "rv_é",
+        &format!("rv_{}", "a".repeat(65)),
+    ] {
+        assert!(bad(&interact(&press("plan_approve", &json!(odd)))), "{odd:?}");
+    }
+    for pointer in ["/user", "/user/id", "/actions", "/actions/0/action_id", "/actions/0/action_ts"] {
+        let plain = press("plan_approve", &json!("rv_1"));
+        let parent = pointer.rsplit_once('/').unwrap().0;
+        assert!(plain.pointer(parent).is_some());
+        assert!(bad(&interact(&with(plain, pointer, json!(7)))), "{pointer}");
+    }
+    assert!(bad(&interact(&with(press("plan_approve", &json!("rv_1")), "/actions", json!([])))));
+    let nowhere = without(without(press("plan_approve", &json!("rv_1")), "/channel"), "/container");
+    assert!(bad(&interact(&nowhere)));
+    assert!(
+        ignored(&interact(&with(nowhere, "/view", json!({"id": "V1"})))),
+        "a button in a view"
+    );
+    for kind in [
+        "view_closed",
+        "shortcut",
+        "message_action",
+        "block_suggestion",
+        "interactive_message",
+        "new",
+    ] {
+        assert!(ignored(&interact(&json!({"type": kind, "user": {"id": "U1"}}))), "{kind}");
+    }
+}
+
+/// B8: one press is one event however often it comes; another press of the same button is another.
+#[test]
+fn presses_are_told_apart() {
+    let key = |plain: &Value| inbound(interact(plain)).event_key;
+    let one = press("plan_approve", &json!("rv_1"));
+    assert_eq!(key(&one), key(&with(one.clone(), "/trigger_id", json!("9.9.zzz"))));
+    for (pointer, other) in [
+        ("/user/id", "U2"),
+        ("/channel/id", "C2"),
+        ("/container/message_ts", "1765432051.000100"),
+        ("/actions/0/action_id", "plan_cancel"),
+        ("/actions/0/action_ts", "1765432102.1"),
+    ] {
+        let other = match pointer.strip_prefix("/actions/0/") {
+            Some(member) => {
+                let mut changed = one.clone();
+                changed["actions"][0][member] = json!(other);
+                changed
+            }
+            None => with(one.clone(), pointer, json!(other)),
+        };
+        assert_ne!(key(&one), key(&other), "{pointer}");
+    }
+}
+
+/// M-5: the form brings its words, and from its metadata the gate, the chat and the card.
+#[test]
+fn edit_form() {
+    let sent = inbound(interact(&submit(&json!("先测试\n再发布"))));
+    assert_eq!(
+        (
+            sent.conversation.chat.as_str(),
+            sent.conversation.tenant.as_str(),
+            sent.sender.as_str()
+        ),
+        ("C1", "T1", "U1")
+    );
+    let InboundBody::Click(click) = sent.body else { panic!() };
+    assert_eq!(
+        (click.verb, click.target),
+        (ClickVerb::Revise, Some(ClickTarget::Gate(GateId::new("rv_1"))))
+    );
+    assert_eq!(
+        (click.feedback.as_deref(), click.card.as_deref()),
+        (Some("先测试\n再发布"), Some("1765432050.000100"))
+    );
+    let again = with(submit(&json!("x")), "/view/hash", json!("2.b"));
+    assert_ne!(inbound(interact(&again)).event_key, sent.event_key, "sent once more after an error");
+    let InboundBody::Click(click) = inbound(interact(&submit(&json!(null)))).body else {
+        panic!()
+    };
+    assert_eq!(click.feedback, None);
+
+    assert!(ignored(&interact(&with(submit(&json!("x")), "/view/callback_id", json!("other")))));
+    for odd in [
+        "",
+        "[]",
+        "{}",
+        "x",
+        r#"{"review_id":"rv_1","chat":"C1"}"#,
+        r#"{"review_id":"x","chat":"C1","card":"1"}"#,
+        r#"{"review_id":"rv_1","review_id":"rv_2","chat":"C1","card":"1"}"#,
+        r#"["rv_1","C1","1"]"#,
+    ] {
+        assert!(
+            bad(&interact(&with(submit(&json!("x")), "/view/private_metadata", json!(odd)))),
+            "{odd}"
+        );
+    }
+    for pointer in [
+        "/view",
+        "/view/id",
+        "/view/hash",
+        "/view/state",
+        "/view/state/values/feedback",
+        "/user",
+    ] {
+        assert!(bad(&interact(&without(submit(&json!("x")), pointer))), "{pointer}");
+    }
+}
+
+/// M-5: a command is said to the bot, without a message that could be answered or marked.
+#[test]
+fn commands() {
+    let Ok(Received::Command(typed)) = send_command(&command("ask <@U2|bob> to deploy v1 & v2")) else {
+        panic!()
+    };
+    assert_eq!((typed.event_key.as_str(), &typed.message_key), ("1.2.abc", &None));
+    assert_eq!(
+        (
+            typed.sender.as_str(),
+            typed.conversation.chat.as_str(),
+            typed.conversation.thread.as_str()
+        ),
+        ("U1", "C1", "")
+    );
+    let said = message(send_command(&command("ask <@U2|bob> to deploy v1 & v2")));
+    assert_eq!(
+        (said.message_id.as_deref(), said.chat_type, said.to_bot),
+        (None, ChatType::Group, true)
+    );
+    let addressed = said.addressed("UBOT");
+    assert_eq!((addressed.text.as_str(), addressed.to_bot), ("ask @bob to deploy v1 & v2", true));
+
+    let change = |name: &str, value: Option<&str>| {
+        let fields = command("x").into_iter().filter(|(known, _)| *known != name);
+        let name = [("team_id"), ("channel_id"), ("channel_name"), ("user_id"), ("trigger_id"), ("text")]
+            .into_iter()
+            .find(|known| *known == name)
+            .unwrap();
+        send_command(&fields.chain(value.map(|value| (name, value.to_owned()))).collect::<Vec<_>>())
+    };
+    for (name, value) in [("channel_name", "directmessage"), ("channel_id", "D1")] {
+        assert_eq!(message(change(name, Some(value))).chat_type, ChatType::Direct, "{name}");
+    }
+    for name in ["team_id", "channel_id", "user_id", "trigger_id"] {
+        assert!(
+            bad(&change(name, None)) && bad(&change(name, Some(""))) && bad(&change(name, Some("a\nb"))),
+            "{name}"
+        );
+    }
+    for empty in [None, Some(""), Some("  ")] {
+        assert_eq!(change("text", empty), Ok(Received::EmptyCommand));
+    }
+}
