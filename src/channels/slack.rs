@@ -1,17 +1,14 @@
 //! Slack: what its webhooks say, in our words, and how we spell what goes back.
 
 mod webhook;
-<<<<<<< HEAD
 mod fields;
 mod wire;
 mod events;
 mod text;
 mod interactions;
 mod command;
-=======
 mod escape;
 mod fallback;
->>>>>>> slack-out
 mod blocks;
 mod check;
 mod form;
