@@ -66,7 +66,13 @@ impl Form {
             .get(axum::http::header::CONTENT_TYPE)
             .and_then(|kind| kind.to_str().ok())
             .unwrap_or_default();
-        if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        if !kind
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .eq_ignore_ascii_case("application/x-www-form-urlencoded")
+        {
             return Err(ApiError::media_type("send a form: application/x-www-form-urlencoded"));
         }
         let bytes = super::webhooks::read_body(headers, body, gateway.max_body_bytes).await?;

@@ -189,7 +189,10 @@ fn pages_escape_and_speak() {
 #[test]
 fn a_missing_word_is_found_at_start() {
     let problem = build(&[PAGE, BYE[1]], &[]).unwrap_err();
-    assert!(problem.contains("page.html") && problem.contains("there is no text notice.bye"), "{problem}");
+    assert!(
+        problem.contains("page.html") && problem.contains("there is no text notice.bye"),
+        "{problem}"
+    );
 }
 
 /// interface 2: the console's pages and files may be overridden; the address of a file follows its text.
@@ -200,7 +203,11 @@ fn pages_and_files_are_overridden() {
     assert_eq!(all.page("page.html", BTreeMap::from([("name", "x")])), "x!");
     let before = build(&[css], &[]).unwrap();
     let (before, after) = (before.asset("console.css").unwrap(), all.asset("console.css").unwrap());
-    assert_eq!((before.text.as_str(), after.text.as_str()), ("a{#b}", "c{}"), "served as it is, never rendered");
+    assert_eq!(
+        (before.text.as_str(), after.text.as_str()),
+        ("a{#b}", "c{}"),
+        "served as it is, never rendered"
+    );
     assert_ne!(before.digest, after.digest);
     assert_eq!(all.asset("page.html"), None);
 }

@@ -16,9 +16,10 @@ pub(super) fn word(state: &State<'_, '_>, key: &str, values: Kwargs) -> Result<S
     let mut said = String::new();
     for one in [Locale::ZhCn, Locale::EnUs] {
         // Looked up in both, so that a key that only one language has is found whatever the setting.
-        let template = state.env().get_template(&text_name(one, key)).map_err(|_| {
-            Error::new(ErrorKind::TemplateNotFound, format!("there is no text {key}"))
-        })?;
+        let template = state
+            .env()
+            .get_template(&text_name(one, key))
+            .map_err(|_| Error::new(ErrorKind::TemplateNotFound, format!("there is no text {key}")))?;
         if one.as_str() == locale {
             said = template.render(Value::from(values.clone()))?;
         }

@@ -112,7 +112,10 @@ async fn a_restart_in_the_middle_loses_nothing() {
     browser.sees("#banner", "正在重新连接").await;
     world.restart_process(None);
     browser.sees_no("#banner:not([hidden])").await;
-    assert_eq!(browser.ask("return document.getElementById('text').value", &[]).await, "还没发出的话");
+    assert_eq!(
+        browser.ask("return document.getElementById('text').value", &[]).await,
+        "还没发出的话"
+    );
     browser.click(OK).await;
     browser.sees("#part-turns .good", "已完成").await;
     browser.close().await;
@@ -127,13 +130,26 @@ async fn foreign_text_stays_text_and_fits() {
     let evil = "汇总 <img src=x onerror=\"document.title='owned'\"> <script>document.title='owned'</script> [x](javascript:document.title='owned')";
     let long = "汇总".to_owned() + &"W".repeat(300);
     browser.look(360, 740, "dark").await;
-    open(&browser, &world, "?chat=%3Cscript%3Ealert(1)%3C%2Fscript%3E&as=%22%3E%3Cimg%20src%3Dx%3E").await;
+    open(
+        &browser,
+        &world,
+        "?chat=%3Cscript%3Ealert(1)%3C%2Fscript%3E&as=%22%3E%3Cimg%20src%3Dx%3E",
+    )
+    .await;
     for text in [evil, &long] {
         browser.types("#text", text).await;
         browser.click(".send").await;
     }
     browser.sees(".log .card.wait", "<script>").await;
-    assert_eq!(browser.ask("return document.querySelectorAll('.log script, .log img, a[href^=java]').length", &[]).await, 0);
+    assert_eq!(
+        browser
+            .ask(
+                "return document.querySelectorAll('.log script, .log img, a[href^=java]').length",
+                &[]
+            )
+            .await,
+        0
+    );
     assert!(!browser.ask("return document.title", &[]).await.as_str().unwrap().contains("owned"));
     let width = "return document.documentElement.scrollWidth";
     assert_eq!(browser.ask(width, &[]).await, 360, "nothing is wider than the screen");

@@ -34,7 +34,13 @@ async fn say(world: &World, chat: &str, who: &str, text: &str) {
 /// Somebody presses a button; gives the answer.
 async fn press(world: &World, who: &str, what: (&str, &Value), decision: &str, feedback: &str) -> Reply {
     let id = what.1["id"].as_str().unwrap();
-    let fields = [("chat", "demo"), ("as", who), (what.0, id), ("decision", decision), ("feedback", feedback)];
+    let fields = [
+        ("chat", "demo"),
+        ("as", who),
+        (what.0, id),
+        ("decision", decision),
+        ("feedback", feedback),
+    ];
     form(world, "/console/decide", &fields, &[OURS, WORDS]).await
 }
 

@@ -104,7 +104,8 @@ impl Writer {
         // A picture inside a link: HTML knows no link in a link.
         let written = web && !self.links.contains(&true);
         if written {
-            self.out.push_str("<a rel=\"noopener noreferrer nofollow\" target=\"_blank\" href=\"");
+            self.out
+                .push_str("<a rel=\"noopener noreferrer nofollow\" target=\"_blank\" href=\"");
             escape(to.trim(), &mut self.out);
             self.out.push_str("\">");
         }

@@ -37,7 +37,8 @@ pub(super) async fn decide(State(gateway): State<Gateway>, headers: HeaderMap, b
     let scene = scene(&gateway, &form)?;
     let feedback = Some(form.get("feedback")).filter(|text| !text.trim().is_empty());
     check_text("feedback", feedback)?;
-    let kind = DecisionKind::parse(form.get("decision")).ok_or_else(|| ApiError::invalid("decision must be approve, revise, cancel or reject"))?;
+    let kind =
+        DecisionKind::parse(form.get("decision")).ok_or_else(|| ApiError::invalid("decision must be approve, revise, cancel or reject"))?;
     let notice = if form.get("call").is_empty() {
         review(&scene, &GateId::new(form.get("review")), kind, feedback).await?
     } else {
@@ -74,7 +75,13 @@ async fn review(scene: &Scene, id: &GateId, kind: DecisionKind, feedback: Option
             },
             (Some(_), DecisionKind::Approve | DecisionKind::Expire | DecisionKind::Supersede) => Notice::Approved {},
         },
-        Err(error) => refused(scene, error, gate.conversation.channel, &gate.requester, record.decision.map(|decision| decision.kind))?,
+        Err(error) => refused(
+            scene,
+            error,
+            gate.conversation.channel,
+            &gate.requester,
+            record.decision.map(|decision| decision.kind),
+        )?,
     })
 }
 
@@ -87,7 +94,13 @@ async fn action(scene: &Scene, id: &ActionId, kind: DecisionKind, reason: Option
     Ok(match gateway.desk.decide_action(id, asked).await {
         Ok(_) if kind == DecisionKind::Approve => Notice::Approved {},
         Ok(_) => Notice::Rejected {},
-        Err(error) => refused(scene, error, found.channel, &found.user, found.action.decision.map(|decision| decision.kind))?,
+        Err(error) => refused(
+            scene,
+            error,
+            found.channel,
+            &found.user,
+            found.action.decision.map(|decision| decision.kind),
+        )?,
     })
 }
 

@@ -56,9 +56,7 @@ pub(super) async fn headers(request: Request, next: Next) -> Response {
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    headers
-        .entry(header::CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-store"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
@@ -132,15 +130,27 @@ mod tests {
             (&[("host", "localhost:1"), ("origin", "http://evil.example")], false, true),
             (&[("host", "localhost:1"), ("origin", "null")], false, true),
             (&[("host", "localhost:1"), ("origin", "file://localhost:1")], false, true),
+            (&[("host", "a"), ("origin", "http://a"), ("origin", "http://a")], false, true),
+            (&[("host", "a"), ("sec-fetch-site", "same-origin"), ("origin", "null")], true, false),
             (
-                &[("host", "a"), ("origin", "http://a"), ("origin", "http://a")],
+                &[
+                    ("host", "a"),
+                    ("sec-fetch-site", "same-origin"),
+                    ("origin", "https://public.example"),
+                ],
+                true,
+                false,
+            ),
+            (
+                &[("host", "a"), ("sec-fetch-site", "same-site"), ("origin", "http://a")],
                 false,
                 true,
             ),
-            (&[("host", "a"), ("sec-fetch-site", "same-origin"), ("origin", "null")], true, false),
-            (&[("host", "a"), ("sec-fetch-site", "same-origin"), ("origin", "https://public.example")], true, false),
-            (&[("host", "a"), ("sec-fetch-site", "same-site"), ("origin", "http://a")], false, true),
-            (&[("host", "a"), ("sec-fetch-site", "cross-site"), ("origin", "http://a")], false, true),
+            (
+                &[("host", "a"), ("sec-fetch-site", "cross-site"), ("origin", "http://a")],
+                false,
+                true,
+            ),
             (&[("host", "a"), ("sec-fetch-site", "none")], false, false),
         ] {
             let headers = map(pairs);

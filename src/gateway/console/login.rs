@@ -132,9 +132,7 @@ fn page(gateway: &Gateway, code: StatusCode, problem: Option<&str>) -> Response 
     });
     let mut response = (code, Html(gateway.templates.page("login.html", values))).into_response();
     if code == StatusCode::TOO_MANY_REQUESTS {
-        response
-            .headers_mut()
-            .insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
     }
     response
 }

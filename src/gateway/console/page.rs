@@ -148,15 +148,20 @@ impl Scene {
             "disabled" => "quiet",
             _ => "bad",
         };
-        let parts = report["parts"].as_array().map(Vec::as_slice).unwrap_or_default().iter().map(|part| {
-            let status = part["status"].as_str().unwrap_or_default();
-            json!({
-                "name": part["name"],
-                "status": word(if status == "degraded" { "part_degraded" } else { status }),
-                "tone": tone(status),
-                "message": part["message"],
-            })
-        });
+        let parts = report["parts"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+            .iter()
+            .map(|part| {
+                let status = part["status"].as_str().unwrap_or_default();
+                json!({
+                    "name": part["name"],
+                    "status": word(if status == "degraded" { "part_degraded" } else { status }),
+                    "tone": tone(status),
+                    "message": part["message"],
+                })
+            });
         let whole = report["status"].as_str().unwrap_or_default();
         json!({ "tone": tone(whole), "text": word(whole), "version": report["version"], "parts": parts.collect::<Vec<_>>() })
     }
@@ -169,7 +174,10 @@ impl Scene {
         };
         let rows = self.gateway.ledger.read().await?.list_turns(&query).await?;
         let mut chats = vec![self.chat.clone(), CHAT.to_owned()];
-        let own = rows.items.into_iter().filter(|row| row.conversation.channel == ChannelKind::Console);
+        let own = rows
+            .items
+            .into_iter()
+            .filter(|row| row.conversation.channel == ChannelKind::Console);
         chats.extend(own.map(|row| row.conversation.chat));
         chats.sort();
         chats.dedup();

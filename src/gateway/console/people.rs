@@ -60,7 +60,9 @@ pub(super) fn person(templates: &Templates, live: &ChannelLive, id: &str) -> Per
     } else {
         id.to_owned()
     };
-    let sum = id.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
+    let sum = id
+        .bytes()
+        .fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
     Person {
         id: id.to_owned(),
         initial: name.chars().next().map(|first| first.to_uppercase().collect()).unwrap_or_default(),

@@ -36,7 +36,9 @@ pub(super) async fn show(State(gateway): State<Gateway>, Id(id): Id) -> Result<H
             line["result"] = json!(step.error.as_ref().or(step.result.as_ref()));
         }
     }
-    let why = row.reason.map(|reason| scene.say(&format!("answer.reason.{}", reason.as_str()), json!({})));
+    let why = row
+        .reason
+        .map(|reason| scene.say(&format!("answer.reason.{}", reason.as_str()), json!({})));
     let said: Vec<Value> = gateway.runner.view(&row, log)?.iter().map(message).collect();
     merge(
         &mut values,

@@ -54,7 +54,7 @@ fn item(scene: &Scene, said: Said) -> Option<Item> {
             };
             let at = row.inbound.at;
             Some(Item {
-                id: message.message_id,
+                id: message.message_id.unwrap_or(row.inbound.event_key),
                 bot: false,
                 mine: row.inbound.sender == scene.people.me.id,
                 who: scene.person(&row.inbound.sender),

@@ -79,7 +79,11 @@ pub(super) async fn waiting(session: &mut Session, scene: &Scene) -> Result<Valu
         let votes = u32::try_from(record.votes.len()).unwrap_or(u32::MAX);
         let rows = session.actions_of_gate(&id).await?;
         let card = record.gate.card.painted(CardState::Open { votes }, &rows);
-        all.extend(scene.card(record.gate.conversation.channel, &card).map(|page| gate(scene, &record.gate, page)));
+        all.extend(
+            scene
+                .card(record.gate.conversation.channel, &card)
+                .map(|page| gate(scene, &record.gate, page)),
+        );
     }
     Ok(json!({ "waiting": all }))
 }
@@ -135,7 +139,10 @@ pub(super) fn task(scene: &Scene, row: &TurnRow, events: &[EventRow], brief: boo
     let (used, limit) = details
         .as_ref()
         .map_or((0, 0), |details| (details.budget.steps.used, details.budget.steps.limit));
-    let steps = details.and_then(|details| details.plan).map(|plan| lines(scene, &plan)).unwrap_or_default();
+    let steps = details
+        .and_then(|details| details.plan)
+        .map(|plan| lines(scene, &plan))
+        .unwrap_or_default();
     Task {
         id: row.id.to_string(),
         status: scene.say(&format!("console.turn.{}", row.status.as_str()), json!({})),

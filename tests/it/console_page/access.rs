@@ -41,11 +41,18 @@ async fn pages_forbid_what_they_do_not_need() {
         let (_, rest) = page.text.split_once(mark).unwrap();
         let name = rest.split('"').next().unwrap();
         let file = get(&world, &format!("/console/static/{name}")).await;
-        assert_eq!((file.status, file.header("cache-control")), (200, "public, max-age=31536000, immutable"));
+        assert_eq!(
+            (file.status, file.header("cache-control")),
+            (200, "public, max-age=31536000, immutable")
+        );
         assert_eq!(file.header("x-content-type-options"), "nosniff");
         assert!(file.header("content-type").starts_with("text/"), "{file:?}");
         weight += file.text.len();
-        assert_eq!(get(&world, &format!("/console/static/0{name}")).await.status, 404, "only the newest");
+        assert_eq!(
+            get(&world, &format!("/console/static/0{name}")).await.status,
+            404,
+            "only the newest"
+        );
     }
     assert!(weight < 50_000, "the page weighs {weight} bytes");
     assert_eq!(get(&world, "/console/static/../../config.yaml").await.status, 404);
@@ -93,7 +100,14 @@ async fn other_pages_press_nothing() {
             assert_eq!(reply.status, 403, "{path} as {host}");
         }
     }
-    let plain = send(&world, "POST", "/console/say", &headers(&[("content-type", "text/plain"), OURS]), Vec::new()).await;
+    let plain = send(
+        &world,
+        "POST",
+        "/console/say",
+        &headers(&[("content-type", "text/plain"), OURS]),
+        Vec::new(),
+    )
+    .await;
     assert_eq!(plain.status, 415);
     quiet(&world).await;
     world.end().await;
@@ -105,7 +119,11 @@ async fn a_token_is_asked_for_once() {
     let mut world = World::start(&[("CHANNELS__CONSOLE__TOKEN", TOKEN)], reporter).await;
     let login = get(&world, "/console/login").await;
     assert_eq!(login.status, 200);
-    assert!(login.text.contains("type=\"password\"") && !login.text.contains(TOKEN), "{}", login.text);
+    assert!(
+        login.text.contains("type=\"password\"") && !login.text.contains(TOKEN),
+        "{}",
+        login.text
+    );
     for path in ["/console/", "/console/turn/x"] {
         let reply = get(&world, path).await;
         assert_eq!((reply.status, reply.header("location")), (303, "/console/login"), "{path}");
@@ -125,7 +143,10 @@ async fn a_token_is_asked_for_once() {
     let session = cookie.split(';').next().unwrap().to_owned();
     let with = |value: &str| headers(&[("cookie", value), ("host", "bot.example.com")]);
     let page = send(&world, "GET", "/console/", &with(&session), Vec::new()).await;
-    assert!(page.status == 200 && page.text.contains("/console/logout"), "any name is good with a session");
+    assert!(
+        page.status == 200 && page.text.contains("/console/logout"),
+        "any name is good with a session"
+    );
     for bad in [
         session.replace('=', "=9"),
         format!("{session}0"),
@@ -163,7 +184,15 @@ async fn guessing_the_token_is_slow() {
 #[tokio::test]
 async fn a_disabled_console_is_not_there() {
     let world = World::start(&[("CHANNELS__CONSOLE__ENABLED", "false")], reporter).await;
-    for path in ["/", "/console", "/console/", "/console/live", "/console/login", "/console/turn/x", "/console/static/x.css"] {
+    for path in [
+        "/",
+        "/console",
+        "/console/",
+        "/console/live",
+        "/console/login",
+        "/console/turn/x",
+        "/console/static/x.css",
+    ] {
         assert_eq!(get(&world, path).await.code(), "not_found", "{path}");
     }
     for path in ["/console/say", "/console/decide", "/console/logout"] {
@@ -192,11 +221,17 @@ async fn odd_requests_are_refused() {
         "payload_too_large"
     );
     assert_eq!(
-        form(&world, "/console/decide", &[("review", "rv_x"), ("decision", "expire?")], &[OURS]).await.code(),
+        form(&world, "/console/decide", &[("review", "rv_x"), ("decision", "expire?")], &[OURS])
+            .await
+            .code(),
         "invalid"
     );
     assert_eq!(post(&world, "/console/", &serde_json::json!({})).await.status, 405);
     say(&world, "demo", "lin", "   ").await;
-    assert_eq!(world.api.get("/api/v1/messages?chat=demo").await["items"], serde_json::json!([]), "nothing said is nothing sent");
+    assert_eq!(
+        world.api.get("/api/v1/messages?chat=demo").await["items"],
+        serde_json::json!([]),
+        "nothing said is nothing sent"
+    );
     world.end().await;
 }

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::{OURS, WORDS, form, press, say, toast};
 use crate::support::api::eventually;
-use crate::support::raw::get;
-use crate::support::scripts::{in_order, reporter};
 use crate::support::fake_model::{call, say as words};
+use crate::support::raw::get;
 use crate::support::scripts::{clarified, finished, planned, writes};
+use crate::support::scripts::{in_order, reporter};
 use crate::support::world::{DIRECT, World};
 
 async fn shows(world: &World, words: &str) -> String {
@@ -23,11 +23,18 @@ async fn shows(world: &World, words: &str) -> String {
 async fn plain_forms_are_enough() {
     let world = World::start(&[], reporter).await;
     let empty = get(&world, "/console/").await.text;
-    assert!(empty.contains("class=\"empty\"") && empty.contains("class=\"try\""), "the first page says what to type");
+    assert!(
+        empty.contains("class=\"empty\"") && empty.contains("class=\"try\""),
+        "the first page says what to type"
+    );
     say(&world, "demo", "lin", "整理笔记").await;
     let review = world.api.review_in("demo").await;
     let page = shows(&world, "计划确认").await;
-    for part in ["确认后会直接执行：<code>write_file</code>", "请回复 <strong>OK</strong> 继续", "name=\"decision\" value=\"revise\""] {
+    for part in [
+        "确认后会直接执行：<code>write_file</code>",
+        "请回复 <strong>OK</strong> 继续",
+        "name=\"decision\" value=\"revise\"",
+    ] {
         assert!(page.contains(part), "{part}");
     }
     let id = review["id"].as_str().unwrap();
@@ -37,7 +44,10 @@ async fn plain_forms_are_enough() {
     assert!(refused.text.contains("只有 林晓 可以决定这件事") && refused.text.contains("id=\"toast\" class=\"toast bad on\""));
 
     let none = press(&world, "lin", ("review", &review), "revise", " ").await;
-    assert_eq!((none.status, toast(&none).as_str()), (422, "还没有写修改意见。请填写后再提交，或直接回复。"));
+    assert_eq!(
+        (none.status, toast(&none).as_str()),
+        (422, "还没有写修改意见。请填写后再提交，或直接回复。")
+    );
     let changed = press(&world, "lin", ("review", &review), "revise", "写到 v2").await;
     assert_eq!((changed.status, toast(&changed).as_str()), (200, "修改意见已收到，正在调整计划。"));
     let again = press(&world, "lin", ("review", &review), "approve", "").await;
@@ -45,13 +55,21 @@ async fn plain_forms_are_enough() {
     assert!(toast(&again).contains("已提出修改，由 林晓 处理"), "{again:?}");
 
     let review = world.api.review_in("demo").await;
-    let fields = [("chat", "demo"), ("as", "lin"), ("review", review["id"].as_str().unwrap()), ("decision", "approve")];
+    let fields = [
+        ("chat", "demo"),
+        ("as", "lin"),
+        ("review", review["id"].as_str().unwrap()),
+        ("decision", "approve"),
+    ];
     let done = form(&world, "/console/decide", &fields, &[OURS]).await;
     assert_eq!((done.status, done.header("location")), (303, "/console/?chat=demo&as=lin"));
     let turn = world.api.turn_in("demo", "completed").await;
     assert!(world.file("report-v2.md").is_some());
     let page = shows(&world, "全部完成").await;
-    assert!(page.contains("没有需要你处理的事") && page.contains("class=\"completed\""), "{page}");
+    assert!(
+        page.contains("没有需要你处理的事") && page.contains("class=\"completed\""),
+        "{page}"
+    );
     let record = get(&world, &format!("/console/turn/{}", turn["id"].as_str().unwrap())).await;
     assert_eq!(record.status, 200);
     for part in ["整理笔记", "write_file", "plan_feedback", "ship the report", "全部完成"] {
@@ -83,7 +101,11 @@ async fn calls_are_decided_row_by_row() {
     })
     .await;
     let page = shows(&world, "操作确认").await;
-    assert_eq!(page.matches("name=\"call\"").count(), 4, "two rows, in the chat and in the list of what waits");
+    assert_eq!(
+        page.matches("name=\"call\"").count(),
+        4,
+        "two rows, in the chat and in the list of what waits"
+    );
     let named = |name: &str| rows.iter().find(|row| row["arguments"]["path"] == name).unwrap().clone();
     let foreign = press(&world, "zhao", ("call", &named("a.md")), "approve", "").await;
     assert_eq!(foreign.status, 403, "{foreign:?}");
@@ -127,7 +149,10 @@ async fn other_channels_are_decided_too() {
     assert_eq!(press(&world, "chen", ("review", &review), "approve", "").await.status, 200);
     world.hears("oc_a", "全部完成").await;
     let review = world.api.get(&format!("/api/v1/reviews/{}", review["id"].as_str().unwrap())).await;
-    assert_eq!((&review["decision"]["by"], &review["decision"]["via"]), (&json!("console"), &json!("api")));
+    assert_eq!(
+        (&review["decision"]["by"], &review["decision"]["via"]),
+        (&json!("console"), &json!("api"))
+    );
     world.end().await;
 }
 
@@ -148,7 +173,10 @@ async fn news_reach_every_reader() {
     say(&world, "demo", "zhao", "整理笔记").await;
     for reader in readers {
         let news = reader.await.unwrap();
-        assert!(news["parts"]["chat"].as_str().is_some_and(|chat| chat.contains("整理笔记")), "{news}");
+        assert!(
+            news["parts"]["chat"].as_str().is_some_and(|chat| chat.contains("整理笔记")),
+            "{news}"
+        );
         assert_ne!(news["have"], have.as_str());
     }
     world.api.review_in("demo").await;
@@ -215,7 +243,10 @@ async fn foreign_text_is_escaped() {
     let id = review["id"].as_str().unwrap();
     let approve = [("chat", evil), ("as", evil), ("review", id), ("decision", "approve")];
     assert_eq!(form(&world, "/console/decide", &approve, &[OURS, WORDS]).await.status, 200);
-    eventually("the end", || async { (world.api.turns().await[0]["status"] == "completed").then_some(()) }).await;
+    eventually("the end", || async {
+        (world.api.turns().await[0]["status"] == "completed").then_some(())
+    })
+    .await;
     clean(&page("/console/?chat=EVIL&as=EVIL").await);
     let turn: Value = world.api.turns().await[0].clone();
     clean(&get(&world, &format!("/console/turn/{}", turn["id"].as_str().unwrap())).await.text);
@@ -231,7 +262,10 @@ async fn the_rule_is_told() {
     ];
     let world = World::start(&rule, reporter).await;
     let page = get(&world, "/console/").await.text;
-    assert!(page.contains("计划由这些人确认：赵磊, boss。 需要 2 个不同的人。") && page.contains("as=boss"), "{page}");
+    assert!(
+        page.contains("计划由这些人确认：赵磊, boss。 需要 2 个不同的人。") && page.contains("as=boss"),
+        "{page}"
+    );
     say(&world, "demo", "lin", "整理笔记").await;
     let review = world.api.review_in("demo").await;
     assert_eq!(press(&world, "lin", ("review", &review), "approve", "").await.status, 403);

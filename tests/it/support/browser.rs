@@ -41,7 +41,9 @@ impl Drop for Driver {
 /// Where a program is.
 fn program(names: &[&str]) -> Option<String> {
     let folders = ["/usr/bin", "/usr/local/bin", "/usr/lib/chromium"];
-    let paths = names.iter().flat_map(|name| folders.iter().map(move |folder| format!("{folder}/{name}")));
+    let paths = names
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| format!("{folder}/{name}")));
     paths.into_iter().find(|path| Path::new(path).exists())
 }
 
@@ -58,7 +60,10 @@ impl Driver {
         let port = lines
             .by_ref()
             .map_while(Result::ok)
-            .find_map(|line| line.split_once("successfully on port ").map(|(_, port)| port.trim_end_matches('.').to_owned()))
+            .find_map(|line| {
+                line.split_once("successfully on port ")
+                    .map(|(_, port)| port.trim_end_matches('.').to_owned())
+            })
             .unwrap();
         // Somebody must read on, or the driver blocks when its pipe is full.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
@@ -72,7 +77,10 @@ impl Driver {
 impl Browser {
     /// A new browser; none, and a clear word on stderr, when Chromium or its driver is not installed.
     pub async fn start() -> Option<Self> {
-        let (Some(chromium), Some(driver)) = (program(&["chromium", "chromium-browser", "google-chrome"]), program(&["chromedriver"])) else {
+        let (Some(chromium), Some(driver)) = (
+            program(&["chromium", "chromium-browser", "google-chrome"]),
+            program(&["chromedriver"]),
+        ) else {
             let word = "SKIPPED: a browser test of the console: chromium or chromedriver is not installed";
             writeln!(std::io::stderr(), "{word}").unwrap();
             return None;
@@ -98,7 +106,9 @@ impl Browser {
             "goog:loggingPrefs": { "browser": "ALL" },
             "goog:chromeOptions": { "binary": chromium, "args": flags },
         });
-        let Value::Object(capabilities) = capabilities else { unreachable!() };
+        let Value::Object(capabilities) = capabilities else {
+            unreachable!()
+        };
         let client = ClientBuilder::new(HttpConnector::new())
             .capabilities(capabilities)
             .connect(&driver.base)
@@ -189,7 +199,10 @@ impl Browser {
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.own("se/log", json!({ "type": "browser" })).await;
         let entries = log.as_array().cloned().unwrap_or_default();
-        entries.iter().map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
+        entries
+            .iter()
+            .map(|entry| entry["message"].as_str().unwrap_or_default().to_owned())
+            .collect()
     }
 
     /// A window of this size, in this colour scheme.
