@@ -1,6 +1,7 @@
-//! HTTP in, workers, dispatcher out, API.
+//! HTTP in, workers, dispatcher out, API, console.
 
 mod api;
+mod console;
 mod dispatch;
 mod error;
 mod health;

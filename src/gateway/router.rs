@@ -9,6 +9,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tracing::error;
 
 use super::api::{actions, auth, messages, reviews, turns};
+use super::console;
 use super::error::ApiError;
 use super::health::{healthz, readyz};
 use super::linger::linger;
@@ -43,6 +44,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .nest("/api/v1", api)
+        .merge(console::routes(&gateway))
         .fallback(nothing)
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(from_fn(linger))

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+use super::console::Tries;
 use super::health::Since;
 use crate::channels::{Channel, LarkHook, SLACK_APP, SlackClient, SlackHook};
 use crate::config::Settings;
@@ -84,6 +85,7 @@ pub struct Gateway {
     parts: Arc<GatewayParts>,
     draining: Arc<AtomicBool>,
     pub(super) since: Arc<Since>,
+    pub(super) tries: Arc<Tries>,
 }
 
 impl Deref for Gateway {
@@ -101,6 +103,7 @@ impl Gateway {
             parts: Arc::new(parts),
             draining: Arc::default(),
             since: Arc::default(),
+            tries: Arc::default(),
         }
     }
 

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::{Any, AnyPool, Transaction};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use self::accept::Acceptor;
 use self::bells::{Bells, Touched};
@@ -190,5 +190,11 @@ impl Ledger {
     #[must_use]
     pub fn outbox_bell(&self) -> Arc<Notify> {
         Arc::clone(&self.inner.bells.outbox)
+    }
+
+    /// Changes after every commit of this process. What other processes write is not told here.
+    #[must_use]
+    pub fn commits(&self) -> watch::Receiver<u64> {
+        self.inner.bells.commits.subscribe()
     }
 }

@@ -11,6 +11,8 @@ mod anthropic;
 mod api_surface;
 mod command_line;
 mod config;
+mod console_browser;
+mod console_page;
 mod delivery;
 mod demo_model;
 mod handshake;

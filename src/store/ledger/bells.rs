@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// One bell for each kind of work. A ring that nobody waits for is kept for the next who does, so that a worker
 /// that looks, finds nothing and then waits misses nothing.
@@ -11,6 +11,8 @@ pub(super) struct Bells {
     pub(super) inbox: Arc<Notify>,
     pub(super) lanes: Arc<Notify>,
     pub(super) outbox: Arc<Notify>,
+    /// Counts commits, for those who only look: any number of them, and none takes another's wake-up.
+    pub(super) commits: watch::Sender<u64>,
 }
 
 /// What a transaction made ready.
@@ -23,6 +25,7 @@ pub(super) struct Touched {
 
 impl Bells {
     pub(super) fn ring(&self, touched: Touched) {
+        self.commits.send_modify(|count| *count = count.wrapping_add(1));
         for (yes, bell) in [
             (touched.inbox, &self.inbox),
             (touched.lanes, &self.lanes),
