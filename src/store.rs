@@ -8,7 +8,7 @@ mod keys;
 mod ledger;
 mod reviews;
 
-pub use ledger::{AuditCheck, Cursor, Ledger, NoCursor, Pruned, Session, Tx};
+pub use ledger::{AuditCheck, Cursor, Depth, Ledger, NoCursor, Pruned, Session, Tx};
 pub use reviews::PendingReview;
 
 use serde::{Deserialize, Serialize};

@@ -12,6 +12,7 @@ use super::api::{actions, auth, messages, reviews, turns};
 use super::error::ApiError;
 use super::health::{healthz, readyz};
 use super::linger::linger;
+use super::metrics::metrics;
 use super::state::Gateway;
 use super::webhooks;
 
@@ -39,6 +40,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/webhooks/lark/cards", post(webhooks::lark))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
         .nest("/api/v1", api)
         .fallback(nothing)
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })

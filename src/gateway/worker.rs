@@ -22,6 +22,8 @@ use crate::store::StoreError;
 const LANES: usize = 64;
 /// Leased lanes of one chat.
 const LANES_PER_CHAT: i64 = 4;
+/// Between two foldings of the metrics.
+const UPKEEP: Duration = Duration::from_secs(5);
 /// After a store failure, so that a broken disk does not become a busy loop.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 
@@ -61,6 +63,7 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
     tasks.spawn(supervise("triage", move || triage_loop(g.clone(), s.clone())));
     tasks.spawn(identity_loop(gateway.clone(), stop.clone()));
     tasks.spawn(prune_loop(gateway.clone(), stop.clone()));
+    tasks.spawn(upkeep_loop(gateway.clone(), stop.clone()));
     Workers {
         stop,
         tasks,
@@ -185,6 +188,13 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken) {
             () = tokio::time::sleep(pause) => (),
         }
         pause = (pause * 2).min(Duration::from_secs(60));
+    }
+}
+
+/// Samples of the metrics are folded even when nobody scrapes.
+async fn upkeep_loop(gateway: Gateway, stop: CancellationToken) {
+    while tokio::time::timeout(UPKEEP, stop.cancelled()).await.is_err() {
+        gateway.meters.upkeep();
     }
 }
 
