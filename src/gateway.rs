@@ -6,6 +6,7 @@ mod dispatch;
 mod error;
 mod health;
 mod linger;
+mod metrics;
 mod router;
 mod state;
 mod webhooks;

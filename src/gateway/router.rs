@@ -13,6 +13,7 @@ use super::console;
 use super::error::ApiError;
 use super::health::{healthz, readyz};
 use super::linger::linger;
+use super::metrics::metrics;
 use super::state::Gateway;
 use super::webhooks;
 
@@ -43,6 +44,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/webhooks/slack/commands", post(webhooks::slack))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
         .nest("/api/v1", api)
         .merge(console::routes(&gateway))
         .fallback(nothing)

@@ -15,6 +15,7 @@ use crate::conversation::Desk;
 use crate::domain::{ChannelKind, Clock, Failpoint, Ids};
 use crate::runner::{Runner, Timings};
 use crate::store::Ledger;
+use crate::telemetry::Meters;
 use crate::template::Templates;
 
 /// The channels of this process.
@@ -57,6 +58,8 @@ pub struct GatewayParts {
     pub runner: Runner,
     /// Ways in and out.
     pub channels: Channels,
+    /// What is counted.
+    pub meters: Meters,
     /// Wording.
     pub templates: Arc<Templates>,
     /// Wall clock.

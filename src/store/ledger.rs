@@ -8,6 +8,7 @@ mod actions;
 mod audit;
 mod bells;
 mod decisions;
+mod depth;
 mod events;
 mod facts;
 mod file;
@@ -44,6 +45,7 @@ use super::reviews::PendingReviews;
 use crate::domain::{Clock, LaneId, Millis};
 
 pub use self::audit::AuditCheck;
+pub use self::depth::Depth;
 pub use self::open::Looked;
 pub use self::page::{Cursor, NoCursor};
 pub use self::prune::Pruned;
