@@ -21,7 +21,7 @@ use crate::gateway::{Channels, Gateway, GatewayParts, Workers, router, start_wor
 use crate::model::{ChatModel, Demo, Remote};
 use crate::runner::{ModelSource, Runner, RunnerParts, Timings};
 use crate::store::{Ledger, StoreError};
-use crate::telemetry::Logs;
+use crate::telemetry::{Logs, Meters};
 use crate::template::{TemplateError, Templates};
 use crate::tools::{Toolbox, ToolboxError};
 
@@ -159,6 +159,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         },
         ledger,
         settings,
+        meters: Meters::install(),
         templates,
         clock: parts.clock,
         ids: parts.ids,

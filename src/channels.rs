@@ -6,6 +6,7 @@ mod strict_json;
 mod typed_json;
 mod visible;
 mod wording;
+mod markdown;
 mod lark;
 mod slack;
 mod console;
@@ -17,7 +18,10 @@ use std::time::Duration;
 
 use crate::domain::{ChannelKind, Conversation, Locale, Millis, Outbound};
 
-pub use console::{ConsoleChannel, card_json, message_id as console_message_id, message_kind};
+pub use console::{
+    Ask, Block, CallAsk, CallLine, CardPage, ConsoleChannel, StepLine, call_blocks, card_json, card_page, markdown_html,
+    message_id as console_message_id, message_kind, step_lines,
+};
 pub use lark::{LarkClient, LarkHook, Received as LarkReceived, Sealed, card as lark_card, check_card, click_response, seal};
 pub use slack::{
     FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, check_message as check_slack, form_errors, revise_form,

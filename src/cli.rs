@@ -3,6 +3,7 @@
 mod audit;
 mod check;
 pub mod demo;
+mod manifest;
 mod migrate;
 mod send;
 mod serve;
@@ -40,6 +41,11 @@ enum Command {
     Send {
         #[command(subcommand)]
         channel: SendChannel,
+    },
+    /// Print what to paste or tick where the platform's app is made
+    Manifest {
+        #[command(subcommand)]
+        channel: ManifestChannel,
     },
     /// The approval trail
     Audit {
@@ -96,6 +102,22 @@ struct SendArgs {
 }
 
 #[derive(Debug, Subcommand)]
+enum ManifestChannel {
+    /// The Slack app manifest (YAML)
+    Slack(ManifestArgs),
+    /// The list of Lark events, callbacks and permissions
+    Lark(ManifestArgs),
+}
+
+/// Arguments of `manifest`.
+#[derive(Debug, Args)]
+struct ManifestArgs {
+    /// Where the platform reaches the gateway, for example https://bot.example.com
+    #[arg(long, value_name = "URL", value_parser = manifest::public_url)]
+    public_url: String,
+}
+
+#[derive(Debug, Subcommand)]
 enum AuditCommand {
     /// Prove that no entry was changed, removed or reordered
     Verify,
@@ -144,6 +166,10 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
             (Ok(loaded), SendChannel::Lark(args)) => send::lark(loaded, args).await,
             (Ok(loaded), SendChannel::Slack(args)) => send::slack(loaded, args).await,
             (Err(code), _) => Ok(code),
+        },
+        Command::Manifest { channel } => match channel {
+            ManifestChannel::Slack(args) => manifest::slack(&args.public_url),
+            ManifestChannel::Lark(args) => manifest::lark(&args.public_url),
         },
         Command::Audit {
             what: AuditCommand::Verify,

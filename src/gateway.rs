@@ -1,10 +1,12 @@
-//! HTTP in, workers, dispatcher out, API.
+//! HTTP in, workers, dispatcher out, API, console.
 
 mod api;
+mod console;
 mod dispatch;
 mod error;
 mod health;
 mod linger;
+mod metrics;
 mod router;
 mod state;
 mod webhooks;

@@ -8,7 +8,7 @@ mod keys;
 mod ledger;
 mod reviews;
 
-pub use ledger::{AuditCheck, Cursor, Ledger, Looked, NoCursor, Pruned, Session, Tx};
+pub use ledger::{AuditCheck, Cursor, Depth, Ledger, Looked, NoCursor, Pruned, Session, Tx};
 pub use reviews::PendingReview;
 
 use serde::{Deserialize, Serialize};

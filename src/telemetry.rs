@@ -1,4 +1,6 @@
-//! Logs: structured, with turn and event ids, never a secret.
+//! Logs: structured, with turn and event ids, never a secret. And what is counted.
+
+mod meters;
 
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
@@ -6,6 +8,8 @@ use std::sync::OnceLock;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
+
+pub use meters::{METERS, Meter, MeterKind, Meters};
 
 /// Changes the level of the running process's logs.
 #[derive(Clone, Debug)]

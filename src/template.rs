@@ -1,8 +1,11 @@
-//! Embedded templates (prompts, wording), overridable by a folder, all parsed and tried at start.
+//! Embedded templates (prompts, wording, the console's pages), overridable by a folder, all parsed and tried at start.
 
+mod asset;
 mod pieces;
 mod trial;
+mod words;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use minijinja::value::{Serde, Value};
@@ -11,11 +14,14 @@ use serde::Serialize;
 
 use crate::domain::Locale;
 
+pub use asset::Asset;
+
 /// Every template of the process. Loading has parsed and tried each of them, so that rendering fails only for a
 /// value that its caller forgot.
 #[derive(Debug)]
 pub struct Templates {
     env: Environment<'static>,
+    assets: BTreeMap<String, Asset>,
 }
 
 /// What is wrong with the templates, one problem a line: file, line or key, and why.
@@ -39,7 +45,8 @@ impl Templates {
         Self::build(embedded, overrides, problems)
     }
 
-    fn build(embedded: pieces::Pieces, overrides: pieces::Pieces, mut problems: Vec<String>) -> Result<Self, TemplateError> {
+    fn build(mut embedded: pieces::Pieces, mut overrides: pieces::Pieces, mut problems: Vec<String>) -> Result<Self, TemplateError> {
+        let assets = asset::take(&mut embedded, &mut overrides);
         let mut env = environment();
         for (name, piece) in &embedded {
             trial::add(&mut env, name, piece, &mut problems);
@@ -52,7 +59,7 @@ impl Templates {
             trial::render(&env, name, piece, &mut problems);
         }
         if problems.is_empty() {
-            Ok(Self { env })
+            Ok(Self { env, assets })
         } else {
             Err(TemplateError(problems.join("\n")))
         }
@@ -72,6 +79,20 @@ impl Templates {
         self.render(&pieces::text_name(locale, key), key, values)
     }
 
+    /// Renders the console's page or part `console/{name}` (for example `page.html`). What stands in `values` is escaped,
+    /// unless the template calls it safe; `word(key)` gives the wording of the member `locale` of `values`. If it does not
+    /// render, which is a bug of the caller, it is logged and an empty page comes back.
+    #[must_use]
+    pub fn page(&self, name: &str, values: impl Serialize) -> String {
+        self.render(&format!("console/{name}"), "", values)
+    }
+
+    /// A file that is served as it is: `console/{name}`.
+    #[must_use]
+    pub fn asset(&self, name: &str) -> Option<&Asset> {
+        self.assets.get(&format!("console/{name}"))
+    }
+
     fn render(&self, name: &str, fallback: &str, values: impl Serialize) -> String {
         let values = Value::from(Serde(&values));
         self.env
@@ -85,12 +106,20 @@ impl Templates {
     }
 }
 
-/// Strict: a variable that is not there is an error. No auto-escaping: who puts foreign text in knows the format
-/// it goes into, a file name's ending does not.
+/// Strict: a variable that is not there is an error. Pages escape what is put in. The rest does not: who puts foreign
+/// text into a prompt or a chat message knows the format it goes into.
 fn environment() -> Environment<'static> {
     let mut env = Environment::new();
     env.set_undefined_behavior(UndefinedBehavior::Strict);
-    env.set_auto_escape_callback(|_| AutoEscape::None);
+    env.set_auto_escape_callback(|name| {
+        if name.starts_with("console/") {
+            AutoEscape::Html
+        } else {
+            AutoEscape::None
+        }
+    });
+    env.add_function("word", words::word);
+    env.add_filter("ticks", words::ticks);
     env
 }
 

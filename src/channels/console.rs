@@ -1,9 +1,14 @@
 //! The console channel: nothing leaves the house, the API reads what was said from the ledger.
 
+mod card;
+mod markdown;
+
 use serde_json::Value;
 
 use super::{BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::domain::{ChannelKind, Clock, Outbound};
+
+pub use card::{Ask, Block, CallAsk, CallLine, CardPage, StepLine, call_blocks, card_page, markdown_html, step_lines};
 
 /// Takes every delivery at once; messages are read back through `GET /api/v1/messages`.
 #[derive(Clone, Debug)]

@@ -10,6 +10,7 @@ mod click;
 mod card;
 mod check;
 mod escape;
+mod markdown;
 mod toast;
 mod client;
 

@@ -28,7 +28,7 @@ pub(super) async fn serve(source: Source) -> anyhow::Result<ExitCode> {
     let running = Box::pin(app::start(loaded.boot, loaded.live, parts))
         .await?
         .following(reloader, logs);
-    result(&format!("countersign ready: http://{}/", running.addr))?;
+    result(&format!("countersign ready: http://{}/console/", running.addr))?;
     loop {
         tokio::select! {
             _ = terminate.recv() => break,

@@ -68,6 +68,20 @@ pub enum Via {
     Grant,
 }
 
+impl Via {
+    /// Lower-case name as in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Button => "button",
+            Self::Api => "api",
+            Self::System => "system",
+            Self::Grant => "grant",
+        }
+    }
+}
+
 /// The one decision that a gate takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {

@@ -90,6 +90,8 @@ pub enum Notice {
     NothingToSay {},
     /// What a model without words ends with after tools asked to end.
     Done {},
+    /// An answer was longer than we send; the rest is in the turn.
+    CutShort {},
     /// Something of ours failed; nothing was run because of it.
     Internal { incident: String },
 }

@@ -9,7 +9,7 @@ mod views;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use secrecy::ExposeSecret;
@@ -18,13 +18,15 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 
+use super::console::{foreign_origin, local_host};
 use super::error::ApiError;
 use super::state::Gateway;
 use super::webhooks::{read_body, require_json};
 use crate::store::{Cursor, ListQuery, Page};
 
 /// With `channels.console.token` set, every path wants it. Without, the server listens on loopback only, and
-/// a page of another site that had its name point here is told apart by the Host header.
+/// a page of another site that had its name point here is told apart by the Host header. What a page of another site
+/// sends is refused in any case.
 pub(super) async fn auth(State(gateway): State<Gateway>, request: Request, next: Next) -> Result<Response, ApiError> {
     match &gateway.console_token {
         Some(token) => {
@@ -45,18 +47,10 @@ pub(super) async fn auth(State(gateway): State<Gateway>, request: Request, next:
         }
         None => (),
     }
+    if request.method() != Method::GET && request.method() != Method::HEAD && foreign_origin(request.headers()) {
+        return Err(ApiError::forbidden("a page of another site may not do this"));
+    }
     Ok(next.run(request).await)
-}
-
-fn local_host(headers: &HeaderMap) -> bool {
-    let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else {
-        return false;
-    };
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    matches!(name.to_ascii_lowercase().as_str(), "localhost" | "127.0.0.1" | "[::1]")
 }
 
 /// The id in a path. One that is no UTF-8 names nothing.
@@ -101,7 +95,7 @@ const MAX_TEXT: usize = 16_384;
 const MAX_ID: usize = 256;
 
 /// Can `value` be an id that somebody else gave?
-fn check_id(name: &str, value: &str) -> Result<(), ApiError> {
+pub(super) fn check_id(name: &str, value: &str) -> Result<(), ApiError> {
     if value.is_empty() || value.len() > MAX_ID || value.chars().any(char::is_control) {
         return Err(ApiError::invalid(format!(
             "{name} must have 1 to {MAX_ID} bytes and no control characters"
@@ -111,7 +105,7 @@ fn check_id(name: &str, value: &str) -> Result<(), ApiError> {
 }
 
 /// Is `value` short enough to be read?
-fn check_text(name: &str, value: Option<&str>) -> Result<(), ApiError> {
+pub(super) fn check_text(name: &str, value: Option<&str>) -> Result<(), ApiError> {
     if value.is_some_and(|text| text.chars().count() > MAX_TEXT) {
         return Err(ApiError::invalid(format!("{name} must have at most {MAX_TEXT} characters")));
     }
@@ -153,7 +147,7 @@ impl ListParams {
 }
 
 /// Who decides, for the approval trail: the holder of the token, or whoever has this machine.
-fn principal(gateway: &Gateway) -> String {
+pub(super) fn principal(gateway: &Gateway) -> String {
     String::from(if gateway.console_token.is_some() { "api_token" } else { "local" })
 }
 

@@ -1,8 +1,9 @@
 //! The dispatcher: outbox rows to the chats, with back-off, fallback to text and giving up.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use metrics::{counter, histogram};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
@@ -72,6 +73,7 @@ impl Dispatcher {
 
 async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
     let new = &row.new;
+    let started = Instant::now();
     let outcome = match operation(row) {
         None => Err(DeliveryError::Gone(String::from("the card to repaint was never posted"))),
         Some(op) => {
@@ -97,7 +99,26 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
             }
         }
     };
+    count(row, outcome.as_ref().err(), started.elapsed());
     record(gateway, row, outcome).await
+}
+
+fn count(row: &OutboxRow, error: Option<&DeliveryError>, took: Duration) {
+    let channel = row.new.conversation.channel.as_str();
+    let op = match row.new.op {
+        OutboxOp::Post { .. } => "post",
+        OutboxOp::Patch { .. } => "patch",
+        OutboxOp::React { .. } => "react",
+    };
+    let outcome = match error {
+        None => "sent",
+        Some(DeliveryError::Retry { .. }) => "retry",
+        Some(DeliveryError::Content(_)) => "content",
+        Some(DeliveryError::Gone(_)) => "gone",
+        Some(DeliveryError::Forbidden(_)) => "forbidden",
+    };
+    counter!("countersign_deliveries_total", "channel" => channel, "op" => op, "outcome" => outcome).increment(1);
+    histogram!("countersign_delivery_seconds", "channel" => channel).record(took.as_secs_f64());
 }
 
 fn operation(row: &OutboxRow) -> Option<DeliveryOp> {
@@ -117,13 +138,17 @@ fn operation(row: &OutboxRow) -> Option<DeliveryOp> {
     })
 }
 
-/// The card or answer is with the platform, and we have not written that down.
+/// The card, the answer or a part of it is with the platform, and we have not written that down.
 fn point(row: &OutboxRow) -> &'static str {
     match &row.new.op {
         OutboxOp::Post {
             content: Outbound::Answer(_),
             ..
         } => "answer_posted",
+        OutboxOp::Post {
+            content: Outbound::Text { .. },
+            ..
+        } => "part_posted",
         OutboxOp::Post { .. } if row.new.gate_id.is_some() => "card_posted",
         OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } => "posted",
     }

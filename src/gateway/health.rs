@@ -20,8 +20,14 @@ pub(super) async fn healthz() -> &'static str {
 
 /// 200 `ready` or `degraded`, 503 `not_ready`: only a failing ledger or draining stops us from accepting.
 pub(super) async fn readyz(State(gateway): State<Gateway>) -> Response {
+    let (code, body) = report(&gateway).await;
+    (code, Json(body)).into_response()
+}
+
+/// What `/readyz` says; the console shows the same.
+pub(super) async fn report(gateway: &Gateway) -> (StatusCode, Value) {
     let now = gateway.clock.now();
-    let parts = parts(&gateway, now).await;
+    let parts = parts(gateway, now).await;
     let failed = |name: &str| parts.iter().any(|part| part["name"] == name && part["status"] == "failed");
     let (code, status) = if gateway.is_draining() || failed("ledger") {
         (StatusCode::SERVICE_UNAVAILABLE, "not_ready")
@@ -30,8 +36,10 @@ pub(super) async fn readyz(State(gateway): State<Gateway>) -> Response {
     } else {
         (StatusCode::OK, "ready")
     };
-    let body = json!({ "status": status, "version": env!("CARGO_PKG_VERSION"), "parts": parts });
-    (code, Json(body)).into_response()
+    (
+        code,
+        json!({ "status": status, "version": env!("CARGO_PKG_VERSION"), "parts": parts }),
+    )
 }
 
 /// Since when each part is as it is: the first look that saw it so.

@@ -9,9 +9,11 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tracing::error;
 
 use super::api::{actions, auth, messages, reviews, turns};
+use super::console;
 use super::error::ApiError;
 use super::health::{healthz, readyz};
 use super::linger::linger;
+use super::metrics::metrics;
 use super::state::Gateway;
 use super::webhooks;
 
@@ -42,7 +44,9 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/webhooks/slack/commands", post(webhooks::slack))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
         .nest("/api/v1", api)
+        .merge(console::routes(&gateway))
         .fallback(nothing)
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(from_fn(linger))

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+use super::console::Tries;
 use super::health::Since;
 use crate::channels::{Channel, LarkHook, SLACK_APP, SlackClient, SlackHook};
 use crate::config::Settings;
@@ -14,6 +15,7 @@ use crate::conversation::Desk;
 use crate::domain::{ChannelKind, Clock, Failpoint, Ids};
 use crate::runner::{Runner, Timings};
 use crate::store::Ledger;
+use crate::telemetry::Meters;
 use crate::template::Templates;
 
 /// The channels of this process.
@@ -56,6 +58,8 @@ pub struct GatewayParts {
     pub runner: Runner,
     /// Ways in and out.
     pub channels: Channels,
+    /// What is counted.
+    pub meters: Meters,
     /// Wording.
     pub templates: Arc<Templates>,
     /// Wall clock.
@@ -84,6 +88,7 @@ pub struct Gateway {
     parts: Arc<GatewayParts>,
     draining: Arc<AtomicBool>,
     pub(super) since: Arc<Since>,
+    pub(super) tries: Arc<Tries>,
 }
 
 impl Deref for Gateway {
@@ -101,6 +106,7 @@ impl Gateway {
             parts: Arc::new(parts),
             draining: Arc::default(),
             since: Arc::default(),
+            tries: Arc::default(),
         }
     }
 

@@ -22,6 +22,8 @@ use crate::store::StoreError;
 const LANES: usize = 64;
 /// Leased lanes of one chat.
 const LANES_PER_CHAT: i64 = 4;
+/// Between two foldings of the metrics.
+const UPKEEP: Duration = Duration::from_secs(5);
 /// After a store failure, so that a broken disk does not become a busy loop.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 
@@ -63,6 +65,7 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
         tasks.spawn(identity_loop(gateway.clone(), stop.clone(), kind));
     }
     tasks.spawn(prune_loop(gateway.clone(), stop.clone()));
+    tasks.spawn(upkeep_loop(gateway.clone(), stop.clone()));
     Workers {
         stop,
         tasks,
@@ -189,6 +192,13 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
             () = tokio::time::sleep(pause) => (),
         }
         pause = (pause * 2).min(Duration::from_secs(60));
+    }
+}
+
+/// Samples of the metrics are folded even when nobody scrapes.
+async fn upkeep_loop(gateway: Gateway, stop: CancellationToken) {
+    while tokio::time::timeout(UPKEEP, stop.cancelled()).await.is_err() {
+        gateway.meters.upkeep();
     }
 }
 

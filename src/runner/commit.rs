@@ -6,10 +6,12 @@ use serde_json::json;
 use tracing::{debug, info};
 
 use super::drive::{Run, to_json};
+use super::split::split;
 use super::{Runner, WorkError};
 use crate::agent::{self, Effect, GateOpening, TurnState};
 use crate::domain::{
-    ActionStatus, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Millis, Outbound, ReactionMark, TurnReason, TurnStatus, Via,
+    ActionStatus, Answer, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Millis, Notice, Outbound, ReactionMark, TurnReason,
+    TurnStatus, Via,
 };
 use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, Tx, outbox_key};
 
@@ -87,10 +89,14 @@ impl Runner {
         Ok(true)
     }
 
+    /// One row for each message, in order: a restart sends those that are left, each under its own key.
     async fn say(&self, tx: &mut Tx, run: &mut Run, content: Outbound) -> Result<(), WorkError> {
-        run.row.said += 1;
-        let key = outbox_key(&["say", run.row.id.as_str(), &run.row.said.to_string()]);
-        Ok(tx.enqueue(&post(run, key, None, content)).await?)
+        for content in messages(content) {
+            run.row.said += 1;
+            let key = outbox_key(&["say", run.row.id.as_str(), &run.row.said.to_string()]);
+            tx.enqueue(&post(run, key, None, content)).await?;
+        }
+        Ok(())
     }
 
     /// A call that was sent and never answered stays behind as `unknown`, for everybody who asks later.
@@ -142,6 +148,27 @@ impl Runner {
         }
         Ok(())
     }
+}
+
+/// `content` as the messages that it takes. All but the last of a long answer are words alone: only the last one says
+/// how the turn ended. Words beyond any chat's patience stay in the turn, and people are told.
+fn messages(content: Outbound) -> Vec<Outbound> {
+    let split = match &content {
+        Outbound::Answer(answer) => split(&answer.text),
+        Outbound::Text { text } => split(text),
+        _ => return vec![content],
+    };
+    let mut texts = split.parts;
+    let last = texts.pop().unwrap_or_default();
+    let mut said: Vec<Outbound> = texts.into_iter().map(|text| Outbound::Text { text }).collect();
+    said.push(match content {
+        Outbound::Answer(answer) => Outbound::Answer(Answer { text: last, ..answer }),
+        _ => Outbound::Text { text: last },
+    });
+    if split.cut {
+        said.push(Outbound::Notice(Notice::CutShort {}));
+    }
+    said
 }
 
 /// Settles a gate that no person settled: its decision, its open rows, the trail and the card. Whoever was faster
@@ -299,4 +326,41 @@ pub(super) async fn repaint(session: &mut Session, gate: &Gate, decision: &Decis
             },
         })
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str) -> Outbound {
+        Outbound::Answer(Answer {
+            text: text.to_owned(),
+            requester: String::from("ou_u1"),
+            reason: TurnReason::BudgetExhausted,
+            open_steps: vec![String::from("2. b")],
+            problem: None,
+            incident: Some(String::from("x1")),
+            group: true,
+            demo: false,
+            at: Millis(1),
+        })
+    }
+
+    /// M-5: of a long answer only the last message is the answer: it alone says how the turn ended, and to whom.
+    #[test]
+    fn the_last_part_is_the_answer() {
+        assert_eq!(messages(answer("短")), [answer("短")]);
+        let said = messages(answer(&"一句话。".repeat(2000)));
+        let (last, parts) = said.split_last().unwrap();
+        assert!(matches!(last, Outbound::Answer(answer) if answer.open_steps.len() == 1 && answer.text.starts_with("一句话。")));
+        assert!(!parts.is_empty() && parts.iter().all(|part| matches!(part, Outbound::Text { .. })));
+    }
+
+    /// M-5: an answer beyond what a chat is given is cut, and the chat is told where the rest is.
+    #[test]
+    fn a_cut_is_told() {
+        let said = messages(answer(&"字".repeat(200_000)));
+        assert_eq!(said.last(), Some(&Outbound::Notice(Notice::CutShort {})));
+        assert!(matches!(said[said.len() - 2], Outbound::Answer(_)));
+    }
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use metrics::{counter, histogram};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
@@ -154,6 +155,12 @@ impl Runner {
             (_, Err(error)) => Err(ToolError::TellModel(format!("the arguments are not JSON: {error}"))),
         };
         let seconds = started.elapsed().as_secs_f64();
+        // Only names that the admin configured: the model makes names up without end.
+        if self.tools.get(name).is_some() {
+            let outcome = if answered.is_ok() { "ok" } else { "failed" };
+            counter!("countersign_tool_calls_total", "tool" => name.to_owned(), "outcome" => outcome).increment(1);
+            histogram!("countersign_tool_call_seconds", "tool" => name.to_owned()).record(seconds);
+        }
         match answered {
             Ok(ToolOutput { text, exit_code, exit }) => {
                 let (text, truncated) = cut(text);

@@ -49,6 +49,12 @@ impl Runner {
         })
     }
 
+    /// Names of the action tools that this process offers to the model.
+    #[must_use]
+    pub fn tool_names(&self) -> Vec<String> {
+        self.tools.specs().into_iter().map(|spec| spec.name).collect()
+    }
+
     /// The turn's messages as the model sees them, with the marker of an open plan review.
     ///
     /// # Errors

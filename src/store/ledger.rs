@@ -8,6 +8,7 @@ mod actions;
 mod audit;
 mod bells;
 mod decisions;
+mod depth;
 mod events;
 mod facts;
 mod file;
@@ -33,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::{Any, AnyPool, Transaction};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use self::accept::Acceptor;
 use self::bells::{Bells, Touched};
@@ -44,6 +45,7 @@ use super::reviews::PendingReviews;
 use crate::domain::{Clock, LaneId, Millis};
 
 pub use self::audit::AuditCheck;
+pub use self::depth::Depth;
 pub use self::open::Looked;
 pub use self::page::{Cursor, NoCursor};
 pub use self::prune::Pruned;
@@ -190,5 +192,11 @@ impl Ledger {
     #[must_use]
     pub fn outbox_bell(&self) -> Arc<Notify> {
         Arc::clone(&self.inner.bells.outbox)
+    }
+
+    /// Changes after every commit of this process. What other processes write is not told here.
+    #[must_use]
+    pub fn commits(&self) -> watch::Receiver<u64> {
+        self.inner.bells.commits.subscribe()
     }
 }

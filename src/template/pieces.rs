@@ -11,7 +11,7 @@ use crate::domain::Locale;
 #[folder = "templates/"]
 struct Embedded;
 
-/// One template: a prompt file, or one key of a text file.
+/// One template: a prompt file, a file of the console, or one key of a text file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// Where it stands: file, and line of the key.
@@ -92,10 +92,10 @@ fn walk(folder: &Path, inside: &str, files: &mut BTreeMap<String, String>, probl
     }
 }
 
-/// Cuts one file into its pieces. Files that are neither prompts nor texts are not templates of this room.
+/// Cuts one file into its pieces. Files that are neither prompts, texts nor the console's are not templates of this room.
 fn cut(path: &str, place: &str, data: &[u8], pieces: &mut Pieces, problems: &mut Vec<String>) {
     let is_text = path.starts_with("text/");
-    if !is_text && !path.starts_with("prompts/") {
+    if !is_text && !path.starts_with("prompts/") && !path.starts_with("console/") {
         return;
     }
     let Ok(text) = str::from_utf8(data) else {

@@ -172,3 +172,42 @@ fn stray_files_are_refused() {
             .contains("cannot be read")
     );
 }
+
+const PAGE: (&str, &str) = ("console/page.html", "<p>{{ name }}</p>{{ word(\"notice.bye\") }}");
+const BYE: [(&str, &str); 2] = [("text/zh-CN.yaml#notice.bye", "再见 <>"), ("text/en-US.yaml#notice.bye", "Bye <>")];
+
+/// design: pages escape whatever is put in, our own words too, which come in the language of the page.
+#[test]
+fn pages_escape_and_speak() {
+    let all = build(&[PAGE, BYE[0], BYE[1]], &[]).unwrap();
+    let page = |locale| all.page("page.html", serde_json::json!({"name": "<b>", "locale": locale}));
+    assert_eq!(page("en-US"), "<p>&lt;b&gt;</p>Bye &lt;&gt;");
+    assert_eq!(page("zh-CN"), "<p>&lt;b&gt;</p>再见 &lt;&gt;");
+}
+
+/// design: a text that one language lacks is found at start, whatever the language of the console.
+#[test]
+fn a_missing_word_is_found_at_start() {
+    let problem = build(&[PAGE, BYE[1]], &[]).unwrap_err();
+    assert!(
+        problem.contains("page.html") && problem.contains("there is no text notice.bye"),
+        "{problem}"
+    );
+}
+
+/// interface 2: the console's pages and files may be overridden; the address of a file follows its text.
+#[test]
+fn pages_and_files_are_overridden() {
+    let css = ("console/console.css", "a{#b}");
+    let all = build(&[PAGE, BYE[0], BYE[1], css], &[(PAGE.0, "{{ name }}!"), (css.0, "c{}")]).unwrap();
+    assert_eq!(all.page("page.html", BTreeMap::from([("name", "x")])), "x!");
+    let before = build(&[css], &[]).unwrap();
+    let (before, after) = (before.asset("console.css").unwrap(), all.asset("console.css").unwrap());
+    assert_eq!(
+        (before.text.as_str(), after.text.as_str()),
+        ("a{#b}", "c{}"),
+        "served as it is, never rendered"
+    );
+    assert_ne!(before.digest, after.digest);
+    assert_eq!(all.asset("page.html"), None);
+}

@@ -3,6 +3,7 @@
 mod check;
 mod demo;
 mod ledger;
+mod manifest;
 mod online;
 
 use std::time::Duration;
@@ -57,7 +58,7 @@ async fn bad_usage_is_two() {
     );
     let ran = run(folder.path(), &[], &["--help"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    for command in ["serve", "demo", "check", "migrate", "send", "audit"] {
+    for command in ["serve", "demo", "check", "migrate", "send", "manifest", "audit"] {
         assert!(ran.out.contains(command), "{command} in {}", ran.out);
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was written");

@@ -253,6 +253,20 @@ fn a_long_answer_is_cut_with_a_mark() {
     );
 }
 
+/// M-5: words of the model on their own are a card, so that their Markdown renders; it has neither head nor mention.
+#[test]
+fn parts_of_an_answer_are_cards_too() {
+    let part = |text: &str| Outbound::Text { text: text.to_owned() };
+    let card = lark_card(&templates(), Locale::ZhCn, &part("## 节\n\n**要点：**说明 <at id=all></at>")).unwrap();
+    check_card(&card).unwrap();
+    assert_eq!(
+        element(&card, "answer")["content"],
+        "## 节\n\n**要点：\u{200b}**说明 &#60;at id=all&#62;&#60;/at&#62;"
+    );
+    assert_eq!((card.get("header"), mentions(&card)), (None, Vec::new()));
+    check_card(&lark_card(&templates(), Locale::ZhCn, &part(&"<&|*".repeat(875))).unwrap()).unwrap();
+}
+
 /// Mentions anywhere in the card.
 fn mentions(card: &Value) -> Vec<String> {
     let text = card.to_string().to_lowercase();

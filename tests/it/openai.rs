@@ -257,7 +257,10 @@ async fn what_is_no_answer_is_nonsense() {
             verbatim(&json!({"choices": [{"message": {"tool_calls": "x"}}]})),
             "tool calls that are no list",
         ),
-        (Step::Message(say(&"x".repeat(300 << 10)), None), "more than 256 KiB of text"),
+        (
+            verbatim(&json!({"choices": [{"message": say(&"x".repeat(300 << 10))}]})),
+            "more than 256 KiB of text",
+        ),
         (Step::Verbatim("application/json", vec![b' '; 11 << 20]), "more than 10 MiB"),
     ];
     let answers = cases.map(|(step, why)| async move {

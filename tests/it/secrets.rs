@@ -40,6 +40,8 @@ async fn everything(world: &World) -> String {
         "/api/v1/reviews",
         "/api/v1/actions?status=executed",
         "/api/v1/messages?chat=chat_a",
+        "/console/?chat=chat_a",
+        "/console/live?chat=chat_a",
     ] {
         let reply = get(world, path).await;
         assert_eq!(reply.status, 200, "{path}: {reply:?}");

@@ -3,6 +3,7 @@
 pub mod anthropic_request;
 pub mod api;
 pub mod badinput;
+pub mod browser;
 pub mod command;
 pub mod fake_model;
 pub mod gallery;

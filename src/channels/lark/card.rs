@@ -69,7 +69,7 @@ const CAPS: [Caps; 5] = [
     },
 ];
 
-/// The card for `content`; none for what is said as a text message or a reaction.
+/// The card for `content`; none for what is said as a text message (notices) or a reaction.
 #[must_use]
 pub fn card(templates: &Templates, locale: Locale, content: &Outbound) -> Option<Value> {
     let mut fitting = None;
@@ -82,7 +82,8 @@ pub fn card(templates: &Templates, locale: Locale, content: &Outbound) -> Option
             Outbound::BudgetCard(card) => painter.budget(card),
             Outbound::Progress(view) => painter.progress(view),
             Outbound::Answer(answer) => painter.answer(answer),
-            Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => return None,
+            Outbound::Text { text } => painter.said(text),
+            Outbound::Notice(_) | Outbound::Reaction(_) => return None,
         };
         let fits = card.to_string().len() <= MAX_BYTES;
         fitting = Some(card);

@@ -75,73 +75,53 @@ fn opens_tag(next: char) -> bool {
     next.is_alphabetic() || matches!(next, '/' | '!' | '?')
 }
 
-/// The model's Markdown: it still renders, but tags do not work, images stay text (an unknown image key makes the
-/// platform refuse the whole card), and a link whose words hide where it leads names its host.
-pub(super) fn model_markdown(text: &str) -> String {
+/// Words of the model inside a card's Markdown, without line breaks: no mark, tag or emoji code of theirs works.
+/// `starts_line`: they stand where a line begins, so that nothing in them may open a block.
+pub(super) fn words(text: &str, starts_line: bool) -> String {
     let text = visible(text);
-    let mut out = String::with_capacity(text.len() + 16);
-    let mut fenced = false;
-    for line in text.trim().lines() {
-        if !out.is_empty() {
-            out.push('\n');
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    for (at, c) in text.char_indices() {
+        let next = text[at + c.len_utf8()..].chars().next();
+        match c {
+            '&' | '<' | '>' | '*' | '_' | '~' | '`' | '[' | ']' | '\\' | '|' => entity(&mut out, c),
+            '#' | '-' | '+' | '=' if starts_line && at == 0 => entity(&mut out, c),
+            '.' | ')' if starts_line && digits > 0 && at == digits => entity(&mut out, c),
+            // `:DONE:` is an emoji.
+            ':' if next.is_some_and(|next| next.is_ascii_alphabetic()) => entity(&mut out, c),
+            _ => out.push(c),
         }
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-            // The language of a fence is a word or nothing.
-            let indent = line.len() - line.trim_start().len();
-            out.push_str(&line[..indent + 3]);
-            out.extend(line[indent + 3..].chars().filter(char::is_ascii_alphanumeric));
-        } else if fenced {
-            push_code(&mut out, line);
-        } else {
-            markdown_line(&mut out, line);
-        }
-    }
-    if fenced {
-        out.push_str("\n```");
     }
     out
 }
 
-fn markdown_line(out: &mut String, line: &str) {
-    // A quote mark at the start of a line stays one.
-    let body = line.trim_start_matches([' ', '>']);
-    out.push_str(&line[..line.len() - body.len()]);
-    let mut in_code = false;
-    for (at, c) in body.char_indices() {
-        let rest = &body[at + c.len_utf8()..];
-        match c {
-            '`' => {
-                in_code = !in_code;
-                out.push(c);
-            }
-            '<' | '&' if in_code => {
-                out.push(c);
-                if rest.starts_with(|next| opens_tag(next) || next == '#') {
-                    out.push(BREAK);
-                }
-            }
-            '<' | '&' | '>' => entity(out, c),
-            '[' if out.ends_with('!') => entity(out, c),
-            ')' if !in_code => {
-                out.push(c);
-                if let Some(host) = hidden_host(&body[..at]) {
-                    let _ = write!(out, " ({})", inline(host));
-                }
-            }
-            _ => out.push(c),
-        }
-    }
+/// Words of the model between two backticks; they hold none.
+pub(super) fn code_words(text: &str) -> String {
+    let mut out = String::new();
+    push_code(&mut out, &visible(text).replace('\n', " "));
+    out
 }
 
-/// For text that ends in `[words](https://host/path`: the host, unless the words show it.
-fn hidden_host(before: &str) -> Option<&str> {
-    let (words, url) = before.rsplit_once("](")?;
-    let words = &words[words.rfind('[')? + 1..];
-    let (_, after) = url.split_once("://")?;
-    // User info before an `@` is the oldest disguise of a host.
-    let host = after.split(['/', '?', '#']).next()?.rsplit('@').next()?;
-    (!host.is_empty() && !words.contains(host)).then_some(host)
+/// A URL between the brackets of a link: what could end it or open something is percent-encoded.
+pub(super) fn url(url: &str) -> String {
+    let mut out = String::with_capacity(url.len());
+    for (at, byte) in url.bytes().enumerate() {
+        match byte {
+            // `&copy;` would be read as an entity.
+            b'&' if url[at..]
+                .find(';')
+                .is_some_and(|end| url[at + 1..at + end].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'#')) =>
+            {
+                out.push_str("&#38;");
+            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => out.push(char::from(byte)),
+            _ if b"-._~:/?#@!$&'*+,;=%".contains(&byte) => out.push(char::from(byte)),
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
 }
 
 /// Foreign text in a `text` message: tags and `[words](url)` links do not work, all else stays as written.

@@ -54,6 +54,7 @@ fn toast_type(notice: &Notice) -> &'static str {
         | Notice::Welcome {}
         | Notice::Status { .. }
         | Notice::Help {}
+        | Notice::CutShort {}
         | Notice::NothingToSay {} => "info",
     }
 }

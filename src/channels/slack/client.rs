@@ -4,9 +4,8 @@ mod answer;
 mod method;
 mod search;
 
-use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::CONTENT_TYPE;
@@ -31,9 +30,6 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 const PAGES: usize = 3;
 const PAGE: usize = 100;
 
-/// Keys remembered as surely not posted; above, all are forgotten, which costs some looking.
-const MAX_UNSENT: usize = 1024;
-
 /// Slack, outward.
 pub struct SlackClient {
     base_url: String,
@@ -41,8 +37,6 @@ pub struct SlackClient {
     http: reqwest::Client,
     templates: Arc<Templates>,
     pace: Pace,
-    /// Keys of deliveries none of whose tries can have arrived: they need no looking for.
-    unsent: Mutex<HashSet<String>>,
 }
 
 impl fmt::Debug for SlackClient {
@@ -64,7 +58,6 @@ impl SlackClient {
             http,
             templates,
             pace: Pace::default(),
-            unsent: Mutex::default(),
         }
     }
 
@@ -104,15 +97,15 @@ impl SlackClient {
     }
 
     async fn post(&self, delivery: &Delivery, content: &Outbound) -> Result<Receipt, DeliveryError> {
-        // Taken out first: a call that is dropped half-way may have arrived.
-        let untouched = self.take_unsent(&delivery.key) || delivery.again.is_none();
-        if let Some(since) = delivery.again.filter(|_| !untouched)
+        let chat = &delivery.conversation.chat;
+        // Its turn first: what is held back needs no looking for yet.
+        self.pace.wait(Method::Post.rates(chat), PATIENCE).await?;
+        if let Some(since) = delivery.again
             && let Some(ts) = self.find(delivery, since).await?
         {
             tracing::info!(key = %delivery.key, "an earlier try had arrived");
             return Ok(receipt(&ts));
         }
-        let chat = &delivery.conversation.chat;
         let mut body = self.compose(content, delivery.locale, delivery.plain)?;
         body["channel"] = json!(chat);
         if let Some(thread) = thread(delivery) {
@@ -121,15 +114,8 @@ impl SlackClient {
         body["unfurl_links"] = json!(false);
         body["unfurl_media"] = json!(false);
         body["metadata"] = search::metadata(&delivery.key);
-        match self.paced(Method::Post, chat, &body, PATIENCE).await {
-            Ok(answer) => Ok(answer["ts"].as_str().map(receipt).unwrap_or_default()),
-            Err(refused) => {
-                if untouched && refused.surely_not {
-                    self.remember_unsent(&delivery.key);
-                }
-                Err(refused.error)
-            }
-        }
+        let answer = self.heeding(Method::Post, chat, &body).await.map_err(|refused| refused.error)?;
+        Ok(answer["ts"].as_str().map(receipt).unwrap_or_default())
     }
 
     /// Replaces a message of ours. Blocks are always sent: what is left out would stay.
@@ -236,9 +222,14 @@ impl SlackClient {
         Err(DeliveryError::Gone(String::from("nothing to say")))
     }
 
-    /// One call at its pace. Where the platform asks for a pause, the method keeps it, in the channel if it counts there.
+    /// One call at its pace.
     async fn paced(&self, method: Method, chat: &str, body: &Value, patience: Duration) -> Result<Value, Refused> {
         self.pace.wait(method.rates(chat), patience).await.map_err(Refused::held_back)?;
+        self.heeding(method, chat, body).await
+    }
+
+    /// One call. Where the platform asks for a pause, the method keeps it, in the channel if it counts there.
+    async fn heeding(&self, method: Method, chat: &str, body: &Value) -> Result<Value, Refused> {
         let outcome = self.call(method, body).await;
         if let Err(refused) = &outcome
             && refused.limited
@@ -264,18 +255,6 @@ impl SlackClient {
             request.form(body)
         };
         answer::read(method, request.send().await).await
-    }
-
-    fn remember_unsent(&self, key: &str) {
-        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
-        if unsent.len() >= MAX_UNSENT {
-            unsent.clear();
-        }
-        unsent.insert(key.to_owned());
-    }
-
-    fn take_unsent(&self, key: &str) -> bool {
-        self.unsent.lock().unwrap_or_else(PoisonError::into_inner).remove(key)
     }
 }
 

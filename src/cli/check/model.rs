@@ -8,15 +8,18 @@ use crate::config::{ModelLive, Provider};
 
 pub(super) async fn verdict(model: &ModelLive, http: reqwest::Client) -> Verdict {
     let (base, key) = (&model.base_url, model.api_key.expose_secret());
-    let request = match model.provider {
+    let (url, name, value) = match model.provider {
         Provider::Demo => return Verdict::Good(String::from("the demo model is built in")),
-        Provider::OpenAi if key.is_empty() => http.get(format!("{base}/models")),
-        Provider::OpenAi => http.get(format!("{base}/models")).bearer_auth(key),
-        Provider::Anthropic => http
-            .get(format!("{base}/v1/models"))
-            .header("x-api-key", key)
-            .header("anthropic-version", "2023-06-01"),
+        Provider::OpenAi => (format!("{base}/models"), "authorization", format!("Bearer {key}")),
+        Provider::Anthropic => (format!("{base}/v1/models"), "x-api-key", key.to_owned()),
     };
+    let mut request = http.get(url);
+    if !key.is_empty() {
+        request = request.header(name, value);
+    }
+    if model.provider == Provider::Anthropic {
+        request = request.header("anthropic-version", "2023-06-01");
+    }
     let answer = match request.send().await {
         Ok(answer) => answer,
         Err(error) => return transport(&error),

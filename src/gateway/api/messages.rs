@@ -23,6 +23,19 @@ pub(in crate::gateway) struct NewMessage {
     event_id: Option<String>,
 }
 
+impl NewMessage {
+    /// Somebody says something, outside any thread.
+    pub(in crate::gateway) fn new(chat: &str, user: &str, text: &str) -> Self {
+        Self {
+            chat_id: chat.to_owned(),
+            user_id: user.to_owned(),
+            text: text.to_owned(),
+            thread_id: None,
+            event_id: None,
+        }
+    }
+}
+
 /// `POST /messages` → 202 with the event id; the same id again is the same message.
 pub(in crate::gateway) async fn send(
     State(gateway): State<Gateway>,
@@ -32,13 +45,19 @@ pub(in crate::gateway) async fn send(
     if !gateway.settings.current().console.enabled {
         return Err(ApiError::not_found("the console channel is not enabled (channels.console.enabled)"));
     }
+    let event_id = accept(&gateway, body(&gateway, &headers, raw).await?).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "event_id": event_id }))))
+}
+
+/// Takes a message to a console chat; gives its event id.
+pub(in crate::gateway) async fn accept(gateway: &Gateway, message: NewMessage) -> Result<String, ApiError> {
     let NewMessage {
         chat_id,
         user_id,
         text,
         thread_id,
         event_id,
-    } = body(&gateway, &headers, raw).await?;
+    } = message;
     check_id("chat_id", &chat_id)?;
     check_id("user_id", &user_id)?;
     if let Some(thread) = thread_id.as_deref().filter(|thread| !thread.is_empty()) {
@@ -79,7 +98,7 @@ pub(in crate::gateway) async fn send(
         }),
     };
     gateway.ledger.accept(&inbound).await?;
-    Ok((StatusCode::ACCEPTED, Json(json!({ "event_id": event_id }))))
+    Ok(event_id)
 }
 
 /// Query of what was said.

@@ -1,8 +1,12 @@
-//! Wake-ups inside the process: rung after the commit that made work, never before.
+//! What follows a commit inside the process, never before it: wake-ups for the work it made, and counts of what it settled.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::Notify;
+use metrics::{counter, histogram};
+use tokio::sync::{Notify, watch};
+
+use crate::domain::{ChannelKind, DecisionKind, GateKind, TurnReason, TurnStatus, Via};
 
 /// One bell for each kind of work. A ring that nobody waits for is kept for the next who does, so that a worker
 /// that looks, finds nothing and then waits misses nothing.
@@ -11,18 +15,55 @@ pub(super) struct Bells {
     pub(super) inbox: Arc<Notify>,
     pub(super) lanes: Arc<Notify>,
     pub(super) outbox: Arc<Notify>,
+    /// Counts commits, for those who only look: any number of them, and none takes another's wake-up.
+    pub(super) commits: watch::Sender<u64>,
 }
 
-/// What a transaction made ready.
-#[derive(Clone, Copy, Debug, Default)]
+/// What a transaction made ready, and what it settled.
+#[derive(Debug, Default)]
 pub(super) struct Touched {
     pub(super) inbox: bool,
     pub(super) lanes: bool,
     pub(super) outbox: bool,
+    pub(super) settled: Vec<Settled>,
+}
+
+/// Something that ended, for the metrics.
+#[derive(Debug)]
+pub(super) enum Settled {
+    Gate {
+        gate: GateKind,
+        kind: DecisionKind,
+        via: Via,
+        waited: Duration,
+    },
+    Turn {
+        channel: ChannelKind,
+        status: TurnStatus,
+        reason: Option<TurnReason>,
+    },
+}
+
+impl Settled {
+    fn count(self) {
+        match self {
+            Self::Gate { gate, kind, via, waited } => {
+                let (gate, kind, via) = (gate.as_str(), kind.as_str(), via.as_str());
+                counter!("countersign_decisions_total", "gate" => gate, "kind" => kind, "via" => via).increment(1);
+                histogram!("countersign_gate_wait_seconds", "gate" => gate).record(waited.as_secs_f64());
+            }
+            Self::Turn { channel, status, reason } => {
+                let reason = reason.map_or("", TurnReason::as_str);
+                counter!("countersign_turns_total", "channel" => channel.as_str(), "status" => status.as_str(), "reason" => reason)
+                    .increment(1);
+            }
+        }
+    }
 }
 
 impl Bells {
     pub(super) fn ring(&self, touched: Touched) {
+        self.commits.send_modify(|count| *count = count.wrapping_add(1));
         for (yes, bell) in [
             (touched.inbox, &self.inbox),
             (touched.lanes, &self.lanes),
@@ -31,6 +72,9 @@ impl Bells {
             if yes {
                 bell.notify_one();
             }
+        }
+        for settled in touched.settled {
+            settled.count();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Votes and decisions: unique rows that need no lease, so that nobody's answer waits for a running turn.
 
+use super::bells::Settled;
 use super::sql::{Columns, encode, unsigned};
 use super::{Result, Session};
 use crate::domain::{Decision, DecisionKind, Gate, GateId, Vote};
@@ -42,6 +43,12 @@ impl Session {
             .await?;
         self.inner.reviews.remove(&mut self.tx, gate).await?;
         self.wake_lane(&gate.lane_id).await?;
+        self.touched.settled.push(Settled::Gate {
+            gate: gate.kind,
+            kind: decision.kind,
+            via: decision.via,
+            waited: decision.at.since(gate.opened_at),
+        });
         Ok(true)
     }
 

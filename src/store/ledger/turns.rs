@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
+use super::bells::Settled;
 use super::page::{Cursor, page};
 use super::sql::{Columns, encode, named};
 use super::{Result, Session};
@@ -97,6 +98,11 @@ impl Session {
             return Err(StoreError::Corrupt("the lane has no such turn".to_owned()));
         }
         if turn.status.is_final() {
+            self.touched.settled.push(Settled::Turn {
+                channel: turn.conversation.channel,
+                status: turn.status,
+                reason: turn.reason,
+            });
             sqlx::query("UPDATE lanes SET turn_id = NULL WHERE id = $1 AND turn_id = $2")
                 .bind(lease.lane_id.as_str())
                 .bind(turn.id.as_str())

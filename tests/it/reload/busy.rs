@@ -64,6 +64,7 @@ async fn takes_effect(world: &World, saved: Instant, gate: &str, probes: &Atomic
 /// S0-35, H11: `plan_review_enabled` is switched in the file, there and back, on a busy gateway without a restart: within two
 /// seconds new tasks go by it, and every message is answered exactly once.
 #[tokio::test]
+#[expect(clippy::print_stdout, reason = "the measure is for whoever reads the run")]
 async fn the_switch_is_in_force_within_two_seconds() {
     let mut world = World::by_file(&[], &[], &review(true), model()).await;
     let pid = world.child().id();
@@ -90,7 +91,7 @@ async fn the_switch_is_in_force_within_two_seconds() {
         talk(&world, 2, &over),
         talk(&world, 3, &over)
     );
-    eprintln!("from the save to the first task that goes by it: {taken:?}; meanwhile {a} + {b} + {c} + {d} messages");
+    println!("from the save to the first task that goes by it: {taken:?}; meanwhile {a} + {b} + {c} + {d} messages");
     quiet(&world).await;
     for (talker, said) in [a, b, c, d].into_iter().enumerate().take(TALKERS) {
         assert!(said > 2, "talker {talker} was held up: {said}");

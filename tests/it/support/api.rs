@@ -30,7 +30,12 @@ pub struct Api {
 
 impl Api {
     pub fn new(base: &str) -> Self {
-        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(PATIENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .unwrap();
         Self {
             http,
             base: base.to_owned(),
@@ -48,6 +53,7 @@ impl Api {
         let http = reqwest::Client::builder()
             .no_proxy()
             .timeout(PATIENCE)
+            .redirect(reqwest::redirect::Policy::none())
             .default_headers(headers)
             .build()
             .unwrap();

@@ -332,6 +332,7 @@ pub fn notices() -> Vec<Notice> {
         },
         Notice::Help {},
         Notice::NothingToSay {},
+        Notice::CutShort {},
         Notice::Done {},
         Notice::Internal {
             incident: String::from("a1b2c3"),

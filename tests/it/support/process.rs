@@ -50,7 +50,7 @@ impl Process {
         };
         Self {
             child,
-            base: base.trim_end_matches('/').to_owned(),
+            base: base.trim_end_matches("/console/").to_owned(),
             log,
         }
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Look, Painter, escape, parts};
+use crate::channels::lark::markdown::markdown;
 use crate::channels::wording::{done_steps, one_line, why_ended};
 use crate::domain::{Answer, ProgressView};
 
@@ -30,6 +31,21 @@ impl Painter<'_> {
         parts::shell(&summary, Some(parts::header(&title, "", &look)), elements)
     }
 
+    /// Words of the model on their own: the earlier parts of a long answer.
+    pub(super) fn said(&self, text: &str) -> Value {
+        let words = if text.trim().is_empty() {
+            self.word("notice.nothing_to_say")
+        } else {
+            self.spoken(text)
+        };
+        parts::shell(&one_line(text, 100), None, vec![parts::markdown("answer", &words)])
+    }
+
+    /// The model's Markdown, as much as a card holds.
+    fn spoken(&self, text: &str) -> String {
+        markdown(&self.cut(text.trim(), self.caps.answer))
+    }
+
     /// The answer has no header: it should read like a message. Its own Markdown renders; what we add stands below.
     pub(super) fn answer(&self, answer: &Answer) -> Value {
         let mut lines = Vec::new();
@@ -38,7 +54,7 @@ impl Painter<'_> {
         }
         let spoken = lines.len();
         if !answer.text.trim().is_empty() {
-            lines.push(escape::model_markdown(&self.cut(answer.text.trim(), self.caps.answer)));
+            lines.push(self.spoken(&answer.text));
         }
         let why = why_ended(self.templates, self.locale, answer);
         if !why.is_empty() {

@@ -22,7 +22,7 @@ fn payloads_are_inert_in_every_place() {
             inline(payload),
             lines(payload),
             code_block(payload),
-            model_markdown(payload),
+            words(payload, true),
             chat_text(payload),
         ] {
             assert_no_tag(&out);
@@ -65,26 +65,6 @@ fn a_code_block_shows_what_runs() {
     assert_eq!(code_block("rm \u{202e}txt"), "```\nrm \u{fffd}txt\n```");
 }
 
-/// M-5: plain Markdown of an answer renders; images stay text, fences are closed, links name a hidden host.
-#[test]
-fn answers_keep_their_markdown() {
-    assert_eq!(model_markdown("**a**\n- b\n> c"), "**a**\n- b\n> c");
-    assert_eq!(model_markdown("1 < 2 & 3"), "1 &#60; 2 &#38; 3");
-    assert_eq!(
-        model_markdown("![x](https://a.example/i.png)"),
-        "!&#91;x](https://a.example/i.png) (a.example)"
-    );
-    assert_eq!(
-        model_markdown("[bank](https://bank.example@evil.example/x)"),
-        "[bank](https://bank.example@evil.example/x) (evil.example)"
-    );
-    assert_eq!(
-        model_markdown("[a.example](https://a.example/x)"),
-        "[a.example](https://a.example/x)"
-    );
-    assert_eq!(model_markdown("```rust\nlet a = b && c;"), "```rust\nlet a = b && c;\n```");
-}
-
 /// M-5: only a Lark user id becomes a mention, anything else stays text.
 #[test]
 fn mentions_come_from_ids_only() {
@@ -98,7 +78,7 @@ proptest! {
     /// M-5: whatever is written, no function lets a tag through.
     #[test]
     fn no_text_becomes_a_tag(text in r#"(<|</|at id=all|>|&|&lt;|`|```|\n|[a-z\[\]()!:/]|\PC){0,40}"#) {
-        for out in [inline(&text), lines(&text), code_block(&text), model_markdown(&text), chat_text(&text)] {
+        for out in [inline(&text), lines(&text), code_block(&text), words(&text, false), chat_text(&text)] {
             assert_no_tag(&out);
         }
     }

@@ -16,8 +16,6 @@ pub(super) struct Refused {
     pub(super) code: String,
     /// Too many calls of this method.
     pub(super) limited: bool,
-    /// Surely nothing was posted: the call was refused, or never left.
-    pub(super) surely_not: bool,
     /// The class, for the caller of the channel.
     pub(super) error: DeliveryError,
 }
@@ -28,7 +26,6 @@ impl Refused {
         Self {
             code: String::new(),
             limited: true,
-            surely_not: true,
             error,
         }
     }
@@ -63,8 +60,6 @@ fn refused(method: Method, status: StatusCode, body: &Value, after: Option<Durat
     }
     Refused {
         limited,
-        // Slack's own trouble may come after it has posted.
-        surely_not: limited || (!code.is_empty() && !matches!(class, Class::Retry)),
         error: match class {
             // A body without a wait still means: not at once.
             Class::Retry => DeliveryError::Retry {
@@ -159,8 +154,8 @@ fn wait(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds.min(3600)))
 }
 
-/// A transport error by its kind only: its text may hold the URL. What did not connect was not posted; what broke
-/// later may have been.
+/// A transport error by its kind only: its text may hold the URL. Whatever it is, the next
+/// try looks whether this one arrived.
 fn unreachable(error: &reqwest::Error) -> Refused {
     let reason = if error.is_connect() {
         "no connection to Slack"
@@ -172,7 +167,6 @@ fn unreachable(error: &reqwest::Error) -> Refused {
     Refused {
         code: String::new(),
         limited: false,
-        surely_not: error.is_connect(),
         error: DeliveryError::Retry {
             reason: String::from(reason),
             after: None,
@@ -242,22 +236,6 @@ mod tests {
             (200, "a_word_of_tomorrow", "content"),
         ] {
             assert_eq!(class(status, code), expected, "{status} {code}");
-        }
-    }
-
-    /// C1: what may have been posted in spite of the answer is told from what was not.
-    #[test]
-    fn refusals_say_whether_anything_was_posted() {
-        for (status, code, expected) in [
-            (429, "ratelimited", true),
-            (200, "invalid_blocks", true),
-            (200, "not_in_channel", true),
-            (200, "internal_error", false),
-            (504, "", false),
-        ] {
-            let body = json!({"ok": false, "error": code});
-            let refused = refused(Method::Post, StatusCode::from_u16(status).unwrap(), &body, None);
-            assert_eq!(refused.surely_not, expected, "{status} {code}");
         }
     }
 

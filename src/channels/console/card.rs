@@ -1,0 +1,525 @@
+//! What we say as the console draws it: a typed view with every word resolved, for `templates/console/card.html`.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::markdown;
+use crate::channels::wording::{
+    Asked, clock_time, decision_words, effect_key, minutes, notice_text, settled_text, state_key, under_way, why_ended, words_key,
+};
+use crate::domain::{
+    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Locale, Outbound, PlanCard,
+    ProgressView, QuestionCard, StepStatus, StepView,
+};
+use crate::template::Templates;
+
+/// A message of the bot. Texts are plain and get escaped by the template, except members named `html`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CardPage {
+    /// `card`, `prose` (an answer, words of the model) or `notice`.
+    pub shape: &'static str,
+    /// Colour of the header: `wait`, `good`, `bad`, `info` or `quiet`.
+    pub tone: &'static str,
+    /// Header.
+    pub title: String,
+    /// Beside the title.
+    pub subtitle: String,
+    /// How it stands, in a word.
+    pub tag: String,
+    /// What a notice says.
+    pub text: String,
+    /// What it shows.
+    pub blocks: Vec<Block>,
+    /// What it asks, while it waits.
+    pub ask: Option<Ask>,
+    /// Small print.
+    pub foot: Vec<String>,
+}
+
+/// A part of a card.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Block {
+    /// Markdown, rendered.
+    Prose {
+        /// Safe HTML.
+        html: String,
+        /// Our own words around the matter.
+        quiet: bool,
+    },
+    /// A label and a line.
+    Labelled {
+        /// Ours.
+        label: String,
+        /// Foreign.
+        text: String,
+    },
+    /// The numbered steps.
+    Steps {
+        /// In order.
+        items: Vec<StepLine>,
+    },
+    /// A label and some lines.
+    List {
+        /// Ours.
+        label: String,
+        /// Foreign.
+        items: Vec<String>,
+    },
+    /// A tool call.
+    Call(Box<CallLine>),
+}
+
+/// A step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepLine {
+    /// From 1.
+    pub number: usize,
+    /// Class of its mark; `plain` before any work.
+    pub mark: &'static str,
+    /// Its status in words, for those who hear the page.
+    pub status: String,
+    /// What is to be done.
+    pub content: String,
+    /// Declared tools.
+    pub tools: Vec<String>,
+}
+
+/// A row of an approval card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CallLine {
+    number: usize,
+    tool: String,
+    effect: EffectClass,
+    effect_word: String,
+    status: ActionStatus,
+    status_word: String,
+    justification: String,
+    unknown: Option<String>,
+    open: bool,
+    arguments_label: String,
+    arguments: String,
+    output_label: String,
+    output: Option<String>,
+    ask: Option<CallAsk>,
+}
+
+/// The buttons of a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CallAsk {
+    id: String,
+    ok: String,
+    no: String,
+    /// Asked before a destructive call.
+    danger: Option<String>,
+}
+
+/// The buttons of a card; an empty label: there is no such button.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ask {
+    id: String,
+    ok: String,
+    no: String,
+    no_sure: String,
+    label: String,
+    placeholder: String,
+    submit: String,
+}
+
+/// `content` as the console draws it; none for what is no message. `name` gives people their names.
+#[must_use]
+pub fn card_page(templates: &Templates, locale: Locale, name: &dyn Fn(&str) -> String, content: &Outbound) -> Option<CardPage> {
+    let painter = Painter { templates, locale, name };
+    Some(match content {
+        Outbound::PlanCard(card) => painter.plan(card),
+        Outbound::ApprovalCard(card) => painter.approval(card),
+        Outbound::QuestionCard(card) => painter.question(card),
+        Outbound::BudgetCard(card) => painter.budget(card),
+        Outbound::Progress(view) => painter.progress(view),
+        Outbound::Answer(answer) => painter.answer(answer),
+        Outbound::Notice(notice) => CardPage {
+            shape: "notice",
+            text: notice_text(templates, locale, notice),
+            ..CardPage::default()
+        },
+        Outbound::Text { text } => CardPage {
+            shape: "prose",
+            blocks: vec![prose(text)],
+            ..CardPage::default()
+        },
+        Outbound::Reaction(_) => return None,
+    })
+}
+
+/// Plan steps as lines; `marks`: work may have begun.
+#[must_use]
+pub fn step_lines(templates: &Templates, locale: Locale, steps: &[StepView], marks: bool) -> Vec<StepLine> {
+    let lines = steps.iter().enumerate().map(|(at, step)| {
+        let mark = mark(step.status);
+        StepLine {
+            number: at + 1,
+            mark: if marks { mark } else { "plain" },
+            status: if marks {
+                templates.say(locale, &format!("console.step.{mark}"), json!({}))
+            } else {
+                String::new()
+            },
+            content: step.content.clone(),
+            tools: step.tools.clone(),
+        }
+    });
+    lines.collect()
+}
+
+/// Tool calls as blocks without buttons, for the full record; arguments and outputs are as long as they are.
+#[must_use]
+pub fn call_blocks(templates: &Templates, locale: Locale, calls: &[ActionView]) -> Vec<Block> {
+    let painter = Painter {
+        templates,
+        locale,
+        name: &str::to_owned,
+    };
+    let lines = calls.iter().enumerate();
+    lines.map(|(at, call)| painter.call(at + 1, call, false)).collect()
+}
+
+/// Markdown as safe HTML.
+#[must_use]
+pub fn markdown_html(text: &str) -> String {
+    markdown::html(text)
+}
+
+fn mark(status: StepStatus) -> &'static str {
+    match status {
+        StepStatus::Pending => "pending",
+        StepStatus::InProgress => "in_progress",
+        StepStatus::Completed => "completed",
+        StepStatus::Failed => "failed",
+        StepStatus::Skipped => "skipped",
+    }
+}
+
+fn prose(text: &str) -> Block {
+    Block::Prose {
+        html: markdown::html(text),
+        quiet: false,
+    }
+}
+
+/// Tool names for a sentence of ours: as code, whatever is in them.
+fn in_code(tools: &[String]) -> String {
+    let names = tools.iter().map(|name| format!("`{}`", name.replace('`', "'")));
+    names.collect::<Vec<_>>().join(" ")
+}
+
+struct Painter<'a> {
+    templates: &'a Templates,
+    locale: Locale,
+    name: &'a dyn Fn(&str) -> String,
+}
+
+impl Painter<'_> {
+    fn say(&self, key: &str, values: Value) -> String {
+        self.templates.say(self.locale, key, values)
+    }
+
+    fn word(&self, key: &str) -> String {
+        self.say(key, json!({}))
+    }
+
+    /// Words of ours, with their Markdown.
+    fn quiet(&self, text: &str) -> Block {
+        Block::Prose {
+            html: markdown::html(text),
+            quiet: true,
+        }
+    }
+
+    fn card(&self, title: &str, state: &CardState, asked: Asked) -> CardPage {
+        CardPage {
+            shape: "card",
+            tone: tone(state, asked),
+            title: self.word(title),
+            tag: self.word(state_key(state, asked)),
+            ..CardPage::default()
+        }
+    }
+
+    fn ttl(&self, ttl_ms: i64) -> String {
+        self.say("foot.ttl", json!({"minutes": minutes(ttl_ms)}))
+    }
+
+    /// Who settled it, when, with which words.
+    fn settled(&self, decision: &Decision, asked: Asked) -> Vec<Block> {
+        let at = clock_time(decision.at);
+        let who = match &decision.by {
+            Some(by) => self.say("state.decided_by", json!({"by": (self.name)(by), "at": at})),
+            None => self.say("state.decided_at", json!({"at": at})),
+        };
+        let mut blocks = Vec::new();
+        if let Some(words) = decision_words(decision) {
+            blocks.push(Block::Labelled {
+                label: self.word(words_key(asked)),
+                text: words.to_owned(),
+            });
+        }
+        let text = settled_text(self.templates, self.locale, decision.kind);
+        // Foreign in it are ids: without Markdown.
+        let mut html = String::from("<p>");
+        markdown::escape(&who, &mut html);
+        html.push_str("</p>");
+        html.extend(text.map(|text| markdown::html(&text)));
+        blocks.push(Block::Prose { html, quiet: true });
+        blocks
+    }
+
+    fn note(&self, note: Option<&str>) -> Option<Block> {
+        note.filter(|note| !note.trim().is_empty()).map(prose)
+    }
+
+    fn plan(&self, card: &PlanCard) -> CardPage {
+        let mut page = self.card("plan.title", &card.state, Asked::Approval);
+        let under_way = under_way(&card.state);
+        let count = card.steps.len();
+        page.subtitle = if under_way {
+            self.say("plan.progress", json!({"done": done(&card.steps), "count": count}))
+        } else {
+            self.say("plan.steps", json!({"count": count}))
+        };
+        if card.plan_version > 1 {
+            page.subtitle.push_str(" · ");
+            page.subtitle
+                .push_str(&self.say("plan.version", json!({"version": card.plan_version})));
+        }
+        page.blocks.push(Block::Labelled {
+            label: self.word("plan.goal"),
+            text: card.goal.clone(),
+        });
+        page.blocks.push(Block::Steps {
+            items: step_lines(self.templates, self.locale, &card.steps, under_way),
+        });
+        page.blocks.extend(self.note(card.note.as_deref()));
+        match &card.state {
+            CardState::Open { votes } => self.plan_handshake(&mut page, card, *votes),
+            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, Asked::Approval)),
+            CardState::Informed => page.blocks.push(self.quiet(&self.word("state.informed_text"))),
+        }
+        if card.demo {
+            page.foot.push(self.word("foot.demo"));
+        }
+        page
+    }
+
+    fn plan_handshake(&self, page: &mut CardPage, card: &PlanCard, votes: u32) {
+        if card.request_edited {
+            page.blocks.push(self.quiet(&self.word("plan.edited")));
+        }
+        let mut lines = vec![
+            self.say("plan.grants", json!({"tools": in_code(&card.grants)})),
+            self.say("plan.still_asks", json!({"tools": in_code(&card.still_asks)})),
+        ];
+        if card.quorum > 1 {
+            lines.push(self.say("foot.quorum", json!({"quorum": card.quorum, "votes": votes})));
+            page.tag = self.say("state.votes", json!({"votes": votes, "quorum": card.quorum}));
+        }
+        page.blocks.push(self.quiet(&lines.join("\n")));
+        page.blocks.push(prose(&self.word("plan.prompt")));
+        page.ask = card.review_id.as_ref().map(|id| Ask {
+            id: id.to_string(),
+            ok: self.word("plan.ok"),
+            no: self.word("plan.cancel"),
+            no_sure: self.word("plan.cancel_title"),
+            label: self.word("plan.feedback"),
+            placeholder: self.word("plan.feedback_placeholder"),
+            submit: self.word("plan.submit"),
+        });
+        page.foot.push(self.ttl(card.ttl_ms));
+    }
+
+    fn approval(&self, card: &ApprovalCard) -> CardPage {
+        let mut page = self.card("approval.title", &card.state, Asked::Actions);
+        let open = matches!(card.state, CardState::Open { .. });
+        page.blocks.extend(self.note(card.note.as_deref()));
+        let rows = card.actions.iter().enumerate();
+        page.blocks.extend(rows.map(|(at, action)| self.call(at + 1, action, open)));
+        let refused = card
+            .actions
+            .iter()
+            .filter(|action| matches!(action.status, ActionStatus::Rejected | ActionStatus::Expired))
+            .count();
+        match &card.state {
+            CardState::Open { .. } => {
+                page.blocks.push(prose(&self.word("approval.prompt")));
+                page.foot.push(self.ttl(card.ttl_ms));
+            }
+            CardState::Decided { decision } => {
+                // Rows were decided one by one: "approved" over a rejected row would be a lie.
+                if decision.kind == DecisionKind::Approve && refused > 0 {
+                    let approved = card.actions.len() - refused;
+                    page.tag = self.say("approval.settled", json!({"approved": approved, "refused": refused}));
+                    page.tone = if approved > 0 { "good" } else { "bad" };
+                }
+                page.blocks.extend(self.settled(decision, Asked::Actions));
+            }
+            CardState::Informed => (),
+        }
+        page
+    }
+
+    fn call(&self, number: usize, action: &ActionView, open: bool) -> Block {
+        let waits = matches!(action.status, ActionStatus::Pending | ActionStatus::Unknown);
+        let danger = action.effect == EffectClass::Destructive;
+        Block::Call(Box::new(CallLine {
+            number,
+            tool: action.tool.clone(),
+            effect: action.effect,
+            effect_word: self.word(effect_key(action.effect)),
+            status: action.status,
+            status_word: self.word(&format!("action.{}", action.status.as_str())),
+            justification: action.justification.clone(),
+            unknown: (action.status == ActionStatus::Unknown).then(|| self.word("approval.unknown")),
+            open: open && waits,
+            arguments_label: self.word("approval.arguments"),
+            arguments: action.arguments.clone(),
+            output_label: self.word("approval.output"),
+            output: action.output.clone(),
+            ask: (open && waits).then(|| CallAsk {
+                id: action.id.to_string(),
+                ok: self.word("approval.approve"),
+                no: self.word("approval.reject"),
+                danger: danger.then(|| self.word("approval.danger_title")),
+            }),
+        }))
+    }
+
+    fn question(&self, card: &QuestionCard) -> CardPage {
+        let mut page = self.card("question.title", &card.state, Asked::Answer);
+        page.subtitle = card.title.clone().unwrap_or_default();
+        page.blocks.push(prose(&card.question));
+        if let Some(reason) = card.reason.as_ref().filter(|reason| !reason.trim().is_empty()) {
+            page.blocks.push(Block::Labelled {
+                label: self.word("question.reason"),
+                text: reason.clone(),
+            });
+        }
+        match &card.state {
+            CardState::Open { .. } => {
+                page.blocks.push(self.quiet(&self.word("question.prompt")));
+                let label = self.word("question.answer");
+                page.ask = Some(Ask {
+                    id: card.gate_id.to_string(),
+                    placeholder: label.clone(),
+                    submit: self.word("console.send"),
+                    label,
+                    ..Ask::default()
+                });
+                page.foot.push(self.ttl(card.ttl_ms));
+            }
+            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, Asked::Answer)),
+            CardState::Informed => (),
+        }
+        page
+    }
+
+    fn budget(&self, card: &BudgetCard) -> CardPage {
+        let mut page = self.card("budget.title", &card.state, Asked::Approval);
+        page.blocks
+            .push(self.quiet(&self.say("budget.intro", json!({"steps": card.steps_used}))));
+        page.blocks.extend(self.note(Some(&card.summary)));
+        page.blocks.extend(self.open_steps("budget.open_steps", &card.open_steps));
+        match &card.state {
+            CardState::Open { .. } => {
+                page.blocks.push(prose(&self.word("budget.prompt")));
+                page.ask = Some(Ask {
+                    id: card.gate_id.to_string(),
+                    ok: self.word("budget.ok"),
+                    no: self.word("budget.cancel"),
+                    ..Ask::default()
+                });
+                page.foot.push(self.ttl(card.ttl_ms));
+            }
+            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, Asked::Approval)),
+            CardState::Informed => (),
+        }
+        page
+    }
+
+    fn open_steps(&self, key: &str, steps: &[String]) -> Option<Block> {
+        (!steps.is_empty()).then(|| Block::List {
+            label: self.word(key),
+            items: steps.to_vec(),
+        })
+    }
+
+    fn progress(&self, view: &ProgressView) -> CardPage {
+        CardPage {
+            shape: "card",
+            tone: if view.finished { "good" } else { "info" },
+            title: self.word(if view.finished {
+                "progress.title_finished"
+            } else {
+                "progress.title"
+            }),
+            tag: self.say("plan.progress", json!({"done": done(&view.steps), "count": view.steps.len()})),
+            blocks: vec![
+                Block::Labelled {
+                    label: self.word("plan.goal"),
+                    text: view.goal.clone(),
+                },
+                Block::Steps {
+                    items: step_lines(self.templates, self.locale, &view.steps, true),
+                },
+            ],
+            ..CardPage::default()
+        }
+    }
+
+    fn answer(&self, answer: &Answer) -> CardPage {
+        let mut blocks = Vec::new();
+        blocks.extend(self.note(Some(&answer.text)));
+        let why = why_ended(self.templates, self.locale, answer);
+        if !why.is_empty() {
+            blocks.push(self.quiet(&why));
+        }
+        if blocks.is_empty() {
+            blocks.push(self.quiet(&self.word("notice.nothing_to_say")));
+        }
+        blocks.extend(self.open_steps("answer.open_steps", &answer.open_steps));
+        let mut foot = Vec::new();
+        if let Some(incident) = &answer.incident {
+            foot.push(self.say("answer.incident", json!({"incident": incident})));
+        }
+        if answer.demo {
+            foot.push(self.word("foot.demo"));
+        }
+        CardPage {
+            shape: "prose",
+            blocks,
+            foot,
+            ..CardPage::default()
+        }
+    }
+}
+
+/// Steps that need no more work.
+fn done(steps: &[StepView]) -> usize {
+    let done = |step: &&StepView| matches!(step.status, StepStatus::Completed | StepStatus::Skipped);
+    steps.iter().filter(done).count()
+}
+
+fn tone(state: &CardState, asked: Asked) -> &'static str {
+    match state {
+        CardState::Open { .. } => "wait",
+        CardState::Informed => "info",
+        CardState::Decided { decision } => match decision.kind {
+            DecisionKind::Approve => "good",
+            DecisionKind::Revise => match asked {
+                Asked::Approval => "info",
+                Asked::Answer => "good",
+                Asked::Actions => "bad",
+            },
+            DecisionKind::Cancel | DecisionKind::Reject => "bad",
+            DecisionKind::Expire | DecisionKind::Supersede => "quiet",
+        },
+    }
+}

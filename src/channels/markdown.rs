@@ -1,0 +1,83 @@
+//! The model's Markdown, read once: a small tree that the writers of both platforms walk.
+//!
+//! CommonMark with tables, strikethrough and task lists. HTML is text, images are links, links lead to http, https and
+//! mailto only and name a host that their words hide. No text gets lost on the way.
+
+mod aligned;
+mod build;
+mod links;
+mod prepare;
+
+pub(super) use aligned::aligned;
+pub(super) use build::parse;
+
+/// Quotes and lists inside each other; what is nested deeper joins the innermost that still counts.
+pub(super) const MAX_DEPTH: usize = 6;
+
+/// One block of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Block {
+    /// A paragraph; its line breaks are `\n` in the spans.
+    Paragraph(Vec<Span>),
+    /// A heading of level 1 to 6.
+    Heading(usize, Vec<Span>),
+    /// A list; `start` is the first number of an ordered one.
+    List { start: Option<u64>, items: Vec<Item> },
+    /// A quote.
+    Quote(Vec<Self>),
+    /// Code; the language is a tame word or empty.
+    Code { language: String, text: String },
+    /// A table.
+    Table(Table),
+    /// A line across.
+    Rule,
+}
+
+/// One item of a list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Item {
+    /// For tasks: is it done?
+    pub(super) done: Option<bool>,
+    /// What it holds.
+    pub(super) blocks: Vec<Block>,
+}
+
+/// Cells are one line each; every row has as many as the first one, which is the head.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Table {
+    pub(super) rows: Vec<Vec<Vec<Span>>>,
+}
+
+impl Table {
+    /// Number of columns.
+    pub(super) fn columns(&self) -> usize {
+        self.rows.first().map_or(0, Vec::len)
+    }
+}
+
+/// A run of text in one style.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Span {
+    /// Never empty; foreign text.
+    pub(super) text: String,
+    pub(super) style: Style,
+    /// Where it leads: an http, https or mailto URL without blanks.
+    pub(super) link: Option<String>,
+}
+
+/// How a span looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Style {
+    pub(super) bold: bool,
+    pub(super) italic: bool,
+    pub(super) strike: bool,
+    pub(super) code: bool,
+}
+
+/// The words of `spans` without their looks.
+pub(super) fn words(spans: &[Span]) -> String {
+    spans.iter().map(|span| span.text.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests;

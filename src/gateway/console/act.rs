@@ -1,0 +1,187 @@
+//! What a reader of the page does: say something, decide something.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::page::{Scene, Toast};
+use super::{Form, see};
+use crate::channels::notice_text;
+use crate::conversation::{ApiDecision, DecideError};
+use crate::domain::{ActionId, Approvers, ChannelKind, DecisionKind, GateId, GateKind, Notice};
+use crate::gateway::api::messages::{NewMessage, accept};
+use crate::gateway::api::{check_text, principal};
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+
+/// Who decides for other channels: people there have ids of their own, and nobody is played.
+const OPERATOR: &str = "console";
+
+/// `POST /console/say`.
+pub(super) async fn say(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let form = Form::read(&gateway, &headers, body).await?;
+    let scene = scene(&gateway, &form)?;
+    let text = form.get("text").trim();
+    if !text.is_empty() {
+        accept(&gateway, NewMessage::new(&scene.chat, &scene.people.me.id, text)).await?;
+    }
+    done(&scene, &headers, None).await
+}
+
+/// `POST /console/decide`: a `review` or a `call`, as the person who is played.
+pub(super) async fn decide(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let form = Form::read(&gateway, &headers, body).await?;
+    let scene = scene(&gateway, &form)?;
+    let feedback = Some(form.get("feedback")).filter(|text| !text.trim().is_empty());
+    check_text("feedback", feedback)?;
+    let kind =
+        DecisionKind::parse(form.get("decision")).ok_or_else(|| ApiError::invalid("decision must be approve, revise, cancel or reject"))?;
+    let notice = if form.get("call").is_empty() {
+        review(&scene, &GateId::new(form.get("review")), kind, feedback).await?
+    } else {
+        action(&scene, &ActionId::new(form.get("call")), kind, feedback).await?
+    };
+    done(&scene, &headers, Some(notice)).await
+}
+
+fn scene(gateway: &Gateway, form: &Form) -> Result<Scene, ApiError> {
+    Scene::new(gateway, Some(form.get("chat")), Some(form.get("as")))
+}
+
+async fn review(scene: &Scene, id: &GateId, kind: DecisionKind, feedback: Option<&str>) -> Result<Notice, ApiError> {
+    let gateway = &scene.gateway;
+    let Some(record) = gateway.ledger.read().await?.gate(id).await? else {
+        return Ok(Notice::UnknownReview {});
+    };
+    let gate = record.gate;
+    if kind == DecisionKind::Revise && feedback.is_none() {
+        return Ok(Notice::EmptyFeedback {});
+    }
+    let asked = decision(scene, gate.conversation.channel, kind, feedback);
+    Ok(match gateway.desk.decide_review(id, asked).await {
+        Ok(record) => match (&record.decision, kind) {
+            (None, _) => Notice::VoteRecorded {
+                votes: u32::try_from(record.votes.len()).unwrap_or(u32::MAX),
+                quorum: gate.quorum,
+            },
+            (Some(_), DecisionKind::Revise) if gate.kind == GateKind::Question => Notice::Answered {},
+            (Some(_), DecisionKind::Revise) => Notice::Revised {},
+            (Some(_), DecisionKind::Cancel | DecisionKind::Reject) => match gate.kind {
+                GateKind::ToolApproval => Notice::Rejected {},
+                GateKind::PlanReview | GateKind::Question | GateKind::Budget => Notice::Cancelled {},
+            },
+            (Some(_), DecisionKind::Approve | DecisionKind::Expire | DecisionKind::Supersede) => Notice::Approved {},
+        },
+        Err(error) => refused(
+            scene,
+            error,
+            gate.conversation.channel,
+            &gate.requester,
+            record.decision.map(|decision| decision.kind),
+        )?,
+    })
+}
+
+async fn action(scene: &Scene, id: &ActionId, kind: DecisionKind, reason: Option<&str>) -> Result<Notice, ApiError> {
+    let gateway = &scene.gateway;
+    let Some(found) = gateway.ledger.read().await?.action(id).await? else {
+        return Ok(Notice::UnknownReview {});
+    };
+    let asked = decision(scene, found.channel, kind, reason);
+    Ok(match gateway.desk.decide_action(id, asked).await {
+        Ok(_) if kind == DecisionKind::Approve => Notice::Approved {},
+        Ok(_) => Notice::Rejected {},
+        Err(error) => refused(
+            scene,
+            error,
+            found.channel,
+            &found.user,
+            found.action.decision.map(|decision| decision.kind),
+        )?,
+    })
+}
+
+fn decision(scene: &Scene, channel: ChannelKind, kind: DecisionKind, feedback: Option<&str>) -> ApiDecision {
+    let user = if channel == ChannelKind::Console {
+        &scene.people.me.id
+    } else {
+        OPERATOR
+    };
+    ApiDecision {
+        kind,
+        feedback: feedback.map(str::to_owned),
+        user_id: user.to_owned(),
+        principal: principal(&scene.gateway),
+    }
+}
+
+/// What a refusal says on the page: the same words as on the platforms. `before`: what was decided first.
+fn refused(
+    scene: &Scene,
+    error: DecideError,
+    channel: ChannelKind,
+    requester: &str,
+    before: Option<DecisionKind>,
+) -> Result<Notice, ApiError> {
+    Ok(match error {
+        DecideError::NotFound => Notice::UnknownReview {},
+        DecideError::Forbidden => Notice::NotEntitled {
+            requester: entitled(scene, requester),
+        },
+        DecideError::Conflict { by, at } => Notice::AlreadyDecided {
+            kind: before.unwrap_or(DecisionKind::Approve),
+            by: by.map(|by| scene.name(channel, &by)),
+            at: at.rfc3339(),
+        },
+        DecideError::Gone => Notice::Expired { goal: String::new() },
+        DecideError::Invalid(_) | DecideError::Store(_) => return Err(error.into()),
+    })
+}
+
+/// Names of those who may decide in the console, where alone anybody is refused.
+fn entitled(scene: &Scene, requester: &str) -> String {
+    let name = |id: &String| scene.person(id).name;
+    match &scene.live.console.approvers {
+        Approvers::Listed(ids) => ids.iter().map(name).collect::<Vec<_>>().join(", "),
+        Approvers::Requester | Approvers::Anyone => scene.person(requester).name,
+    }
+}
+
+/// The script gets the words alone; a plain form goes back to the page, or sees it with the words when nothing was done.
+async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Result<Response, ApiError> {
+    let (code, tone) = match &notice {
+        None
+        | Some(
+            Notice::Approved {}
+            | Notice::Revised {}
+            | Notice::Answered {}
+            | Notice::Cancelled {}
+            | Notice::Rejected {}
+            | Notice::VoteRecorded { .. },
+        ) => (StatusCode::OK, "good"),
+        Some(Notice::NotEntitled { .. }) => (StatusCode::FORBIDDEN, "bad"),
+        Some(Notice::UnknownReview {}) => (StatusCode::NOT_FOUND, "bad"),
+        Some(Notice::Expired { .. }) => (StatusCode::GONE, "bad"),
+        Some(Notice::EmptyFeedback {}) => (StatusCode::UNPROCESSABLE_ENTITY, "bad"),
+        Some(_) => (StatusCode::CONFLICT, "bad"),
+    };
+    let locale = scene.live.console.locale;
+    let toast = notice.map(|notice| Toast {
+        tone,
+        text: notice_text(&scene.gateway.templates, locale, &notice),
+    });
+    if headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/json") {
+        return Ok((code, Json(json!({ "toast": toast }))).into_response());
+    }
+    if code == StatusCode::OK {
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("chat", &scene.chat)
+            .append_pair("as", &scene.people.me.id)
+            .finish();
+        return Ok(see(&format!("/console/?{query}"), StatusCode::SEE_OTHER));
+    }
+    Ok((code, scene.page(toast).await?).into_response())
+}

@@ -1,0 +1,160 @@
+//! Who may see and press: whose page asked, under which name, with which session.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::{login, see};
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+
+/// Nothing from elsewhere, nothing inline, no frame around us.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Around every page of the console. First failure answers: 404 not enabled · 403 foreign name or page · no session.
+///
+/// Without a token the server listens on loopback, and only this machine's own names are ours: a foreign name that was made
+/// to point here is refused. With a token any name is good: the session's cookie belongs to the name under which somebody
+/// logged in, and a page under another name has none.
+pub(super) async fn guard(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    if !gateway.settings.current().console.enabled {
+        return ApiError::not_found("the console channel is not enabled (channels.console.enabled)").into_response();
+    }
+    if gateway.console_token.is_none() && !local_host(headers) {
+        return ApiError::forbidden("without channels.console.token the Host must be localhost").into_response();
+    }
+    if request.method() != Method::GET && request.method() != Method::HEAD && !own_page(headers) {
+        return ApiError::forbidden("this form was not sent from the console's own page").into_response();
+    }
+    let path = request.uri().path();
+    let open = path == "/" || path == "/console" || path == "/console/login" || path.starts_with("/console/static/");
+    if !open && !login::has_session(&gateway, headers) {
+        return if request.method() == Method::GET && path != "/console/live" {
+            see("/console/login", StatusCode::SEE_OTHER)
+        } else {
+            ApiError::unauthorized("log in at /console/login").into_response()
+        };
+    }
+    next.run(request).await
+}
+
+/// Headers of every answer of the console.
+pub(super) async fn headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let fixed: [(HeaderName, &'static str); 5] = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        // Not `no-referrer`: with that, browsers hide the origin of our own forms from us (`Origin: null`).
+        (header::REFERRER_POLICY, "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Is the Host one of this machine's own names? The port does not count: it may be forwarded, and a foreign name with our
+/// port is as foreign as any.
+pub(in crate::gateway) fn local_host(headers: &HeaderMap) -> bool {
+    let Some(host) = text(headers, &header::HOST) else {
+        return false;
+    };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    matches!(name.to_ascii_lowercase().as_str(), "localhost" | "127.0.0.1" | "[::1]")
+}
+
+/// Did a page of ours send this? The browser's own word counts (`Sec-Fetch-Site`, which it sends to secure addresses and to
+/// this machine); else the origin must be the host that was asked.
+fn own_page(headers: &HeaderMap) -> bool {
+    match text(headers, &HeaderName::from_static("sec-fetch-site")) {
+        Some(site) => site == "same-origin",
+        None => text(headers, &header::ORIGIN).is_some_and(|origin| is_host(origin, headers)),
+    }
+}
+
+/// Does a browser say that a page of somebody else's sent this? Programs that are no browsers say nothing.
+pub(in crate::gateway) fn foreign_origin(headers: &HeaderMap) -> bool {
+    match text(headers, &HeaderName::from_static("sec-fetch-site")) {
+        Some(site) => site != "same-origin" && site != "none",
+        None => headers.contains_key(header::ORIGIN) && !text(headers, &header::ORIGIN).is_some_and(|origin| is_host(origin, headers)),
+    }
+}
+
+fn is_host(origin: &str, headers: &HeaderMap) -> bool {
+    let Some((scheme, place)) = origin.split_once("://") else {
+        return false;
+    };
+    matches!(scheme, "http" | "https") && text(headers, &header::HOST).is_some_and(|host| host.eq_ignore_ascii_case(place))
+}
+
+/// The one value of a header; none when it is missing, unreadable, or there twice.
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(one), None) => one.to_str().ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        map
+    }
+
+    /// design: a form counts only from our own page: by the browser's word, else by the origin; without either it does not.
+    #[test]
+    fn only_our_own_page_may_press() {
+        for (pairs, own, foreign) in [
+            (&[("host", "localhost:1")][..], false, false),
+            (&[("host", "localhost:1"), ("origin", "http://localhost:1")], true, false),
+            (&[("host", "LOCALHOST:1"), ("origin", "http://localhost:1")], true, false),
+            (&[("host", "bot.example"), ("origin", "https://bot.example")], true, false),
+            (&[("host", "localhost:1"), ("origin", "http://localhost:2")], false, true),
+            (&[("host", "localhost:1"), ("origin", "http://evil.example")], false, true),
+            (&[("host", "localhost:1"), ("origin", "null")], false, true),
+            (&[("host", "localhost:1"), ("origin", "file://localhost:1")], false, true),
+            (&[("host", "a"), ("origin", "http://a"), ("origin", "http://a")], false, true),
+            (&[("host", "a"), ("sec-fetch-site", "same-origin"), ("origin", "null")], true, false),
+            (
+                &[
+                    ("host", "a"),
+                    ("sec-fetch-site", "same-origin"),
+                    ("origin", "https://public.example"),
+                ],
+                true,
+                false,
+            ),
+            (
+                &[("host", "a"), ("sec-fetch-site", "same-site"), ("origin", "http://a")],
+                false,
+                true,
+            ),
+            (
+                &[("host", "a"), ("sec-fetch-site", "cross-site"), ("origin", "http://a")],
+                false,
+                true,
+            ),
+            (&[("host", "a"), ("sec-fetch-site", "none")], false, false),
+        ] {
+            let headers = map(pairs);
+            assert_eq!((own_page(&headers), foreign_origin(&headers)), (own, foreign), "{pairs:?}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The session of a browser: a cookie derived from `channels.console.token`, never the token itself.
+//!
+//! The cookie says until when it holds, and carries a MAC of that under the token. Nothing is stored: a restart keeps
+//! sessions, a new token ends them all.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use hmac::{Hmac, KeyInit, Mac};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+use super::assets::Assets;
+use super::{Form, see};
+use crate::domain::Millis;
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+
+const COOKIE: &str = "countersign_session";
+/// A working day.
+const SESSION: Duration = Duration::from_secs(12 * 3600);
+/// So many wrong tokens a minute, from anywhere, before nobody can log in for the rest of it. Sessions go on.
+const TRIES: usize = 10;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Moments of the last wrong tokens.
+#[derive(Debug, Default)]
+pub(in crate::gateway) struct Tries(Mutex<VecDeque<Millis>>);
+
+impl Tries {
+    /// May another token be tried now?
+    fn open(&self, now: Millis) -> bool {
+        let mut wrong = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        wrong.retain(|at| now.since(*at) < MINUTE);
+        wrong.len() < TRIES
+    }
+
+    fn wrong(&self, now: Millis) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(now);
+    }
+}
+
+/// May this browser see the console? Everybody may when no token is set.
+pub(super) fn has_session(gateway: &Gateway, headers: &HeaderMap) -> bool {
+    let Some(token) = &gateway.console_token else {
+        return true;
+    };
+    let given = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|cookies| cookies.to_str().ok())
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|cookie| cookie.trim().split_once('='))
+        .filter(|(name, _)| *name == COOKIE);
+    given.into_iter().any(|(_, value)| holds(token, value, gateway.clock.now()))
+}
+
+fn holds(token: &SecretString, value: &str, now: Millis) -> bool {
+    let Some(until) = value.split_once('.').and_then(|(until, _)| until.parse().ok().map(Millis)) else {
+        return false;
+    };
+    now < until && session(token, until).is_some_and(|good| bool::from(good.as_bytes().ct_eq(value.as_bytes())))
+}
+
+/// The cookie's value: when it ends, and the MAC of that.
+fn session(token: &SecretString, until: Millis) -> Option<String> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(token.expose_secret().as_bytes()).ok()?;
+    mac.update(format!("countersign console session until {}", until.0).as_bytes());
+    Some(format!("{}.{}", until.0, hex::encode(mac.finalize().into_bytes())))
+}
+
+/// `GET /console/login`.
+pub(super) async fn show(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
+    if has_session(&gateway, &headers) {
+        return see("/console/", StatusCode::SEE_OTHER);
+    }
+    page(&gateway, StatusCode::OK, None)
+}
+
+/// `POST /console/login`.
+pub(super) async fn enter(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let form = Form::read(&gateway, &headers, body).await?;
+    let Some(token) = &gateway.console_token else {
+        return Ok(see("/console/", StatusCode::SEE_OTHER));
+    };
+    let now = gateway.clock.now();
+    if !gateway.tries.open(now) {
+        return Ok(page(&gateway, StatusCode::TOO_MANY_REQUESTS, Some("console.login.slow")));
+    }
+    let given = form.get("token").trim();
+    if !bool::from(given.as_bytes().ct_eq(token.expose_secret().as_bytes())) {
+        gateway.tries.wrong(now);
+        tracing::warn!("a wrong console token was given");
+        return Ok(page(&gateway, StatusCode::FORBIDDEN, Some("console.login.wrong")));
+    }
+    let value = session(token, now.plus(SESSION)).ok_or_else(ApiError::internal)?;
+    let secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+    let cookie = format!(
+        "{COOKIE}={value}; Path=/console; Max-Age={}; HttpOnly; SameSite=Strict{}",
+        SESSION.as_secs(),
+        if secure { "; Secure" } else { "" }
+    );
+    Ok(with_cookie(see("/console/", StatusCode::SEE_OTHER), &cookie))
+}
+
+/// `POST /console/logout`.
+pub(super) async fn leave(State(_): State<Gateway>) -> Response {
+    let gone = format!("{COOKIE}=; Path=/console; Max-Age=0; HttpOnly; SameSite=Strict");
+    with_cookie(see("/console/login", StatusCode::SEE_OTHER), &gone)
+}
+
+fn with_cookie(mut response: Response, cookie: &str) -> Response {
+    if let Ok(cookie) = HeaderValue::from_str(cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn page(gateway: &Gateway, code: StatusCode, problem: Option<&str>) -> Response {
+    let locale = gateway.settings.current().console.locale;
+    let values = json!({
+        "locale": locale.as_str(),
+        "assets": Assets::of(&gateway.templates),
+        "problem": problem.map(|key| gateway.templates.say(locale, key, json!({}))),
+    });
+    let mut response = (code, Html(gateway.templates.page("login.html", values))).into_response();
+    if code == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// design: a session is not the token, ends, cannot be made longer, and is worth nothing under another token.
+    #[test]
+    fn a_session_cannot_be_forged() {
+        let (token, other) = (SecretString::from("secret-token-1"), SecretString::from("secret-token-2"));
+        let value = session(&token, Millis(2000)).unwrap();
+        assert!(!value.contains("secret-token"), "{value}");
+        assert!(holds(&token, &value, Millis(1999)));
+        assert!(!holds(&token, &value, Millis(2000)));
+        assert!(!holds(&other, &value, Millis(1)));
+        assert!(!holds(&token, &value.replace("2000.", "9000."), Millis(1)));
+        for forged in ["", ".", "9000", "9000.", "x.y", "secret-token-1"] {
+            assert!(!holds(&token, forged, Millis(1)), "{forged}");
+        }
+    }
+
+    /// design: ten wrong tokens a minute, then nobody may try; the next minute it is open again.
+    #[test]
+    fn wrong_tokens_are_counted() {
+        let tries = Tries::default();
+        for at in 0..10 {
+            assert!(tries.open(Millis(at)), "{at}");
+            tries.wrong(Millis(at));
+        }
+        assert!(!tries.open(Millis(10)));
+        assert!(!tries.open(Millis(59_999)));
+        assert!(tries.open(Millis(60_000)));
+    }
+}

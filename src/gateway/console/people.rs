@@ -1,0 +1,100 @@
+//! The people whom one reader of the page can play, and everybody else who speaks.
+
+use serde::Serialize;
+use serde_json::json;
+
+use crate::config::ChannelLive;
+use crate::domain::Approvers;
+use crate::gateway::api::check_id;
+use crate::gateway::error::ApiError;
+use crate::template::Templates;
+
+/// Played from the start; more stand in the list of approvers.
+const CAST: [&str; 3] = ["lin", "zhao", "chen"];
+/// More listed approvers than these are not offered.
+const MOST: usize = 6;
+
+/// Somebody on the page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Person {
+    /// User id.
+    pub(super) id: String,
+    /// For people.
+    pub(super) name: String,
+    /// In the circle.
+    pub(super) initial: String,
+    /// Which of six colours.
+    pub(super) color: usize,
+}
+
+/// Everybody who can be played, and the one who is.
+#[derive(Debug)]
+pub(super) struct People {
+    pub(super) me: Person,
+    pub(super) all: Vec<Person>,
+}
+
+impl People {
+    /// `id`: who is played; the first of the cast when not given.
+    pub(super) fn new(templates: &Templates, live: &ChannelLive, id: Option<&str>) -> Result<Self, ApiError> {
+        let id = id.filter(|id| !id.is_empty()).unwrap_or(CAST[0]);
+        check_id("as", id)?;
+        let mut ids: Vec<&str> = CAST.to_vec();
+        if let Approvers::Listed(listed) = &live.approvers {
+            ids.extend(listed.iter().map(String::as_str).filter(|one| !CAST.contains(one)).take(MOST));
+        }
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+        Ok(Self {
+            me: person(templates, live, id),
+            all: ids.into_iter().map(|id| person(templates, live, id)).collect(),
+        })
+    }
+}
+
+/// Whoever has this id.
+pub(super) fn person(templates: &Templates, live: &ChannelLive, id: &str) -> Person {
+    let name = if CAST.contains(&id) {
+        templates.say(live.locale, &format!("console.persona.{id}"), json!({}))
+    } else {
+        id.to_owned()
+    };
+    let sum = id
+        .bytes()
+        .fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
+    Person {
+        id: id.to_owned(),
+        initial: name.chars().next().map(|first| first.to_uppercase().collect()).unwrap_or_default(),
+        color: CAST.iter().position(|one| *one == id).unwrap_or(3 + sum % 3),
+        name,
+    }
+}
+
+/// Our own face.
+pub(super) fn bot() -> Person {
+    Person {
+        id: String::new(),
+        name: String::from("Countersign"),
+        initial: String::from("签"),
+        color: 0,
+    }
+}
+
+/// Who may approve, in a sentence.
+pub(super) fn policy(templates: &Templates, live: &ChannelLive) -> String {
+    let say = |key: &str, values| templates.say(live.locale, key, values);
+    let mut text = match &live.approvers {
+        Approvers::Requester => say("console.policy.requester", json!({})),
+        Approvers::Anyone => say("console.policy.anyone", json!({})),
+        Approvers::Listed(ids) => {
+            let names: Vec<String> = ids.iter().map(|id| person(templates, live, id).name).collect();
+            say("console.policy.listed", json!({"ids": names.join(", ")}))
+        }
+    };
+    if live.quorum > 1 {
+        text.push(' ');
+        text.push_str(&say("console.policy.quorum", json!({"quorum": live.quorum})));
+    }
+    text
+}

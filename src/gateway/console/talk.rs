@@ -1,0 +1,84 @@
+//! What was said in the chat, and whether we are at it.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::page::Scene;
+use super::people::{self, Person};
+use crate::channels::{CardPage, console_message_id};
+use crate::domain::{ChannelKind, InboundBody, Millis, TurnStatus};
+use crate::gateway::error::ApiError;
+use crate::store::{ListQuery, Said, Session};
+
+/// Newest messages on the page; the API has the others.
+const SHOWN: i64 = 60;
+
+/// A message.
+#[derive(Debug, Serialize)]
+struct Item {
+    id: String,
+    bot: bool,
+    mine: bool,
+    who: Person,
+    at: String,
+    clock: String,
+    text: String,
+    card: Option<CardPage>,
+}
+
+/// Values of `chat.html`.
+pub(super) async fn chat(session: &mut Session, scene: &Scene) -> Result<Value, ApiError> {
+    let said = session.said(&scene.chat, SHOWN).await?;
+    let items: Vec<Item> = said.into_iter().filter_map(|said| item(scene, said)).collect();
+    let running = session
+        .list_turns(&ListQuery {
+            chat: Some(scene.chat.clone()),
+            status: Some(String::from(TurnStatus::Running.as_str())),
+            limit: 1,
+            ..ListQuery::default()
+        })
+        .await?;
+    let busy = running
+        .items
+        .first()
+        .filter(|turn| turn.conversation.channel == ChannelKind::Console)
+        .map(|turn| scene.say("console.working", json!({"name": scene.person(&turn.user).name})));
+    Ok(json!({ "items": items, "busy": busy }))
+}
+
+fn item(scene: &Scene, said: Said) -> Option<Item> {
+    match said {
+        Said::User(row) => {
+            let InboundBody::Message(message) = row.inbound.body else {
+                return None;
+            };
+            let at = row.inbound.at;
+            Some(Item {
+                id: message.message_id.unwrap_or(row.inbound.event_key),
+                bot: false,
+                mine: row.inbound.sender == scene.people.me.id,
+                who: scene.person(&row.inbound.sender),
+                at: at.rfc3339(),
+                clock: clock(at),
+                text: message.text,
+                card: None,
+            })
+        }
+        Said::Bot { key, content, at, .. } => Some(Item {
+            id: console_message_id(&key),
+            bot: true,
+            mine: false,
+            who: people::bot(),
+            at: at.rfc3339(),
+            clock: clock(at),
+            text: String::new(),
+            card: Some(scene.card(ChannelKind::Console, &content)?),
+        }),
+    }
+}
+
+/// A moment for those without the script, which shows it in the reader's own zone.
+pub(super) fn clock(at: Millis) -> String {
+    let text = at.rfc3339();
+    format!("{} UTC", text.get(11..16).unwrap_or_default())
+}

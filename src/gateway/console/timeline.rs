@@ -1,0 +1,69 @@
+//! The timeline in the reader's language, where an event says no foreign words; the others as they were summed up.
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::page::Scene;
+use super::talk::clock;
+use crate::domain::{ChannelKind, Event};
+use crate::store::EventRow;
+
+/// A line of the timeline.
+#[derive(Debug, Serialize)]
+pub(super) struct Entry {
+    at: String,
+    clock: String,
+    summary: String,
+}
+
+/// All of `events`; `brief`: without the inside of tool calls.
+pub(super) fn entries(scene: &Scene, channel: ChannelKind, events: &[EventRow], brief: bool) -> Vec<Entry> {
+    let shown = events.iter().filter(|row| {
+        let inside = matches!(
+            row.event,
+            Event::ToolStarted { .. } | Event::ToolFinished { .. } | Event::AssistantText { .. } | Event::TodosUpdated { .. }
+        );
+        !(brief && inside)
+    });
+    shown
+        .map(|row| Entry {
+            at: row.at.rfc3339(),
+            clock: clock(row.at),
+            summary: words(scene, channel, &row.event).unwrap_or_else(|| row.summary.clone()),
+        })
+        .collect()
+}
+
+/// Our words for an event; none: its summary says it.
+fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
+    let word = |key: &str| scene.say(key, json!({}));
+    Some(match event {
+        Event::TurnStarted {} => word("console.event.started"),
+        Event::PlanCreated { version, steps } => scene.say("console.event.planned", json!({ "version": version, "count": steps })),
+        Event::TurnPaused { gate, .. } => {
+            let kind = word(&format!("console.kind.{}", gate.as_str()));
+            scene.say("console.event.paused", json!({ "kind": kind }))
+        }
+        Event::Decision { kind, by, .. } => {
+            let kind = word(&format!("state.{}", kind.as_str()));
+            let by = by.as_deref().map(|by| scene.name(channel, by));
+            scene.say("console.event.decided", json!({ "by": by, "kind": kind }))
+        }
+        Event::TurnResumed { .. } => word("console.event.resumed"),
+        Event::TurnCompleted { .. } => word("console.turn.completed"),
+        Event::TurnFailed { .. } => word("console.turn.failed"),
+        Event::TurnCancelled { .. } => word("console.turn.cancelled"),
+        Event::AssistantText { .. }
+        | Event::PlanUpdated { .. }
+        | Event::PlanProgress { .. }
+        | Event::TodosUpdated { .. }
+        | Event::PlanContinuation { .. }
+        | Event::ContinuationProgress { .. }
+        | Event::Reflected { .. }
+        | Event::ToolPlanned { .. }
+        | Event::ToolStarted { .. }
+        | Event::ToolFinished { .. }
+        | Event::ActionProposed { .. }
+        | Event::ActionStatus { .. } => return None,
+    })
+}

@@ -1,0 +1,237 @@
+//! Metrics: the table of what is counted, and the Prometheus text of it.
+//!
+//! Whoever does something counts it with the macros of `metrics`; the table gives every name its kind, labels and meaning, and a test
+//! holds the table, the code and `docs/metrics.md` together.
+
+use std::sync::OnceLock;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+/// How a meter moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterKind {
+    /// Only up.
+    Counter,
+    /// Up and down; read from the ledger when it is asked for.
+    Gauge,
+    /// Seconds in buckets.
+    Seconds,
+}
+
+/// One metric.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    /// Name, as scraped.
+    pub name: &'static str,
+    /// Kind.
+    pub kind: MeterKind,
+    /// Label names.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub help: &'static str,
+    /// Upper bounds of its buckets.
+    buckets: &'static [f64],
+}
+
+const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Meter {
+    Meter {
+        name,
+        kind: MeterKind::Counter,
+        labels,
+        help,
+        buckets: &[],
+    }
+}
+
+const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Meter {
+    Meter {
+        kind: MeterKind::Gauge,
+        ..counter(name, labels, help)
+    }
+}
+
+const fn seconds(name: &'static str, labels: &'static [&'static str], buckets: &'static [f64], help: &'static str) -> Meter {
+    Meter {
+        kind: MeterKind::Seconds,
+        buckets,
+        ..counter(name, labels, help)
+    }
+}
+
+/// The platforms give us 3 s, the contract 1 s.
+const ANSWER: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0];
+const CALL: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
+/// People answer within a minute or the next morning.
+const PEOPLE: &[f64] = &[5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 172_800.0];
+
+/// Every metric, in the order in which `docs/metrics.md` explains them.
+pub const METERS: &[Meter] = &[
+    counter(
+        "countersign_webhook_requests_total",
+        &["channel", "outcome"],
+        "Webhook requests by what became of them: accepted, duplicate, decided, ignored, handshake, or why they were refused",
+    ),
+    seconds(
+        "countersign_webhook_seconds",
+        &["channel"],
+        ANSWER,
+        "From the head of a webhook request to its answer",
+    ),
+    counter(
+        "countersign_turns_total",
+        &["channel", "status", "reason"],
+        "Turns that ended, by how",
+    ),
+    counter(
+        "countersign_decisions_total",
+        &["gate", "kind", "via"],
+        "Decisions of gates, by kind of gate, kind of decision and the road it came by",
+    ),
+    seconds(
+        "countersign_gate_wait_seconds",
+        &["gate"],
+        PEOPLE,
+        "From the opening of a gate to its decision",
+    ),
+    counter(
+        "countersign_model_calls_total",
+        &["outcome"],
+        "Calls of the model: answered, unreachable, refused, timeout, nonsense, too_long, interrupted",
+    ),
+    seconds("countersign_model_call_seconds", &[], CALL, "Duration of a call of the model, retries included"),
+    counter("countersign_model_tokens_total", &[], "Tokens that the providers counted, prompts and answers"),
+    counter("countersign_tool_calls_total", &["tool", "outcome"], "Tool calls: ok or failed"),
+    seconds("countersign_tool_call_seconds", &["tool"], CALL, "Duration of a tool call"),
+    counter(
+        "countersign_deliveries_total",
+        &["channel", "op", "outcome"],
+        "Calls to the chat platforms (post, patch, react): sent, retry, content, gone, forbidden",
+    ),
+    seconds(
+        "countersign_delivery_seconds",
+        &["channel"],
+        CALL,
+        "Duration of a call to a chat platform, waiting for its rates included",
+    ),
+    counter("countersign_config_reloads_total", &["outcome"], "Saved edits of the configuration: applied, refused"),
+    gauge(
+        "countersign_config_refused",
+        &[],
+        "1 while the configuration file holds an edit that does not validate, else 0",
+    ),
+    gauge(
+        "countersign_queue_depth",
+        &["queue"],
+        "What waits now: inbox (events not looked at), lanes (tasks in line), outbox (messages to send), gates (people to answer), turns (not finished)",
+    ),
+    gauge(
+        "countersign_queue_oldest_seconds",
+        &["queue"],
+        "Age of the oldest row of the inbox and the outbox that waits, 0 when nothing does",
+    ),
+    gauge("countersign_build_info", &["version"], "Always 1; the label names the version"),
+];
+
+/// The process's metrics.
+#[derive(Clone)]
+pub struct Meters(PrometheusHandle);
+
+impl std::fmt::Debug for Meters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meters")
+    }
+}
+
+static METERS_OF_PROCESS: OnceLock<Meters> = OnceLock::new();
+
+impl Meters {
+    /// Counts from now on. One recorder serves the whole process; a program that embeds us and has its own keeps it, and
+    /// then [`Meters::text`] is empty.
+    #[must_use]
+    pub fn install() -> Self {
+        let meters = METERS_OF_PROCESS.get_or_init(|| {
+            let recorder = METERS
+                .iter()
+                .filter(|meter| meter.kind == MeterKind::Seconds)
+                .try_fold(PrometheusBuilder::new(), |builder, meter| {
+                    builder.set_buckets_for_metric(Matcher::Full(meter.name.to_owned()), meter.buckets)
+                })
+                // An empty list of buckets is an error, and the table has none.
+                .unwrap_or_default()
+                .build_recorder();
+            let handle = recorder.handle();
+            let _ = metrics::set_global_recorder(recorder);
+            for meter in METERS {
+                match meter.kind {
+                    MeterKind::Counter => metrics::describe_counter!(meter.name, meter.help),
+                    MeterKind::Gauge => metrics::describe_gauge!(meter.name, meter.help),
+                    MeterKind::Seconds => metrics::describe_histogram!(meter.name, meter.help),
+                }
+            }
+            metrics::gauge!("countersign_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+            Self(handle)
+        });
+        meters.clone()
+    }
+
+    /// Prometheus text, version 0.0.4.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.0.render()
+    }
+
+    /// Folds fresh samples into their buckets; call it now and then, so that they do not pile up when nobody scrapes.
+    pub fn upkeep(&self) {
+        self.0.run_upkeep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// docs/metrics.md: what is counted is in the table and in the guide, and nothing else is.
+    #[test]
+    fn the_table_the_code_and_the_guide_agree() {
+        let guide = include_str!("../../docs/metrics.md");
+        let rules = include_str!("../../deploy/alerts.yaml");
+        let mut in_code = std::collections::BTreeSet::new();
+        let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !path.ends_with("telemetry/meters.rs") {
+                    in_code.extend(names(&std::fs::read_to_string(path).unwrap()));
+                }
+            }
+        }
+        in_code.insert("countersign_build_info".to_owned());
+        let table: std::collections::BTreeSet<String> = METERS.iter().map(|meter| meter.name.to_owned()).collect();
+        assert_eq!(in_code, table, "counted in the code, and in the table");
+        for meter in METERS {
+            assert!(guide.contains(&format!("`{}`", meter.name)), "{} is not in docs/metrics.md", meter.name);
+            for label in meter.labels {
+                assert!(guide.contains(&format!("`{label}`")), "label {label} of {} is not explained", meter.name);
+            }
+        }
+        for text in [guide, rules] {
+            for name in names(text) {
+                let plain = ["_bucket", "_sum", "_count"].iter().fold(name.as_str(), |name, end| name.trim_end_matches(end));
+                assert!(table.contains(plain), "{name} is not counted");
+            }
+        }
+    }
+
+    /// Words of `text` that are names of ours.
+    fn names(text: &str) -> Vec<String> {
+        let word = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
+        let begins = |(at, _): &(usize, &str)| !text[..*at].ends_with(word);
+        text.match_indices("countersign_")
+            .filter(begins)
+            .map(|(at, _)| text[at..].chars().take_while(|c| word(*c)).collect::<String>())
+            .filter(|name| name != "countersign_outbox")
+            .collect()
+    }
+}

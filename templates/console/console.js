@@ -1,0 +1,161 @@
+// The page works without this file. It posts forms without leaving the page, swaps in what the server says has
+// changed, and shows times in the reader's zone. It renders nothing itself: all HTML comes escaped from the server.
+"use strict";
+(() => {
+  const body = document.body, told = body.dataset, $ = (id) => document.getElementById(id);
+  const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+  const banner = $("banner"), toast = $("toast");
+  let have = told.have, hide = 0;
+
+  function say(word, tone) {
+    if (!word) return;
+    toast.textContent = word;
+    toast.className = "toast on " + (tone || "");
+    clearTimeout(hide);
+    hide = setTimeout(() => { toast.className = "toast"; }, 6000);
+  }
+  if (toast.textContent) hide = setTimeout(() => { toast.className = "toast"; }, 8000);
+
+  // Times: the clock of a message, how long ago, how long still.
+  function span(ms) {
+    const minutes = Math.round(ms / 60000);
+    if (minutes < 60) return Math.max(minutes, 1) + told.minutes;
+    return minutes < 2880 ? Math.round(minutes / 60) + told.hours : Math.round(minutes / 1440) + told.days;
+  }
+  function times(root) {
+    for (const time of root.querySelectorAll("time")) {
+      const at = new Date(time.dateTime), age = Date.now() - at;
+      if (isNaN(at)) continue;
+      if ("ago" in time.dataset) time.textContent = age < 60000 ? told.now : told.ago.replace("#", span(age));
+      else if ("left" in time.dataset) time.textContent = age > 0 ? told.over : told.left.replace("#", span(-age));
+      else time.textContent = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
+      time.title = at.toLocaleString();
+    }
+  }
+
+  // Swapping: children of a part are known by their ids; one is replaced only when the server drew it differently, and
+  // what the reader has typed, opened or focused in it stays.
+  const drawn = new WeakMap();
+  function keep(old, fresh) {
+    const opened = old.querySelectorAll("details"), next = fresh.querySelectorAll("details");
+    if (opened.length === next.length) opened.forEach((one, at) => { if (one.dataset.touched) { next[at].open = one.open; next[at].dataset.touched = 1; } });
+    const typed = old.querySelector("textarea"), field = fresh.querySelector("textarea");
+    if (typed && field) field.value = typed.value;
+    const active = document.activeElement;
+    if (!old.contains(active)) return () => {};
+    const list = (root) => [...root.querySelectorAll("a, button, summary, textarea, pre")], at = list(old).indexOf(active);
+    return () => { const one = list(fresh)[at]; if (one) one.focus({ preventScroll: true }); };
+  }
+  function swap(part, html) {
+    const fresh = new DOMParser().parseFromString(html, "text/html").body, known = new Map();
+    for (const child of part.children) known.set(child.id, child);
+    let before = null;
+    for (const child of [...fresh.children]) {
+      const text = child.outerHTML, old = known.get(child.id);
+      let shown = old;
+      if (!old || drawn.get(old) !== text) {
+        shown = document.importNode(child, true);
+        drawn.set(shown, text);
+        times(shown);
+        const focus = old ? keep(old, shown) : null;
+        if (old) { old.replaceWith(shown); focus(); } else part.insertBefore(shown, before ? before.nextSibling : part.firstChild);
+      }
+      const place = before ? before.nextElementSibling : part.firstElementChild;
+      if (place !== shown) part.insertBefore(shown, place);
+      known.delete(child.id);
+      before = shown;
+    }
+    for (const gone of known.values()) gone.remove();
+  }
+  for (const part of ["chat", "part-waiting", "part-turns", "part-status"]) {
+    for (const child of $(part).children) drawn.set(child, child.outerHTML);
+  }
+  times(document);
+  setInterval(() => times(document), 30000);
+  document.addEventListener("click", (event) => {
+    const summary = event.target.closest("summary");
+    if (summary) summary.parentNode.dataset.touched = 1;
+  });
+
+  // What changes comes here; a lost connection is told and tried again.
+  async function live() {
+    let wait = 500;
+    for (;;) {
+      const query = new URLSearchParams({ chat: told.chat, as: told.as, have });
+      try {
+        const answer = await fetch("/console/live?" + query, { signal: AbortSignal.timeout(40000) });
+        if (answer.status === 401 || answer.status === 404) { location.reload(); return; }
+        if (!answer.ok) throw new Error(String(answer.status));
+        const news = await answer.json();
+        if (news.build !== told.build) { location.reload(); return; }
+        for (const [id, html] of Object.entries(news.parts)) swap($(id), html);
+        have = news.have;
+        banner.hidden = true;
+        wait = 500;
+      } catch {
+        banner.textContent = told.lost;
+        banner.hidden = false;
+        await sleep(wait);
+        wait = Math.min(wait * 2, 8000);
+      }
+    }
+  }
+
+  async function send(path, data) {
+    try {
+      const answer = await fetch(path, { method: "POST", body: data, headers: { Accept: "application/json" } });
+      const result = await answer.json();
+      if (result.toast) say(result.toast.text, result.toast.tone);
+      else if (!answer.ok) say(result.error ? result.error.message : told.failed, "bad");
+      return answer.ok;
+    } catch {
+      say(told.failed, "bad");
+      return false;
+    }
+  }
+
+  document.addEventListener("submit", async (event) => {
+    const form = event.target, button = event.submitter, path = form.getAttribute("action");
+    if (path !== "/console/say" && path !== "/console/decide") return;
+    event.preventDefault();
+    // A second press within a few seconds, for what cannot be taken back.
+    if (button && button.dataset.sure && !button.classList.contains("armed")) {
+      const label = button.textContent;
+      button.textContent = button.dataset.sure;
+      button.classList.add("armed");
+      setTimeout(() => { button.textContent = label; button.classList.remove("armed"); }, 4000);
+      return;
+    }
+    const field = form.querySelector("textarea"), text = field ? field.value : "";
+    // Read before anything is disabled or emptied: a disabled button says nothing.
+    const data = new URLSearchParams(new FormData(form, button));
+    if (form.dataset.say !== undefined) {
+      if (!text.trim()) return;
+      field.value = "";
+      grow(field);
+      $("scroll").scrollTop = 0;
+      if (!(await send(path, data)) && !field.value) field.value = text;
+      return;
+    }
+    if (button) button.disabled = true;
+    const done = await send(path, data);
+    if (button) button.disabled = false;
+    if (done && field) field.value = "";
+  });
+
+  const field = $("text");
+  function grow(one) {
+    if (CSS.supports("field-sizing", "content")) return;
+    one.style.height = "auto";
+    one.style.height = Math.min(one.scrollHeight + 2, 180) + "px";
+  }
+  field.addEventListener("input", () => grow(field));
+  field.addEventListener("keydown", (event) => {
+    // Not while an input method is composing: there, Enter picks a word.
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229) {
+      event.preventDefault();
+      field.form.requestSubmit();
+    }
+  });
+  live();
+})();

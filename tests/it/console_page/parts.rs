@@ -1,0 +1,278 @@
+//! What the page shows and how it stays true: chat, cards, what waits, tasks, states, and the live request.
+
+use serde_json::{Value, json};
+
+use super::{OURS, WORDS, form, press, say, toast};
+use crate::support::api::eventually;
+use crate::support::fake_model::{call, say as words};
+use crate::support::raw::get;
+use crate::support::scripts::{clarified, finished, planned, writes};
+use crate::support::scripts::{in_order, reporter};
+use crate::support::world::{DIRECT, World};
+
+async fn shows(world: &World, words: &str) -> String {
+    eventually(&format!("{words:?} on the page"), || async {
+        let page = get(world, "/console/?chat=demo&as=lin").await.text;
+        page.contains(words).then_some(page)
+    })
+    .await
+}
+
+/// interface 3, S0-13: the page works without a script: say, be refused, send changes, approve, read the answer; all by plain forms.
+#[tokio::test]
+async fn plain_forms_are_enough() {
+    let world = World::start(&[], reporter).await;
+    let empty = get(&world, "/console/").await.text;
+    assert!(
+        empty.contains("class=\"empty\"") && empty.contains("class=\"try\""),
+        "the first page says what to type"
+    );
+    say(&world, "demo", "lin", "整理笔记").await;
+    let review = world.api.review_in("demo").await;
+    let page = shows(&world, "计划确认").await;
+    for part in [
+        "确认后会直接执行：<code>write_file</code>",
+        "请回复 <strong>OK</strong> 继续",
+        "name=\"decision\" value=\"revise\"",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let id = review["id"].as_str().unwrap();
+    let fields = [("chat", "demo"), ("as", "zhao"), ("review", id), ("decision", "approve")];
+    let refused = form(&world, "/console/decide", &fields, &[OURS]).await;
+    assert_eq!(refused.status, 403);
+    assert!(refused.text.contains("只有 林晓 可以决定这件事") && refused.text.contains("id=\"toast\" class=\"toast bad on\""));
+
+    let none = press(&world, "lin", ("review", &review), "revise", " ").await;
+    assert_eq!(
+        (none.status, toast(&none).as_str()),
+        (422, "还没有写修改意见。请填写后再提交，或直接回复。")
+    );
+    let changed = press(&world, "lin", ("review", &review), "revise", "写到 v2").await;
+    assert_eq!((changed.status, toast(&changed).as_str()), (200, "修改意见已收到，正在调整计划。"));
+    let again = press(&world, "lin", ("review", &review), "approve", "").await;
+    assert_eq!(again.status, 409);
+    assert!(toast(&again).contains("已提出修改，由 林晓 处理"), "{again:?}");
+
+    let review = world.api.review_in("demo").await;
+    let fields = [
+        ("chat", "demo"),
+        ("as", "lin"),
+        ("review", review["id"].as_str().unwrap()),
+        ("decision", "approve"),
+    ];
+    let done = form(&world, "/console/decide", &fields, &[OURS]).await;
+    assert_eq!((done.status, done.header("location")), (303, "/console/?chat=demo&as=lin"));
+    let turn = world.api.turn_in("demo", "completed").await;
+    assert!(world.file("report-v2.md").is_some());
+    let page = shows(&world, "全部完成").await;
+    assert!(
+        page.contains("没有需要你处理的事") && page.contains("class=\"completed\""),
+        "{page}"
+    );
+    let record = get(&world, &format!("/console/turn/{}", turn["id"].as_str().unwrap())).await;
+    assert_eq!(record.status, 200);
+    for part in ["整理笔记", "write_file", "plan_feedback", "ship the report", "全部完成"] {
+        assert!(record.text.contains(part), "{part}");
+    }
+    let missing = press(&world, "lin", ("review", &json!({ "id": "rv_none" })), "approve", "").await;
+    assert_eq!(missing.status, 404);
+    world.end().await;
+}
+
+/// S4: calls are decided row by row, destructive or not; the record shows arguments and output in full.
+#[tokio::test]
+async fn calls_are_decided_row_by_row() {
+    let script = vec![
+        planned("写文件", &[("写", &[])]),
+        clarified(),
+        writes(&["a.md", "b.md"]),
+        finished(),
+        words("写好了"),
+    ];
+    let world = World::start(&[], in_order(script)).await;
+    say(&world, "demo", "lin", "写文件").await;
+    let review = world.api.review_in("demo").await;
+    assert_eq!(press(&world, "lin", ("review", &review), "approve", "").await.status, 200);
+    let rows = eventually("two calls that wait", || async {
+        let list = world.api.get("/api/v1/actions").await;
+        let items = list["items"].as_array().unwrap().clone();
+        (items.len() == 2 && world.api.turns().await[0]["status"] == "paused").then_some(items)
+    })
+    .await;
+    let page = shows(&world, "操作确认").await;
+    assert_eq!(
+        page.matches("name=\"call\"").count(),
+        4,
+        "two rows, in the chat and in the list of what waits"
+    );
+    let named = |name: &str| rows.iter().find(|row| row["arguments"]["path"] == name).unwrap().clone();
+    let foreign = press(&world, "zhao", ("call", &named("a.md")), "approve", "").await;
+    assert_eq!(foreign.status, 403, "{foreign:?}");
+    let yes = press(&world, "lin", ("call", &named("a.md")), "approve", "").await;
+    let no = press(&world, "lin", ("call", &named("b.md")), "reject", "").await;
+    assert_eq!((yes.status, no.status), (200, 200), "{yes:?} {no:?}");
+    let turn = world.api.turn_in("demo", "completed").await;
+    assert!(world.file("a.md").is_some() && world.file("b.md").is_none());
+    let page = shows(&world, "写好了").await;
+    assert!(page.contains("同意 1 个，拒绝 1 个"), "{page}");
+    let record = get(&world, &format!("/console/turn/{}", turn["id"].as_str().unwrap())).await.text;
+    assert!(record.contains("内容 b.md") && record.contains("已拒绝"), "{record}");
+    world.end().await;
+}
+
+/// design: a question is answered with words, by the form on its card.
+#[tokio::test]
+async fn a_question_is_answered_on_the_page() {
+    let ask = call([("request_user", json!({ "message": "哪一个 <b>文件夹</b>？", "title": "文件夹" }))]);
+    let world = World::start(&[], in_order(vec![ask, words("好的，就用 docs。")])).await;
+    say(&world, "demo", "lin", "整理").await;
+    let page = shows(&world, "需要你的回答").await;
+    assert!(page.contains("哪一个 &lt;b&gt;文件夹&lt;/b&gt;？"), "{page}");
+    let turn = world.api.turn_in("demo", "paused").await;
+    let answered = press(&world, "lin", ("review", &turn["gate"]), "revise", "docs").await;
+    assert_eq!((answered.status, toast(&answered).as_str()), (200, "收到你的回答，继续处理。"));
+    shows(&world, "就用 docs").await;
+    world.api.turn_in("demo", "completed").await;
+    world.end().await;
+}
+
+/// interface 3: what waits in other channels stands on the page and is decided there, in the name of the console.
+#[tokio::test]
+async fn other_channels_are_decided_too() {
+    let world = World::start(&[], reporter).await;
+    world.say("ou_a", "oc_a", "整理笔记", DIRECT).await;
+    world.plan_card("oc_a").await;
+    let page = shows(&world, "oc_a").await;
+    assert!(page.contains("飞书") && page.contains("ou_a"), "{page}");
+    let review = world.api.review_in("oc_a").await;
+    assert_eq!(press(&world, "chen", ("review", &review), "approve", "").await.status, 200);
+    world.hears("oc_a", "全部完成").await;
+    let review = world.api.get(&format!("/api/v1/reviews/{}", review["id"].as_str().unwrap())).await;
+    assert_eq!(
+        (&review["decision"]["by"], &review["decision"]["via"]),
+        (&json!("console"), &json!("api"))
+    );
+    world.end().await;
+}
+
+/// design: the live request answers at once what the reader does not have, then waits; every reader hears of every change.
+#[tokio::test]
+async fn news_reach_every_reader() {
+    // Without a platform, whose state would be news of its own.
+    let world = World::start(&[("CHANNELS__LARK__ENABLED", "false")], reporter).await;
+    let first = world.api.get("/console/live?chat=demo&as=lin").await;
+    let parts: Vec<&String> = first["parts"].as_object().unwrap().keys().collect();
+    assert_eq!(parts, ["chat", "part-status", "part-turns", "part-waiting"]);
+    let have = first["have"].as_str().unwrap().to_owned();
+    let ask = |who: &'static str| {
+        let (api, path) = (world.api.clone(), format!("/console/live?chat=demo&as={who}&have={have}"));
+        tokio::spawn(async move { api.get(&path).await })
+    };
+    let readers: Vec<_> = (0..3).map(|_| ask("lin")).collect();
+    say(&world, "demo", "zhao", "整理笔记").await;
+    for reader in readers {
+        let news = reader.await.unwrap();
+        assert!(
+            news["parts"]["chat"].as_str().is_some_and(|chat| chat.contains("整理笔记")),
+            "{news}"
+        );
+        assert_ne!(news["have"], have.as_str());
+    }
+    world.api.review_in("demo").await;
+    world.end().await;
+}
+
+/// design: both languages say everything: no key instead of a text, and in English no Chinese but the seal.
+#[tokio::test]
+async fn both_languages_are_complete() {
+    for (locale, title) in [("zh-CN", "计划确认"), ("en-US", "Plan confirmation")] {
+        let english = locale == "en-US";
+        let answers = vec![planned("Tidy", &[("Write", &["write_file"])]), words("Done")];
+        let settings = [("CHANNELS__CONSOLE__LOCALE", locale), ("CHANNELS__LARK__ENABLED", "false")];
+        let world = World::start(&settings, in_order(answers)).await;
+        let empty = get(&world, "/console/").await.text;
+        say(&world, "demo", "lin", "Tidy up").await;
+        let review = world.api.review_in("demo").await;
+        let full = shows(&world, title).await;
+        assert_eq!(press(&world, "lin", ("review", &review), "cancel", "").await.status, 200);
+        let turn = world.api.turn_in("demo", "cancelled").await;
+        let record = get(&world, &format!("/console/turn/{}", turn["id"].as_str().unwrap())).await.text;
+        for page in [empty, full, record] {
+            assert!(page.contains(&format!("<html lang=\"{locale}\">")), "{page}");
+            let keys = ["console.", "notice.", "state.", "plan.", "foot."];
+            let texts = page.replace("channels.console", "");
+            assert!(!keys.iter().any(|key| texts.contains(&format!(">{key}"))), "{page}");
+            let han = page.chars().filter(|c| ('\u{4e00}'..'\u{9fff}').contains(c) && *c != '签').count();
+            assert_eq!(han == 0, english, "{locale}: {page}");
+        }
+        world.end().await;
+    }
+}
+
+/// design: foreign text is data: in names, messages, plans, arguments and answers, whatever it tries.
+#[tokio::test]
+async fn foreign_text_is_escaped() {
+    let evil = "\"><script>x()</script><img src=x onerror=x()>{{ 7*7 }}";
+    let write = call([("write_file", json!({ "path": format!("{evil}.md"), "content": evil }))]);
+    let plan = planned(evil, &[(evil, &["write_file", evil])]);
+    let answer = words(&format!("{evil}\n\n[x](javascript:x()) ![y](javascript:x()) <javascript:x()>"));
+    let world = World::start(&[], in_order(vec![plan, clarified(), write, finished(), answer])).await;
+    let fields = [("chat", evil), ("as", evil), ("text", evil)];
+    assert_eq!(form(&world, "/console/say", &fields, &[OURS, WORDS]).await.status, 200);
+    let page = |path: &'static str| {
+        let world = &world;
+        async move {
+            let query: String = evil.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            get(world, &path.replace("EVIL", &query)).await.text
+        }
+    };
+    let clean = |page: &str| {
+        assert!(page.contains("&lt;script&gt;"), "{page}");
+        for bad in ["<script>x", "<img", "href=\"java", "\"><script"] {
+            assert!(!page.contains(bad), "{bad} in {page}");
+        }
+        assert!(page.contains("{{ 7*7 }}"), "no template of ours: {page}");
+    };
+    let review = eventually("the review", || async {
+        let list = world.api.get("/api/v1/reviews").await["items"].as_array().unwrap().clone();
+        list.first().filter(|review| !review["message_id"].is_null()).cloned()
+    })
+    .await;
+    clean(&page("/console/?chat=EVIL&as=EVIL").await);
+    let id = review["id"].as_str().unwrap();
+    let approve = [("chat", evil), ("as", evil), ("review", id), ("decision", "approve")];
+    assert_eq!(form(&world, "/console/decide", &approve, &[OURS, WORDS]).await.status, 200);
+    eventually("the end", || async {
+        (world.api.turns().await[0]["status"] == "completed").then_some(())
+    })
+    .await;
+    clean(&page("/console/?chat=EVIL&as=EVIL").await);
+    let turn: Value = world.api.turns().await[0].clone();
+    clean(&get(&world, &format!("/console/turn/{}", turn["id"].as_str().unwrap())).await.text);
+    world.end().await;
+}
+
+/// design: who may approve is said on the page, and listed approvers can be played.
+#[tokio::test]
+async fn the_rule_is_told() {
+    let rule = [
+        ("CHANNELS__CONSOLE__PLAN_REVIEW_APPROVERS", "[zhao, boss]"),
+        ("CHANNELS__CONSOLE__PLAN_REVIEW_QUORUM", "2"),
+    ];
+    let world = World::start(&rule, reporter).await;
+    let page = get(&world, "/console/").await.text;
+    assert!(
+        page.contains("计划由这些人确认：赵磊, boss。 需要 2 个不同的人。") && page.contains("as=boss"),
+        "{page}"
+    );
+    say(&world, "demo", "lin", "整理笔记").await;
+    let review = world.api.review_in("demo").await;
+    assert_eq!(press(&world, "lin", ("review", &review), "approve", "").await.status, 403);
+    let vote = press(&world, "zhao", ("review", &review), "approve", "").await;
+    assert_eq!((vote.status, toast(&vote).as_str()), (200, "已记录你的同意（1/2）。"));
+    shows(&world, "需要 2 人同意，已有 1 人").await;
+    assert_eq!(press(&world, "boss", ("review", &review), "approve", "").await.status, 200);
+    world.api.turn_in("demo", "completed").await;
+    world.end().await;
+}
