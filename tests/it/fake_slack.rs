@@ -164,7 +164,8 @@ async fn marks_notes_and_faults_are_played() {
             .bearer_auth(TOKEN)
             .json(&json!({ "channel": "C0C1", "text": "x" }))
     };
-    assert!(post().send().await.unwrap().bytes().await.is_err());
+    let lost = async { post().send().await?.bytes().await };
+    assert!(lost.await.is_err());
     assert_eq!(bench.slack.snapshot().messages.len(), 1);
     let wait = Some(("retry-after".to_owned(), "7".to_owned()));
     bench.slack.fault(

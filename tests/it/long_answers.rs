@@ -54,7 +54,7 @@ async fn a_death_between_parts_doubles_and_loses_none() {
     let mut world = World::process(&[], Some("part_posted"), |_: &Value| say(&report())).await;
     world.say(USER, CHAT, "写一份长报告", DIRECT).await;
     world.ended().await;
-    let before = sections(&world.lark.snapshot());
+    let before = sections(&world.chat.snapshot());
     assert_eq!(before.len(), 1, "{before:?}");
     world.restart_process(None);
     let found = all_sections(&world).await;

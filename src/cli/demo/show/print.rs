@@ -73,12 +73,15 @@ impl Printer {
             // Of a repainted card only what changed.
             Some(before) => {
                 let before = draw::card(before);
-                line("  card repainted:")?;
                 let changed = drawn.iter().filter(|row| row.starts_with('│') && !before.contains(row));
-                changed
+                let rows: Vec<&str> = changed
                     .map(|row| row.trim_matches(['│', ' ']))
                     .filter(|row| !row.is_empty())
-                    .try_for_each(|row| line(&format!("    {row}")))
+                    .collect();
+                if !rows.is_empty() {
+                    line("  card repainted:")?;
+                }
+                rows.iter().try_for_each(|row| line(&format!("    {row}")))
             }
         }
     }
