@@ -96,10 +96,19 @@ pub const METERS: &[Meter] = &[
     counter(
         "countersign_model_calls_total",
         &["outcome"],
-        "Calls of the model: answered, unreachable, refused, timeout, nonsense, too_long, interrupted",
+        "Calls of the model: answered, unreachable, refused, timeout, nonsense, too_long, filtered, interrupted",
     ),
-    seconds("countersign_model_call_seconds", &[], CALL, "Duration of a call of the model, retries included"),
-    counter("countersign_model_tokens_total", &[], "Tokens that the providers counted, prompts and answers"),
+    seconds(
+        "countersign_model_call_seconds",
+        &[],
+        CALL,
+        "Duration of a call of the model, retries included",
+    ),
+    counter(
+        "countersign_model_tokens_total",
+        &[],
+        "Tokens that the providers counted, prompts and answers",
+    ),
     counter("countersign_tool_calls_total", &["tool", "outcome"], "Tool calls: ok or failed"),
     seconds("countersign_tool_call_seconds", &["tool"], CALL, "Duration of a tool call"),
     counter(
@@ -113,7 +122,11 @@ pub const METERS: &[Meter] = &[
         CALL,
         "Duration of a call to a chat platform, waiting for its rates included",
     ),
-    counter("countersign_config_reloads_total", &["outcome"], "Saved edits of the configuration: applied, refused"),
+    counter(
+        "countersign_config_reloads_total",
+        &["outcome"],
+        "Saved edits of the configuration: applied, refused",
+    ),
     gauge(
         "countersign_config_refused",
         &[],
@@ -211,14 +224,24 @@ mod tests {
         let table: std::collections::BTreeSet<String> = METERS.iter().map(|meter| meter.name.to_owned()).collect();
         assert_eq!(in_code, table, "counted in the code, and in the table");
         for meter in METERS {
-            assert!(guide.contains(&format!("`{}`", meter.name)), "{} is not in docs/metrics.md", meter.name);
+            assert!(
+                guide.contains(&format!("`{}`", meter.name)),
+                "{} is not in docs/metrics.md",
+                meter.name
+            );
             for label in meter.labels {
-                assert!(guide.contains(&format!("`{label}`")), "label {label} of {} is not explained", meter.name);
+                assert!(
+                    guide.contains(&format!("`{label}`")),
+                    "label {label} of {} is not explained",
+                    meter.name
+                );
             }
         }
         for text in [guide, rules] {
             for name in names(text) {
-                let plain = ["_bucket", "_sum", "_count"].iter().fold(name.as_str(), |name, end| name.trim_end_matches(end));
+                let plain = ["_bucket", "_sum", "_count"]
+                    .iter()
+                    .fold(name.as_str(), |name, end| name.trim_end_matches(end));
                 assert!(table.contains(plain), "{name} is not counted");
             }
         }
