@@ -22,7 +22,6 @@ const VERSION: &[u8] = b"v0=";
 const MAX_PROBE: usize = 1024;
 
 /// What a verified request is.
-#[expect(clippy::large_enum_variant, reason = "one lives per request, and nearly every one is an event")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlackReceived {
     /// `url_verification`: answer `{"challenge": <this>}`.
