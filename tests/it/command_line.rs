@@ -11,9 +11,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::command::run;
+use crate::support::platform::On;
 use crate::support::quiet::quiet;
 use crate::support::scripts::reporter;
-use crate::support::world::{DIRECT, SECRETS, World};
+use crate::support::world::{DIRECT, SECRETS, SLACK_SECRETS, World};
 
 /// The world's secrets as settings of a command.
 fn secrets() -> Vec<(&'static str, &'static str)> {
@@ -118,6 +119,42 @@ async fn send_reaches_a_running_gateway() {
     let ran = run(folder.path(), &[], &["send", "lark", "--text", "OK"]).await;
     assert_eq!(ran.code, 1);
     one_line(&ran.err, "channels.lark");
+    world.end().await;
+}
+
+/// M-1: `send slack` reaches a running gateway as a signed event; with another secret, or with none, it fails in one line.
+#[tokio::test(flavor = "multi_thread")]
+async fn send_slack_reaches_a_running_gateway() {
+    let world = World::start_on(On::Slack, &[], reporter).await;
+    let folder = tempfile::tempdir().unwrap();
+    let base = world.api.url("");
+    let args = [
+        "send",
+        "slack",
+        "--text",
+        "整理笔记",
+        "--user",
+        "U0CLI",
+        "--chat",
+        "D0CLI",
+        "--url",
+        &base,
+    ];
+    let sent = run(folder.path(), SLACK_SECRETS, &args).await;
+    assert_eq!((sent.code, sent.err.as_str(), sent.out.lines().count()), (0, "", 1), "{sent:?}");
+    let review = world.api.review_in("D0CLI").await;
+    assert_eq!(
+        (&review["user_id"], &review["channel"]),
+        (&Value::from("U0CLI"), &Value::from("slack"))
+    );
+    quiet(&world).await;
+    let wrong = [("CHANNELS__SLACK__SIGNING_SECRET", "another-signing-secret")];
+    let ran = run(folder.path(), &wrong, &args).await;
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
+    one_line(&ran.err, "401");
+    let ran = run(folder.path(), &[], &["send", "slack", "--text", "OK"]).await;
+    assert_eq!(ran.code, 1);
+    one_line(&ran.err, "channels.slack");
     world.end().await;
 }
 

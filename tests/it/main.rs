@@ -15,6 +15,7 @@ mod console_browser;
 mod console_page;
 mod delivery;
 mod demo_model;
+mod fake_slack;
 mod handshake;
 mod http;
 mod kills;

@@ -79,7 +79,7 @@ pub(super) fn words(content: &Value) -> String {
     let mut found = Vec::new();
     match content["blocks"].as_array().filter(|blocks| !blocks.is_empty()) {
         Some(blocks) => blocks.iter().for_each(|block| spoken(block, &mut found)),
-        None if content["blocks"].is_array() => found.push(unescape(content["text"].as_str().unwrap_or_default())),
+        None if content["blocks"].is_array() => found.push(rendered(content["text"].as_str().unwrap_or_default())),
         None => collect(content, &mut found),
     }
     found.join("\n")

@@ -108,6 +108,32 @@ async fn json_lines_have_their_shape() {
     );
 }
 
+/// S0-28, S0-32: the same on Slack: the card in the thread, its reply, the answer; in the language of Slack's cards.
+#[tokio::test]
+async fn the_demo_plays_on_slack() {
+    let ran = demo(&["--channel", "slack"]).await;
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+    let mut rest = ran.out.as_str();
+    for words in [
+        "U0LIN: @Countersign Read",
+        "■ Plan confirmation",
+        "Reply OK to go ahead, or reply with the changes you want.",
+        "( ",
+        "U0LIN: OK",
+        "summary.md",
+        "completed in ",
+        "calls to Slack, 0 objections",
+    ] {
+        let at = rest
+            .find(words)
+            .unwrap_or_else(|| panic!("{words} not after the others in\n{}", ran.out));
+        rest = &rest[at..];
+    }
+    let lines = lines(&["--channel", "slack", "--reply", "Show me a draft first"]).await;
+    assert_eq!(texts(&lines, "decision"), ["Show me a draft first", "OK"]);
+    assert_eq!((texts(&lines, "card").len(), texts(&lines, "answer").len()), (2, 1));
+}
+
 /// S0-33, S0-34: changes lead to a second card, which needs an OK of its own.
 #[tokio::test]
 async fn a_change_leads_to_a_second_card() {

@@ -9,7 +9,7 @@ use crate::support::fake_model::{call, say};
 use crate::support::people::{moment, reply};
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::{in_order, reporter, writes};
-use crate::support::world::{DIRECT, GROUP, World};
+use crate::support::world::{DIRECT, GROUP, To, World};
 
 on_both! {
     an_ok_from_before_the_card_does_not_approve,
@@ -69,9 +69,12 @@ async fn an_ok_after_the_time_is_told_so_and_runs_nothing(on: On) {
     let told = world.word_back(c, &late).await;
     assert!(told.words().contains("已经过期"), "{}", told.words());
     world.tap(u, c, &card, "approve", None).await.told("已经过期").await;
-    let late = world.say(u, c, "先备份", reply(&card.id)).await;
-    let told = world.word_back(c, &late).await;
-    assert!(told.words().contains("已经过期"), "{}", told.words());
+    if on == On::Lark {
+        // In a thread such words point at no card: there they are a task of their own.
+        let late = world.say(u, c, "先备份", reply(&card.id)).await;
+        let told = world.word_back(c, &late).await;
+        assert!(told.words().contains("已经过期"), "{}", told.words());
+    }
     world.quiet().await;
     assert_eq!(
         (world.turns_in(c).await.len(), world.continuations(), world.file("report.md")),
@@ -178,8 +181,8 @@ async fn a_question_that_nobody_answers_ends_the_task(on: On) {
     world.end().await;
 }
 
-fn reply_direct(message: &str) -> crate::support::world::To<'_> {
-    crate::support::world::To {
+fn reply_direct(message: &str) -> To<'_> {
+    To {
         reply_to: Some(message),
         ..DIRECT
     }
@@ -194,7 +197,12 @@ async fn a_day_later_an_ok_is_a_message_like_any_other(on: On) {
     world.clock.advance(61 * MINUTE);
     world.api.turn_in(c, "cancelled").await;
     world.clock.advance(25 * 60 * MINUTE);
-    world.say(u, c, "OK", GROUP).await;
+    // On Slack it would be late in its old thread for ever; said anew it is about nothing.
+    let anew = To {
+        thread: (on == On::Slack).then_some("anew"),
+        ..GROUP
+    };
+    world.say(u, c, "OK", anew).await;
     eventually("a task of its own", || async { (world.turns_in(c).await.len() == 2).then_some(()) }).await;
     assert_eq!(world.turns_in(c).await[1]["text"], "OK");
     world.plan_card(c).await;

@@ -81,9 +81,12 @@ async fn a_question_is_the_requesters_and_stop_ends_it(on: On) {
     let world = World::start_on(on, &[], in_order(vec![asks("要哪个文件？"), say("不该到这里")])).await;
     world.say(u, c, "整理", GROUP).await;
     let card = world.card_titled(c, "需要你的回答").await;
-    let other = world.say(on.user("u2"), c, "notes.md", reply(&card.id)).await;
-    let told = world.word_back(c, &other).await;
-    assert!(told.words().contains("没有生效"), "{}", told.words());
+    if on == On::Lark {
+        // In a thread such words point at no card: there they are a task of their own.
+        let other = world.say(on.user("u2"), c, "notes.md", reply(&card.id)).await;
+        let told = world.word_back(c, &other).await;
+        assert!(told.words().contains("没有生效"), "{}", told.words());
+    }
     assert_eq!(world.api.turn_in(c, "paused").await["gate"]["kind"], "question");
     world.say(u, c, "/stop", GROUP).await;
     world.api.turn_in(c, "cancelled").await;

@@ -43,9 +43,11 @@ async fn another_members_ok_is_refused_in_place(on: On) {
     let card = world.plan_card(c).await;
     let before = world.review_of(&card).await;
     let by_mention = world.say(u2, c, "OK", GROUP).await;
-    let by_reply = world.say(u2, c, "我看可以", aside(&card.id)).await;
+    // Free words in a thread are talk among people; there it takes a word of consent.
+    let words = if on == On::Lark { "我看可以" } else { "同意" };
+    let by_reply = world.say(u2, c, words, aside(&card.id)).await;
     for message in [&by_mention, &by_reply] {
-        let told = world.word_back(c, &message).await;
+        let told = world.word_back(c, message).await;
         assert!(told.words().contains("没有生效"), "{}", told.words());
     }
     for verb in ["approve", "cancel"] {
@@ -117,7 +119,7 @@ async fn votes_for_an_old_plan_do_not_count_for_the_new_one(on: On) {
     world.say(u1, c, "整理笔记", GROUP).await;
     let first = world.plan_card(c).await;
     world.tap(u1, c, &first, "approve", None).await;
-    world.say(u2, c, "写到 report-v2.md", aside(&first.id)).await;
+    world.say(u2, c, "写到 report-v2.md", reply(&first.id)).await;
     let second = world.card_after(c, &first).await;
     world.tap(u2, c, &second, "approve", None).await.done("1/2");
     assert_eq!(world.review_of(&second).await["status"], "pending");
