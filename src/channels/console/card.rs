@@ -420,12 +420,10 @@ impl Painter<'_> {
         match &card.state {
             CardState::Open { .. } => {
                 page.blocks.push(self.quiet(&self.word("question.prompt")));
-                let label = self.word("question.answer");
                 page.ask = Some(Ask {
                     id: card.gate_id.to_string(),
-                    placeholder: label.clone(),
                     submit: self.word("console.send"),
-                    label,
+                    label: self.word("question.answer"),
                     ..Ask::default()
                 });
                 page.foot.push(self.ttl(card.ttl_ms));
