@@ -268,18 +268,15 @@ fn models(settings: &Settings, http: Http, fixed: Option<Arc<dyn ChatModel>>) ->
         return Arc::new(move || Arc::clone(&model));
     }
     let settings = settings.clone();
-    let latest: Mutex<Option<(Arc<Live>, Arc<dyn ChatModel>)>> = Mutex::new(None);
+    let live = settings.current();
+    let latest = Mutex::new((pick(&live.model, &http), live));
     Arc::new(move || {
         let live = settings.current();
         let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, model)) = &*latest
-            && Arc::ptr_eq(known, &live)
-        {
-            return Arc::clone(model);
+        if !Arc::ptr_eq(&latest.1, &live) {
+            *latest = (pick(&live.model, &http), live);
         }
-        let model = pick(&live.model, &http);
-        *latest = Some((live, Arc::clone(&model)));
-        model
+        Arc::clone(&latest.0)
     })
 }
 

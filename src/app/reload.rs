@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::counter;
 use tokio::sync::Notify;
 use tracing::{Level, enabled, error, info, warn};
 
@@ -72,11 +73,13 @@ fn note(edit: Edit, settings: &Settings, logs: &Logs) {
                 [] => info!("what waited for a restart was taken back"),
                 keys => warn!("needs a restart: {}", keys.join(", ")),
             }
+            counter!("countersign_config_reloads_total", "outcome" => "applied").increment(1);
             let problems = Vec::new();
             settings.replace(*live, ConfigState { problems, restart });
         }
         Edit::Refused { problems, restart } => {
             error!("the edit of the configuration is refused, nothing changes: {}", problems.join("; "));
+            counter!("countersign_config_reloads_total", "outcome" => "refused").increment(1);
             settings.note(ConfigState { problems, restart });
         }
     }

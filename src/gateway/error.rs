@@ -28,6 +28,11 @@ impl ApiError {
         }
     }
 
+    /// The `code` of the body.
+    pub(super) fn code(&self) -> &'static str {
+        self.code
+    }
+
     pub(super) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
     }

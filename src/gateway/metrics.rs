@@ -17,6 +17,8 @@ pub(super) async fn metrics(State(gateway): State<Gateway>) -> Response {
         Ok(depth) => note(&depth, gateway.clock.now()),
         Err(error) => warn!(%error, "what waits could not be counted"),
     }
+    let refused = !gateway.settings.state().problems.is_empty();
+    gauge!("countersign_config_refused").set(f64::from(u8::from(refused)));
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], gateway.meters.text()).into_response()
 }

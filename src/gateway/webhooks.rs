@@ -3,14 +3,14 @@
 mod lark;
 mod slack;
 
-use std::time::Duration;
+use std::future::Future;
+use std::time::{Duration, Instant};
 
-use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use futures_util::StreamExt;
-use serde_json::json;
+use metrics::{counter, histogram};
 use tracing::{error, info, warn};
 
 use super::error::ApiError;
@@ -18,6 +18,7 @@ use super::state::Gateway;
 use crate::channels::Refusal;
 use crate::conversation::ClickAnswer;
 use crate::domain::Inbound;
+use crate::store::Accepted;
 
 pub(super) use lark::lark;
 pub(super) use slack::slack;
@@ -26,6 +27,49 @@ pub(super) use slack::slack;
 const BODY_TIME: Duration = Duration::from_secs(10);
 /// The platform shows an error of its own after three seconds.
 const CLICK_TIME: Duration = Duration::from_secs(2);
+
+/// What became of a request, for the metrics.
+#[derive(Clone, Copy, Debug)]
+enum Outcome {
+    Accepted,
+    Duplicate,
+    Decided,
+    Ignored,
+    Handshake,
+}
+
+impl Outcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Duplicate => "duplicate",
+            Self::Decided => "decided",
+            Self::Ignored => "ignored",
+            Self::Handshake => "handshake",
+        }
+    }
+}
+
+/// Counts a request and its time, and gives its answer.
+async fn metered(
+    channel: &'static str,
+    handling: impl Future<Output = Result<(Outcome, Response), ApiError>>,
+) -> Result<Response, ApiError> {
+    let started = Instant::now();
+    let handled = handling.await;
+    let outcome = match &handled {
+        Ok((outcome, _)) => outcome.as_str(),
+        Err(error) => match error.code() {
+            "not_found" => "disabled",
+            "unsupported_media_type" => "media_type",
+            "payload_too_large" => "too_large",
+            other => other,
+        },
+    };
+    counter!("countersign_webhook_requests_total", "channel" => channel, "outcome" => outcome).increment(1);
+    histogram!("countersign_webhook_seconds", "channel" => channel).record(started.elapsed().as_secs_f64());
+    handled.map(|(_, response)| response)
+}
 
 /// Decides a click while its request waits. The work goes on when the person's patience or the connection ends: half a
 /// decision is none, and a late one shows on the card.
@@ -55,16 +99,15 @@ fn refused(refusal: Refusal) -> ApiError {
 }
 
 /// 200 only after the commit; a duplicate is as good.
-async fn accept(gateway: &Gateway, inbound: &Inbound) -> Result<Response, ApiError> {
+async fn accept(gateway: &Gateway, inbound: &Inbound) -> Result<Outcome, ApiError> {
     gateway.failpoint.reach("verified");
     let outcome = gateway.ledger.accept(inbound).await?;
     gateway.failpoint.reach("accepted");
     info!(event.id = inbound.event_key, kind = inbound.body.name(), ?outcome, "event accepted");
-    Ok(accepted())
-}
-
-fn accepted() -> Response {
-    Json(json!({})).into_response()
+    Ok(match outcome {
+        Accepted::New(_) => Outcome::Accepted,
+        Accepted::Duplicate => Outcome::Duplicate,
+    })
 }
 
 const JSON: &str = "application/json";

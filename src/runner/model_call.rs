@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use metrics::{counter, histogram};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -37,6 +38,7 @@ impl Runner {
                 outcome = model.chat(&request) => outcome,
                 () = self.heard(run, &[Cancel, Supersede, Steer]) => {
                     run.unpaid += started.elapsed();
+                    counter!("countersign_model_calls_total", "outcome" => "interrupted").increment(1);
                     return Ok(None);
                 }
                 () = stop.cancelled() => return Ok(None),
@@ -49,6 +51,7 @@ impl Runner {
         let worked = std::mem::take(&mut run.unpaid) + started.elapsed();
         let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         self.note_health(&outcome);
+        count(&outcome, started.elapsed());
         self.failpoint.reach("model_answered");
         Ok(Some(match outcome {
             Ok(ChatReply { text, calls, raw, tokens }) => {
@@ -151,6 +154,23 @@ impl Runner {
             last: Some((self.clock.now(), last)),
         };
         *self.health.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = health;
+    }
+}
+
+fn count(outcome: &Result<ChatReply, ModelError>, took: Duration) {
+    let name = match outcome {
+        Ok(_) => "answered",
+        Err(ModelError::Unreachable(_)) => "unreachable",
+        Err(ModelError::Refused { .. }) => "refused",
+        Err(ModelError::Timeout) => "timeout",
+        Err(ModelError::TooLong) => "too_long",
+        Err(ModelError::Filtered) => "filtered",
+        Err(ModelError::Nonsense(_)) => "nonsense",
+    };
+    counter!("countersign_model_calls_total", "outcome" => name).increment(1);
+    histogram!("countersign_model_call_seconds").record(took.as_secs_f64());
+    if let Ok(reply) = outcome {
+        counter!("countersign_model_tokens_total").increment(reply.tokens);
     }
 }
 

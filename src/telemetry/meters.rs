@@ -96,7 +96,7 @@ pub const METERS: &[Meter] = &[
     counter(
         "countersign_model_calls_total",
         &["outcome"],
-        "Calls of the model: answered, unreachable, refused, timeout, nonsense, too_long, interrupted",
+        "Calls of the model: answered, unreachable, refused, timeout, nonsense, too_long, filtered, interrupted",
     ),
     seconds(
         "countersign_model_call_seconds",

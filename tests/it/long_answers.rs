@@ -5,10 +5,13 @@ use serde_json::{Value, json};
 
 use crate::support::api::eventually;
 use crate::support::fake_model::say;
+use crate::support::platform::{On, on_both};
 use crate::support::world::{DIRECT, World};
 
-const CHAT: &str = "oc_long";
-const USER: &str = "ou_u1";
+on_both! {
+    a_long_answer_is_several_messages,
+    a_death_between_parts_doubles_and_loses_none,
+}
 
 /// Twelve sections of a thousand characters each.
 fn report() -> String {
@@ -18,26 +21,25 @@ fn report() -> String {
 }
 
 /// The number of the sections that a message of ours closes, message by message.
-fn sections(chat: &Snapshot) -> Vec<Vec<usize>> {
+fn sections(on: On, seen: &Snapshot) -> Vec<Vec<usize>> {
     let of = |text: &str| -> Vec<usize> { (1..=12).filter(|number| text.contains(&format!("终{number}终"))).collect() };
-    let found = chat.in_chat(CHAT).map(|message| of(&message.words()));
+    let found = seen.in_chat(on.direct("long")).map(|message| of(&message.words()));
     found.filter(|numbers| !numbers.is_empty()).collect()
 }
 
 async fn all_sections(world: &World) -> Vec<Vec<usize>> {
     world
-        .seen("all sections", |lark| {
-            let found = sections(lark);
+        .seen("all sections", |seen| {
+            let found = sections(world.on, seen);
             (found.concat().contains(&12)).then_some(found)
         })
         .await
 }
 
 /// M-5, interface: a long answer comes as several messages in order, nothing lost or doubled; the turn keeps it whole.
-#[tokio::test]
-async fn a_long_answer_is_several_messages() {
-    let world = World::start(&[], |_: &Value| say(&report())).await;
-    world.say(USER, CHAT, "写一份长报告", DIRECT).await;
+async fn a_long_answer_is_several_messages(on: On) {
+    let world = World::start_on(on, &[], |_: &Value| say(&report())).await;
+    world.say(on.user("u1"), on.direct("long"), "写一份长报告", DIRECT).await;
     let found = all_sections(&world).await;
     assert!(found.len() >= 4, "{found:?}");
     assert_eq!(found.concat(), (1..=12).collect::<Vec<_>>());
@@ -49,12 +51,11 @@ async fn a_long_answer_is_several_messages() {
 }
 
 /// K18: the gateway dies when the first part of an answer is in the chat and it does not know; every part is there once.
-#[tokio::test]
-async fn a_death_between_parts_doubles_and_loses_none() {
-    let mut world = World::process(&[], Some("part_posted"), |_: &Value| say(&report())).await;
-    world.say(USER, CHAT, "写一份长报告", DIRECT).await;
+async fn a_death_between_parts_doubles_and_loses_none(on: On) {
+    let mut world = World::process_on(on, &[], Some("part_posted"), |_: &Value| say(&report())).await;
+    world.say(on.user("u1"), on.direct("long"), "写一份长报告", DIRECT).await;
     world.ended().await;
-    let before = sections(&world.chat.snapshot());
+    let before = sections(on, &world.chat.snapshot());
     assert_eq!(before.len(), 1, "{before:?}");
     world.restart_process(None);
     let found = all_sections(&world).await;
@@ -66,7 +67,7 @@ async fn a_death_between_parts_doubles_and_loses_none() {
 #[tokio::test]
 async fn the_console_lists_every_part() {
     let world = World::start(&[], |_: &Value| say(&report())).await;
-    let message = json!({"chat_id": "room", "user_id": USER, "text": "写一份长报告"});
+    let message = json!({"chat_id": "room", "user_id": "u1", "text": "写一份长报告"});
     assert_eq!(world.api.post("/api/v1/messages", &message).await.0, 202);
     let items = eventually("the answer", async || {
         let list = world.api.get("/api/v1/messages?chat=room").await;

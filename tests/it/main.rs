@@ -27,6 +27,7 @@ mod lark_events;
 mod lark_vectors;
 mod lifecycle;
 mod long_answers;
+mod metrics;
 mod model_context;
 mod model_stream;
 mod openai;

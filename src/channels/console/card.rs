@@ -8,8 +8,8 @@ use crate::channels::wording::{
     Asked, clock_time, decision_words, effect_key, minutes, notice_text, settled_text, state_key, under_way, why_ended, words_key,
 };
 use crate::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Locale, Outbound, PlanCard,
-    ProgressView, QuestionCard, StepStatus, StepView,
+    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Locale, Notice, Outbound,
+    PlanCard, ProgressView, QuestionCard, StepStatus, StepView,
 };
 use crate::template::Templates;
 
@@ -139,7 +139,7 @@ pub fn card_page(templates: &Templates, locale: Locale, name: &dyn Fn(&str) -> S
         Outbound::Answer(answer) => painter.answer(answer),
         Outbound::Notice(notice) => CardPage {
             shape: "notice",
-            text: notice_text(templates, locale, notice),
+            text: notice_text(templates, locale, &painter.named(notice)),
             ..CardPage::default()
         },
         Outbound::Text { text } => CardPage {
@@ -225,6 +225,21 @@ impl Painter<'_> {
 
     fn word(&self, key: &str) -> String {
         self.say(key, json!({}))
+    }
+
+    /// The same, with people's names in it.
+    fn named(&self, notice: &Notice) -> Notice {
+        let mut notice = notice.clone();
+        match &mut notice {
+            Notice::AlreadyDecided { by: Some(by), .. } => *by = (self.name)(by),
+            // Ids, comma separated.
+            Notice::NotEntitled { requester } => {
+                let names: Vec<String> = requester.split(", ").map(self.name).collect();
+                *requester = names.join(", ");
+            }
+            _ => (),
+        }
+        notice
     }
 
     /// Words of ours, with their Markdown.
@@ -405,12 +420,10 @@ impl Painter<'_> {
         match &card.state {
             CardState::Open { .. } => {
                 page.blocks.push(self.quiet(&self.word("question.prompt")));
-                let label = self.word("question.answer");
                 page.ask = Some(Ask {
                     id: card.gate_id.to_string(),
-                    placeholder: label.clone(),
                     submit: self.word("console.send"),
-                    label,
+                    label: self.word("question.answer"),
                     ..Ask::default()
                 });
                 page.foot.push(self.ttl(card.ttl_ms));

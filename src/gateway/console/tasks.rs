@@ -33,8 +33,10 @@ struct Waiting {
     opened_clock: String,
     expires_at: String,
     expires_clock: String,
-    /// Two buttons settle it.
+    /// Two buttons settle it, with these words.
     quick: bool,
+    ok: String,
+    no: String,
     card: CardPage,
 }
 
@@ -101,6 +103,7 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
             .join(", "),
         Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => String::new(),
     };
+    let many = gate.kind == GateKind::ToolApproval;
     Waiting {
         id: gate.id.to_string(),
         channel: channel(scene, gate.conversation.channel),
@@ -113,6 +116,8 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
         expires_at: gate.expires_at.rfc3339(),
         expires_clock: clock(gate.expires_at),
         quick: gate.kind != GateKind::Question,
+        ok: scene.say(if many { "console.approve_all" } else { "console.approve" }, json!({})),
+        no: scene.say(if many { "console.refuse_all" } else { "console.refuse" }, json!({})),
         card,
     }
 }

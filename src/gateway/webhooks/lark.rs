@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tracing::info;
 
-use super::{accept, accepted, click, read_body, refused, require_json};
+use super::{Outcome, accept, click, metered, read_body, refused, require_json};
 use crate::channels::{LarkReceived as Received, click_response};
 use crate::domain::InboundBody;
 use crate::gateway::error::ApiError;
@@ -16,6 +16,10 @@ use crate::gateway::state::Gateway;
 
 /// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
 pub(in crate::gateway) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    metered("lark", handle(&gateway, headers, body)).await
+}
+
+async fn handle(gateway: &Gateway, headers: HeaderMap, body: Body) -> Result<(Outcome, Response), ApiError> {
     let live = gateway.settings.current();
     if !live.lark.enabled {
         return Err(ApiError::not_found("the Lark channel is not enabled (channels.lark.enabled)"));
@@ -23,23 +27,22 @@ pub(in crate::gateway) async fn lark(State(gateway): State<Gateway>, headers: He
     require_json(&headers)?;
     let body = read_body(&headers, body, gateway.max_body_bytes).await?;
     match gateway.channels.lark_hook.receive(&headers, &body, gateway.clock.now()) {
-        Ok(Received::Challenge(challenge)) => Ok(Json(json!({ "challenge": challenge })).into_response()),
+        Ok(Received::Challenge(challenge)) => Ok((Outcome::Handshake, Json(json!({ "challenge": challenge })).into_response())),
         Ok(Received::Ignored(reason)) => {
             info!(reason, "event ignored");
-            Ok(accepted())
+            Ok((Outcome::Ignored, accepted()))
         }
         Ok(Received::Event(inbound)) if matches!(inbound.body, InboundBody::Click(_)) => {
-            let answer = click(&gateway, inbound).await?;
+            let answer = click(gateway, inbound).await?;
             gateway.failpoint.reach("decision_written");
-            Ok(Json(click_response(
-                &gateway.templates,
-                live.lark.locale,
-                &answer.notice,
-                answer.card.as_ref(),
-            ))
-            .into_response())
+            let body = click_response(&gateway.templates, live.lark.locale, &answer.notice, answer.card.as_ref());
+            Ok((Outcome::Decided, Json(body).into_response()))
         }
-        Ok(Received::Event(inbound)) => accept(&gateway, &inbound).await,
+        Ok(Received::Event(inbound)) => Ok((accept(gateway, &inbound).await?, accepted())),
         Err(refusal) => Err(refused(refusal)),
     }
+}
+
+fn accepted() -> Response {
+    Json(json!({})).into_response()
 }

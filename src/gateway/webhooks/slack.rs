@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::{FORM, JSON, accept, click, read_body, refused, require_type};
+use super::{FORM, JSON, Outcome, accept, click, metered, read_body, refused, require_type};
 use crate::channels::{FormContext, SlackReceived as Received, form_errors, notice_text, revise_form};
 use crate::domain::{ClickTarget, Inbound, InboundBody, Locale, Notice};
 use crate::gateway::error::ApiError;
@@ -17,6 +17,10 @@ use crate::gateway::state::Gateway;
 
 /// `POST /webhooks/slack/events`, `/interactions` and `/commands`; each takes every kind.
 pub(in crate::gateway) async fn slack(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    metered("slack", handle(&gateway, headers, body)).await
+}
+
+async fn handle(gateway: &Gateway, headers: HeaderMap, body: Body) -> Result<(Outcome, Response), ApiError> {
     let live = gateway.settings.current();
     if !live.slack.enabled {
         return Err(ApiError::not_found("the Slack channel is not enabled (channels.slack.enabled)"));
@@ -30,39 +34,47 @@ pub(in crate::gateway) async fn slack(State(gateway): State<Gateway>, headers: H
         .receive(&headers, &body, gateway.clock.now())
         .map_err(refused)?
     {
-        Received::Challenge(challenge) => Ok(Json(json!({ "challenge": challenge })).into_response()),
-        Received::Probe => Ok(StatusCode::OK.into_response()),
+        Received::Challenge(challenge) => Ok((Outcome::Handshake, Json(json!({ "challenge": challenge })).into_response())),
+        Received::Probe => Ok((Outcome::Handshake, done())),
         Received::Ignored(reason) => {
             info!(reason, "event ignored");
-            Ok(StatusCode::OK.into_response())
+            Ok((Outcome::Ignored, done()))
         }
-        Received::Event(inbound) => accept(&gateway, &inbound).await.map(|_| StatusCode::OK.into_response()),
-        Received::EmptyCommand => Ok(told(&notice_text(&gateway.templates, locale, &Notice::Greeting {}))),
+        Received::Event(inbound) => Ok((accept(gateway, &inbound).await?, done())),
+        Received::EmptyCommand => {
+            let text = notice_text(&gateway.templates, locale, &Notice::Greeting {});
+            Ok((Outcome::Ignored, told(&text)))
+        }
         Received::Command(inbound) => {
-            accept(&gateway, &inbound).await?;
-            Ok(told(&gateway.templates.say(locale, "note.command_taken", json!({}))))
+            let outcome = accept(gateway, &inbound).await?;
+            Ok((outcome, told(&gateway.templates.say(locale, "note.command_taken", json!({})))))
         }
         Received::Press {
             inbound,
             trigger_id,
             thread,
         } => {
-            let answer = click(&gateway, inbound.clone()).await?;
+            let answer = click(gateway, inbound.clone()).await?;
             gateway.failpoint.reach("decision_written");
             // The answer does not wait for the note: it must be there in three seconds.
             tokio::spawn(follow_up(gateway.clone(), inbound, answer.notice, trigger_id, thread, locale));
-            Ok(StatusCode::OK.into_response())
+            Ok((Outcome::Decided, done()))
         }
         Received::Submit(inbound) => {
-            let answer = click(&gateway, inbound).await?;
+            let answer = click(gateway, inbound).await?;
             gateway.failpoint.reach("decision_written");
             if shows_on_card(&answer.notice) {
                 // Nothing in the answer closes the form.
-                return Ok(StatusCode::OK.into_response());
+                return Ok((Outcome::Decided, done()));
             }
-            Ok(Json(form_errors(&gateway.templates, locale, &answer.notice)).into_response())
+            let body = form_errors(&gateway.templates, locale, &answer.notice);
+            Ok((Outcome::Decided, Json(body).into_response()))
         }
     }
+}
+
+fn done() -> Response {
+    StatusCode::OK.into_response()
 }
 
 /// An answer to a command, for the one who typed it.

@@ -1,6 +1,6 @@
 //! Our log as a dialogue of strictly alternating messages, and back what must go back: thoughts with their signatures.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::domain::{Message, Role};
 use crate::model::answer::object;
@@ -73,7 +73,7 @@ fn result(message: &Message) -> Value {
 fn said(message: &Message) -> Vec<Value> {
     let mut text = words(&message.content);
     let calls = message.calls.iter().map(|call| {
-        let input = object(&call.arguments).unwrap_or_else(Map::new);
+        let input = object(&call.arguments).unwrap_or_default();
         json!({"type": "tool_use", "id": sendable(&call.id), "name": call.name, "input": input})
     });
     let mut calls: Vec<Option<Value>> = calls.map(Some).collect();

@@ -42,6 +42,11 @@ impl Api {
         }
     }
 
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The HTTP client behind it.
     pub fn http(&self) -> &reqwest::Client {
         &self.http
     }

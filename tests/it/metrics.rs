@@ -1,0 +1,106 @@
+//! What is counted, seen from outside: the same task on both platforms, then what `/metrics` says of it.
+
+use crate::support::platform::{On, on_both};
+use crate::support::scripts::reporter;
+use crate::support::world::{GROUP, World};
+
+on_both! {
+    a_task_is_counted_from_its_request_to_its_answer,
+}
+
+/// The value of the sample `name{labels}`; zero when there is none.
+fn value(text: &str, sample: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+    line.map_or(0.0, |value| value.parse().unwrap())
+}
+
+async fn scrape(world: &World) -> String {
+    let response = world.api.http().get(format!("{}/metrics", world.api.base())).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    response.text().await.unwrap()
+}
+
+/// interface §3, docs/metrics.md: requests by outcome, the turn, its decision and wait, the model, the tools, the messages, and
+/// what waits, in a process of its own so that nobody else counts.
+async fn a_task_is_counted_from_its_request_to_its_answer(on: On) {
+    let (c, u, channel) = (on.chat("c1"), on.user("u1"), on.name());
+    let world = World::process_on(on, &[], None, reporter).await;
+    let request = world.say(u, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    let waiting = scrape(&world).await;
+    for (sample, expected) in [
+        ("countersign_queue_depth{queue=\"gates\"}", 1.0),
+        ("countersign_queue_depth{queue=\"turns\"}", 1.0),
+        ("countersign_queue_depth{queue=\"inbox\"}", 0.0),
+    ] {
+        assert_eq!(value(&waiting, sample), expected, "{sample} in\n{waiting}");
+    }
+    world.tap(u, c, &card, "approve", None).await;
+    world.hears(c, "全部完成").await;
+    world.quiet().await;
+    let (status, _) = world.api.try_get(&format!("/webhooks/{channel}/nothing")).await;
+    assert_eq!(status, 404);
+    let unsigned = world
+        .api
+        .http()
+        .post(format!("{}/webhooks/{channel}/events", world.api.base()))
+        .header("content-type", "application/json")
+        .body("{}");
+    assert_eq!(unsigned.send().await.unwrap().status(), 401);
+
+    let text = scrape(&world).await;
+    let webhook = |outcome: &str| {
+        value(
+            &text,
+            &format!("countersign_webhook_requests_total{{channel=\"{channel}\",outcome=\"{outcome}\"}}"),
+        )
+    };
+    assert_eq!(
+        (webhook("accepted"), webhook("decided"), webhook("unauthorized")),
+        (1.0, 1.0, 1.0),
+        "{text}"
+    );
+    // In a channel Slack tells of a mention twice.
+    assert_eq!(webhook("duplicate"), if on == On::Slack { 1.0 } else { 0.0 }, "{text}");
+    for (sample, expected) in [
+        (
+            format!("countersign_turns_total{{channel=\"{channel}\",status=\"completed\",reason=\"final_answer\"}}"),
+            1.0,
+        ),
+        (
+            "countersign_decisions_total{gate=\"plan_review\",kind=\"approve\",via=\"button\"}".to_owned(),
+            1.0,
+        ),
+        ("countersign_gate_wait_seconds_count{gate=\"plan_review\"}".to_owned(), 1.0),
+        ("countersign_tool_calls_total{tool=\"write_file\",outcome=\"ok\"}".to_owned(), 1.0),
+        (
+            format!("countersign_webhook_seconds_count{{channel=\"{channel}\"}}"),
+            webhook("accepted") + webhook("decided") + webhook("unauthorized") + webhook("duplicate"),
+        ),
+        ("countersign_queue_depth{queue=\"gates\"}".to_owned(), 0.0),
+        ("countersign_queue_depth{queue=\"turns\"}".to_owned(), 0.0),
+        ("countersign_queue_depth{queue=\"outbox\"}".to_owned(), 0.0),
+        ("countersign_config_refused".to_owned(), 0.0),
+    ] {
+        assert_eq!(value(&text, &sample), expected, "{sample} in\n{text}");
+    }
+    let asked = world.model.seen_of("整理笔记").len();
+    assert!(asked > 2, "the model was asked {asked} times");
+    #[expect(clippy::cast_precision_loss, reason = "a handful")]
+    let asked = asked as f64;
+    assert_eq!(value(&text, "countersign_model_calls_total{outcome=\"answered\"}"), asked, "{text}");
+    assert!(value(&text, "countersign_model_tokens_total") > 0.0, "{text}");
+    let sent = |op: &str| {
+        value(
+            &text,
+            &format!("countersign_deliveries_total{{channel=\"{channel}\",op=\"{op}\",outcome=\"sent\"}}"),
+        )
+    };
+    assert_eq!((sent("post"), sent("react")), (2.0, 2.0), "card and answer, seen and done: {text}");
+    assert!(sent("patch") >= 1.0, "the card shows what came of it: {text}");
+    for forbidden in [u, c, "整理笔记", &request] {
+        assert!(!text.contains(forbidden), "{forbidden} is nobody's business");
+    }
+    world.end().await;
+}
