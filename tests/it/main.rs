@@ -41,6 +41,7 @@ mod slack_cards;
 mod slack_client;
 mod slack_events;
 mod slack_forms;
+mod slack_interactions;
 mod slack_sweep;
 mod slack_vectors;
 mod store_actions;
