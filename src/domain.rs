@@ -19,6 +19,7 @@ mod message;
 mod turn;
 mod event;
 mod failpoint;
+mod visible;
 
 pub use action::{Action, ActionStatus, ToolResult};
 pub use budget::{Budget, Meter};
@@ -38,3 +39,4 @@ pub use plan::{Complexity, Plan, Step, StepStatus, Todo, TodoStatus};
 pub use policy::{ApprovalMode, Locale, Policy, QueueMode, SessionMode};
 pub use tool::{EffectClass, ToolSpec};
 pub use turn::{TurnReason, TurnStatus};
+pub use visible::visible;

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use minijinja::value::{Serde, Value};
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, escape_formatter};
 use serde::Serialize;
 
-use crate::domain::Locale;
+use crate::domain::{Locale, visible};
 
 pub use asset::Asset;
 
@@ -117,6 +117,11 @@ fn environment() -> Environment<'static> {
         } else {
             AutoEscape::None
         }
+    });
+    // On a page people decide: nothing in it may hide or stand in another order than it runs.
+    env.set_formatter(|out, state, value| match (state.auto_escape(), value.as_str()) {
+        (AutoEscape::Html, Some(text)) if !value.is_safe() => escape_formatter(out, state, &Value::from(visible(text))),
+        _ => escape_formatter(out, state, value),
     });
     env.add_function("word", words::word);
     env.add_filter("ticks", words::ticks);

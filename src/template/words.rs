@@ -4,7 +4,7 @@ use minijinja::value::{Kwargs, Value};
 use minijinja::{Error, ErrorKind, HtmlEscape, State};
 
 use super::pieces::text_name;
-use crate::domain::Locale;
+use crate::domain::{Locale, visible};
 
 /// The text `key` in the language named by the variable `locale`, with the named arguments as its variables.
 ///
@@ -27,8 +27,9 @@ pub(super) fn word(state: &State<'_, '_>, key: &str, values: Kwargs) -> Result<S
     Ok(said)
 }
 
-/// Foreign text with what stands between backticks as code; everything in it is escaped.
+/// Foreign text with what stands between backticks as code; everything in it is escaped, nothing hides in it.
 pub(super) fn ticks(text: &str) -> Value {
+    let text = visible(text);
     let mut html = String::new();
     let pieces: Vec<&str> = text.split('`').collect();
     for (at, piece) in pieces.iter().enumerate() {
@@ -55,6 +56,7 @@ mod tests {
             ("write `a.md` now", "write <code>a.md</code> now"),
             ("`a` and `b`", "<code>a</code> and <code>b</code>"),
             ("5` wide", "5` wide"),
+            ("rm `a\u{202e}b`", "rm <code>a\u{fffd}b</code>"),
             ("`a` `b", "<code>a</code> `b"),
             ("<b> `<i>` \"'&", "&lt;b&gt; <code>&lt;i&gt;</code> &quot;&#x27;&amp;"),
         ] {

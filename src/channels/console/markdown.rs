@@ -1,9 +1,7 @@
-//! Markdown of people and models as HTML: our own tags around escaped text, nothing else.
-//!
-//! HTML inside it is text. Links go to `http` and `https` only; pictures are links, since the page loads nothing from
-//! elsewhere.
+//! The tree of a Markdown text as HTML: our own tags around escaped text, nothing else.
 
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use crate::channels::markdown::{Block, Item, Span, Table, parse};
+use crate::domain::visible;
 
 /// Longest text that is rendered, in bytes; what is behind it is cut with a mark.
 const MOST: usize = 64 << 10;
@@ -11,21 +9,25 @@ const MOST: usize = 64 << 10;
 /// `text` as HTML that may stand in a page as it is.
 #[must_use]
 pub(super) fn html(text: &str) -> String {
-    let mut writer = Writer::default();
     let shown = &text[..text.floor_char_boundary(MOST)];
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    for event in Parser::new_ext(shown, options) {
-        writer.event(event);
+    let mut out = String::new();
+    blocks(&parse(shown), &mut out);
+    // Layout may outgrow its text (tables of empty cells, lists in lists); a page has room for the text.
+    if out.len() > 4096 + 16 * shown.len() {
+        out.clear();
+        out.push_str("<p>");
+        words(shown, &mut out);
+        out.push_str("</p>\n");
     }
     if shown.len() < text.len() {
-        writer.out.push_str("<p>…</p>");
+        out.push_str("<p>…</p>");
     }
-    writer.out
+    out
 }
 
-/// `text` as text inside HTML, in attributes too.
+/// `text` as text inside HTML, in attributes too; nothing in it is hidden or reordered.
 pub(super) fn escape(text: &str, out: &mut String) {
-    for c in text.chars() {
+    for c in visible(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -37,112 +39,117 @@ pub(super) fn escape(text: &str, out: &mut String) {
     }
 }
 
-#[derive(Default)]
-struct Writer {
-    out: String,
-    /// For each open link or picture: was a tag written?
-    links: Vec<bool>,
-    /// Inside the head of a table.
-    head: bool,
+/// Escaped text in which a new line is one.
+fn words(text: &str, out: &mut String) {
+    for (at, line) in text.split('\n').enumerate() {
+        if at > 0 {
+            out.push_str("<br>\n");
+        }
+        escape(line, out);
+    }
 }
 
-impl Writer {
-    fn event(&mut self, event: Event<'_>) {
-        match event {
-            Event::Start(tag) => self.start(tag),
-            Event::End(tag) => self.end(tag),
-            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
-                escape(&text, &mut self.out);
+fn blocks(blocks: &[Block], out: &mut String) {
+    for block in blocks {
+        match block {
+            Block::Paragraph(spans) => {
+                out.push_str("<p>");
+                inline(spans, out);
+                out.push_str("</p>\n");
             }
-            Event::Code(text) => {
-                self.out.push_str("<code>");
-                escape(&text, &mut self.out);
-                self.out.push_str("</code>");
+            Block::Heading(_, spans) => {
+                out.push_str("<p class=\"hd\">");
+                inline(spans, out);
+                out.push_str("</p>\n");
             }
-            Event::FootnoteReference(name) => escape(&name, &mut self.out),
-            // In a chat a new line is meant as one.
-            Event::SoftBreak | Event::HardBreak => self.out.push_str("<br>\n"),
-            Event::Rule => self.out.push_str("<hr>\n"),
-            Event::TaskListMarker(done) => self.out.push_str(if done { "☑ " } else { "☐ " }),
-        }
-    }
-
-    fn start(&mut self, tag: Tag<'_>) {
-        match tag {
-            Tag::Paragraph | Tag::HtmlBlock => self.out.push_str("<p>"),
-            Tag::Heading { .. } => self.out.push_str("<p class=\"hd\">"),
-            Tag::BlockQuote(_) => self.out.push_str("<blockquote>"),
+            Block::List { start, items } => list(*start, items, out),
+            Block::Quote(inside) => {
+                out.push_str("<blockquote>");
+                self::blocks(inside, out);
+                out.push_str("</blockquote>\n");
+            }
             // Wide blocks scroll by themselves: with the keyboard too.
-            Tag::CodeBlock(CodeBlockKind::Indented | CodeBlockKind::Fenced(_)) => self.out.push_str("<pre tabindex=\"0\"><code>"),
-            Tag::List(None) => self.out.push_str("<ul>"),
-            Tag::List(Some(first)) => self.out.push_str(&format!("<ol start=\"{first}\">")),
-            Tag::Item => self.out.push_str("<li>"),
-            Tag::Table(_) => self.out.push_str("<div class=\"wide\" tabindex=\"0\"><table>"),
-            Tag::TableHead => {
-                self.head = true;
-                self.out.push_str("<thead><tr>");
+            Block::Code { text, .. } => {
+                out.push_str("<pre tabindex=\"0\"><code>");
+                escape(text, out);
+                out.push_str("</code></pre>\n");
             }
-            Tag::TableRow => self.out.push_str("<tr>"),
-            Tag::TableCell => self.out.push_str(if self.head { "<th>" } else { "<td>" }),
-            Tag::Emphasis => self.out.push_str("<em>"),
-            Tag::Strong => self.out.push_str("<strong>"),
-            Tag::Strikethrough => self.out.push_str("<del>"),
-            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.link(&dest_url),
-            Tag::FootnoteDefinition(_)
-            | Tag::DefinitionList
-            | Tag::DefinitionListTitle
-            | Tag::DefinitionListDefinition
-            | Tag::Superscript
-            | Tag::Subscript
-            | Tag::MetadataBlock(_) => (),
+            Block::Table(table) => self::table(table, out),
+            Block::Rule => out.push_str("<hr>\n"),
         }
     }
+}
 
-    fn link(&mut self, to: &str) {
-        let lower = to.trim().to_ascii_lowercase();
-        let web = lower.starts_with("https://") || lower.starts_with("http://");
-        // A picture inside a link: HTML knows no link in a link.
-        let written = web && !self.links.contains(&true);
-        if written {
-            self.out
-                .push_str("<a rel=\"noopener noreferrer nofollow\" target=\"_blank\" href=\"");
-            escape(to.trim(), &mut self.out);
-            self.out.push_str("\">");
-        }
-        self.links.push(written);
+fn list(start: Option<u64>, items: &[Item], out: &mut String) {
+    match start {
+        Some(first) => out.push_str(&format!("<ol start=\"{first}\">")),
+        None => out.push_str("<ul>"),
     }
-
-    fn end(&mut self, tag: TagEnd) {
-        let text = match tag {
-            TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::HtmlBlock => "</p>\n",
-            TagEnd::BlockQuote(_) => "</blockquote>\n",
-            TagEnd::CodeBlock => "</code></pre>\n",
-            TagEnd::List(false) => "</ul>\n",
-            TagEnd::List(true) => "</ol>\n",
-            TagEnd::Item => "</li>\n",
-            TagEnd::Table => "</tbody></table></div>\n",
-            TagEnd::TableHead => {
-                self.head = false;
-                "</tr></thead><tbody>\n"
+    for item in items {
+        out.push_str("<li>");
+        if let Some(done) = item.done {
+            out.push_str(if done { "☑ " } else { "☐ " });
+        }
+        match item.blocks.split_first() {
+            // Its first words stand beside the mark.
+            Some((Block::Paragraph(spans), rest)) => {
+                inline(spans, out);
+                blocks(rest, out);
             }
-            TagEnd::TableRow => "</tr>\n",
-            TagEnd::TableCell if self.head => "</th>",
-            TagEnd::TableCell => "</td>",
-            TagEnd::Emphasis => "</em>",
-            TagEnd::Strong => "</strong>",
-            TagEnd::Strikethrough => "</del>",
-            TagEnd::Link | TagEnd::Image if self.links.pop() == Some(true) => "</a>",
-            TagEnd::Link
-            | TagEnd::Image
-            | TagEnd::FootnoteDefinition
-            | TagEnd::DefinitionList
-            | TagEnd::DefinitionListTitle
-            | TagEnd::DefinitionListDefinition
-            | TagEnd::Superscript
-            | TagEnd::Subscript
-            | TagEnd::MetadataBlock(_) => "",
-        };
-        self.out.push_str(text);
+            Some(_) | None => blocks(&item.blocks, out),
+        }
+        out.push_str("</li>\n");
+    }
+    out.push_str(if start.is_some() { "</ol>\n" } else { "</ul>\n" });
+}
+
+fn table(table: &Table, out: &mut String) {
+    out.push_str("<div class=\"wide\" tabindex=\"0\"><table><thead>");
+    for (at, row) in table.rows.iter().enumerate() {
+        let cell = if at == 0 { "th" } else { "td" };
+        out.push_str("<tr>");
+        for spans in row {
+            out.push_str(&format!("<{cell}>"));
+            inline(spans, out);
+            out.push_str(&format!("</{cell}>"));
+        }
+        out.push_str(if at == 0 { "</tr></thead><tbody>\n" } else { "</tr>\n" });
+    }
+    out.push_str("</tbody></table></div>\n");
+}
+
+/// Spans of one link are one link, whatever their looks.
+fn inline(spans: &[Span], out: &mut String) {
+    for run in spans.chunk_by(|one, next| one.link == next.link) {
+        let link = run.first().and_then(|span| span.link.as_deref());
+        if let Some(to) = link {
+            out.push_str("<a rel=\"noopener noreferrer nofollow\" target=\"_blank\" href=\"");
+            escape(to, out);
+            out.push_str("\">");
+        }
+        for span in run {
+            styled(span, out);
+        }
+        if link.is_some() {
+            out.push_str("</a>");
+        }
+    }
+}
+
+fn styled(span: &Span, out: &mut String) {
+    let looks = [
+        (span.style.bold, "strong"),
+        (span.style.italic, "em"),
+        (span.style.strike, "del"),
+        (span.style.code, "code"),
+    ];
+    let tags: Vec<&str> = looks.into_iter().filter_map(|(on, tag)| on.then_some(tag)).collect();
+    for tag in &tags {
+        out.push_str(&format!("<{tag}>"));
+    }
+    words(&span.text, out);
+    for tag in tags.iter().rev() {
+        out.push_str(&format!("</{tag}>"));
     }
 }
 
@@ -158,14 +165,18 @@ mod tests {
             ("# Head", "<p class=\"hd\">Head</p>\n"),
             ("- a\n- [x] b", "<ul><li>a</li>\n<li>☑ b</li>\n</ul>\n"),
             ("3. a", "<ol start=\"3\"><li>a</li>\n</ol>\n"),
-            ("```sh\n<b>\n```", "<pre tabindex=\"0\"><code>&lt;b&gt;\n</code></pre>\n"),
+            ("```sh\n<b>\n```", "<pre tabindex=\"0\"><code>&lt;b&gt;</code></pre>\n"),
             (
                 "|a|b|\n|-|-|\n|1|<i>|",
                 "<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody>\n<tr><td>1</td><td>&lt;i&gt;</td></tr>\n</tbody></table></div>\n",
             ),
             (
-                "[x](https://example.com/?a=1&b=\"2\")",
-                "<p><a rel=\"noopener noreferrer nofollow\" target=\"_blank\" href=\"https://example.com/?a=1&amp;b=&quot;2&quot;\">x</a></p>\n",
+                "[*the* example.com](https://example.com/?a=1&b=2)",
+                "<p><a rel=\"noopener noreferrer nofollow\" target=\"_blank\" href=\"https://example.com/?a=1&amp;b=2\"><em>the</em> example.com</a></p>\n",
+            ),
+            (
+                "> **重点：**请看\n>\n> 1. a\n>    - b",
+                "<blockquote><p><strong>重点：</strong>请看</p>\n<ol start=\"1\"><li>a<ul><li>b</li>\n</ul>\n</li>\n</ol>\n</blockquote>\n",
             ),
         ] {
             assert_eq!(html(text), shown, "{text}");
@@ -211,6 +222,36 @@ mod tests {
             }
         }
         assert_eq!(html("&lt;b&gt;"), "<p>&lt;b&gt;</p>\n");
+    }
+
+    /// M-5: what a link hides is told, as on the platforms; only web and mail can be pressed.
+    #[test]
+    fn links_lead_where_they_say() {
+        let shown = html("[bank](https://bank.example@evil.example/x)");
+        assert!(shown.ends_with(">bank</a> (evil.example)</p>\n"), "{shown}");
+        assert_eq!(html("[x](javascript:alert(1))"), "<p>x (javascript:alert(1))</p>\n");
+        assert!(html("<me@a.example>").contains("href=\"mailto:me@a.example\""));
+    }
+
+    /// design: what would hide or reorder words on the page is seen instead.
+    #[test]
+    fn words_read_in_their_order() {
+        assert_eq!(html("rm \u{202e}txt.a"), "<p>rm \u{fffd}txt.a</p>\n");
+        let mut out = String::new();
+        escape("a\u{2066}b", &mut out);
+        assert_eq!(out, "a\u{fffd}b");
+    }
+
+    /// design: a table of empty cells is not larger on the page than its text allows.
+    #[test]
+    fn layout_does_not_outgrow_its_text() {
+        let text = format!("{}\n{}\n{}", "|x".repeat(500), "|-".repeat(500), "|a\n".repeat(500));
+        let shown = html(&text);
+        assert!(
+            shown.len() <= 8192 + 16 * text.len() && shown.starts_with("<p>|x"),
+            "{}",
+            shown.len()
+        );
     }
 
     /// design: a text of any length costs a page no more than its share, and a cut falls between characters.

@@ -2,7 +2,8 @@
 
 /// Line breaks as `\n`; characters that hide or reorder text (controls, bidi overrides) as U+FFFD, so that what is
 /// approved reads in the order in which it runs.
-pub(super) fn visible(text: &str) -> String {
+#[must_use]
+pub fn visible(text: &str) -> String {
     text.replace("\r\n", "\n")
         .chars()
         .map(|c| match c {
