@@ -19,7 +19,21 @@ pub(super) fn target(url: &str) -> Option<&str> {
 /// What is said behind a link whose words hide where it leads: its host, or the address of a mail.
 pub(super) fn hidden<'a>(words: &str, url: &'a str) -> Option<&'a str> {
     let shown = host(url).or_else(|| url.split_once(':').map(|(_, address)| address))?;
-    (!words.contains(shown)).then_some(shown)
+    let whole = |(at, _): (usize, &str)| {
+        let mut after = words[at + shown.len()..].chars();
+        let longer = match after.next() {
+            // The end of a sentence, or one more part of a name?
+            Some('.') => after.next().is_some_and(char::is_alphanumeric),
+            next => next.is_some_and(in_name),
+        };
+        !longer && !words[..at].chars().next_back().is_some_and(|c| in_name(c) || c == '.')
+    };
+    // A name inside a longer one is another name: `bank.example` does not say `ank.example`.
+    (!words.match_indices(shown).any(whole)).then_some(shown)
+}
+
+fn in_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '-'
 }
 
 fn host(url: &str) -> Option<&str> {

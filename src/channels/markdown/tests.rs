@@ -49,6 +49,14 @@ fn links_lead_where_they_say() {
     let leads = |markdown: &str| paragraph(markdown).iter().filter_map(|span| span.link.clone()).collect::<Vec<_>>();
     assert_eq!(shown("[bank](https://bank.example@evil.example/x)"), "bank (evil.example)");
     assert_eq!(shown("[a.example](https://a.example/x)"), "a.example");
+    for (words, host) in [
+        ("bank.example", "ank.example"),
+        ("a.example.org", "a.example"),
+        ("a.example", "example"),
+    ] {
+        assert_eq!(shown(&format!("[{words}](https://{host})")), format!("{words} ({host})"));
+    }
+    assert_eq!(shown("[see a.example.](https://a.example/x)"), "see a.example.");
     assert_eq!(shown("[x](javascript:alert(1))"), "x (javascript:alert(1))");
     assert_eq!(
         leads("[x](javascript:alert(1)) [y](file:///etc/passwd) [z](slack://x)"),
