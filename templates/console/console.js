@@ -4,8 +4,10 @@
 (() => {
   const body = document.body, told = body.dataset, $ = (id) => document.getElementById(id);
   const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
-  const banner = $("banner"), toast = $("toast");
-  let have = told.have, hide = 0;
+  const banner = $("banner"), toast = $("toast"), field = $("text");
+  let kept = { getItem: () => null, setItem() {}, removeItem() {} };
+  try { kept = sessionStorage; } catch { /* A browser that keeps nothing. */ }
+  let have = told.have, hide = 0, unsure = null;
 
   function say(word, tone) {
     if (!word) return;
@@ -43,8 +45,11 @@
     if (typed && field) field.value = typed.value;
     const active = document.activeElement;
     if (!old.contains(active)) return () => {};
-    const list = (root) => [...root.querySelectorAll("a, button, summary, textarea, pre")], at = list(old).indexOf(active);
-    return () => { const one = list(fresh)[at]; if (one) one.focus({ preventScroll: true }); };
+    // The focus goes to the same thing, or to the whole when that is gone: never to another button.
+    const same = (one) => [one.tagName, one.name, one.value === undefined ? one.textContent : "", one.tagName === "BUTTON" ? one.value : "",
+      one.form ? [...one.form.querySelectorAll("[name=call], [name=review]")].map((id) => id.value) : ""].join();
+    const list = [...fresh.querySelectorAll("a, button, summary, textarea, pre")], one = list.find((one) => same(one) === same(active));
+    return () => { if (!one) fresh.tabIndex = -1; (one || fresh).focus({ preventScroll: true }); };
   }
   function swap(part, html) {
     const fresh = new DOMParser().parseFromString(html, "text/html").body, known = new Map();
@@ -77,26 +82,45 @@
     if (summary) summary.parentNode.dataset.touched = 1;
   });
 
-  // What changes comes here; a lost connection is told and tried again.
+  // A new page; what was typed goes along.
+  function again() {
+    kept.setItem("typed", field.value);
+    location.reload();
+  }
+
+  // What changes comes here; a lost connection is told and tried again. A page that nobody sees asks nothing: browsers
+  // give a server six connections, and pages in the background would hold them all.
   async function live() {
     let wait = 500;
     for (;;) {
+      if (document.hidden) await new Promise((seen) => document.addEventListener("visibilitychange", seen, { once: true }));
       const query = new URLSearchParams({ chat: told.chat, as: told.as, have });
+      const stop = new AbortController(), late = setTimeout(() => stop.abort(), 40000), hidden = () => stop.abort();
+      document.addEventListener("visibilitychange", hidden);
       try {
-        const answer = await fetch("/console/live?" + query, { signal: AbortSignal.timeout(40000) });
-        if (answer.status === 401 || answer.status === 404) { location.reload(); return; }
+        const answer = await fetch("/console/live?" + query, { signal: stop.signal });
+        if (answer.status === 401 || answer.status === 404) { again(); return; }
         if (!answer.ok) throw new Error(String(answer.status));
         const news = await answer.json();
-        if (news.build !== told.build) { location.reload(); return; }
+        // Once per version: while two versions answer in turn, a page of either goes on.
+        if (news.build !== told.build && kept.getItem("build") !== news.build) {
+          kept.setItem("build", news.build);
+          again();
+          return;
+        }
         for (const [id, html] of Object.entries(news.parts)) swap($(id), html);
         have = news.have;
         banner.hidden = true;
         wait = 500;
       } catch {
+        if (document.hidden) continue;
         banner.textContent = told.lost;
         banner.hidden = false;
         await sleep(wait);
         wait = Math.min(wait * 2, 8000);
+      } finally {
+        clearTimeout(late);
+        document.removeEventListener("visibilitychange", hidden);
       }
     }
   }
@@ -134,16 +158,24 @@
       field.value = "";
       grow(field);
       $("scroll").scrollTop = 0;
-      if (!(await send(path, data)) && !field.value) field.value = text;
+      // The same words after a failure are the same message: it may have arrived.
+      if (!unsure || unsure.text !== text) unsure = { text, key: Date.now().toString(36) + Math.random().toString(36).slice(1) };
+      const mine = unsure;
+      data.set("key", mine.key);
+      if (await send(path, data)) { if (unsure === mine) unsure = null; }
+      else if (!field.value) field.value = text;
       return;
     }
-    if (button) button.disabled = true;
+    // Not disabled: that would take the focus away.
+    if (form.ariaBusy) return;
+    form.ariaBusy = "true";
     const done = await send(path, data);
-    if (button) button.disabled = false;
+    form.ariaBusy = null;
     if (done && field) field.value = "";
   });
 
-  const field = $("text");
+  field.value = field.value || kept.getItem("typed") || "";
+  kept.removeItem("typed");
   function grow(one) {
     if (CSS.supports("field-sizing", "content")) return;
     one.style.height = "auto";

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::support::api::eventually;
 use crate::support::browser::Browser;
 use crate::support::scripts::reporter;
 use crate::support::world::World;
@@ -87,6 +88,37 @@ async fn the_keyboard_is_enough() {
     browser.keys("\u{e007}").await;
     browser.sees(".log .card.good", "已确认").await;
     browser.sees("#part-turns .good", "已完成").await;
+    let near = "return document.activeElement.closest('article').querySelector('.card') !== null";
+    assert_eq!(
+        browser.ask(near, &[]).await,
+        true,
+        "the focus stays with the card that lost its buttons"
+    );
+    browser.end().await;
+    world.end().await;
+}
+
+/// design: a page that nobody sees asks for nothing, and catches up when it is seen again.
+#[tokio::test]
+async fn a_hidden_page_rests() {
+    let Some(browser) = Browser::start().await else { return };
+    let world = demo().await;
+    open(&browser, &world, "").await;
+    browser.sees(".empty", "动手之前").await;
+    let hidden = "Object.defineProperty(document, 'hidden', { value: arguments[0] === 'yes', configurable: true });\
+                  document.dispatchEvent(new Event('visibilitychange'))";
+    browser.ask(hidden, &["yes"]).await;
+    let hello = json!({"chat_id": "demo", "user_id": "zhao", "text": "/help"});
+    assert_eq!(world.api.post("/api/v1/messages", &hello).await.0, 202);
+    eventually("the reply", || async {
+        let said = world.api.get("/api/v1/messages?chat=demo").await;
+        (said["items"].as_array().unwrap().len() == 2).then_some(())
+    })
+    .await;
+    assert!(!browser.text(".log").await.contains("/help"));
+    browser.ask(hidden, &["no"]).await;
+    browser.sees(".log", "/help").await;
+    assert!(browser.text("#banner").await.is_empty());
     browser.end().await;
     world.end().await;
 }

@@ -24,14 +24,14 @@ pub(in crate::gateway) struct NewMessage {
 }
 
 impl NewMessage {
-    /// Somebody says something, outside any thread.
-    pub(in crate::gateway) fn new(chat: &str, user: &str, text: &str) -> Self {
+    /// Somebody says something, outside any thread. `event_id`: the same id again is the same message.
+    pub(in crate::gateway) fn new(chat: &str, user: &str, text: &str, event_id: Option<String>) -> Self {
         Self {
             chat_id: chat.to_owned(),
             user_id: user.to_owned(),
             text: text.to_owned(),
             thread_id: None,
-            event_id: None,
+            event_id,
         }
     }
 }

@@ -26,7 +26,9 @@ pub(super) async fn say(State(gateway): State<Gateway>, headers: HeaderMap, body
     let scene = scene(&gateway, &form)?;
     let text = form.get("text").trim();
     if !text.is_empty() {
-        accept(&gateway, NewMessage::new(&scene.chat, &scene.people.me.id, text)).await?;
+        // The script names each message, so that one whose answer got lost is not said twice.
+        let key = Some(form.get("key")).filter(|key| !key.is_empty()).map(|key| format!("page_{key}"));
+        accept(&gateway, NewMessage::new(&scene.chat, &scene.people.me.id, text, key)).await?;
     }
     done(&scene, &headers, None).await
 }
