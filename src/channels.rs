@@ -4,7 +4,6 @@ mod pace;
 mod signature;
 mod strict_json;
 mod typed_json;
-mod visible;
 mod wording;
 mod markdown;
 mod lark;

@@ -17,14 +17,15 @@ mod timeline;
 
 use axum::Router;
 use axum::extract::State;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
 use super::error::ApiError;
 use super::state::Gateway;
 
-pub(super) use guard::{foreign_origin, local_host};
+pub(super) use guard::{foreign_origin, headers, local_host};
+pub(super) use live::Readers;
 pub(super) use login::Tries;
 
 /// `/` and everything under `/console/`.
@@ -41,7 +42,6 @@ pub(super) fn routes(gateway: &Gateway) -> Router<Gateway> {
         .route("/console/logout", post(login::leave))
         .route("/console/static/{name}", get(assets::file))
         .route_layer(from_fn_with_state(gateway.clone(), guard::guard))
-        .route_layer(from_fn(guard::headers))
 }
 
 async fn to_console(State(_): State<Gateway>) -> Response {

@@ -49,9 +49,10 @@ pub fn router(gateway: Gateway) -> Router {
         .merge(console::routes(&gateway))
         .fallback(nothing)
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+        .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn(linger))
         .layer(from_fn(no_sniff))
-        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(console::headers))
         .with_state(gateway)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use super::console::Tries;
+use super::console::{Readers, Tries};
 use super::health::Since;
 use crate::channels::{Channel, LarkHook, SLACK_APP, SlackClient, SlackHook};
 use crate::config::Settings;
@@ -89,6 +89,7 @@ pub struct Gateway {
     draining: Arc<AtomicBool>,
     pub(super) since: Arc<Since>,
     pub(super) tries: Arc<Tries>,
+    pub(super) readers: Arc<Readers>,
 }
 
 impl Deref for Gateway {
@@ -107,6 +108,7 @@ impl Gateway {
             draining: Arc::default(),
             since: Arc::default(),
             tries: Arc::default(),
+            readers: Arc::default(),
         }
     }
 

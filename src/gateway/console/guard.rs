@@ -1,5 +1,7 @@
 //! Who may see and press: whose page asked, under which name, with which session.
 
+use std::net::Ipv4Addr;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -41,9 +43,14 @@ pub(super) async fn guard(State(gateway): State<Gateway>, request: Request, next
     next.run(request).await
 }
 
-/// Headers of every answer of the console.
-pub(super) async fn headers(request: Request, next: Next) -> Response {
+/// Headers of every answer of the console, of its errors and of paths that are not there.
+pub(in crate::gateway) async fn headers(request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let ours = path == "/" || path == "/console" || path.starts_with("/console/");
     let mut response = next.run(request).await;
+    if !ours {
+        return response;
+    }
     let headers = response.headers_mut();
     let fixed: [(HeaderName, &'static str); 5] = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -70,7 +77,9 @@ pub(in crate::gateway) fn local_host(headers: &HeaderMap) -> bool {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    matches!(name.to_ascii_lowercase().as_str(), "localhost" | "127.0.0.1" | "[::1]")
+    // An address cannot be made to point elsewhere, as a name can.
+    let loopback = name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+    loopback || name.eq_ignore_ascii_case("localhost") || name == "[::1]"
 }
 
 /// Did a page of ours send this? The browser's own word counts (`Sec-Fetch-Site`, which it sends to secure addresses and to
@@ -116,6 +125,35 @@ mod tests {
             map.append(*name, HeaderValue::from_static(value));
         }
         map
+    }
+
+    /// design: without a token only this machine's own names and addresses are ours, under any port.
+    #[test]
+    fn only_this_machine_is_local() {
+        for (host, local) in [
+            ("localhost", true),
+            ("LocalHost:8080", true),
+            ("127.0.0.1:1", true),
+            ("127.0.0.2:8080", true),
+            ("[::1]", true),
+            ("[::1]:8080", true),
+            ("localhost.evil.example", false),
+            ("127.0.0.1.evil.example:80", false),
+            ("127.evil.example", false),
+            ("10.0.0.1", false),
+            ("0.0.0.0:80", false),
+            ("[::]:80", false),
+            ("[::1].evil.example", false),
+            ("[::1", false),
+            ("localhost:80@evil.example", false),
+            ("localhost:8x", false),
+            (":80", false),
+            ("", false),
+        ] {
+            assert_eq!(local_host(&map(&[("host", host)])), local, "{host}");
+        }
+        assert!(!local_host(&map(&[])));
+        assert!(!local_host(&map(&[("host", "localhost"), ("host", "localhost")])));
     }
 
     /// design: a form counts only from our own page: by the browser's word, else by the origin; without either it does not.

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::assets::Assets;
@@ -24,6 +24,28 @@ const LOOK: Duration = Duration::from_secs(2);
 /// So often a look whether the process is stopping: an open request must not hold it up.
 const TICK: Duration = Duration::from_millis(250);
 
+/// So many pages may wait at once; one more is asked to come back.
+const SEATS: usize = 100;
+/// So many of them are drawn at once: each takes a reader of the ledger and its share of a processor, both of which
+/// webhooks and turns need more.
+const BRUSHES: usize = 2;
+
+/// The pages that wait for news.
+#[derive(Debug)]
+pub(in crate::gateway) struct Readers {
+    seats: Semaphore,
+    brushes: Semaphore,
+}
+
+impl Default for Readers {
+    fn default() -> Self {
+        Self {
+            seats: Semaphore::new(SEATS),
+            brushes: Semaphore::new(BRUSHES),
+        }
+    }
+}
+
 /// Which page waits for news.
 #[derive(Debug, Deserialize)]
 pub(super) struct LiveParams {
@@ -36,13 +58,16 @@ pub(super) struct LiveParams {
 
 /// The parts that changed, or none after [`PATIENCE`].
 pub(super) async fn live(State(gateway): State<Gateway>, Params(params): Params<LiveParams>) -> Result<Json<Value>, ApiError> {
+    let _seat = gateway.readers.seats.try_acquire().map_err(|_| ApiError::unavailable())?;
     let until = Instant::now() + PATIENCE;
     let mut commits = gateway.ledger.commits();
     loop {
         // Settings may change while we wait: the scene is set anew each time.
         let scene = Scene::new(&gateway, params.chat.as_deref(), params.who.as_deref())?;
         commits.borrow_and_update();
+        let brush = gateway.readers.brushes.acquire().await.map_err(|_| ApiError::internal())?;
         let parts = scene.parts().await?;
+        drop(brush);
         let now = have(&parts);
         let known: Vec<&str> = params.have.as_deref().unwrap_or_default().split('.').collect();
         let changed: Map<String, Value> = parts

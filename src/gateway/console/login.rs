@@ -23,7 +23,9 @@ use crate::domain::Millis;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 
-const COOKIE: &str = "countersign_session";
+/// Begins the cookie's name; the rest tells the token, for browsers do not keep ports apart: two gateways on one host
+/// would end each other's sessions.
+const COOKIE: &str = "countersign_session_";
 /// A working day.
 const SESSION: Duration = Duration::from_secs(12 * 3600);
 /// So many wrong tokens a minute, from anywhere, before nobody can log in for the rest of it. Sessions go on.
@@ -52,13 +54,16 @@ pub(super) fn has_session(gateway: &Gateway, headers: &HeaderMap) -> bool {
     let Some(token) = &gateway.console_token else {
         return true;
     };
+    let Some(cookie) = name(token) else {
+        return false;
+    };
     let given = headers
         .get_all(header::COOKIE)
         .iter()
         .filter_map(|cookies| cookies.to_str().ok())
         .flat_map(|cookies| cookies.split(';'))
         .filter_map(|cookie| cookie.trim().split_once('='))
-        .filter(|(name, _)| *name == COOKIE);
+        .filter(|(name, _)| *name == cookie);
     given.into_iter().any(|(_, value)| holds(token, value, gateway.clock.now()))
 }
 
@@ -71,9 +76,20 @@ fn holds(token: &SecretString, value: &str, now: Millis) -> bool {
 
 /// The cookie's value: when it ends, and the MAC of that.
 fn session(token: &SecretString, until: Millis) -> Option<String> {
+    let mac = mac(token, &format!("countersign console session until {}", until.0))?;
+    Some(format!("{}.{}", until.0, hex::encode(mac)))
+}
+
+/// The cookie's name.
+fn name(token: &SecretString) -> Option<String> {
+    let mac = mac(token, "countersign console cookie")?;
+    Some(format!("{COOKIE}{}", hex::encode(&mac[..4])))
+}
+
+fn mac(token: &SecretString, text: &str) -> Option<[u8; 32]> {
     let mut mac = Hmac::<Sha256>::new_from_slice(token.expose_secret().as_bytes()).ok()?;
-    mac.update(format!("countersign console session until {}", until.0).as_bytes());
-    Some(format!("{}.{}", until.0, hex::encode(mac.finalize().into_bytes())))
+    mac.update(text.as_bytes());
+    Some(mac.finalize().into_bytes().into())
 }
 
 /// `GET /console/login`.
@@ -101,9 +117,15 @@ pub(super) async fn enter(State(gateway): State<Gateway>, headers: HeaderMap, bo
         return Ok(page(&gateway, StatusCode::FORBIDDEN, Some("console.login.wrong")));
     }
     let value = session(token, now.plus(SESSION)).ok_or_else(ApiError::internal)?;
-    let secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+    let name = name(token).ok_or_else(ApiError::internal)?;
+    // The browser says how it reached us even where a proxy does not.
+    let said = |header: &str, word: &str| {
+        let value = headers.get(header).and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| value.starts_with(word))
+    };
+    let secure = said("x-forwarded-proto", "https") || said("origin", "https://");
     let cookie = format!(
-        "{COOKIE}={value}; Path=/console; Max-Age={}; HttpOnly; SameSite=Strict{}",
+        "{name}={value}; Path=/console; Max-Age={}; HttpOnly; SameSite=Strict{}",
         SESSION.as_secs(),
         if secure { "; Secure" } else { "" }
     );
@@ -111,9 +133,12 @@ pub(super) async fn enter(State(gateway): State<Gateway>, headers: HeaderMap, bo
 }
 
 /// `POST /console/logout`.
-pub(super) async fn leave(State(_): State<Gateway>) -> Response {
-    let gone = format!("{COOKIE}=; Path=/console; Max-Age=0; HttpOnly; SameSite=Strict");
-    with_cookie(see("/console/login", StatusCode::SEE_OTHER), &gone)
+pub(super) async fn leave(State(gateway): State<Gateway>) -> Response {
+    let response = see("/console/login", StatusCode::SEE_OTHER);
+    match gateway.console_token.as_ref().and_then(name) {
+        Some(name) => with_cookie(response, &format!("{name}=; Path=/console; Max-Age=0; HttpOnly; SameSite=Strict")),
+        None => response,
+    }
 }
 
 fn with_cookie(mut response: Response, cookie: &str) -> Response {
@@ -154,6 +179,15 @@ mod tests {
         for forged in ["", ".", "9000", "9000.", "x.y", "secret-token-1"] {
             assert!(!holds(&token, forged, Millis(1)), "{forged}");
         }
+    }
+
+    /// design: browsers send a cookie to every port of a host: two gateways there keep sessions of their own.
+    #[test]
+    fn each_gateway_has_its_own_cookie() {
+        let (token, other) = (SecretString::from("secret-token-1"), SecretString::from("secret-token-2"));
+        assert_eq!(name(&token), name(&token));
+        assert_ne!(name(&token), name(&other));
+        assert!(name(&token).unwrap().starts_with(COOKIE));
     }
 
     /// design: ten wrong tokens a minute, then nobody may try; the next minute it is open again.

@@ -7,7 +7,7 @@ use super::page::Scene;
 use super::talk::clock;
 use super::timeline::{Entry, entries};
 use crate::channels::{CardPage, StepLine, step_lines};
-use crate::domain::{CardState, ChannelKind, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
+use crate::domain::{CardState, ChannelKind, EffectClass, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
 use crate::gateway::error::ApiError;
 use crate::store::{EventRow, ListQuery, Session, TurnRow};
 
@@ -36,6 +36,8 @@ struct Waiting {
     /// Two buttons settle it, with these words.
     quick: bool,
     ok: String,
+    /// Asked before the first of them, where it runs what cannot be taken back.
+    ok_sure: Option<String>,
     no: String,
     card: CardPage,
 }
@@ -87,7 +89,7 @@ pub(super) async fn waiting(session: &mut Session, scene: &Scene) -> Result<Valu
                 .map(|page| gate(scene, &record.gate, page)),
         );
     }
-    Ok(json!({ "waiting": all }))
+    Ok(json!({ "waiting": all, "more_waits": paused.next.is_some() }))
 }
 
 fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
@@ -104,6 +106,8 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
         Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => String::new(),
     };
     let many = gate.kind == GateKind::ToolApproval;
+    let danger = matches!(&gate.card, Outbound::ApprovalCard(card)
+        if card.actions.iter().any(|action| action.effect == EffectClass::Destructive));
     Waiting {
         id: gate.id.to_string(),
         channel: channel(scene, gate.conversation.channel),
@@ -117,6 +121,7 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
         expires_clock: clock(gate.expires_at),
         quick: gate.kind != GateKind::Question,
         ok: scene.say(if many { "console.approve_all" } else { "console.approve" }, json!({})),
+        ok_sure: danger.then(|| scene.say("approval.danger_title", json!({}))),
         no: scene.say(if many { "console.refuse_all" } else { "console.refuse" }, json!({})),
         card,
     }

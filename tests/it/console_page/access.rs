@@ -1,6 +1,7 @@
 //! Who may see and press: names, origins, sessions, tries; what the pages forbid the browser.
 
 use super::{OURS, form, say};
+use crate::support::api::eventually;
 use crate::support::quiet::quiet;
 use crate::support::raw::{get, headers, post, send};
 use crate::support::scripts::reporter;
@@ -56,6 +57,62 @@ async fn pages_forbid_what_they_do_not_need() {
     }
     assert!(weight < 50_000, "the page weighs {weight} bytes");
     assert_eq!(get(&world, "/console/static/../../config.yaml").await.status, 404);
+    world.end().await;
+}
+
+/// interface 3: errors under the console's paths forbid the browser as much as its pages do; elsewhere nothing is added.
+#[tokio::test]
+async fn errors_forbid_it_too() {
+    let world = World::start(&[], reporter).await;
+    let evil = headers(&[("host", "evil.example")]);
+    let replies = [
+        (404, get(&world, "/console/nothing").await),
+        (404, get(&world, "/console/static/x.css").await),
+        (405, get(&world, "/console/say").await),
+        (403, post(&world, "/console/say", &serde_json::json!({})).await),
+        (403, send(&world, "GET", "/console/", &evil, Vec::new()).await),
+        (422, get(&world, "/console/?chat=%00").await),
+    ];
+    for (status, reply) in replies {
+        assert_eq!(reply.status, status, "{reply:?}");
+        assert!(
+            reply.header("content-security-policy").starts_with("default-src 'none'"),
+            "{reply:?}"
+        );
+        assert_eq!(
+            (reply.header("x-content-type-options"), reply.header("cache-control")),
+            ("nosniff", "no-store"),
+            "{reply:?}"
+        );
+    }
+    assert_eq!(get(&world, "/healthz").await.header("content-security-policy"), "");
+    world.end().await;
+}
+
+/// design: a hundred pages may wait for news; one more is asked to come back, and gets its place when another leaves.
+#[tokio::test]
+async fn waiting_pages_have_an_end() {
+    let world = World::start(&[("CHANNELS__LARK__ENABLED", "false")], reporter).await;
+    let first = world.api.get("/console/live").await;
+    let path = format!("/console/live?have={}", first["have"].as_str().unwrap());
+    let waiting: Vec<_> = (0..100)
+        .map(|_| {
+            let (api, path) = (world.api.clone(), path.clone());
+            tokio::spawn(async move { api.try_get(&path).await })
+        })
+        .collect();
+    eventually("no place left", || async {
+        let reply = get(&world, "/console/live").await;
+        (reply.status == 503 && reply.code() == "unavailable").then_some(())
+    })
+    .await;
+    for one in &waiting {
+        one.abort();
+    }
+    eventually("a place", || async {
+        (get(&world, "/console/live").await.status == 200).then_some(())
+    })
+    .await;
     world.end().await;
 }
 
@@ -137,8 +194,13 @@ async fn a_token_is_asked_for_once() {
     assert_eq!((entered.status, entered.header("location")), (303, "/console/"));
     let cookie = entered.header("set-cookie").to_owned();
     assert!(!cookie.contains(TOKEN), "{cookie}");
+    assert!(!cookie.contains("Secure"), "over http a browser would drop it: {cookie}");
     for part in ["HttpOnly", "SameSite=Strict", "Path=/console", "Max-Age=43200"] {
         assert!(cookie.contains(part), "{part} in {cookie}");
+    }
+    for way in [("origin", "https://bot.example.com"), ("x-forwarded-proto", "https,http")] {
+        let safe = form(&world, "/console/login", &[("token", TOKEN)], &[OURS, way]).await;
+        assert!(safe.header("set-cookie").ends_with("; Secure"), "{way:?}: {safe:?}");
     }
     let session = cookie.split(';').next().unwrap().to_owned();
     let with = |value: &str| headers(&[("cookie", value), ("host", "bot.example.com")]);
@@ -150,8 +212,8 @@ async fn a_token_is_asked_for_once() {
     for bad in [
         session.replace('=', "=9"),
         format!("{session}0"),
-        format!("countersign_session={TOKEN}"),
-        String::from("countersign_session="),
+        format!("{}={TOKEN}", session.split('=').next().unwrap()),
+        format!("{}=", session.split('=').next().unwrap()),
     ] {
         assert_eq!(send(&world, "GET", "/console/", &with(&bad), Vec::new()).await.status, 303, "{bad}");
     }

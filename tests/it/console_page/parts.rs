@@ -121,6 +121,71 @@ async fn calls_are_decided_row_by_row() {
     world.end().await;
 }
 
+/// S4: a destructive call is asked for twice, in the list of what waits too; what hides or reorders words is seen.
+#[tokio::test]
+async fn nothing_destructive_goes_by_one_press() {
+    let write = call([("write_file", json!({ "path": "a.md", "content": "rm \u{202e}txt.a" }))]);
+    let script = vec![
+        planned("删除", &[("删 \u{202e}a", &[])]),
+        clarified(),
+        write,
+        finished(),
+        words("没有执行"),
+    ];
+    let world = World::start(&[("TOOLS__EFFECTS", "{write_file: destructive}")], in_order(script)).await;
+    say(&world, "demo", "lin", "删除").await;
+    let review = world.api.review_in("demo").await;
+    let page = shows(&world, "删 \u{fffd}a").await;
+    let (_, list) = page.split_once("id=\"part-waiting\"").unwrap();
+    assert!(list.contains("value=\"approve\">同意"), "a plan takes one press: {list}");
+    assert_eq!(press(&world, "lin", ("review", &review), "approve", "").await.status, 200);
+    let page = shows(&world, "操作确认").await;
+    let (_, list) = page.split_once("id=\"part-waiting\"").unwrap();
+    assert!(
+        list.contains("value=\"approve\" data-sure=\"执行这个高风险操作？\">全部同意"),
+        "{list}"
+    );
+    assert!(page.contains("rm \u{fffd}txt.a") && !page.contains('\u{202e}'), "{page}");
+    let turn = world.api.turn_in("demo", "paused").await;
+    assert_eq!(press(&world, "lin", ("review", &turn["gate"]), "cancel", "").await.status, 200);
+    world.api.turn_in("demo", "completed").await;
+    assert!(world.file("a.md").is_none());
+    world.end().await;
+}
+
+/// interface 3: a message whose answer got lost on the way is sent again by the page, and said once.
+#[tokio::test]
+async fn a_message_sent_twice_is_said_once() {
+    let world = World::start(&[], reporter).await;
+    let fields = [("chat", "demo"), ("as", "lin"), ("text", "/help"), ("key", "k1.5")];
+    for _ in 0..2 {
+        assert_eq!(form(&world, "/console/say", &fields, &[OURS, WORDS]).await.status, 200);
+    }
+    let page = shows(&world, "/stop").await;
+    assert_eq!(page.matches("<p class=\"bubble\">/help</p>").count(), 1, "{page}");
+    let items = world.api.get("/api/v1/messages?chat=demo").await;
+    assert_eq!(items["items"].as_array().unwrap().len(), 2, "{items}");
+    world.end().await;
+}
+
+/// interface 3: of what waits the newest are on the page, and it says that there are more.
+#[tokio::test]
+async fn what_is_not_listed_is_told() {
+    let world = World::start(&[("CHANNELS__LARK__ENABLED", "false")], reporter).await;
+    for at in 0..21 {
+        assert!(!get(&world, "/console/").await.text.contains("id=\"w-more\""), "{at}");
+        let chat = format!("c{at}");
+        say(&world, &chat, "lin", "整理笔记").await;
+        world.api.review_in(&chat).await;
+    }
+    let page = get(&world, "/console/").await.text;
+    assert!(
+        page.matches("class=\"gate wait\"").count() == 20 && page.contains("id=\"w-more\""),
+        "{page}"
+    );
+    world.end().await;
+}
+
 /// design: a question is answered with words, by the form on its card.
 #[tokio::test]
 async fn a_question_is_answered_on_the_page() {
