@@ -161,8 +161,8 @@ async fn a_message_sent_twice_is_said_once() {
     for _ in 0..2 {
         assert_eq!(form(&world, "/console/say", &fields, &[OURS, WORDS]).await.status, 200);
     }
-    let page = shows(&world, "/stop").await;
-    assert_eq!(page.matches("<p class=\"bubble\">/help</p>").count(), 1, "{page}");
+    let page = shows(&world, "停止任务").await;
+    assert_eq!(page.matches("help</p>").count(), 1, "{page}");
     let items = world.api.get("/api/v1/messages?chat=demo").await;
     assert_eq!(items["items"].as_array().unwrap().len(), 2, "{items}");
     world.end().await;
