@@ -35,6 +35,7 @@ async fn everything(world: &World) -> String {
     for path in [
         "/healthz",
         "/readyz",
+        "/metrics",
         "/api/v1/turns",
         "/api/v1/reviews?status=approved",
         "/api/v1/reviews",
