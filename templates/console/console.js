@@ -128,6 +128,8 @@
   async function send(path, data) {
     try {
       const answer = await fetch(path, { method: "POST", body: data, headers: { Accept: "application/json" } });
+      // The session has ended. What was typed is back in its place by then.
+      if (answer.status === 401) setTimeout(again);
       const result = await answer.json();
       if (result.toast) say(result.toast.text, result.toast.tone);
       else if (!answer.ok) say(result.error ? result.error.message : told.failed, "bad");
