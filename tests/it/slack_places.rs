@@ -70,6 +70,10 @@ async fn a_click_from_another_workspace() {
             event.body["team"] = team.clone();
             event.body["user"]["team_id"] = json!("T0OTHER");
             event.body["enterprise"] = json!({ "id": "E0GRID" });
+            // Forwarded, the card stands in no thread.
+            if chat != "C0C1" {
+                event.body["container"].as_object_mut().unwrap().remove("thread_ts");
+            }
             event
         };
         world.say("U0U1", "C0C1", "整理笔记", GROUP).await;

@@ -188,15 +188,16 @@ fn strikes(text: &str) -> String {
     let mut out: Vec<char> = typed.iter().map(|c| if *c == TILDE { '~' } else { *c }).collect();
     let mut open = None;
     for (at, c) in typed.iter().enumerate() {
-        let before = at.checked_sub(1).map(|before| typed[before]);
+        let (before, after) = (at.checked_sub(1).map(|before| typed[before]), typed.get(at + 1).copied());
         let touches = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != TILDE);
+        let inside_a_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
         match (*c, open) {
             ('\n', _) => open = None,
-            (TILDE, Some(start)) if touches(before) => {
+            (TILDE, Some(start)) if touches(before) && !inside_a_word(after) => {
                 (out[start], out[at]) = (STRUCK, STRUCK);
                 open = None;
             }
-            (TILDE, _) if touches(typed.get(at + 1).copied()) && !before.is_some_and(char::is_alphanumeric) => open = Some(at),
+            (TILDE, _) if touches(after) && !inside_a_word(before) => open = Some(at),
             _ => (),
         }
     }
