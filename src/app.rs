@@ -153,7 +153,6 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
                 &boot.slack,
                 Arc::clone(&templates),
                 http.for_url(&boot.slack.base_url),
-                parts.clock.clone(),
             )),
             console: Arc::new(ConsoleChannel::new(parts.clock.clone())),
         },

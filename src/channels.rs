@@ -94,6 +94,9 @@ pub enum DeliveryError {
         reason: String,
         /// What the platform asked us to wait.
         after: Option<Duration>,
+        /// It may have arrived all the same. False only where nothing can have been carried out: it never left, or the
+        /// platform said that it held it back.
+        uncertain: bool,
     },
     /// The platform refuses this content; plain text may pass.
     #[error("content refused: {0}")]

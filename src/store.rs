@@ -242,6 +242,8 @@ pub struct OutboxRow {
     pub target_message: Option<String>,
     /// Tries so far, with those whose outcome nobody wrote down.
     pub tries: i64,
+    /// One of these tries may have arrived.
+    pub uncertain: bool,
     /// Cards were refused: say it as text.
     pub plain: bool,
     /// When it was made.

@@ -65,6 +65,7 @@ impl Pace {
             Err(wait) => Err(DeliveryError::Retry {
                 reason: String::from("more to say than the platform's rates allow"),
                 after: Some(wait),
+                uncertain: false,
             }),
         }
     }

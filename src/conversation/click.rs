@@ -6,7 +6,7 @@ use crate::store::{GateRecord, InboxState, Session, StoreError};
 use super::approvals::{RowSettled, settle_row};
 use super::review::{Act, Actor, Settled, audit, lapse, settle, told, told_decision};
 use super::rights::Rights;
-use super::{ClickAnswer, Desk, paint, say};
+use super::{ClickAnswer, Desk, paint};
 
 impl Desk {
     /// Decides a click. The answer is for the one who clicked; everybody else sees the repainted card.
@@ -49,13 +49,13 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     /// The gate as it stands, its time checked; none: it is not known in this chat. A card that was forwarded into another
-    /// chat decides nothing there.
+    /// chat decides nothing there. Whose tenant a click names does not matter: in a shared channel it is that of the person.
     async fn record(&self, session: &mut Session, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
         let Some(record) = session.gate(id).await? else {
             return Ok(None);
         };
         let (here, there) = (&self.inbound.conversation, &record.gate.conversation);
-        if !(say::same_chat(here, there) || here.chat.is_empty() && here.app == there.app && here.channel == there.channel) {
+        if here.channel != there.channel || here.app != there.app || !(here.chat.is_empty() || here.chat == there.chat) {
             return Ok(None);
         }
         if record.decision.is_none() && self.actor.now >= record.gate.expires_at {

@@ -85,7 +85,7 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
                 op,
                 locale,
                 plain: row.plain,
-                again: (row.tries > 0).then_some(row.created_at),
+                again: row.uncertain.then_some(row.created_at),
             };
             match tokio::time::timeout(TRY_TIME, channel.deliver(&delivery)).await {
                 Ok(outcome) => {
@@ -95,6 +95,7 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
                 Err(_) => Err(DeliveryError::Retry {
                     reason: String::from("no answer in time"),
                     after: None,
+                    uncertain: true,
                 }),
             }
         }
@@ -169,8 +170,9 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: Result<Receipt, Del
         Err(error) => {
             warn!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
             let reason = error.to_string();
+            let uncertain = matches!(error, DeliveryError::Retry { uncertain: true, .. });
             match next_try(row, &error, now) {
-                Some((at, plain)) => tx.outbox_retry(row.id, at, &reason, plain).await?,
+                Some((at, plain)) => tx.outbox_retry(row.id, at, &reason, plain, uncertain).await?,
                 None => tx.outbox_failed(row.id, &reason).await?,
             }
         }

@@ -3,6 +3,7 @@
 use countersign::cli::demo::Fault;
 
 use crate::support::platform::{On, on_both};
+use crate::support::quiet::quiet;
 use crate::support::scripts::reporter;
 use crate::support::world::{GROUP, To, World};
 
@@ -47,6 +48,35 @@ async fn an_ok_counts_although_the_cards_arrival_is_not_known_yet(on: On) {
             .count(),
         1
     );
+    world.end().await;
+}
+
+/// C1: a channel that takes one message a second hears more than that at once: what had to wait is posted when its turn comes,
+/// without reading the channel first. Only what may have arrived is looked for.
+#[tokio::test]
+async fn what_was_held_back_is_not_looked_for() {
+    let world = World::start_on(On::Slack, &[], reporter).await;
+    for _ in 0..2 {
+        let header = Some((String::from("retry-after"), String::from("0")));
+        world.chat.fault(
+            "reply",
+            Fault::Answer {
+                status: 429,
+                code: 0,
+                header,
+            },
+        );
+    }
+    world.say("U0U1", "C0C1", "整理笔记", GROUP).await;
+    world.plan_card("C0C1").await;
+    let seen = world.chat.snapshot();
+    assert!(seen.count("reply") >= 3, "refused twice: {:?}", seen.count("reply"));
+    assert_eq!(seen.count("replies") + seen.count("history"), 0, "nothing to look for");
+    world.chat.fault("reply", Fault::LoseAnswer);
+    world.say("U0U1", "C0C1", "cancel", GROUP).await;
+    world.api.turn_in("C0C1", "cancelled").await;
+    world.seen("a look", |seen| (seen.count("replies") > 0).then_some(())).await;
+    quiet(&world).await;
     world.end().await;
 }
 

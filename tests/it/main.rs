@@ -42,6 +42,7 @@ mod slack_client;
 mod slack_events;
 mod slack_forms;
 mod slack_interactions;
+mod slack_places;
 mod slack_sweep;
 mod slack_vectors;
 mod store_actions;

@@ -1,9 +1,13 @@
 //! What a Slack request must be before anybody looks at what it says, and what the three kinds of it are answered.
 
-use countersign::cli::demo::TEAM;
+use std::time::{Duration, Instant};
+
+use countersign::cli::demo::{Parcel, TEAM};
 use serde_json::{Value, json};
+use sqlx::Executor;
 
 use crate::support::platform::On;
+use crate::support::quiet::{connect, quiet};
 use crate::support::raw::{Reply, headers, send};
 use crate::support::scripts::reporter;
 use crate::support::slack_push::{FORM, JSON, form, signed};
@@ -155,6 +159,58 @@ async fn each_path_takes_every_kind() {
         Vec::<(String, String)>::new(),
         "there is no message to mark"
     );
+    world.end().await;
+}
+
+/// M-1: what could not be committed gets 503 with Retry-After inside Slack's three seconds: an event that is sent again, and
+/// a command or a click that the person repeats, counts once.
+#[tokio::test]
+async fn what_cannot_be_committed_is_sent_again() {
+    let world = World::start_on(On::Slack, &[], reporter).await;
+    let mut other = connect(&world).await;
+    let event = world.message("U0U1", "C0C1", "整理笔记", GROUP);
+    let typed = command("/status", "t1");
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let sealed = |parcel: &Parcel| {
+        let mut headers = parcel.headers.clone();
+        headers.push(("Content-Type".to_owned(), parcel.content_type.to_owned()));
+        (headers, parcel.body.clone())
+    };
+    let refused = async |path: &str, (headers, body): (Vec<(String, String)>, Vec<u8>)| {
+        let started = Instant::now();
+        let reply = send(&world, "POST", path, &headers, body).await;
+        assert_eq!(
+            (reply.status, reply.code().as_str(), reply.header("retry-after")),
+            (503, "unavailable", "1")
+        );
+        assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    };
+    for parcel in world.tenant.seal(&event) {
+        refused(EVENTS, sealed(&parcel)).await;
+    }
+    let headers = signed(FORM, secret(), world.clock.now().0 / 1000, typed.as_bytes());
+    refused(PATHS[2], (headers, typed.clone().into_bytes())).await;
+    other.execute("ROLLBACK").await.unwrap();
+    for _ in 0..2 {
+        world.push(&event).await;
+    }
+    let card = world.plan_card("C0C1").await;
+    assert_eq!(push(&world, PATHS[2], FORM, secret(), &typed).await.status, 200);
+    quiet(&world).await;
+    assert_eq!(world.api.turns().await.len(), 1);
+
+    let press = world.tenant.tap("U0U1", "C0C1", &card.id, &card.button("approve").unwrap(), None);
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    for parcel in world.tenant.seal(&press) {
+        refused(PATHS[1], sealed(&parcel)).await;
+    }
+    other.execute("ROLLBACK").await.unwrap();
+    for _ in 0..2 {
+        world.push(&press).await;
+    }
+    world.hears("C0C1", "全部完成").await;
+    quiet(&world).await;
+    assert_eq!(world.count("C0C1", "全部完成"), 1);
     world.end().await;
 }
 

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use countersign::channels::{Channel as _, Delivery, DeliveryError, DeliveryOp, FormContext, Receipt, SlackClient, revise_form};
 use countersign::config::SlackSecrets;
-use countersign::domain::{
-    CardState, ChannelKind, Clock, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, ReactionMark, TurnReason,
-};
+use countersign::domain::{CardState, ChannelKind, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, ReactionMark, TurnReason};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use stub::{Fault, Stub, TOKEN};
@@ -38,7 +36,7 @@ impl Bench {
             bot_token: SecretString::from(token),
         };
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let client = SlackClient::new(&secrets, templates(), http, Clock::manual(NOW));
+        let client = SlackClient::new(&secrets, templates(), http);
         Self { slack, client }
     }
 
@@ -240,18 +238,22 @@ async fn refusals_have_their_class() {
     assert_eq!(class(&gone), "gone");
 }
 
-/// C1: the wish to wait is passed on, the channel keeps the pause without asking again, and other channels go on.
+/// C1: the wish to wait is passed on, the channel keeps the pause without asking again, and other channels go on. Neither
+/// what Slack held back nor what we did can have arrived: there is nothing to look for later.
 #[tokio::test]
 async fn a_rate_limit_pauses_its_channel() {
     let bench = Bench::new().await;
     bench.limit("chat.postMessage", "30");
     match bench.deliver(&notice("k1")).await {
-        Err(DeliveryError::Retry { after, .. }) => assert_eq!(after, Some(Duration::from_secs(30))),
+        Err(DeliveryError::Retry { after, uncertain, .. }) => {
+            assert_eq!((after, uncertain), (Some(Duration::from_secs(30)), false));
+        }
         other => panic!("{other:?}"),
     }
     match bench.deliver(&notice("k2")).await {
-        Err(DeliveryError::Retry { after, .. }) => {
+        Err(DeliveryError::Retry { after, uncertain, .. }) => {
             assert!(after.is_some_and(|after| after > Duration::from_secs(20)), "{after:?}");
+            assert!(!uncertain);
         }
         other => panic!("{other:?}"),
     }
@@ -332,6 +334,17 @@ async fn what_never_arrived_is_posted_again() {
     bench.deliver(&again(delivery)).await.unwrap();
     assert_eq!(bench.slack.calls("conversations.replies").len(), 1);
     assert_eq!(bench.slack.messages().len(), 2);
+}
+
+/// C1, C4: Slack's own trouble says nothing about what became of the post: it may have arrived.
+#[tokio::test]
+async fn trouble_leaves_it_uncertain() {
+    let bench = Bench::new().await;
+    bench.refuse("chat.postMessage", "internal_error");
+    match bench.deliver(&notice("k1")).await {
+        Err(DeliveryError::Retry { uncertain, .. }) => assert!(uncertain),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// C1: who may not look posts again; who must wait before looking waits.

@@ -1,11 +1,15 @@
 //! Every bad Slack request on the running binary, each with a plan that waits: nothing breaks, nothing slips through.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use countersign::cli::demo::{SLACK_BOT, TEAM, Words};
+use countersign::cli::demo::{Posted, SLACK_BOT, TEAM, Words};
 use countersign::domain::{Ids, Millis};
 use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
 
+use crate::support::api::eventually;
 use crate::support::badinput::{Record, Request, Secrets, Values, bases, expand, mutations, requests};
 use crate::support::fake_model::say;
 use crate::support::platform::On;
@@ -14,12 +18,17 @@ use crate::support::raw::{Reply, send};
 use crate::support::scripts::reporter;
 use crate::support::world::{GROUP, SLACK_SECRETS, World, user_words};
 
+/// What nobody in a channel wants to hear from a bot.
+const SHOUT: &str = "<!channel> <!here> <!everyone> @channel";
+
 const SEED: &str = "整理笔记";
 
-/// Plans what the seed asks for; says a word to everything else.
+/// Plans what the seed asks for; shouts when it is asked to; says a word to everything else.
 fn chatty(request: &Value) -> Value {
     if user_words(request).contains(SEED) {
         reporter(request)
+    } else if user_words(request).contains("@everyone") {
+        say(SHOUT)
     } else {
         say("收到。")
     }
@@ -73,6 +82,28 @@ async fn deliver(world: &World, request: &Request) -> Reply {
     send(world, &request.method, &path, &request.headers, request.body.clone()).await
 }
 
+/// A server that nobody has a reason to call; counts who does all the same.
+async fn canary() -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    tokio::spawn(async move {
+        while listener.accept().await.is_ok() {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (base, calls)
+}
+
+/// Is there anything in `message` that calls everybody? Spelled out, or as an element of rich text.
+fn calls_everybody(message: &Posted) -> bool {
+    let wire = message.versions.iter().map(Value::to_string).collect::<String>();
+    ["<!channel", "<!here", "<!everyone", "<!subteam", "\"broadcast\"", "\"usergroup\""]
+        .iter()
+        .any(|token| wire.contains(token))
+}
+
 /// Turns that there are, and times that one went on after it had waited.
 async fn runs(world: &World, review: &Value) -> usize {
     let turn = json!({ "id": review["turn_id"] });
@@ -86,8 +117,12 @@ async fn slack_requests_on_the_running_binary() {
     let mut world = World::process_on(On::Slack, &[], None, chatty).await;
     let mut review = seed(&world, "U1").await;
     let path = |review: &Value| format!("/api/v1/reviews/{}", review["id"].as_str().unwrap());
-    let mut seen = 0;
-    for (second, record) in requests().iter().filter(|record| record.channel == "slack").enumerate() {
+    let (mut seen, mut lures) = (0, 0);
+    let (base, calls) = canary().await;
+    for (second, record) in requests().into_iter().filter(|record| record.channel == "slack").enumerate() {
+        let (record, lure) = record.pointing_at(&base);
+        let record = &record;
+        lures += usize::from(lure);
         let first = (world.api.get(&path(&review)).await, world.chat.snapshot(), world.model.seen().len());
         let classes: Vec<&str> = record.expect_status_class.split(" then ").collect();
         let mut ran = 0;
@@ -121,8 +156,8 @@ async fn slack_requests_on_the_running_binary() {
                 "pending_untouched" => after.0 == first.0 && after.0["status"] == "pending",
                 "one_reply_at_most" => posts <= 1,
                 "no_block_forgery" => world.model.violations().is_empty(),
-                // The played Slack objects to a live `<!channel>`; nothing is asked of any other address.
-                "no_mass_mention" | "no_outbound_to_untrusted" => after.1.violations.is_empty(),
+                "no_mass_mention" => posts > 0 && after.1.violations.is_empty() && !after.1.messages.iter().any(calls_everybody),
+                "no_outbound_to_untrusted" => lure && calls.load(Ordering::SeqCst) == 0,
                 other => panic!("{}: nobody checks {other}", record.name),
             };
             assert!(holds, "{}: {assert}; {posts} posts, {}", record.name, after.0);
@@ -132,6 +167,15 @@ async fn slack_requests_on_the_running_binary() {
         }
     }
     assert_eq!(seen, 29);
+    // What was said back to the one who asked for a shout is there to read, and calls nobody.
+    assert!(world.count("C1", "@channel") > 0, "the shout was posted as words");
+    assert!(lures > 10, "{lures} requests named an address");
+    assert_eq!(calls.load(Ordering::SeqCst), 0, "an address inside a request was called");
+    TcpStream::connect(base.trim_start_matches("http://")).await.unwrap();
+    eventually("the canary hears who calls", || async {
+        (calls.load(Ordering::SeqCst) == 1).then_some(())
+    })
+    .await;
     assert_eq!(world.chat.snapshot().violations, Vec::<String>::new());
 }
 

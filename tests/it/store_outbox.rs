@@ -76,10 +76,15 @@ async fn a_row_goes_to_one_dispatcher() {
         let claimed = take(&store).await;
         assert_eq!(claimed.iter().map(|row| &row.new).collect::<Vec<_>>(), [&row]);
         assert_eq!((claimed[0].created_at, claimed[0].give_up_at), (START, Millis(START.0 + 600_000)));
-        assert_eq!((claimed[0].tries, claimed[0].plain), (0, false));
+        assert_eq!((claimed[0].tries, claimed[0].plain, claimed[0].uncertain), (0, false, false));
         assert!(take(&store).await.is_empty());
         store.pass(HOLD_MS);
-        assert_eq!(take_keys(&store).await, ["k1"]);
+        let lost: Vec<_> = take(&store)
+            .await
+            .into_iter()
+            .map(|row| (row.new.key, row.tries, row.uncertain))
+            .collect();
+        assert_eq!(lost, [("k1".to_owned(), 1, true)], "whoever held it never said what came of it");
         sent(&store, &claimed[0], "om_1").await;
         store.pass(HOLD_MS);
         assert!(take(&store).await.is_empty());
@@ -108,18 +113,23 @@ async fn a_retry_holds_its_queue_and_a_failure_frees_it() {
         let head = take(&store).await.remove(0);
         let at = Millis(store.clock.now().0 + 700);
         let mut tx = store.ledger.begin().await.unwrap();
-        tx.outbox_retry(head.id, at, "429", true).await.unwrap();
+        tx.outbox_retry(head.id, at, "429", true, false).await.unwrap();
         tx.commit().await.unwrap();
         assert!(take(&store).await.is_empty());
         assert_eq!(store.ledger.read().await.unwrap().next_due().await.unwrap(), Some(at));
         store.pass(700);
         let again = take(&store).await.remove(0);
-        assert_eq!((again.id, again.tries, again.plain), (head.id, 1, true));
+        assert_eq!((again.id, again.tries, again.plain, again.uncertain), (head.id, 1, true, false));
         let mut tx = store.ledger.begin().await.unwrap();
-        tx.outbox_retry(head.id, store.clock.now(), "500", false).await.unwrap();
+        tx.outbox_retry(head.id, store.clock.now(), "500", false, true).await.unwrap();
         tx.commit().await.unwrap();
         let again = take(&store).await.remove(0);
-        assert_eq!((again.tries, again.plain), (2, true), "text stays text");
+        assert_eq!((again.tries, again.plain, again.uncertain), (2, true, true), "text stays text");
+        let mut tx = store.ledger.begin().await.unwrap();
+        tx.outbox_retry(head.id, store.clock.now(), "429", false, false).await.unwrap();
+        tx.commit().await.unwrap();
+        let again = take(&store).await.remove(0);
+        assert!(again.uncertain, "what may have arrived once may have arrived");
         failed(&store, &again).await;
         assert_eq!(take_keys(&store).await, ["a2"]);
     }

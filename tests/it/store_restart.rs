@@ -172,10 +172,10 @@ async fn other_schemas_are_refused() {
     let url = SecretString::from(format!("sqlite://{}", path.display()));
     let error = Ledger::open(&url, Clock::manual(START), false).await.unwrap_err().to_string();
     assert!(
-        error.contains("version 0") && error.contains("needs 1") && error.contains("migrate"),
+        error.contains("version 0") && error.contains("needs 2") && error.contains("migrate"),
         "{error}"
     );
-    assert!(Ledger::open_read_only(&url).await.unwrap_err().to_string().contains("needs 1"));
+    assert!(Ledger::open_read_only(&url).await.unwrap_err().to_string().contains("needs 2"));
     Ledger::open(&url, Clock::manual(START), true).await.unwrap().close().await;
     Ledger::open(&url, Clock::manual(START), false).await.unwrap().close().await;
 
@@ -188,7 +188,7 @@ async fn other_schemas_are_refused() {
         .unwrap();
     for migrate in [true, false] {
         let error = Ledger::open(&url, Clock::manual(START), migrate).await.unwrap_err().to_string();
-        assert!(error.contains("version 9999") && error.contains("program's 1"), "{error}");
+        assert!(error.contains("version 9999") && error.contains("program's 2"), "{error}");
     }
     admin.execute("DELETE FROM _sqlx_migrations WHERE version = 9999").await.unwrap();
     admin.execute("UPDATE _sqlx_migrations SET success = FALSE").await.unwrap();

@@ -18,7 +18,7 @@ use super::fallback::{fallback, whisper};
 use crate::channels::pace::{PATIENCE, Pace};
 use crate::channels::{BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::SlackSecrets;
-use crate::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
+use crate::domain::{ChannelKind, Locale, Millis, Outbound, ReactionMark};
 use crate::template::Templates;
 use answer::Refused;
 use method::Method;
@@ -51,7 +51,7 @@ impl SlackClient {
     /// A client for the app of `secrets`. Nothing is asked over the network yet. `http` must not follow redirects:
     /// the token would go with them.
     #[must_use]
-    pub fn new(secrets: &SlackSecrets, templates: Arc<Templates>, http: reqwest::Client, _clock: Clock) -> Self {
+    pub fn new(secrets: &SlackSecrets, templates: Arc<Templates>, http: reqwest::Client) -> Self {
         Self {
             base_url: secrets.base_url.clone(),
             token: secrets.bot_token.clone(),

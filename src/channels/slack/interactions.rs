@@ -115,7 +115,9 @@ fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Resul
     let context: FormContext = needed(metadata)?;
     let words = view.state.0.values.0.feedback.0.feedback.0.value;
     let (view_id, hash) = (id(view.id)?, id(view.hash)?);
-    let event_key = format!("submit_{}", hex::encode(digest128(&["view_submission", &view_id, &hash])));
+    // A form that stays open with its fault keeps its hash: the words tell what is sent again from what was mended.
+    let parts = ["view_submission", &view_id, &hash, words.as_deref().unwrap_or_default()];
+    let event_key = format!("submit_{}", hex::encode(digest128(&parts)));
     let click = Click {
         verb: ClickVerb::Revise,
         target: Some(target(context.review_id)?),

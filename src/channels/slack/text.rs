@@ -14,6 +14,11 @@ const MAX_MENTIONS: usize = 512;
 /// becomes a mention.
 const OPEN: char = '\u{fdd0}';
 const CLOSE: char = '\u{fdd1}';
+/// A tilde outside of code and tokens, until it is known whether it strikes text through.
+const TILDE: char = '\u{fdd2}';
+/// What a mark of struck-out text becomes. Tildes around an answer are mere tone elsewhere, and must not be here: a
+/// struck-out OK is none.
+const STRUCK: char = '\u{223c}';
 
 /// What a message says, before it is known who is who.
 #[derive(Debug, Default)]
@@ -31,6 +36,9 @@ impl Words {
     pub(super) fn read(markup: &str) -> Self {
         let mut words = Self::default();
         words.scan(markup);
+        if words.text.contains(TILDE) {
+            words.text = strikes(&words.text);
+        }
         words
     }
 
@@ -72,7 +80,7 @@ impl Words {
         // Once a block's end is not found there is none for later ones either; looking again would be quadratic.
         let mut blocks = true;
         while let Some(at) = rest.find(['<', '`']) {
-            self.say(&rest[..at]);
+            self.written(&rest[..at]);
             rest = &rest[at..];
             let code = if rest.starts_with('`') { code(rest, &mut blocks) } else { 0 };
             if code > 0 {
@@ -86,7 +94,7 @@ impl Words {
                 rest = &rest[1..];
             }
         }
-        self.say(rest);
+        self.written(rest);
     }
 
     /// Mentions inside code are text; links are made readable there too, since the platform makes them from what was typed.
@@ -158,6 +166,11 @@ impl Words {
         }
     }
 
+    /// What stands outside of code and tokens: there a tilde may be a mark.
+    fn written(&mut self, markup: &str) {
+        self.push(&decoded(markup).replace('~', TILDE.encode_utf8(&mut [0; 4])));
+    }
+
     fn say(&mut self, markup: &str) {
         self.push(&decoded(markup));
     }
@@ -166,6 +179,29 @@ impl Words {
         self.spoken |= !text.trim().is_empty();
         self.text.push_str(text);
     }
+}
+
+/// Pairs of tildes that strike out what is between them, on one line and close around it, as [`STRUCK`]; the others as they
+/// were typed.
+fn strikes(text: &str) -> String {
+    let typed: Vec<char> = text.chars().collect();
+    let mut out: Vec<char> = typed.iter().map(|c| if *c == TILDE { '~' } else { *c }).collect();
+    let mut open = None;
+    for (at, c) in typed.iter().enumerate() {
+        let (before, after) = (at.checked_sub(1).map(|before| typed[before]), typed.get(at + 1).copied());
+        let touches = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != TILDE);
+        let inside_a_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        match (*c, open) {
+            ('\n', _) => open = None,
+            (TILDE, Some(start)) if touches(before) && !inside_a_word(after) => {
+                (out[start], out[at]) = (STRUCK, STRUCK);
+                open = None;
+            }
+            (TILDE, _) if touches(after) && !inside_a_word(before) => open = Some(at),
+            _ => (),
+        }
+    }
+    out.into_iter().collect()
 }
 
 /// Length of the code span or block that `text` begins with; 0: the backtick is one by itself.
@@ -211,7 +247,7 @@ fn is_id(text: &str) -> bool {
 /// dropping could turn a text into another word.
 fn decoded(markup: &str) -> String {
     let text = markup.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    text.replace(['\0', OPEN, CLOSE], "\u{fffd}")
+    text.replace(['\0', OPEN, CLOSE, TILDE], "\u{fffd}")
 }
 
 #[cfg(test)]

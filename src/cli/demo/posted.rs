@@ -209,6 +209,8 @@ pub struct Note {
 /// A form that was opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
+    /// Its id on the platform, the same however often it is sent.
+    pub id: String,
     /// The click that made it possible.
     pub trigger_id: String,
     /// The view.

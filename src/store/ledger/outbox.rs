@@ -75,10 +75,11 @@ impl Session {
     }
 
     /// Takes up to `limit` due heads of their queues. One whose last holder never said what came of it counts one try
-    /// more: it may have arrived. A patch whose target is not sent yet waits behind it.
+    /// more, and is uncertain: it may have arrived. A patch whose target is not sent yet waits behind it.
     pub async fn claim_outbox(&mut self, owner: &str, hold_ms: i64, limit: i64) -> Result<Vec<OutboxRow>> {
         let rows = sqlx::query(
-            "UPDATE outbox SET owner = $1, held_until = $2, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END WHERE id IN (SELECT head.id FROM outbox AS head
+            "UPDATE outbox SET owner = $1, held_until = $2, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END,
+               uncertain = CASE WHEN owner <> '' THEN 1 ELSE uncertain END WHERE id IN (SELECT head.id FROM outbox AS head
                WHERE head.state = 'waiting' AND head.ready_at <= $3 AND head.held_until <= $3
                  AND NOT EXISTS (SELECT 1 FROM outbox AS ahead
                    WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND ahead.id < head.id)
@@ -140,15 +141,17 @@ impl Session {
         }
     }
 
-    /// Try again at `at`; `plain`: as text from now on.
-    pub async fn outbox_retry(&mut self, id: i64, at: Millis, error: &str, plain: bool) -> Result<()> {
+    /// Try again at `at`; `plain`: as text from now on; `uncertain`: this try may have arrived.
+    pub async fn outbox_retry(&mut self, id: i64, at: Millis, error: &str, plain: bool, uncertain: bool) -> Result<()> {
         sqlx::query(
             "UPDATE outbox SET owner = '', held_until = 0, tries = tries + 1, ready_at = $1, error = $2,
-               plain = CASE WHEN $3 = 1 THEN 1 ELSE plain END WHERE id = $4 AND state = 'waiting'",
+               plain = CASE WHEN $3 = 1 THEN 1 ELSE plain END, uncertain = CASE WHEN $4 = 1 THEN 1 ELSE uncertain END
+             WHERE id = $5 AND state = 'waiting'",
         )
         .bind(at.0)
         .bind(&*keys::shown(error))
         .bind(i64::from(plain))
+        .bind(i64::from(uncertain))
         .bind(id)
         .execute(&mut *self.tx)
         .await?;
@@ -206,6 +209,7 @@ fn read(row: &AnyRow) -> Result<OutboxRow> {
         target_message: None,
         tries: row.int("tries")?,
         plain: row.int("plain")? == 1,
+        uncertain: row.int("uncertain")? == 1,
         created_at: Millis(row.int("created_at")?),
         give_up_at: Millis(row.int("give_up_at")?),
     })

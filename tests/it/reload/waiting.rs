@@ -3,8 +3,9 @@
 use super::{logged, review, save, writer};
 use crate::support::api::eventually;
 use crate::support::people::reply;
+use crate::support::platform::{On, on_both};
 use crate::support::quiet::quiet;
-use crate::support::world::{GROUP, World};
+use crate::support::world::{GROUP, To, World};
 
 const U: &str = "ou_u1";
 
@@ -86,13 +87,28 @@ async fn a_disabled_channel_keeps_what_waits() {
 }
 
 /// design: a channel that is enabled by an edit learns who the bot is: its group messages are handled.
-#[tokio::test]
-async fn a_channel_enabled_by_an_edit_works() {
-    let mut world = World::by_file(&[], &["CHANNELS__LARK__ENABLED"], "# nothing yet\n", writer()).await;
-    assert_eq!(world.try_say(U, "oc_a", "整理笔记", GROUP).await.1, Some(404));
-    save(&world, "channels:\n  lark:\n    enabled: true\n");
-    logged(&mut world, "in force for every turn that starts now: channels.lark.enabled").await;
-    world.say(U, "oc_a", "整理笔记", GROUP).await;
-    world.plan_card("oc_a").await;
+async fn a_channel_enabled_by_an_edit_works(on: On) {
+    let (user, chat, name) = (on.user("u1"), on.chat("a"), on.name());
+    let enabled = on.setting("CHAT__ENABLED");
+    let mut world = World::by_file_on(on, &[], &[&enabled], "# nothing yet\n", writer()).await;
+    assert_eq!(world.try_say(user, chat, "整理笔记", GROUP).await.1, Some(404));
+    save(&world, &format!("channels:\n  {name}:\n    enabled: true\n"));
+    logged(
+        &mut world,
+        &format!("in force for every turn that starts now: channels.{name}.enabled"),
+    )
+    .await;
+    // Under a topic of its own: what was said before stands in a thread that nobody heard of.
+    let fresh = To {
+        thread: (on == On::Slack).then_some("fresh"),
+        ..GROUP
+    };
+    world.say(user, chat, "整理笔记", fresh).await;
+    let card = world.plan_card(chat).await;
+    world.tap(user, chat, &card, "cancel", None).await;
+    world.api.turn_in(chat, "cancelled").await;
+    quiet(&world).await;
     world.end().await;
 }
+
+on_both!(a_channel_enabled_by_an_edit_works);

@@ -91,6 +91,22 @@ impl Default for Values {
 }
 
 impl Record {
+    /// The same request with `base` (`http://HOST:PORT`) as every address that it names; true: it named one.
+    pub fn pointing_at(mut self, base: &str) -> (Self, bool) {
+        let escaped: String = form_urlencoded::byte_serialize(base.as_bytes()).collect();
+        let body = String::from_utf8_lossy(&STANDARD.decode(&self.body_b64).unwrap()).into_owned();
+        let mut changed = body.clone();
+        for address in ["http://127.0.0.1:1", "http://169.254.169.254"] {
+            let spelled: String = form_urlencoded::byte_serialize(address.as_bytes()).collect();
+            changed = changed.replace(address, base).replace(&spelled, &escaped);
+        }
+        let named = changed != body;
+        if named {
+            self.body_b64 = STANDARD.encode(changed);
+        }
+        (self, named)
+    }
+
     /// The words of a Lark text message.
     pub fn lark_text(&self) -> String {
         let body: Value = serde_json::from_slice(&STANDARD.decode(&self.body_b64).unwrap()).unwrap();

@@ -141,14 +141,26 @@ impl World {
         world
     }
 
-    /// The real binary with `yaml` as its `config.yaml`, and without the settings that the file is to hold in the environment.
+    /// The real binary on Lark with `yaml` as its `config.yaml`, and without the settings that the file is to hold in the
+    /// environment.
     pub async fn by_file(
         extra: &[(&str, &str)],
         without: &[&str],
         yaml: &str,
         answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
     ) -> Self {
-        let mut world = Self::prepare(On::Lark, extra, answer, Clock::system()).await;
+        Self::by_file_on(On::Lark, extra, without, yaml, answer).await
+    }
+
+    /// The same on any platform.
+    pub async fn by_file_on(
+        on: On,
+        extra: &[(&str, &str)],
+        without: &[&str],
+        yaml: &str,
+        answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
+    ) -> Self {
+        let mut world = Self::prepare(on, extra, answer, Clock::system()).await;
         world.settings.retain(|(key, _)| !without.contains(&key.as_str()));
         std::fs::write(world.folder.path().join("config.yaml"), yaml).unwrap();
         world.restart_process(None);

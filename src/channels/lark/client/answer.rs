@@ -38,6 +38,7 @@ impl Refused {
             error: DeliveryError::Retry {
                 reason: reason.to_owned(),
                 after: None,
+                uncertain: true,
             },
         }
     }
@@ -96,11 +97,15 @@ fn classify(status: StatusCode, code: Option<i64>, msg: &str, after: Option<Dura
         Some(code) => format!("Lark code {code}, HTTP {}: {}", status.as_u16(), harmless(msg)),
         None => format!("HTTP {} without an answer of Lark's", status.as_u16()),
     };
+    // Lark knows each message by its key: whether a try arrived need not be told apart.
+    let retry = |reason| DeliveryError::Retry {
+        reason,
+        after,
+        uncertain: true,
+    };
     match code.unwrap_or(0) {
         // Rates, "being sent", "same create in progress", and the platform's own trouble.
-        99_991_400 | 230_020 | 11_232 | 11_233 | 11_247 | 230_049 | 18_121 | 231_015 | 1_500 | 2_200 => {
-            DeliveryError::Retry { reason, after }
-        }
+        99_991_400 | 230_020 | 11_232 | 11_233 | 11_247 | 230_049 | 18_121 | 231_015 | 1_500 | 2_200 => retry(reason),
         // A token refused twice: ours is not the fault of this message.
         99_991_661 | 99_991_663 | 99_991_664 | 99_991_665 | 99_991_668 | 99_991_671 | 99_991_677 => DeliveryError::Forbidden(reason),
         // Scope, quota, allow-list, app stopped or not installed, wrong secret, bot ability off.
@@ -111,10 +116,10 @@ fn classify(status: StatusCode, code: Option<i64>, msg: &str, after: Option<Dura
         // dissolved, bot not in it, muted, stopped by the user, user out of reach.
         230_011 | 230_110 | 231_003 | 230_019 | 230_050 | 99_992_354 | 230_009 | 230_026 | 230_075 | 232_009 | 230_002 | 230_035
         | 230_053 | 230_013 | 230_018 => DeliveryError::Gone(reason),
-        _ if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => DeliveryError::Retry { reason, after },
+        _ if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => retry(reason),
         _ if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => DeliveryError::Forbidden(reason),
         // No word from Lark: a proxy or a half-up server spoke.
-        0 => DeliveryError::Retry { reason, after },
+        0 => retry(reason),
         // Content codes (2300xx, 230099 for cards) and the unknown: plain text may pass where this did not.
         _ => DeliveryError::Content(reason),
     }

@@ -65,6 +65,7 @@ fn refused(method: Method, status: StatusCode, body: &Value, after: Option<Durat
             Class::Retry => DeliveryError::Retry {
                 reason,
                 after: after.or(limited.then_some(Duration::from_secs(1))),
+                uncertain: !limited,
             },
             Class::Content => DeliveryError::Content(reason),
             Class::Gone => DeliveryError::Gone(reason),
@@ -154,8 +155,8 @@ fn wait(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds.min(3600)))
 }
 
-/// A transport error by its kind only: its text may hold the URL. Whatever it is, the next
-/// try looks whether this one arrived.
+/// A transport error by its kind only: its text may hold the URL. Unless there was no connection, the next try looks
+/// whether this one arrived.
 fn unreachable(error: &reqwest::Error) -> Refused {
     let reason = if error.is_connect() {
         "no connection to Slack"
@@ -170,6 +171,7 @@ fn unreachable(error: &reqwest::Error) -> Refused {
         error: DeliveryError::Retry {
             reason: String::from(reason),
             after: None,
+            uncertain: !error.is_connect(),
         },
     }
 }

@@ -28,6 +28,12 @@ fn markup_is_readable() {
         ("a `b` ```c\n<https://d.example>``` e", "a `b` ```c\nhttps://d.example``` e"),
         ("<!unknown|word> <!unknown>", "word <!unknown>"),
         ("a\0b", "a\u{fffd}b"),
+        ("a ~b c~, ~d~.", "a \u{223c}b c\u{223c}, \u{223c}d\u{223c}."),
+        (
+            "~/a ~/b 好~的 ~ x\n`~c~` <http://a.example/~u~>",
+            "~/a ~/b 好~的 ~ x\n`~c~` http://a.example/~u~",
+        ),
+        ("\u{fdd2}OK\u{fdd2}", "\u{fffd}OK\u{fffd}"),
     ] {
         assert_eq!(said(markup).text, text, "{markup}");
     }

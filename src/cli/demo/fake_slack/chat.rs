@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::handlers::{Answer, Refusal, text};
-use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM};
+use super::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, Shared, TEAM};
 use crate::channels::check_slack;
 use crate::cli::demo::posted::{Form, Note, Posted, words};
 use crate::domain::Millis;
@@ -111,11 +111,14 @@ pub(super) fn open(shared: &Shared, arguments: &Value) -> Answer {
         Err("expired_trigger_id") => return Err(Refusal::fair("expired_trigger_id")),
         Err(error) => return Err(Refusal::objection(error, trigger)),
     }
-    shared.stage.lock().forms.push(Form {
+    let mut stage = shared.stage.lock();
+    let id = format!("V0VIEW{}", stage.forms.len());
+    stage.forms.push(Form {
+        id: id.clone(),
         trigger_id: trigger.to_owned(),
         view: view.clone(),
     });
-    Ok(json!({ "view": { "id": "V0VIEW", "type": "modal", "hash": "1.a" } }))
+    Ok(json!({ "view": { "id": id, "type": "modal", "hash": FORM_HASH } }))
 }
 
 /// `reactions.add`.

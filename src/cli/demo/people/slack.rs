@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::{Event, Parcel, Words};
-use crate::cli::demo::fake_slack::{APP_ID, BOT_ID, SLACK_BOT, TEAM, Workspace};
+use crate::cli::demo::fake_slack::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, TEAM, Workspace};
 use crate::cli::demo::posted::Form;
 use crate::domain::{Clock, Ids, Millis};
 
@@ -122,9 +122,9 @@ impl SlackPeople {
     /// `view_submission` of an edit form that was opened.
     pub(super) fn submit(&self, user: &str, form: &Form, feedback: &str) -> Event {
         let mut view = form.view.clone();
-        view["id"] = json!(format!("V{}", &self.ids.token()[..10]));
+        view["id"] = json!(form.id);
         view["team_id"] = json!(TEAM);
-        view["hash"] = json!(format!("{}.a", self.clock.now().0));
+        view["hash"] = json!(FORM_HASH);
         view["app_id"] = json!(APP_ID);
         view["bot_id"] = json!(BOT_ID);
         view["state"] = json!({ "values": { "feedback": { "feedback": { "type": "plain_text_input", "value": feedback } } } });

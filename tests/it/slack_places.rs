@@ -1,0 +1,147 @@
+//! Where things stand on Slack: where an answer lands, whose workspace a click comes from, and what its markup says.
+
+use countersign::conversation::Phrase;
+use serde_json::{Value, json};
+
+use crate::support::lark_push::with;
+use crate::support::people::{aside, reply};
+use crate::support::platform::On;
+use crate::support::quiet::quiet;
+use crate::support::scripts::reporter;
+use crate::support::slack_push::{message, message_event, push};
+use crate::support::world::{ASIDE, DIRECT, GROUP, To, World};
+
+/// design: in a channel everything about a task stands in the thread of its request, also where the request is a reply; a
+/// direct chat is flat, and so is what was asked for by a command.
+#[tokio::test]
+async fn answers_land_where_the_task_is() {
+    let world = World::start_on(On::Slack, &[], reporter).await;
+    let thread = |chat: &str, root: Option<&str>| {
+        let all = world.chat.snapshot();
+        let posted: Vec<_> = all.in_chat(chat).map(|posted| posted.reply_to.clone()).collect();
+        assert!(posted.len() > 1, "card and answer: {posted:?}");
+        assert!(
+            posted.iter().all(|place| place.as_deref() == root),
+            "{chat}: {posted:?}, not {root:?}"
+        );
+    };
+    // A mention in the channel begins a thread.
+    let request = world.say("U0U1", "C0A", "整理笔记", GROUP).await;
+    let card = world.plan_card("C0A").await;
+    world.say("U0U1", "C0A", "OK", aside(&card.id)).await;
+    world.hears("C0A", "全部完成").await;
+    thread("C0A", Some(&request));
+    // A mention in the thread of something else stays in it.
+    let talk = world.say("U0U2", "C0B", "看看这个", ASIDE).await;
+    world.say("U0U1", "C0B", "整理笔记", reply(&talk)).await;
+    world.plan_card("C0B").await;
+    world.say("U0U1", "C0B", "OK", aside(&talk)).await;
+    world.hears("C0B", "全部完成").await;
+    thread("C0B", Some(&talk));
+    // A direct chat, and an OK in the card's own thread there.
+    world.say("U0U1", "D0U1", "整理笔记", DIRECT).await;
+    let card = world.plan_card("D0U1").await;
+    let under = To {
+        reply_to: Some(&card.id),
+        ..DIRECT
+    };
+    world.say("U0U1", "D0U1", "OK", under).await;
+    world.hears("D0U1", "全部完成").await;
+    thread("D0U1", None);
+    // A command, and an OK in the thread that its card begins.
+    world.push(&world.tenant.command("U0U1", "C0C", "整理笔记").unwrap()).await;
+    let card = world.plan_card("C0C").await;
+    world.say("U0U1", "C0C", "OK", aside(&card.id)).await;
+    world.hears("C0C", "全部完成").await;
+    thread("C0C", None);
+    quiet(&world).await;
+    assert_eq!(world.api.turns().await.len(), 4);
+    world.end().await;
+}
+
+/// M-5, S0-13: in a channel that workspaces share a click names the person's own workspace, in an enterprise perhaps none;
+/// it finds its gate all the same, counts for nobody but that person, and nowhere but in that channel.
+#[tokio::test]
+async fn a_click_from_another_workspace() {
+    for team in [json!({ "id": "T0OTHER", "domain": "other" }), Value::Null] {
+        let world = World::start_on(On::Slack, &[], reporter).await;
+        let press = |user: &str, chat: &str, card: &str, value: &Value| {
+            let mut event = world.tenant.tap(user, chat, card, value, None);
+            event.body["team"] = team.clone();
+            event.body["user"]["team_id"] = json!("T0OTHER");
+            event.body["enterprise"] = json!({ "id": "E0GRID" });
+            // Forwarded, the card stands in no thread.
+            if chat != "C0C1" {
+                event.body["container"].as_object_mut().unwrap().remove("thread_ts");
+            }
+            event
+        };
+        world.say("U0U1", "C0C1", "整理笔记", GROUP).await;
+        let card = world.plan_card("C0C1").await;
+        let approve = card.button("approve").unwrap();
+        world.push(&press("U0U1", "C0C2", &card.id, &approve)).await;
+        world.push(&press("U0U2", "C0C1", &card.id, &approve)).await;
+        world
+            .seen("a note", |seen| seen.notes.iter().find(|note| note.user == "U0U2").cloned())
+            .await;
+        assert_eq!(world.api.review_in("C0C1").await["status"], "pending");
+        for _ in 0..2 {
+            world.push(&press("U0U1", "C0C1", &card.id, &approve)).await;
+        }
+        world.hears("C0C1", "全部完成").await;
+        quiet(&world).await;
+        assert_eq!(world.api.turns().await.len(), 1);
+        world.end().await;
+    }
+}
+
+/// design: what Slack's markup says about a card that waits. Emoji are words there; code, bold, quotations and words to
+/// somebody else are no consent.
+#[test]
+fn markup_of_an_answer() {
+    let read = |text: &str| {
+        let plain = with(message_event(), "/event/text", json!(text));
+        Phrase::read(&message(push(&plain)).addressed("UBOT"), false)
+    };
+    for text in [
+        "OK",
+        "<@UBOT> OK",
+        "<@UBOT|countersign>: ok",
+        "OK <@UBOT>",
+        ":+1:",
+        ":thumbsup:",
+        "\u{ff2f}\u{ff2b}",
+    ] {
+        assert_eq!(read(text), Phrase::Approve, "{text}");
+    }
+    for text in [
+        "<@UBOT>",
+        "<@UBOT> ",
+        "<@UBOT>!",
+        "ok <@U0OTHER>",
+        "<@U0OTHER> OK",
+        "OK <!subteam^S1|@ops>",
+    ] {
+        assert_eq!(read(text), Phrase::Ignore, "{text}");
+    }
+    for text in [
+        "`OK`",
+        "```OK```",
+        "*OK*",
+        "_OK_",
+        "&gt; OK",
+        "&gt;OK",
+        "OK :+1:",
+        "<https://ok.example|OK>",
+        "`<@UBOT>` OK",
+    ] {
+        assert!(matches!(read(text), Phrase::Other(_)), "{text}: {:?}", read(text));
+    }
+    for text in ["~OK~", "<@UBOT> ~OK~", "~OK <@UBOT>~", "~~OK~~", "~OK~."] {
+        assert!(matches!(read(text), Phrase::Other(_)), "struck out: {text}");
+    }
+    for text in ["OK~", "OK~~", "~ OK ~", "OK ~ ~"] {
+        assert_eq!(read(text), Phrase::Approve, "a tone of voice: {text}");
+    }
+    assert_eq!(read(":-1:"), Phrase::Cancel);
+}
