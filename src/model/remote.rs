@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use reqwest::{Client, Response};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -61,6 +62,15 @@ impl Remote {
             target: dialect.target(&model.base_url, &model.api_key),
             delivery: AtomicU8::new(Delivery::Counted as u8),
         }
+    }
+
+    /// A request for the server's list of models, which costs nothing.
+    ///
+    /// # Errors
+    /// Why these settings can never work.
+    pub fn catalogue(http: &Client, model: &ModelLive) -> Result<reqwest::RequestBuilder, &'static str> {
+        let target = Dialect::of(model.provider).catalogue(&model.base_url, &model.api_key)?;
+        Ok(http.get(target.url).headers(target.headers))
     }
 
     async fn ask(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
@@ -208,14 +218,28 @@ impl fmt::Debug for Remote {
 
 /// Takes one event into the answer; true when it was the last one.
 fn take(assembly: &mut Assembly, event: &sse::Event) -> Result<bool, Failure> {
-    if event.data.trim() == "[DONE]" {
+    let data = event.data.trim();
+    if data.contains('\n') && serde_json::from_str::<IgnoredAny>(data).is_err() {
+        // Some servers leave out the blank line that ends an event: then each line is one.
+        for line in data.lines() {
+            if take_data(assembly, line.trim())? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
+    take_data(assembly, data)
+}
+
+fn take_data(assembly: &mut Assembly, data: &str) -> Result<bool, Failure> {
+    if data == "[DONE]" {
         assembly.end();
         return Ok(true);
     }
-    if event.data.trim().is_empty() {
+    if data.is_empty() {
         return Ok(false);
     }
-    let data: Value = serde_json::from_str(&event.data).map_err(|_| Failure::nonsense("no JSON in the stream"))?;
+    let data: Value = serde_json::from_str(data).map_err(|_| Failure::nonsense("no JSON in the stream"))?;
     match refusal::inside(&data) {
         Some(failure) => Err(failure),
         None => Ok(assembly.take(&data)),

@@ -123,6 +123,15 @@ async fn ends_of_a_stream() {
     }
 }
 
+/// design: interface §6, a server that leaves out the blank lines between its events is understood all the same.
+#[tokio::test]
+async fn events_without_blank_lines() {
+    let chunk = |words: &str| format!("data: {}\n", json!({"choices": [{"delta": {"content": words}}]}));
+    let events = vec![chunk("你"), chunk("好"), "data: [DONE]\n".to_owned()];
+    let (fake, reply) = answers(Provider::OpenAi, [Step::Events(events)]).await;
+    assert_eq!((reply.unwrap().text.as_str(), fake.seen().len()), ("你好", 1));
+}
+
 /// design: interface §6, a server that refuses `stream_options`, then `stream`, is asked without, and from then on at once; refusals of
 /// anything else are refusals.
 #[tokio::test]
