@@ -1,25 +1,19 @@
 //! Is the model's server there, and does it take the key? Its list of models is asked for: that costs nothing.
 
-use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::online::{Verdict, transport};
 use crate::config::{ModelLive, Provider};
+use crate::model::Remote;
 
 pub(super) async fn verdict(model: &ModelLive, http: reqwest::Client) -> Verdict {
-    let (base, key) = (&model.base_url, model.api_key.expose_secret());
-    let (url, name, value) = match model.provider {
-        Provider::Demo => return Verdict::Good(String::from("the demo model is built in")),
-        Provider::OpenAi => (format!("{base}/models"), "authorization", format!("Bearer {key}")),
-        Provider::Anthropic => (format!("{base}/v1/models"), "x-api-key", key.to_owned()),
+    if model.provider == Provider::Demo {
+        return Verdict::Good(String::from("the demo model is built in"));
+    }
+    let request = match Remote::catalogue(&http, model) {
+        Ok(request) => request,
+        Err(why) => return Verdict::Bad(why.to_owned()),
     };
-    let mut request = http.get(url);
-    if !key.is_empty() {
-        request = request.header(name, value);
-    }
-    if model.provider == Provider::Anthropic {
-        request = request.header("anthropic-version", "2023-06-01");
-    }
     let answer = match request.send().await {
         Ok(answer) => answer,
         Err(error) => return transport(&error),
