@@ -20,9 +20,9 @@ pub(super) async fn verdict(model: &ModelLive, http: reqwest::Client) -> Verdict
     };
     match answer.status().as_u16() {
         status @ (401 | 403) => Verdict::Bad(format!("the server refuses the key (model.api_key): HTTP {status}")),
-        // Not every server has such a list.
-        status @ (404 | 405 | 501) => Verdict::Good(format!(
-            "the server is there; whether it takes the key cannot be verified (no list of models: HTTP {status})"
+        // Not every server has such a list; but a base without its version (`/v1`) looks the same.
+        status @ (404 | 405 | 501) => Verdict::Doubtful(format!(
+            "something answers, but has no list of models (HTTP {status}): is model.base_url right? The key cannot be verified"
         )),
         200 => match answer.json::<Value>().await {
             Ok(list) => listed(&list, &model.name),

@@ -210,7 +210,7 @@ async fn the_models_server_is_tried_for_free() {
             404,
             json!({}),
             0,
-            "# online: model: the server is there; whether it takes the key cannot be verified",
+            "online: model: warning: something answers, but has no list of models (HTTP 404): is model.base_url right?",
         ),
     ] {
         let server = StandIn::start((status, vec![], body)).await;
