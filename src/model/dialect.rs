@@ -131,6 +131,14 @@ impl Assembly {
         }
     }
 
+    /// The answer is there; only its end is not.
+    pub(super) fn is_answered(&self) -> bool {
+        match self {
+            Self::OpenAi(assembly) => assembly.is_answered(),
+            Self::Anthropic(assembly) => assembly.is_answered(),
+        }
+    }
+
     /// The answer, or none when the stream ended before it did.
     pub(super) fn finish(self) -> Option<Value> {
         match self {

@@ -10,7 +10,7 @@ use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use reqwest::{Client, Response};
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::dialect::{Assembly, Dialect, Target};
 use super::refusal::{self, Unknown};
@@ -22,6 +22,8 @@ use crate::config::ModelLive;
 const MAX_ANSWER_BYTES: usize = 10 << 20;
 /// Of an error's body only the code and what it is about are of use.
 const MAX_ERROR_BYTES: usize = 64 << 10;
+/// How long the end of a stream is waited for when the answer is there.
+const LEFTOVER: Duration = Duration::from_secs(1);
 /// Bytes of JSON to a token, for servers that do not count.
 const BYTES_PER_TOKEN: usize = 4;
 
@@ -136,8 +138,16 @@ impl Remote {
         let mut parser = sse::Parser::default();
         let mut assembly = self.dialect.assembly();
         let mut size = 0;
+        // What came before the first event: perhaps it is no stream at all.
+        let mut head = Some(Vec::new());
         loop {
-            let piece = match response.chunk().await {
+            let next = response.chunk();
+            let next = if assembly.is_answered() {
+                timeout(LEFTOVER, next).await.unwrap_or(Ok(None))
+            } else {
+                next.await
+            };
+            let piece = match next {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
                 // What is whole needs no orderly end.
@@ -147,22 +157,31 @@ impl Remote {
             if size > MAX_ANSWER_BYTES {
                 return Err(too_big());
             }
+            if let Some(head) = &mut head {
+                head.extend_from_slice(&piece);
+            }
             for event in parser.feed(&piece) {
+                head = None;
                 if take(&mut assembly, &event)? {
                     return assembly.finish().ok_or_else(broken);
                 }
             }
         }
-        if let Some(event) = parser.end() {
-            take(&mut assembly, &event)?;
+        match (parser.end(), head) {
+            (Some(event), _) => drop(take(&mut assembly, &event)?),
+            (None, Some(head)) if !head.is_empty() => return self.parse(&head),
+            (None, _) => {}
         }
         assembly.finish().ok_or_else(broken)
     }
 
     /// Reads an answer in one piece; a stream under a wrong content type is one too.
     fn parse(&self, whole: &[u8]) -> Result<Value, Failure> {
-        let body = whole.trim_ascii_start();
-        if body.starts_with(b"data:") || body.starts_with(b"event:") {
+        let body = whole.strip_prefix("\u{feff}".as_bytes()).unwrap_or(whole).trim_ascii_start();
+        let is_stream = [&b"data:"[..], b"event:", b"id:", b"retry:", b":"]
+            .iter()
+            .any(|start| body.starts_with(start));
+        if is_stream {
             let mut parser = sse::Parser::default();
             let mut assembly = self.dialect.assembly();
             let events = parser.feed(whole);

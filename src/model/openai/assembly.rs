@@ -48,8 +48,10 @@ impl Assembly {
                 }
                 _ => {}
             }
-            if let Some(finish) = choice.get("finish_reason").filter(|finish| finish.is_string()) {
-                self.finish = Some(finish.clone());
+            // Some servers have an empty reason, or the word `null`, in every chunk before the last.
+            let finish = choice.get("finish_reason").and_then(Value::as_str);
+            if let Some(finish) = finish.filter(|finish| !["", "null"].contains(finish)) {
+                self.finish = Some(json!(finish));
             }
         }
         false
@@ -58,6 +60,11 @@ impl Assembly {
     /// `[DONE]` came.
     pub(in crate::model) fn end(&mut self) {
         self.ended = true;
+    }
+
+    /// All of the answer has come; what may follow is a count of tokens.
+    pub(in crate::model) fn is_answered(&self) -> bool {
+        self.finish.is_some()
     }
 
     /// The whole answer; none when neither a finish reason nor `[DONE]` was seen.
@@ -290,6 +297,11 @@ mod tests {
             assembly
         };
         assert_eq!(begun().finish(), None);
+        for no_reason in [json!(""), json!("null"), Value::Null] {
+            let mut torn = begun();
+            torn.take(&json!({"choices": [{"delta": {"content": "!"}, "finish_reason": no_reason}]}));
+            assert_eq!(torn.finish(), None, "{no_reason} is no end");
+        }
         let mut finished = begun();
         finished.take(&json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": null}));
         finished.take(&json!({"choices": [], "usage": {"total_tokens": 3}}));
