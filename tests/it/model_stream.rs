@@ -141,7 +141,7 @@ async fn a_stream_without_an_end() {
     for (provider, wire) in [(Provider::OpenAi, Wire::OpenAi), (Provider::Anthropic, Wire::Anthropic)] {
         let mut events = wire.events(&say("hello"), "stop", true);
         events.pop();
-        let asked = std::time::Instant::now();
+        let asked = Instant::now();
         let (fake, reply) = answers(provider, [Step::Open(events)]).await;
         assert_eq!(reply.unwrap().text, "hello");
         assert!(asked.elapsed() < request().deadline / 2, "{:?}", asked.elapsed());
