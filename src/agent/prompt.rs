@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::domain::{GateKind, Message, Role, ToolSpec};
 
 use super::compose;
+use super::escape::plain;
 use super::{Env, Next, Room, Turn, specs};
 
 /// A text shorter than this is not worth folding, bytes.
@@ -129,13 +130,18 @@ fn fold(content: &mut String) -> usize {
 }
 
 /// Earlier turns, each from a user's message up to the next. System messages stay behind (the system
-/// prompt is said once), and so does a turn in which a call and its result lost each other.
+/// prompt is said once), and so does a turn in which a call and its result lost each other. Its words are as foreign as the log's.
 fn groups(history: &[Message]) -> Vec<Vec<Message>> {
     let mut groups: Vec<Vec<Message>> = Vec::new();
     for message in history.iter().filter(|message| message.role != Role::System) {
+        let content = plain(&message.content);
+        let message = Message {
+            content,
+            ..message.clone()
+        };
         match groups.last_mut() {
-            _ if message.role == Role::User => groups.push(vec![message.clone()]),
-            Some(group) => group.push(message.clone()),
+            _ if message.role == Role::User => groups.push(vec![message]),
+            Some(group) => group.push(message),
             // The cut of the history tore this one from its beginning.
             None => {}
         }

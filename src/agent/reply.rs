@@ -8,8 +8,8 @@ use super::rules::{self, Asked};
 use super::step::Step;
 use super::{ModelReply, OpenCall, Showing, specs, state_tools};
 
-/// Bytes of one reply's text that are kept.
-pub(super) const TEXT_CAP: usize = 64 * 1024;
+/// Bytes of one reply's text that are kept: as much as the providers' clients let through, so that nothing is lost unsaid.
+pub(super) const TEXT_CAP: usize = 256 * 1024;
 /// Characters of a tool's name, as providers allow them.
 const NAME_CAP: usize = 64;
 

@@ -163,6 +163,9 @@ impl Step<'_> {
         self.charge(0, millis);
         if last {
             self.last_words(String::new(), Some(incident));
+        } else if notice == (Notice::ModelTimeout {}) && self.turn.state.budget.millis.spent() {
+            // It was cut off because the turn's own time was up: a limit like any other, and no fault of the model.
+            self.begin_last_call();
         } else {
             self.finish(TurnStatus::Failed, TurnReason::ModelError, "", Some(notice), Some(incident));
         }

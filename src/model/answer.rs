@@ -43,7 +43,7 @@ impl Calls {
         };
         // A call cut short by the length limit must never run with what happened to be there.
         if self.cut && serde_json::from_str::<Value>(&arguments).is_err() {
-            return Err(Failure::nonsense("a tool call that was cut off by the length limit"));
+            return Err(Failure::cut_call());
         }
         let id = self.unique(id);
         self.read.push(ToolCall {

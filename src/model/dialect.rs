@@ -45,18 +45,29 @@ impl Dialect {
         }
     }
 
-    /// The endpoint below `base_url`; a query of the base (Azure's `api-version`) stays where it belongs.
+    /// Where answers are asked for.
     pub(super) fn target(self, base_url: &str, secret: &SecretString) -> Result<Target, &'static str> {
-        let mut url = Url::parse(base_url).map_err(|_| "model.base_url is no URL")?;
-        let versioned = url.path().trim_end_matches('/').ends_with("/v1");
         let path: &[&str] = match self {
             Self::OpenAi => &["chat", "completions"],
-            Self::Anthropic if versioned => &["messages"],
-            Self::Anthropic => &["v1", "messages"],
+            Self::Anthropic => &["messages"],
         };
+        self.below(base_url, path, secret)
+    }
+
+    /// Where the server lists its models.
+    pub(super) fn catalogue(self, base_url: &str, secret: &SecretString) -> Result<Target, &'static str> {
+        self.below(base_url, &["models"], secret)
+    }
+
+    /// The endpoint below `base_url`; a query of the base (Azure's `api-version`) stays where it belongs.
+    fn below(self, base_url: &str, path: &[&str], secret: &SecretString) -> Result<Target, &'static str> {
+        let mut url = Url::parse(base_url).map_err(|_| "model.base_url is no URL")?;
+        let versioned = url.path().trim_end_matches('/').ends_with("/v1");
+        let version: &[&str] = if self == Self::Anthropic && !versioned { &["v1"] } else { &[] };
         url.path_segments_mut()
             .map_err(|()| "model.base_url is no HTTP URL")?
             .pop_if_empty()
+            .extend(version)
             .extend(path);
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -117,6 +128,14 @@ impl Assembly {
             Self::OpenAi(assembly) => assembly.end(),
             // Has an event of its own for this.
             Self::Anthropic(_) => {}
+        }
+    }
+
+    /// The answer is there; only its end is not.
+    pub(super) fn is_answered(&self) -> bool {
+        match self {
+            Self::OpenAi(assembly) => assembly.is_answered(),
+            Self::Anthropic(assembly) => assembly.is_answered(),
         }
     }
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use reqwest::{Client, Response};
+use serde::de::IgnoredAny;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::dialect::{Assembly, Dialect, Target};
 use super::refusal::{self, Unknown};
@@ -21,6 +22,8 @@ use crate::config::ModelLive;
 const MAX_ANSWER_BYTES: usize = 10 << 20;
 /// Of an error's body only the code and what it is about are of use.
 const MAX_ERROR_BYTES: usize = 64 << 10;
+/// How long the end of a stream is waited for when the answer is there.
+const LEFTOVER: Duration = Duration::from_secs(1);
 /// Bytes of JSON to a token, for servers that do not count.
 const BYTES_PER_TOKEN: usize = 4;
 
@@ -61,6 +64,15 @@ impl Remote {
             target: dialect.target(&model.base_url, &model.api_key),
             delivery: AtomicU8::new(Delivery::Counted as u8),
         }
+    }
+
+    /// A request for the server's list of models, which costs nothing.
+    ///
+    /// # Errors
+    /// Why these settings can never work.
+    pub fn catalogue(http: &Client, model: &ModelLive) -> Result<reqwest::RequestBuilder, &'static str> {
+        let target = Dialect::of(model.provider).catalogue(&model.base_url, &model.api_key)?;
+        Ok(http.get(target.url).headers(target.headers))
     }
 
     async fn ask(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
@@ -126,8 +138,16 @@ impl Remote {
         let mut parser = sse::Parser::default();
         let mut assembly = self.dialect.assembly();
         let mut size = 0;
+        // What came before the first event: perhaps it is no stream at all.
+        let mut head = Some(Vec::new());
         loop {
-            let piece = match response.chunk().await {
+            let next = response.chunk();
+            let next = if assembly.is_answered() {
+                timeout(LEFTOVER, next).await.unwrap_or(Ok(None))
+            } else {
+                next.await
+            };
+            let piece = match next {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
                 // What is whole needs no orderly end.
@@ -137,22 +157,31 @@ impl Remote {
             if size > MAX_ANSWER_BYTES {
                 return Err(too_big());
             }
+            if let Some(head) = &mut head {
+                head.extend_from_slice(&piece);
+            }
             for event in parser.feed(&piece) {
+                head = None;
                 if take(&mut assembly, &event)? {
                     return assembly.finish().ok_or_else(broken);
                 }
             }
         }
-        if let Some(event) = parser.end() {
-            take(&mut assembly, &event)?;
+        match (parser.end(), head) {
+            (Some(event), _) => drop(take(&mut assembly, &event)?),
+            (None, Some(head)) if !head.is_empty() => return self.parse(&head),
+            (None, _) => {}
         }
         assembly.finish().ok_or_else(broken)
     }
 
     /// Reads an answer in one piece; a stream under a wrong content type is one too.
     fn parse(&self, whole: &[u8]) -> Result<Value, Failure> {
-        let body = whole.trim_ascii_start();
-        if body.starts_with(b"data:") || body.starts_with(b"event:") {
+        let body = whole.strip_prefix("\u{feff}".as_bytes()).unwrap_or(whole).trim_ascii_start();
+        let is_stream = [&b"data:"[..], b"event:", b"id:", b"retry:", b":"]
+            .iter()
+            .any(|start| body.starts_with(start));
+        if is_stream {
             let mut parser = sse::Parser::default();
             let mut assembly = self.dialect.assembly();
             let events = parser.feed(whole);
@@ -208,14 +237,28 @@ impl fmt::Debug for Remote {
 
 /// Takes one event into the answer; true when it was the last one.
 fn take(assembly: &mut Assembly, event: &sse::Event) -> Result<bool, Failure> {
-    if event.data.trim() == "[DONE]" {
+    let data = event.data.trim();
+    if data.contains('\n') && serde_json::from_str::<IgnoredAny>(data).is_err() {
+        // Some servers leave out the blank line that ends an event: then each line is one.
+        for line in data.lines() {
+            if take_data(assembly, line.trim())? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
+    take_data(assembly, data)
+}
+
+fn take_data(assembly: &mut Assembly, data: &str) -> Result<bool, Failure> {
+    if data == "[DONE]" {
         assembly.end();
         return Ok(true);
     }
-    if event.data.trim().is_empty() {
+    if data.is_empty() {
         return Ok(false);
     }
-    let data: Value = serde_json::from_str(&event.data).map_err(|_| Failure::nonsense("no JSON in the stream"))?;
+    let data: Value = serde_json::from_str(data).map_err(|_| Failure::nonsense("no JSON in the stream"))?;
     match refusal::inside(&data) {
         Some(failure) => Err(failure),
         None => Ok(assembly.take(&data)),

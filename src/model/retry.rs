@@ -42,6 +42,11 @@ impl Failure {
     pub(super) fn nonsense(what: &str) -> Self {
         Self::Nonsense(what.to_owned())
     }
+
+    /// A call whose arguments the length limit may have cut.
+    pub(super) fn cut_call() -> Self {
+        Self::nonsense("a tool call that was cut off by the length limit")
+    }
 }
 
 /// What to do about a failure.

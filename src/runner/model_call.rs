@@ -120,7 +120,12 @@ impl Runner {
         for row in earlier.iter().rev() {
             let Ok(state) = super::drive::read_state(row) else { continue };
             messages.push(Message::text(Role::User, &row.text));
-            messages.push(Message::text(Role::Assistant, state.answer.unwrap_or_default()));
+            // Many servers refuse a message without words.
+            let answer = state.answer.unwrap_or_else(|| match row.reason {
+                Some(reason) => format!("[no answer: {}]", reason.as_str()),
+                None => String::from("[no answer]"),
+            });
+            messages.push(Message::text(Role::Assistant, answer));
         }
         let surplus = messages.len().saturating_sub(policy.history_limit);
         messages.drain(..surplus);

@@ -107,7 +107,7 @@ pub const METERS: &[Meter] = &[
     counter(
         "countersign_model_tokens_total",
         &[],
-        "Tokens that the providers counted, prompts and answers",
+        "Tokens of prompts and answers, as the providers counted them; estimated from the size for those that do not",
     ),
     counter("countersign_tool_calls_total", &["tool", "outcome"], "Tool calls: ok or failed"),
     seconds("countersign_tool_call_seconds", &["tool"], CALL, "Duration of a tool call"),

@@ -145,6 +145,11 @@ async fn reasons_to_stop() {
         error,
         ModelError::Nonsense("a tool call that was cut off by the length limit".to_owned())
     );
+    // In one piece the arguments are an object, and nobody can see that there should be more in it.
+    let object =
+        json!({"content": [{"type": "tool_use", "id": "toolu_1", "name": "list_files", "input": {}}], "stop_reason": "max_tokens"});
+    let body = || Step::Verbatim("application/json", object.to_string().into_bytes());
+    assert_eq!(answer_to([body(), body()]).await.unwrap_err(), error);
     let marked = answer_to([Step::Message(say("half a sen"), Some("length"))]).await.unwrap();
     assert_eq!(marked.text, "half a sen […]");
     let mut refusing = call([("write_file", json!({}))]);

@@ -82,17 +82,28 @@ async fn streamed_and_whole_are_the_same() {
     }
 }
 
-/// design: interface §6, a stream under a wrong content type is read as the stream that it is.
+/// design: interface §6, a stream under a wrong content type is read as the stream that it is, and so is one piece under a stream's.
 #[tokio::test]
 async fn a_stream_under_another_name() {
     for (provider, wire) in [(Provider::OpenAi, Wire::OpenAi), (Provider::Anthropic, Wire::Anthropic)] {
         let body = wire.events(&say("hello"), "stop", true).concat();
-        let body = body.trim_start_matches(": keep-alive\n\n").to_owned();
         let (fake, reply) = answers(provider, [Step::Verbatim("text/plain", body.into_bytes())]).await;
         let reply = reply.unwrap();
         assert_eq!((reply.text.as_str(), reply.tokens), ("hello", 18));
         fake.assert_clean();
     }
+    let whole = json!({"choices": [{"message": say("hello"), "finish_reason": "stop"}]}).to_string();
+    for (kind, body) in [
+        ("text/event-stream", whole.clone()),
+        ("application/json", format!("\u{feff}{whole}")),
+    ] {
+        let (_, reply) = answers(Provider::OpenAi, [Step::Verbatim(kind, body.into_bytes())]).await;
+        assert_eq!(reply.unwrap().text, "hello", "{kind}");
+    }
+    let page = Step::Verbatim("text/event-stream", b"<html>canary".to_vec());
+    let (fake, reply) = answers(Provider::OpenAi, [page.clone(), page]).await;
+    assert_eq!(reply.unwrap_err(), ModelError::Nonsense("a web page".to_owned()));
+    assert_eq!(fake.seen().len(), 2);
 }
 
 /// S3-13: a stream that ends before the answer, by a clean end or a broken connection, is asked for again as a whole: nothing of
@@ -121,6 +132,30 @@ async fn ends_of_a_stream() {
         let size = u64::try_from(fake.seen()[0].body.to_string().len()).unwrap();
         assert_eq!(reply.tokens, (size + 2) / 4);
     }
+}
+
+/// design: interface §6, an answer that is there is not waited for: a server that forgets to end its stream costs a moment, not the time of
+/// the call.
+#[tokio::test]
+async fn a_stream_without_an_end() {
+    for (provider, wire) in [(Provider::OpenAi, Wire::OpenAi), (Provider::Anthropic, Wire::Anthropic)] {
+        let mut events = wire.events(&say("hello"), "stop", true);
+        events.pop();
+        let asked = Instant::now();
+        let (fake, reply) = answers(provider, [Step::Open(events)]).await;
+        assert_eq!(reply.unwrap().text, "hello");
+        assert!(asked.elapsed() < request().deadline / 2, "{:?}", asked.elapsed());
+        fake.wait_for_closed(1).await;
+    }
+}
+
+/// design: interface §6, a server that leaves out the blank lines between its events is understood all the same.
+#[tokio::test]
+async fn events_without_blank_lines() {
+    let chunk = |words: &str| format!("data: {}\n", json!({"choices": [{"delta": {"content": words}}]}));
+    let events = vec![chunk("你"), chunk("好"), "data: [DONE]\n".to_owned()];
+    let (fake, reply) = answers(Provider::OpenAi, [Step::Events(events)]).await;
+    assert_eq!((reply.unwrap().text.as_str(), fake.seen().len()), ("你好", 1));
 }
 
 /// design: interface §6, a server that refuses `stream_options`, then `stream`, is asked without, and from then on at once; refusals of

@@ -128,6 +128,13 @@ async fn tools_are_offered_and_calls_read() {
         (&body["tool_choice"], &body["parallel_tool_calls"]),
         (&json!("auto"), &json!(false))
     );
+    fake.script("", Script::new().text("hello"));
+    ask(&fake, &request(vec![user("hi")], &["read_file"])).await.unwrap();
+    let default = fake.seen().remove(1).body;
+    assert!(
+        default.get("parallel_tool_calls").is_none(),
+        "some models refuse the setting, and it is the default"
+    );
     assert_eq!(body["tools"][0]["function"]["parameters"]["type"], "object");
     assert!(body["tools"][0].get("effect").is_none());
     fake.assert_clean();

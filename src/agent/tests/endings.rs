@@ -114,6 +114,16 @@ fn a_failing_model() {
     assert_eq!((answer.open_steps.len(), play.state().budget.steps.used), (3, 3));
 }
 
+/// M-5: whatever a provider's client lets through of an answer is kept whole with the turn.
+#[test]
+fn a_very_long_answer_is_kept_whole() {
+    let long = "字".repeat(80_000);
+    let mut play = Play::new();
+    play.says(&long);
+    play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
+    assert_eq!(play.answer().text.len(), long.len());
+}
+
 /// design: a card that cannot be delivered ends the turn; without a card nothing happens.
 #[test]
 fn undeliverable() {

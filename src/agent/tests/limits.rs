@@ -139,6 +139,26 @@ fn time_and_tokens() {
     assert_eq!(tokens.state().next, Next::CallModel { last: true });
 }
 
+/// design: working time runs out in the middle of a model call, as it nearly always does: that is the limit, with its last call and
+/// its question to people, and no failure of the model.
+#[test]
+fn time_runs_out_in_a_call() {
+    let mut play = Play::with(|policy| policy.timeout_ms = 1000);
+    play.calls("plan", three_steps()).approves();
+    let cut_off = |millis| Input::ModelFailed {
+        notice: Notice::ModelTimeout {},
+        incident: "inc1".into(),
+        millis,
+    };
+    play.feed(cut_off(1000));
+    assert_eq!(play.state().next, Next::CallModel { last: true });
+    play.says("step 1 is done").waits_for(GateKind::Budget);
+    play.approves();
+    assert_eq!(play.state().next, Next::CallModel { last: false }, "the limit once more");
+    play.feed(cut_off(50));
+    play.ended(TurnStatus::Failed, TurnReason::ModelError);
+}
+
 /// design: the limit is looked at before people are asked to approve what could not run any more.
 #[test]
 fn nobody_approves_in_vain() {

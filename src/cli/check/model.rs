@@ -1,34 +1,28 @@
 //! Is the model's server there, and does it take the key? Its list of models is asked for: that costs nothing.
 
-use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::online::{Verdict, transport};
 use crate::config::{ModelLive, Provider};
+use crate::model::Remote;
 
 pub(super) async fn verdict(model: &ModelLive, http: reqwest::Client) -> Verdict {
-    let (base, key) = (&model.base_url, model.api_key.expose_secret());
-    let (url, name, value) = match model.provider {
-        Provider::Demo => return Verdict::Good(String::from("the demo model is built in")),
-        Provider::OpenAi => (format!("{base}/models"), "authorization", format!("Bearer {key}")),
-        Provider::Anthropic => (format!("{base}/v1/models"), "x-api-key", key.to_owned()),
+    if model.provider == Provider::Demo {
+        return Verdict::Good(String::from("the demo model is built in"));
+    }
+    let request = match Remote::catalogue(&http, model) {
+        Ok(request) => request,
+        Err(why) => return Verdict::Bad(why.to_owned()),
     };
-    let mut request = http.get(url);
-    if !key.is_empty() {
-        request = request.header(name, value);
-    }
-    if model.provider == Provider::Anthropic {
-        request = request.header("anthropic-version", "2023-06-01");
-    }
     let answer = match request.send().await {
         Ok(answer) => answer,
         Err(error) => return transport(&error),
     };
     match answer.status().as_u16() {
         status @ (401 | 403) => Verdict::Bad(format!("the server refuses the key (model.api_key): HTTP {status}")),
-        // Not every server has such a list.
-        status @ (404 | 405 | 501) => Verdict::Good(format!(
-            "the server is there; whether it takes the key cannot be verified (no list of models: HTTP {status})"
+        // Not every server has such a list; but a base without its version (`/v1`) looks the same.
+        status @ (404 | 405 | 501) => Verdict::Doubtful(format!(
+            "something answers, but has no list of models (HTTP {status}): is model.base_url right? The key cannot be verified"
         )),
         200 => match answer.json::<Value>().await {
             Ok(list) => listed(&list, &model.name),

@@ -47,6 +47,11 @@ impl Assembly {
         self.ended
     }
 
+    /// All of the answer has come.
+    pub(in crate::model) fn is_answered(&self) -> bool {
+        self.stop.is_some()
+    }
+
     /// The whole answer; none when neither a stop reason nor `message_stop` was seen.
     pub(in crate::model) fn finish(self) -> Option<Value> {
         if !self.ended && self.stop.is_none() {

@@ -70,6 +70,14 @@ pub(in crate::model) fn reply(answer: &Value, request: &ChatRequest) -> Result<C
         };
     }
     let cut = matches!(stop, "max_tokens" | "model_context_window_exceeded" | "pause_turn");
+    // Text is seen to be cut; an object is as empty as the server left it when it had to stop.
+    if cut
+        && blocks
+            .last()
+            .is_some_and(|last| kind(last) == "tool_use" && !last.get("input").is_some_and(Value::is_string))
+    {
+        return Err(Failure::cut_call());
+    }
     let mut calls = Calls::new(request, cut);
     for call in blocks.iter().filter(|block| kind(block) == "tool_use") {
         let text = |name: &str| call.get(name).and_then(Value::as_str);

@@ -36,12 +36,22 @@ impl Assembly {
         let choices = chunk.get("choices").and_then(Value::as_array).into_iter().flatten();
         for choice in choices.filter(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0) {
             self.begun = true;
-            // Some servers send the last chunk as a whole message.
-            if let Some(Value::Object(delta)) = choice.get("delta").or_else(|| choice.get("message")) {
-                self.delta(delta);
+            match (choice.get("delta"), choice.get("message")) {
+                (Some(Value::Object(delta)), _) => self.delta(delta),
+                // Some servers send the last chunk as a whole message: what came before it is in it.
+                (_, Some(Value::Object(message))) => {
+                    if self.is_begun_in(message) {
+                        self.message.clear();
+                        self.calls.clear();
+                    }
+                    self.delta(message);
+                }
+                _ => {}
             }
-            if let Some(finish) = choice.get("finish_reason").filter(|finish| finish.is_string()) {
-                self.finish = Some(finish.clone());
+            // Some servers have an empty reason, or the word `null`, in every chunk before the last.
+            let finish = choice.get("finish_reason").and_then(Value::as_str);
+            if let Some(finish) = finish.filter(|finish| !["", "null"].contains(finish)) {
+                self.finish = Some(json!(finish));
             }
         }
         false
@@ -50,6 +60,11 @@ impl Assembly {
     /// `[DONE]` came.
     pub(in crate::model) fn end(&mut self) {
         self.ended = true;
+    }
+
+    /// All of the answer has come; what may follow is a count of tokens.
+    pub(in crate::model) fn is_answered(&self) -> bool {
+        self.finish.is_some()
     }
 
     /// The whole answer; none when neither a finish reason nor `[DONE]` was seen.
@@ -68,6 +83,12 @@ impl Assembly {
             json!([])
         };
         Some(json!({"choices": choices, "usage": self.usage}))
+    }
+
+    /// Does the message's text begin with all that came so far?
+    fn is_begun_in(&self, message: &Map<String, Value>) -> bool {
+        let text = |of: &Map<String, Value>| of.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
+        text(message).starts_with(&text(&self.message))
     }
 
     fn delta(&mut self, delta: &Map<String, Value>) {
@@ -276,12 +297,24 @@ mod tests {
             assembly
         };
         assert_eq!(begun().finish(), None);
+        for no_reason in [json!(""), json!("null"), Value::Null] {
+            let mut torn = begun();
+            torn.take(&json!({"choices": [{"delta": {"content": "!"}, "finish_reason": no_reason}]}));
+            assert_eq!(torn.finish(), None, "{no_reason} is no end");
+        }
         let mut finished = begun();
         finished.take(&json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": null}));
         finished.take(&json!({"choices": [], "usage": {"total_tokens": 3}}));
         assert_eq!(
             finished.finish().unwrap(),
             json!({"choices": [{"message": {"content": "half"}, "finish_reason": "stop"}], "usage": {"total_tokens": 3}})
+        );
+        let mut repeated = begun();
+        repeated.take(&json!({"choices": [{"message": {"role": "assistant", "content": "half and half"}, "finish_reason": "stop"}]}));
+        let repeated = repeated.finish().unwrap();
+        assert_eq!(
+            repeated["choices"][0]["message"]["content"], "half and half",
+            "nothing is said twice"
         );
         let mut ended = begun();
         ended.end();

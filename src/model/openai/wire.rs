@@ -36,7 +36,10 @@ pub(in crate::model) fn body(model: &str, request: &ChatRequest, delivery: Deliv
         });
         members.insert("tools".to_owned(), tools.collect());
         members.insert("tool_choice".to_owned(), json!("auto"));
-        members.insert("parallel_tool_calls".to_owned(), json!(request.parallel_tool_calls));
+        // Several at once is the protocol's default, and there are models that refuse to hear of it.
+        if !request.parallel_tool_calls {
+            members.insert("parallel_tool_calls".to_owned(), json!(false));
+        }
     }
     body
 }

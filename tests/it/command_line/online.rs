@@ -186,6 +186,12 @@ async fn the_models_server_is_tried_for_free() {
     paths.dedup();
     assert_eq!(paths, ["GET /models", "GET /v1/models", "HEAD /"]);
 
+    // A base that ends in the version is as good as one without.
+    let server = StandIn::start((200, vec![], json!({ "data": [{ "id": "m-1" }] }))).await;
+    let ran = online(&model("anthropic", &format!("{}/v1", server.base))).await;
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert!(server.paths().contains(&"GET /v1/models".to_owned()), "{:?}", server.paths());
+
     for (status, body, code, line) in [
         (
             200,
@@ -204,7 +210,7 @@ async fn the_models_server_is_tried_for_free() {
             404,
             json!({}),
             0,
-            "# online: model: the server is there; whether it takes the key cannot be verified",
+            "online: model: warning: something answers, but has no list of models (HTTP 404): is model.base_url right?",
         ),
     ] {
         let server = StandIn::start((status, vec![], body)).await;

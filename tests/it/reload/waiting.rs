@@ -40,6 +40,23 @@ async fn a_waiting_review_outlives_the_switch() {
     world.end().await;
 }
 
+/// design, S0-35: a plan that one provider made and a person approves is carried out by the provider that is in force by then: the log goes on.
+#[tokio::test]
+async fn another_provider_goes_on_with_a_task() {
+    let provider = |name: &str| format!("model:\n  provider: {name}\n");
+    let mut world = World::by_file(&[], &["MODEL__PROVIDER"], &provider("openai"), writer()).await;
+    world.say(U, "oc_a", "整理笔记", GROUP).await;
+    let card = world.plan_card("oc_a").await;
+    save(&world, &provider("anthropic"));
+    logged(&mut world, "in force for every turn that starts now: model.provider").await;
+    world.say(U, "oc_a", "OK", reply(&card.id)).await;
+    world.hears("oc_a", "全部完成").await;
+    assert!(world.file("report.md").is_some());
+    let spoken: Vec<bool> = world.model.seen().iter().map(|seen| seen.body.get("system").is_some()).collect();
+    assert_eq!(spoken, [false, true, true, true, true], "by which protocol each call was made");
+    world.end().await;
+}
+
 /// design, S0-35: who may approve is read when somebody decides, while the quorum is the one that the review began with.
 #[tokio::test]
 async fn who_may_approve_is_read_at_the_decision() {

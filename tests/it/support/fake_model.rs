@@ -44,6 +44,8 @@ pub(crate) enum Step {
     Half(Value, Then),
     /// These events as a stream.
     Events(Vec<String>),
+    /// These events as a stream that the server forgets to end.
+    Open(Vec<String>),
     /// Waits for the gate, then goes on with the step.
     Gated(Gate, Box<Step>),
 }
@@ -342,14 +344,9 @@ async fn answer(shared: Arc<Shared>, wire: Wire, headers: HeaderMap, body: &[u8]
                 if then == Then::End {
                     return streamed(&events);
                 }
-                let held = Held(Arc::clone(&shared));
-                let pieces = chopped(&events, &PIECES).into_iter().map(Ok::<_, io::Error>);
-                let body = stream::iter(pieces).chain(stream::pending()).map(move |piece| {
-                    let _ = &held;
-                    piece
-                });
-                return event_stream(Body::from_stream(body));
+                return never_ending(&shared, &events);
             }
+            Step::Open(events) => return never_ending(&shared, &events),
             Step::Events(events) => return streamed(&events),
             Step::Status(code, headers, body) => return status(code, &headers, &body),
             Step::Verbatim(kind, body) => return respond(kind, body),
@@ -363,6 +360,17 @@ async fn answer(shared: Arc<Shared>, wire: Wire, headers: HeaderMap, body: &[u8]
             }
         }
     }
+}
+
+/// These events, then silence until the client goes away.
+fn never_ending(shared: &Arc<Shared>, events: &[String]) -> Response {
+    let held = Held(Arc::clone(shared));
+    let pieces = chopped(events, &PIECES).into_iter().map(Ok::<_, io::Error>);
+    let body = stream::iter(pieces).chain(stream::pending()).map(move |piece| {
+        let _ = &held;
+        piece
+    });
+    event_stream(Body::from_stream(body))
 }
 
 impl Inner {
