@@ -2,13 +2,15 @@
 
 mod card;
 mod markdown;
+mod view;
 
 use serde_json::Value;
 
 use super::{BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::domain::{ChannelKind, Clock, Outbound};
 
-pub use card::{Ask, Block, CallAsk, CallLine, CardPage, StepLine, call_blocks, card_page, markdown_html, step_lines};
+pub use card::{call_blocks, card_page, markdown_html, step_lines};
+pub use view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
 
 /// Takes every delivery at once; messages are read back through `GET /api/v1/messages`.
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! What is counted, seen from outside: the same task on both platforms, then what `/metrics` says of it.
 
+use crate::support::api::eventually;
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::reporter;
 use crate::support::world::{GROUP, World};
@@ -38,7 +39,13 @@ async fn a_task_is_counted_from_its_request_to_its_answer(on: On) {
     }
     world.tap(u, c, &card, "approve", None).await;
     world.hears(c, "全部完成").await;
-    world.quiet().await;
+    // Everything is said once the queues are empty.
+    eventually("empty queues", || async {
+        let text = scrape(&world).await;
+        let empty = |queue: &str| value(&text, &format!("countersign_queue_depth{{queue=\"{queue}\"}}")) == 0.0;
+        (empty("outbox") && empty("turns")).then_some(())
+    })
+    .await;
     let (status, _) = world.api.try_get(&format!("/webhooks/{channel}/nothing")).await;
     assert_eq!(status, 404);
     let unsigned = world

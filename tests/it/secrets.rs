@@ -35,19 +35,32 @@ async fn everything(world: &World) -> String {
     for path in [
         "/healthz",
         "/readyz",
+        "/metrics",
         "/api/v1/turns",
         "/api/v1/reviews?status=approved",
         "/api/v1/reviews",
         "/api/v1/actions?status=executed",
         "/api/v1/messages?chat=chat_a",
-        "/console/?chat=chat_a",
-        "/console/live?chat=chat_a",
     ] {
         let reply = get(world, path).await;
         assert_eq!(reply.status, 200, "{path}: {reply:?}");
         all.push_str(&format!("{reply:?}"));
     }
+    let form = headers(&[
+        ("content-type", "application/x-www-form-urlencoded"),
+        ("sec-fetch-site", "same-origin"),
+    ]);
+    let login = send(world, "POST", "/console/login", &form, format!("token={CONSOLE}").into_bytes()).await;
+    all.push_str(&format!("{login:?}"));
+    let session = headers(&[("cookie", login.header("set-cookie").split(';').next().unwrap())]);
+    for path in ["/console/?chat=chat_a", "/console/live?chat=chat_a", "/console/login"] {
+        all.push_str(&format!("{:?}", send(world, "GET", path, &session, Vec::new()).await));
+    }
     for turn in world.api.turns().await {
+        let record = format!("/console/turn/{}", turn["id"].as_str().unwrap());
+        let record = send(world, "GET", &record, &session, Vec::new()).await;
+        assert_eq!(record.status, 200, "{record:?}");
+        all.push_str(&record.text);
         for part in ["", "/messages", "/events"] {
             all.push_str(
                 &get(world, &format!("/api/v1/turns/{}{part}", turn["id"].as_str().unwrap()))

@@ -5,7 +5,7 @@ use countersign::domain::{ChatType, InboundBody, Millis};
 use serde_json::{Value, json};
 
 use crate::support::lark_push::{with, without};
-use crate::support::slack_push::{FORM, JSON, command, event, form, inbound, interact, message, message_event, press, push, push_raw};
+use crate::support::slack_push::{FORM, JSON, event, form, inbound, interact, message, message_event, press, push, push_raw};
 
 fn ignored(outcome: &Result<Received, Refusal>) -> bool {
     matches!(outcome, Ok(Received::Ignored(_)))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::lark_push::{with, without};
 use crate::support::sign::NOW;
-use crate::support::slack_push::{command, event, form, inbound, interact, message, press, send_command, submit};
+use crate::support::slack_push::{command, inbound, interact, message, press, send_command, submit};
 
 fn ignored(outcome: &Result<Received, Refusal>) -> bool {
     matches!(outcome, Ok(Received::Ignored(_)))

@@ -1,9 +1,9 @@
-//! What we say as the console draws it: a typed view with every word resolved, for `templates/console/card.html`.
+//! What we say, as the console's views.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::markdown;
+use super::view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
 use crate::channels::wording::{
     Asked, clock_time, decision_words, effect_key, minutes, notice_text, settled_text, state_key, under_way, why_ended, words_key,
 };
@@ -12,119 +12,6 @@ use crate::domain::{
     PlanCard, ProgressView, QuestionCard, StepStatus, StepView,
 };
 use crate::template::Templates;
-
-/// A message of the bot. Texts are plain and get escaped by the template, except members named `html`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct CardPage {
-    /// `card`, `prose` (an answer, words of the model) or `notice`.
-    pub shape: &'static str,
-    /// Colour of the header: `wait`, `good`, `bad`, `info` or `quiet`.
-    pub tone: &'static str,
-    /// Header.
-    pub title: String,
-    /// Beside the title.
-    pub subtitle: String,
-    /// How it stands, in a word.
-    pub tag: String,
-    /// What a notice says.
-    pub text: String,
-    /// What it shows.
-    pub blocks: Vec<Block>,
-    /// What it asks, while it waits.
-    pub ask: Option<Ask>,
-    /// Small print.
-    pub foot: Vec<String>,
-}
-
-/// A part of a card.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
-pub enum Block {
-    /// Markdown, rendered.
-    Prose {
-        /// Safe HTML.
-        html: String,
-        /// Our own words around the matter.
-        quiet: bool,
-    },
-    /// A label and a line.
-    Labelled {
-        /// Ours.
-        label: String,
-        /// Foreign.
-        text: String,
-    },
-    /// The numbered steps.
-    Steps {
-        /// In order.
-        items: Vec<StepLine>,
-    },
-    /// A label and some lines.
-    List {
-        /// Ours.
-        label: String,
-        /// Foreign.
-        items: Vec<String>,
-    },
-    /// A tool call.
-    Call(Box<CallLine>),
-}
-
-/// A step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct StepLine {
-    /// From 1.
-    pub number: usize,
-    /// Class of its mark; `plain` before any work.
-    pub mark: &'static str,
-    /// Its status in words, for those who hear the page.
-    pub status: String,
-    /// What is to be done.
-    pub content: String,
-    /// Declared tools.
-    pub tools: Vec<String>,
-}
-
-/// A row of an approval card.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CallLine {
-    number: usize,
-    tool: String,
-    effect: EffectClass,
-    effect_word: String,
-    status: ActionStatus,
-    status_word: String,
-    justification: String,
-    unknown: Option<String>,
-    open: bool,
-    arguments_label: String,
-    arguments: String,
-    output_label: String,
-    output: Option<String>,
-    ask: Option<CallAsk>,
-}
-
-/// The buttons of a row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CallAsk {
-    id: String,
-    ok: String,
-    no: String,
-    /// Asked before a destructive call.
-    danger: Option<String>,
-}
-
-/// The buttons of a card; an empty label: there is no such button.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Ask {
-    id: String,
-    ok: String,
-    no: String,
-    no_sure: String,
-    label: String,
-    placeholder: String,
-    submit: String,
-}
 
 /// `content` as the console draws it; none for what is no message. `name` gives people their names.
 #[must_use]

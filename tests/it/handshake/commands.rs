@@ -59,11 +59,11 @@ async fn an_ok_and_at_once_a_stop_runs_nothing(on: On) {
     let world = World::start_on(on, &[], reporter).await;
     for round in 0..5 {
         let chat = on.chat(&format!("round{round}"));
-        world.say(u, &chat, "整理笔记", GROUP).await;
-        let card = world.plan_card(&chat).await;
-        world.tap(u, &chat, &card, "approve", None).await;
-        world.say(u, &chat, "/stop", GROUP).await;
-        world.api.turn_in(&chat, "cancelled").await;
+        world.say(u, chat, "整理笔记", GROUP).await;
+        let card = world.plan_card(chat).await;
+        world.tap(u, chat, &card, "approve", None).await;
+        world.say(u, chat, "/stop", GROUP).await;
+        world.api.turn_in(chat, "cancelled").await;
     }
     world.quiet().await;
     assert_eq!(world.file("report.md"), None);

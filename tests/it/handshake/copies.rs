@@ -112,17 +112,17 @@ async fn text_and_button_at_once_make_one_continuation(on: On) {
     let world = World::start_on(on, &[], reporter).await;
     for round in 0..10 {
         let chat = on.chat(&format!("round{round}"));
-        world.say(u, &chat, "整理笔记", GROUP).await;
-        let card = world.plan_card(&chat).await;
+        world.say(u, chat, "整理笔记", GROUP).await;
+        let card = world.plan_card(chat).await;
         let (_, heard) = join(
-            world.say(u, &chat, "OK", reply(&card.id)),
-            world.tap(u, &chat, &card, "approve", None),
+            world.say(u, chat, "OK", reply(&card.id)),
+            world.tap(u, chat, &card, "approve", None),
         )
         .await;
         if let Some(text) = heard.text() {
             assert!(text.contains("已确认"), "{text}");
         }
-        world.hears(&chat, "全部完成").await;
+        world.hears(chat, "全部完成").await;
     }
     world.quiet().await;
     assert_eq!(
@@ -141,13 +141,13 @@ async fn an_ok_and_a_change_at_once_are_never_both_taken(on: On) {
     let world = World::start_on(on, &[], reporter).await;
     for round in 0..6 {
         let chat = on.chat(&format!("round{round}"));
-        world.say(u, &chat, "整理笔记", GROUP).await;
-        let card = world.plan_card(&chat).await;
+        world.say(u, chat, "整理笔记", GROUP).await;
+        let card = world.plan_card(chat).await;
         let (ok, change) = (reply(&card.id), reply(&card.id));
         if round % 2 == 0 {
-            join(world.say(u, &chat, "OK", ok), world.say(u, &chat, "写到 report-v2.md", change)).await;
+            join(world.say(u, chat, "OK", ok), world.say(u, chat, "写到 report-v2.md", change)).await;
         } else {
-            join(world.say(u, &chat, "写到 report-v2.md", change), world.say(u, &chat, "OK", ok)).await;
+            join(world.say(u, chat, "写到 report-v2.md", change), world.say(u, chat, "OK", ok)).await;
         }
         world.quiet().await;
         let review = world.review_of(&card).await;
@@ -156,15 +156,15 @@ async fn an_ok_and_a_change_at_once_are_never_both_taken(on: On) {
             "approved" => {
                 world
                     .seen("a word about the change", |seen| {
-                        let told = |words: &str| seen.in_chat(&chat).any(|message| message.words().contains(words));
-                        (told("已转给") || seen.in_chat(&chat).filter(|message| message.title() == Some("计划确认")).count() == 2)
+                        let told = |words: &str| seen.in_chat(chat).any(|message| message.words().contains(words));
+                        (told("已转给") || seen.in_chat(chat).filter(|message| message.title() == Some("计划确认")).count() == 2)
                             .then_some(())
                     })
                     .await;
             }
             // The OK was for the old card: it approves nothing.
             "revised" => {
-                let second = world.card_after(&chat, &card).await;
+                let second = world.card_after(chat, &card).await;
                 assert_eq!(world.review_of(&second).await["status"], "pending");
             }
             other => panic!("{other}"),
@@ -189,15 +189,15 @@ async fn the_last_two_calls_approved_at_once_resume_the_turn_once(on: On) {
     let world = World::start_on(on, &[], in_order(vec![writes(&["a.md", "b.md"]), say("都写好了")])).await;
     for round in 0..5 {
         let chat = on.chat(&format!("round{round}"));
-        world.say(u, &chat, "写两个文件", GROUP).await;
-        let card = world.card_titled(&chat, "操作确认").await;
+        world.say(u, chat, "写两个文件", GROUP).await;
+        let card = world.card_titled(chat, "操作确认").await;
         let values = rows(&card);
-        let taps = values.iter().map(|value| world.press(u, &chat, &card, value, None));
+        let taps = values.iter().map(|value| world.press(u, chat, &card, value, None));
         for heard in join_all(taps).await {
             heard.done("已确认");
         }
-        world.hears(&chat, "都写好了").await;
-        let turn = world.api.turn_in(&chat, "completed").await;
+        world.hears(chat, "都写好了").await;
+        let turn = world.api.turn_in(chat, "completed").await;
         let types = world.api.event_types(&turn).await;
         assert_eq!(types.iter().filter(|kind| *kind == "turn_resumed").count(), 1, "{types:?}");
         assert_eq!(types.iter().filter(|kind| *kind == "tool_finished").count(), 2, "{types:?}");

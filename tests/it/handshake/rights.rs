@@ -182,11 +182,11 @@ async fn of_two_who_click_together_one_decides_and_the_other_hears_who(on: On) {
     let world = World::start_on(on, &[(APPROVERS, "anyone")], reporter).await;
     for round in 0..5 {
         let chat = on.chat(&format!("round{round}"));
-        world.say(u1, &chat, "整理笔记", GROUP).await;
-        let card = world.plan_card(&chat).await;
+        world.say(u1, chat, "整理笔记", GROUP).await;
+        let card = world.plan_card(chat).await;
         let (one, two) = join(
-            world.tap(u1, &chat, &card, "approve", None),
-            world.tap(u2, &chat, &card, "approve", None),
+            world.tap(u1, chat, &card, "approve", None),
+            world.tap(u2, chat, &card, "approve", None),
         )
         .await;
         let decided = world.review_of(&card).await["decision"]["by"].clone();
@@ -194,7 +194,7 @@ async fn of_two_who_click_together_one_decides_and_the_other_hears_who(on: On) {
         won.done("已确认");
         let told = lost.told("已经处理过了").await;
         assert!(told.contains(winner), "{told}");
-        world.hears(&chat, "全部完成").await;
+        world.hears(chat, "全部完成").await;
     }
     assert_eq!(world.continuations(), 5);
     world.end().await;

@@ -1,0 +1,118 @@
+//! A card as a page wants it: typed, with every word resolved; `templates/console/card.html` draws it.
+
+use serde::Serialize;
+
+use crate::domain::{ActionStatus, EffectClass};
+
+/// A message of the bot. Texts are plain and get escaped by the template, except members named `html`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CardPage {
+    /// `card`, `prose` (an answer, words of the model) or `notice`.
+    pub shape: &'static str,
+    /// Colour of the header: `wait`, `good`, `bad`, `info` or `quiet`.
+    pub tone: &'static str,
+    /// Header.
+    pub title: String,
+    /// Beside the title.
+    pub subtitle: String,
+    /// How it stands, in a word.
+    pub tag: String,
+    /// What a notice says.
+    pub text: String,
+    /// What it shows.
+    pub blocks: Vec<Block>,
+    /// What it asks, while it waits.
+    pub ask: Option<Ask>,
+    /// Small print.
+    pub foot: Vec<String>,
+}
+
+/// A part of a card.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Block {
+    /// Markdown, rendered.
+    Prose {
+        /// Safe HTML.
+        html: String,
+        /// Our own words around the matter.
+        quiet: bool,
+    },
+    /// A label and a line.
+    Labelled {
+        /// Ours.
+        label: String,
+        /// Foreign.
+        text: String,
+    },
+    /// The numbered steps.
+    Steps {
+        /// In order.
+        items: Vec<StepLine>,
+    },
+    /// A label and some lines.
+    List {
+        /// Ours.
+        label: String,
+        /// Foreign.
+        items: Vec<String>,
+    },
+    /// A tool call.
+    Call(Box<CallLine>),
+}
+
+/// A step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepLine {
+    /// From 1.
+    pub number: usize,
+    /// Class of its mark; `plain` before any work.
+    pub mark: &'static str,
+    /// Its status in words, for those who hear the page.
+    pub status: String,
+    /// What is to be done.
+    pub content: String,
+    /// Declared tools.
+    pub tools: Vec<String>,
+}
+
+/// A row of an approval card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CallLine {
+    pub(super) number: usize,
+    pub(super) tool: String,
+    pub(super) effect: EffectClass,
+    pub(super) effect_word: String,
+    pub(super) status: ActionStatus,
+    pub(super) status_word: String,
+    pub(super) justification: String,
+    pub(super) unknown: Option<String>,
+    pub(super) open: bool,
+    pub(super) arguments_label: String,
+    pub(super) arguments: String,
+    pub(super) output_label: String,
+    pub(super) output: Option<String>,
+    pub(super) ask: Option<CallAsk>,
+}
+
+/// The buttons of a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CallAsk {
+    pub(super) id: String,
+    pub(super) ok: String,
+    pub(super) no: String,
+    /// Asked before a destructive call.
+    pub(super) danger: Option<String>,
+}
+
+/// The buttons of a card; an empty label: there is no such button.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ask {
+    pub(super) id: String,
+    pub(super) ok: String,
+    pub(super) no: String,
+    pub(super) no_sure: String,
+    pub(super) label: String,
+    pub(super) placeholder: String,
+    pub(super) submit: String,
+}
