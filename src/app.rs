@@ -71,7 +71,7 @@ impl fmt::Debug for Parts {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {addr}: {source}")]
+    #[error("cannot listen on {addr}")]
     Bind {
         /// `server.bind`.
         addr: SocketAddr,

@@ -8,6 +8,7 @@ mod posted;
 mod show;
 mod stage;
 
+pub use draw::{drawn, repainted};
 pub use fake_lark::{BOT, FakeLark};
 pub use fake_slack::{FakeSlack, SLACK_BOT, TEAM, Workspace};
 pub use people::{Event, Parcel, TENANT_KEY, Tenant, Words};

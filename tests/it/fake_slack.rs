@@ -190,3 +190,14 @@ async fn marks_notes_and_faults_are_played() {
     assert_eq!(answer["error"], "invalid_auth");
     assert_eq!(bench.violations(), 0);
 }
+
+/// design: a look at the clock (`check --online`) is no misuse of the platform, any other stray request is.
+#[tokio::test]
+async fn only_a_head_request_may_go_anywhere() {
+    let bench = Bench::start().await;
+    let answer = bench.http.head(bench.slack.base_url()).send().await.unwrap();
+    assert!(answer.headers().contains_key("date"));
+    assert_eq!(bench.violations(), 0);
+    bench.http.get(bench.slack.base_url()).send().await.unwrap();
+    assert_eq!(bench.violations(), 1);
+}

@@ -204,6 +204,7 @@ async fn a_port_in_use_is_one_clear_line() {
         said.contains("cannot listen on") && said.contains(&addr) && said.contains("in use"),
         "{said}"
     );
+    assert_eq!(said.matches("in use").count(), 1, "{said}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 

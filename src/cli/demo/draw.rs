@@ -10,7 +10,7 @@ const WIDTH: usize = 68;
 
 /// A card (or the plain text of a text message) as lines.
 #[must_use]
-pub(super) fn card(content: &Value) -> Vec<String> {
+pub fn drawn(content: &Value) -> Vec<String> {
     if let Some(blocks) = content["blocks"].as_array().filter(|blocks| !blocks.is_empty()) {
         return frame(&slack::lines(blocks));
     }
@@ -43,6 +43,15 @@ pub(super) fn card(content: &Value) -> Vec<String> {
         elements.iter().for_each(|element| draw(element, &mut lines));
     }
     frame(&lines)
+}
+
+/// What `now` shows and `before` did not: rows without their frame.
+#[must_use]
+pub fn repainted(before: &Value, now: &Value) -> Vec<String> {
+    let before = drawn(before);
+    let rows = drawn(now).into_iter().filter(|row| row.starts_with('│') && !before.contains(row));
+    let inner = rows.map(|row| row.trim_matches(['│', ' ']).to_owned());
+    inner.filter(|row| !row.is_empty()).collect()
 }
 
 fn draw(element: &Value, lines: &mut Vec<String>) {
@@ -100,6 +109,8 @@ fn tidy(text: &str) -> String {
         if let Some(id) = tag.strip_prefix("at ").and_then(|tag| tag.split_once("id=")) {
             out.push('@');
             out.push_str(id.1.trim_matches(['\'', '"', ' ']));
+        } else if tag.starts_with('@') {
+            out.push_str(tag);
         }
         rest = &rest[at + end + 1..];
     }
@@ -190,7 +201,7 @@ mod tests {
     /// design: every line of a drawn card has the same width, Chinese or not, long or short.
     #[test]
     fn a_drawn_card_is_a_rectangle() {
-        let drawn = card(&json!({
+        let drawn = drawn(&json!({
             "header": { "title": { "content": "计划确认" } },
             "body": { "elements": [
                 { "tag": "markdown", "content": format!("1. **读取** 订单 {}", "很长".repeat(60)) },
@@ -207,7 +218,7 @@ mod tests {
     #[test]
     fn a_slack_card_is_drawn_too() {
         let section = |text: &str| json!({ "type": "rich_text_section", "elements": [{ "type": "text", "text": text }] });
-        let drawn = card(&json!({ "text": "fallback", "blocks": [
+        let drawn = drawn(&json!({ "text": "fallback", "blocks": [
             { "type": "header", "text": { "type": "plain_text", "text": "计划确认" } },
             { "type": "rich_text", "elements": [section("目标"), { "type": "rich_text_list", "style": "ordered", "elements": [
                 section("读取"), section(&"写".repeat(80))] }] },
@@ -223,6 +234,15 @@ mod tests {
         assert!(!whole.contains("fallback"));
     }
 
+    /// design: of a repainted card only the new rows are told, without the frame.
+    #[test]
+    fn a_repaint_is_told_by_its_new_rows() {
+        let shown = |rows: [&str; 2]| json!({ "blocks": rows.map(|row| json!({ "type": "section", "text": { "type": "plain_text", "text": row } })) });
+        let before = shown(["Plan", "1. read"]);
+        assert_eq!(repainted(&before, &shown(["Plan", "✓ 1. read"])), ["✓ 1. read"]);
+        assert!(repainted(&before, &before).is_empty());
+    }
+
     /// design: what a client renders is shown rendered: no bold marks, tags as mentions, entities as characters.
     #[test]
     fn markup_is_shown_as_a_client_renders_it() {
@@ -230,5 +250,6 @@ mod tests {
             tidy("<at id='ou_1'></at> **bold** &#60;b&#62; &amp; <font color='grey'>x</font>"),
             "@ou_1 bold <b> & x"
         );
+        assert_eq!(tidy("Only <@U0LIN> &lt;x&gt;"), "Only @U0LIN <x>");
     }
 }

@@ -8,7 +8,7 @@ mod handlers;
 mod reading;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -147,7 +147,15 @@ impl FakeSlack {
     /// # Errors
     /// When no port can be had.
     pub async fn start(bot_token: &str, clock: Clock, ids: Ids) -> std::io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), bot_token, clock, ids).await
+    }
+
+    /// The same on `addr`.
+    ///
+    /// # Errors
+    /// When `addr` cannot be had.
+    pub async fn start_at(addr: SocketAddr, bot_token: &str, clock: Clock, ids: Ids) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
         let shared = Shared {
             stage: Stage::new(clock.clone()),

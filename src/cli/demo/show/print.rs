@@ -56,7 +56,7 @@ impl Printer {
     }
 
     fn version(&self, now: &Value, before: Option<&Value>, titled: bool) -> anyhow::Result<()> {
-        let drawn = draw::card(now);
+        let drawn = draw::drawn(now);
         if self.json {
             let kind = match (before, titled) {
                 (Some(_), _) => "progress",
@@ -72,12 +72,7 @@ impl Printer {
             }
             // Of a repainted card only what changed.
             Some(before) => {
-                let before = draw::card(before);
-                let changed = drawn.iter().filter(|row| row.starts_with('│') && !before.contains(row));
-                let rows: Vec<&str> = changed
-                    .map(|row| row.trim_matches(['│', ' ']))
-                    .filter(|row| !row.is_empty())
-                    .collect();
+                let rows = draw::repainted(before, now);
                 if !rows.is_empty() {
                     line("  card repainted:")?;
                 }
