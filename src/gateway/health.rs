@@ -66,11 +66,11 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
     };
     let mut lark = unknown_bot(gateway, ChannelKind::Lark).await;
     if gateway.lark_unsigned {
-        lark.push("events come unsigned: set channels.lark.encrypt_key");
+        lark.push("events come unsigned: set channels.lark.encrypt_key".to_owned());
     }
     let slack = unknown_bot(gateway, ChannelKind::Slack).await;
     let live = gateway.settings.current();
-    let channel = |name, enabled: bool, problems: &[&str]| match (enabled, problems) {
+    let channel = |name, enabled: bool, problems: &[String]| match (enabled, problems) {
         (false, _) => part(name, "disabled", None),
         (true, []) => part(name, "ok", None),
         (true, problems) => part(name, "degraded", Some(problems.join("; "))),
@@ -102,11 +102,15 @@ fn config(state: &ConfigState) -> (&'static str, Option<String>) {
     (status, (!told.is_empty()).then(|| told.join("; ")))
 }
 
-/// A problem of the channel while it has not told us who we are there.
-async fn unknown_bot(gateway: &Gateway, kind: ChannelKind) -> Vec<&'static str> {
+/// A problem of the channel while it does not tell us who we are there: a token that went bad shows here, also when the id is known
+/// from an earlier start.
+async fn unknown_bot(gateway: &Gateway, kind: ChannelKind) -> Vec<String> {
     let fact = async { gateway.ledger.read().await?.fact(&gateway.bot_fact(kind)).await };
     match fact.await {
-        Ok(Some(_)) => Vec::new(),
-        Ok(None) | Err(_) => vec!["the bot's own id is not known yet; group messages wait"],
+        Ok(Some(_)) => gateway.identity_problem(kind).into_iter().collect(),
+        Ok(None) | Err(_) => {
+            let why = gateway.identity_problem(kind).map(|why| format!(" ({why})")).unwrap_or_default();
+            vec![format!("the bot's own id is not known yet; group messages wait{why}")]
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! What every handler and worker shares.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -88,6 +89,8 @@ pub struct Gateway {
     parts: Arc<GatewayParts>,
     draining: Arc<AtomicBool>,
     pub(super) since: Arc<Since>,
+    /// Why a platform does not tell who the bot is, as long as it does not.
+    unnamed: Arc<Mutex<BTreeMap<&'static str, String>>>,
     pub(super) tries: Arc<Tries>,
     pub(super) readers: Arc<Readers>,
 }
@@ -107,6 +110,7 @@ impl Gateway {
             parts: Arc::new(parts),
             draining: Arc::default(),
             since: Arc::default(),
+            unnamed: Arc::default(),
             tries: Arc::default(),
             readers: Arc::default(),
         }
@@ -120,6 +124,24 @@ impl Gateway {
             ChannelKind::Console => "console",
         };
         format!("bot.{}.{app}", kind.as_str())
+    }
+
+    /// The platform was asked who the bot is: it told, or why it did not.
+    pub(super) fn note_identity(&self, kind: ChannelKind, problem: Option<String>) {
+        let mut unnamed = self.unnamed.lock().unwrap_or_else(PoisonError::into_inner);
+        match problem {
+            Some(problem) => unnamed.insert(kind.as_str(), problem),
+            None => unnamed.remove(kind.as_str()),
+        };
+    }
+
+    /// Why the platform does not tell who the bot is; none: it told, or was not asked yet.
+    pub(super) fn identity_problem(&self, kind: ChannelKind) -> Option<String> {
+        self.unnamed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(kind.as_str())
+            .cloned()
     }
 
     /// From now on `/readyz` says `not_ready`, so that a balancer sends traffic elsewhere.

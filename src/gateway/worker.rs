@@ -178,6 +178,7 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
                 };
                 match stored.await {
                     Ok(()) => {
+                        gateway.note_identity(kind, None);
                         info!(channel = kind.as_str(), bot = id, "the bot knows itself");
                         gateway.ledger.inbox_bell().notify_one();
                         return;
@@ -185,7 +186,11 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
                     Err(error) => warn!(%error, "the bot's identity could not be stored"),
                 }
             }
-            Err(error) => warn!(channel = kind.as_str(), %error, "the bot's identity is not known yet; group messages wait"),
+            Err(error) => {
+                // It may be known from an earlier start; that the platform refuses us is worth telling all the same.
+                warn!(channel = kind.as_str(), %error, "the platform does not tell who the bot is");
+                gateway.note_identity(kind, Some(error.to_string()));
+            }
         }
         tokio::select! {
             () = stop.cancelled() => return,

@@ -1,7 +1,10 @@
 //! Health, and ids that must stay apart.
 
+use countersign::cli::demo::Fault;
 use serde_json::json;
 
+use crate::support::api::eventually;
+use crate::support::platform::On;
 use crate::support::quiet::quiet;
 use crate::support::raw::{get, members};
 use crate::support::scripts::reporter;
@@ -74,5 +77,30 @@ async fn health_has_its_shape() {
             "what has not changed is as old as it was: {before}"
         );
     }
+    world.end().await;
+}
+
+/// interface §3, S0-35: a bot token that went bad shows after a restart, although the bot's own id is known from before.
+#[tokio::test]
+async fn a_refused_token_shows_after_a_restart() {
+    let mut world = World::start_on(On::Slack, &[], reporter).await;
+    let row = |ready: &serde_json::Value| {
+        let parts = ready["parts"].as_array().unwrap();
+        parts.iter().find(|part| part["name"] == "channel.slack").unwrap().clone()
+    };
+    eventually("the bot knows itself", || async {
+        (row(&world.api.get("/readyz").await)["status"] == "ok").then_some(())
+    })
+    .await;
+    for _ in 0..100 {
+        world.chat.fault("bot", Fault::Error("invalid_auth"));
+    }
+    world.restart(&[]).await;
+    let told = eventually("the refusal", || async {
+        let row = row(&world.api.get("/readyz").await);
+        (row["status"] == "degraded").then_some(row)
+    })
+    .await;
+    assert!(told["message"].as_str().unwrap().contains("invalid_auth"), "{told}");
     world.end().await;
 }
