@@ -49,14 +49,16 @@ impl Handshake {
         self.world.tenant.post(&parcels).await.ok()
     }
 
-    /// The person's words, in a group with the bot mentioned, and their message id.
-    pub fn words(&self, text: &str, reply_to: Option<&str>) -> Event {
+    /// The person's words, in a group with the bot mentioned, and their message id; not said within the millisecond of the bot's
+    /// last post, before which they would count as said.
+    pub async fn words(&self, text: &str, reply_to: Option<&str>) -> Event {
+        self.world.breath().await;
         self.world.message(self.user, self.chat, text, reply_to.map_or(GROUP, reply))
     }
 
     /// Asks for the task; gives the answer's status.
     pub async fn ask(&mut self) -> Option<u16> {
-        let event = self.words(TASK, None);
+        let event = self.words(TASK, None).await;
         self.push(&event).await.map(|(status, _)| status)
     }
 
@@ -67,8 +69,7 @@ impl Handshake {
 
     /// Answers the card with the word.
     pub async fn say_ok(&mut self, card: &Posted) -> Option<u16> {
-        self.world.breath().await;
-        let event = self.words("OK", Some(&card.id));
+        let event = self.words("OK", Some(&card.id)).await;
         self.push(&event).await.map(|(status, _)| status)
     }
 

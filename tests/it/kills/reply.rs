@@ -49,7 +49,7 @@ async fn an_accepted_ok_survives_a_kill(on: On) {
 async fn an_ok_that_was_not_committed_is_not_an_approval(on: On) {
     let mut hand = waiting(on, "verified").await;
     let card = hand.card().await;
-    let event = hand.words("OK", Some(&card.id));
+    let event = hand.words("OK", Some(&card.id)).await;
     assert_eq!(hand.push(&event).await, None);
     hand.dies().await;
     hand.restart();
@@ -167,7 +167,7 @@ async fn a_stop_overtakes_an_ok_that_is_kept(on: On) {
     let (mut hand, card) = unnoted(on).await;
     assert_eq!(hand.say_ok(&card).await, Some(200));
     looked_at(&hand).await;
-    let event = hand.words("/stop", None);
+    let event = hand.words("/stop", None).await;
     assert_eq!(hand.push(&event).await.unwrap().0, 200);
     let turn = hand.world.api.turn_in(hand.chat, "cancelled").await;
     assert_eq!(turn["reason"], "cancelled");

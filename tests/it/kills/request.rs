@@ -34,7 +34,7 @@ async fn dies_over_the_request(on: On, point: &str) -> Handshake {
 /// K0, P1: half a request and a kill are as if nothing had been sent; the whole one, pushed again, is one turn.
 async fn a_kill_before_the_body_is_read_leaves_nothing(on: On) {
     let mut hand = Handshake::start(on, None).await;
-    let event = hand.words(TASK, None);
+    let event = hand.words(TASK, None).await;
     let sealed = hand.world.tenant.seal(&event).remove(0);
     let host = hand.world.child().base.strip_prefix("http://").unwrap().to_owned();
     let (path, kind) = (&sealed.path, sealed.content_type);
@@ -57,7 +57,7 @@ async fn a_kill_before_the_body_is_read_leaves_nothing(on: On) {
 /// pushed again event is new.
 async fn a_kill_before_the_commit_leaves_no_mark_of_the_event(on: On) {
     let mut hand = Handshake::start(on, Some("verified")).await;
-    let event = hand.words(TASK, None);
+    let event = hand.words(TASK, None).await;
     assert_eq!(hand.push(&event).await, None, "nothing is acknowledged before it is stored");
     hand.dies().await;
     hand.restart();

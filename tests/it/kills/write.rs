@@ -100,7 +100,7 @@ async fn a_write_whose_result_was_lost_is_left_alone_when_rejected(on: On) {
     std::fs::write(&marked, "marked by the test").unwrap();
     hand.restart();
     let card = hand.lost_call(None).await;
-    let event = hand.words("不行", Some(&card.id));
+    let event = hand.words("不行", Some(&card.id)).await;
     assert_eq!(hand.push(&event).await.unwrap().0, 200);
     let turn = hand.ended(2).await;
     assert_eq!(hand.executed(&turn).await, Vec::<serde_json::Value>::new());
