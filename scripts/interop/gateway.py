@@ -96,7 +96,7 @@ class Gateway:
 
     def __enter__(self):
         line = self.child.stdout.readline().decode().strip()
-        ready = re.fullmatch(r"countersign ready: (http://.*?)/?", line)
+        ready = re.fullmatch(r"countersign ready: (http://[^/]+)/console/", line)
         if not ready:
             sys.exit(f"no ready line but {line!r}: {(self.where / 'log').read_text()[-2000:]}")
         self.base = ready[1]
