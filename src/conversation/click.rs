@@ -49,13 +49,14 @@ struct Asked<'a> {
 
 impl Asked<'_> {
     /// The gate as it stands, its time checked; none: it is not known in this chat. A card that was forwarded into another
-    /// chat decides nothing there. Whose tenant a click names does not matter: in a shared channel it is that of the person.
+    /// chat decides nothing there. Not every platform tells tenant and chat with a click; what it tells must fit.
     async fn record(&self, session: &mut Session, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
         let Some(record) = session.gate(id).await? else {
             return Ok(None);
         };
         let (here, there) = (&self.inbound.conversation, &record.gate.conversation);
-        if here.channel != there.channel || here.app != there.app || !(here.chat.is_empty() || here.chat == there.chat) {
+        let fits = |here: &str, there: &str| here.is_empty() || here == there;
+        if here.channel != there.channel || here.app != there.app || !fits(&here.tenant, &there.tenant) || !fits(&here.chat, &there.chat) {
             return Ok(None);
         }
         if record.decision.is_none() && self.actor.now >= record.gate.expires_at {

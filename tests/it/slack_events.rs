@@ -247,9 +247,17 @@ fn enterprise() {
     assert_eq!(tenant(&with(grid.clone(), "/enterprise_id", json!("E1"))), "E1");
     assert!(bad(&push(&grid)));
     let click = with(press("plan_approve", &json!("rv_1")), "/team", json!(null));
-    assert_eq!(inbound(interact(&click)).conversation.tenant, "T1", "the person's own");
-    let click = with(without(click, "/user/team_id"), "/enterprise", json!({"id": "E1"}));
-    assert_eq!(inbound(interact(&click)).conversation.tenant, "E1");
+    assert_eq!(
+        inbound(interact(&click)).conversation.tenant,
+        "",
+        "the person's own says nothing of the place"
+    );
+    let nowhere = without(click, "/user/team_id");
+    assert_eq!(
+        inbound(interact(&with(nowhere.clone(), "/enterprise", json!({"id": "E1"})))).sender,
+        "U1"
+    );
+    assert!(bad(&interact(&nowhere)), "neither workspace nor enterprise");
 }
 
 /// M-1: after a valid signature, what cannot be read is a bad request: needed members missing or of the wrong type, duplicate

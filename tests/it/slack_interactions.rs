@@ -143,7 +143,7 @@ fn edit_form() {
             sent.conversation.tenant.as_str(),
             sent.sender.as_str()
         ),
-        ("C1", "T1", "U1")
+        ("C1", "", "U1")
     );
     let InboundBody::Click(click) = sent.body else { panic!() };
     assert_eq!(

@@ -22,18 +22,20 @@ pub(super) fn read(text: &str, signed_at: Millis) -> Result<SlackReceived, Refus
     }
 }
 
-/// Who acted, and for which team.
-fn by(text: &str) -> Result<(String, String), Refusal> {
+/// Who acted. The workspace that is named here is the person's, in a shared channel perhaps another one than the chat's, so it
+/// says nothing about the place; but some workspace or enterprise must be named.
+fn by(text: &str) -> Result<String, Refusal> {
     let by: By = needed(text)?;
     let user = by.user.0;
     let team = by.team.and_then(|team| team.0.id);
     let enterprise = by.enterprise.and_then(|enterprise| enterprise.0.id);
     // An installation for a whole enterprise has no team of its own.
-    Ok((id(user.id)?, first_id([team, user.team_id, enterprise])?))
+    first_id([team, user.team_id, enterprise])?;
+    id(user.id)
 }
 
 fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<SlackReceived, Refusal> {
-    let (user, team) = by(text)?;
+    let user = by(text)?;
     let pressed: Pressed = needed(text)?;
     let container = pressed.container.map(|container| container.0);
     let (in_chat, ts, thread) = container.map_or((None, None, None), |c| (c.channel_id, c.message_ts, c.thread_ts));
@@ -68,7 +70,7 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
     };
     Ok(SlackReceived::Press {
         // A payload tells neither thread nor chat type for certain; the gate that it is about knows both.
-        inbound: click_of(event_key, place(team, chat, String::new()), user, signed_at, click),
+        inbound: click_of(event_key, place(String::new(), chat, String::new()), user, signed_at, click),
         trigger_id: optional_id(interaction.trigger_id)?,
         thread: optional_id(thread.or(card_thread))?,
     })
@@ -109,7 +111,7 @@ fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Resul
     if kind.callback_id.as_deref() != Some(REVISE_FORM) {
         return Ok(SlackReceived::Ignored("form without a handler"));
     }
-    let (user, team) = by(text)?;
+    let user = by(text)?;
     let view: View = needed(view)?;
     let metadata = strict_json::check(view.private_metadata.as_bytes()).map_err(|_| Refusal::Bad("odd private_metadata"))?;
     let context: FormContext = needed(metadata)?;
@@ -124,7 +126,7 @@ fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Resul
         feedback: words.map(|text| text.replace('\0', "\u{fffd}").chars().take(MAX_FEEDBACK).collect()),
         card: optional_id(Some(context.card))?,
     };
-    let conversation = place(team, id(context.chat)?, String::new());
+    let conversation = place(String::new(), id(context.chat)?, String::new());
     Ok(SlackReceived::Submit(click_of(event_key, conversation, user, signed_at, click)))
 }
 
