@@ -122,16 +122,18 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         .local_addr()
         .map_err(|source| StartError::Bind { addr: boot.bind, source })?;
     let http = Http::new()?;
-    let ledger = Ledger::open(&boot.database_url, parts.clock.clone(), boot.migrate_on_start).await?;
+    let ledger = Ledger::open(&boot.stores, parts.clock.clone()).await?;
     if live.lark.enabled && boot.lark.encrypt_key.is_none() {
         warn!("Lark events come UNSIGNED: only the verification token protects them; set channels.lark.encrypt_key");
     }
     let settings = Settings::new(live);
+    // Leases and expiries by the time that all processes share; signatures by this machine's, as their platforms expect.
+    let clock = ledger.clock().clone();
     let gateway = Gateway::new(GatewayParts {
         runner: Runner::new(RunnerParts {
             ledger: ledger.clone(),
             settings: settings.clone(),
-            clock: parts.clock.clone(),
+            clock: clock.clone(),
             ids: parts.ids.clone(),
             templates: Arc::clone(&templates),
             tools,
@@ -139,7 +141,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
             timings: parts.timings,
             failpoint: parts.failpoint.clone(),
         }),
-        desk: Desk::new(ledger.clone(), settings.clone(), parts.clock.clone()),
+        desk: Desk::new(ledger.clone(), settings.clone(), clock.clone()),
         channels: Channels {
             lark_hook: Arc::new(LarkHook::new(&boot.lark)),
             lark: Arc::new(LarkClient::new(
@@ -154,13 +156,14 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
                 Arc::clone(&templates),
                 http.for_url(&boot.slack.base_url),
             )),
-            console: Arc::new(ConsoleChannel::new(parts.clock.clone())),
+            console: Arc::new(ConsoleChannel::new(clock.clone())),
         },
         ledger,
         settings,
         meters: Meters::install(),
         templates,
-        clock: parts.clock,
+        clock,
+        machine_clock: parts.clock,
         ids: parts.ids,
         timings: parts.timings,
         failpoint: parts.failpoint,

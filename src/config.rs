@@ -27,7 +27,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 pub use env::environment;
-pub use failpoint::failpoint;
+pub use failpoint::{failpoint, lease};
 pub use problem::Problem;
 pub use reload::{Edit, Found, Reloader};
 pub use settings::{ConfigState, Settings};
@@ -132,10 +132,8 @@ pub struct Boot {
     pub slack: SlackSecrets,
     /// `channels.console.token`.
     pub console_token: Option<SecretString>,
-    /// `store.database_url` (may hold a password).
-    pub database_url: SecretString,
-    /// `store.migrate_on_start`.
-    pub migrate_on_start: bool,
+    /// Where state lives.
+    pub stores: Stores,
     /// `store.retention_days`.
     pub retention: Duration,
     /// `tools.workspace`.
@@ -146,6 +144,43 @@ pub struct Boot {
     pub templates: Option<PathBuf>,
     /// `telemetry.log_format` is `json`.
     pub log_json: bool,
+}
+
+/// Where state lives; addresses may hold passwords.
+#[derive(Clone, Debug)]
+pub struct Stores {
+    /// `store.database_url`.
+    pub database_url: SecretString,
+    /// `store.migrate_on_start`.
+    pub migrate_on_start: bool,
+    /// `store.coordination`.
+    pub coordination: Coordination,
+}
+
+impl Stores {
+    /// This database, brought to the current schema, and no Redis.
+    #[must_use]
+    pub fn embedded(database_url: SecretString) -> Self {
+        Self {
+            database_url,
+            migrate_on_start: true,
+            coordination: Coordination::Embedded,
+        }
+    }
+}
+
+/// What keeps the look-up of pending reviews, and carries wake-ups between processes.
+#[derive(Clone, Debug)]
+pub enum Coordination {
+    /// The ledger keeps it; no other process is told of work, they look every second.
+    Embedded,
+    /// A Redis does both.
+    Redis {
+        /// `store.redis_url`.
+        url: SecretString,
+        /// `store.redis_prefix`.
+        prefix: String,
+    },
 }
 
 /// Lark app credentials.

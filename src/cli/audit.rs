@@ -8,7 +8,7 @@ use crate::store::{AuditCheck, Ledger};
 
 /// Walks the approval trail; exit 1 when an entry was changed, removed or reordered.
 pub(super) async fn verify(loaded: Loaded) -> anyhow::Result<ExitCode> {
-    let ledger = Ledger::open_read_only(&loaded.boot.database_url).await?;
+    let ledger = Ledger::open_read_only(&loaded.boot.stores.database_url).await?;
     let verdict = ledger.read().await?.verify_audit().await?;
     match verdict {
         AuditCheck::Sound { rows } => {

@@ -21,10 +21,13 @@ pub(super) async fn serve(source: Source) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
-    let parts = Parts {
+    let mut parts = Parts {
         failpoint: config::failpoint(),
         ..Parts::default()
     };
+    if let Some(lease) = config::lease() {
+        parts.timings.lease = lease;
+    }
     let running = Box::pin(app::start(loaded.boot, loaded.live, parts))
         .await?
         .following(reloader, logs);

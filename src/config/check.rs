@@ -7,8 +7,8 @@ use config::{Value, ValueKind};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::problem::Report;
-use super::shape::{Console, GroupTrigger, Lark, LogFormat, ProviderName, Role, Shape, Slack};
-use super::{AgentLive, Boot, ChannelLive, LarkSecrets, Live, ModelLive, Provider, SlackSecrets};
+use super::shape::{Console, CoordinationName, GroupTrigger, Lark, LogFormat, ProviderName, Role, Shape, Slack};
+use super::{AgentLive, Boot, ChannelLive, Coordination, LarkSecrets, Live, ModelLive, Provider, SlackSecrets, Stores};
 use crate::domain::{Approvers, SessionMode};
 
 /// The layered values by path, each with its origin.
@@ -167,8 +167,17 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
             bot_token: slack.bot_token.clone(),
         },
         console_token: set(console.token.clone()),
-        database_url: store.database_url,
-        migrate_on_start: store.migrate_on_start,
+        stores: Stores {
+            database_url: store.database_url,
+            migrate_on_start: store.migrate_on_start,
+            coordination: match store.coordination {
+                CoordinationName::Embedded => Coordination::Embedded,
+                CoordinationName::Redis => Coordination::Redis {
+                    url: store.redis_url,
+                    prefix: store.redis_prefix,
+                },
+            },
+        },
         retention: Duration::from_secs(store.retention_days * 24 * 60 * 60),
         workspace: folder(tools.workspace),
         effects: tools.effects,

@@ -1,4 +1,6 @@
-//! The environment's say on where a test lets the process die.
+//! The environment's say on where a test lets the process die, and how soon another may take over.
+
+use std::time::Duration;
 
 use crate::domain::Failpoint;
 
@@ -13,4 +15,15 @@ pub fn failpoint() -> Failpoint {
     named
         .and_then(|name| name.into_string().ok())
         .map_or_else(Failpoint::default, |name| Failpoint::at(&name))
+}
+
+/// `COUNTERSIGN_LEASE_MS`, in debug builds: how long a lane is leased, so that a test of a takeover need not last half a minute.
+#[must_use]
+pub fn lease() -> Option<Duration> {
+    let named = if cfg!(debug_assertions) {
+        std::env::var_os("COUNTERSIGN_LEASE_MS")
+    } else {
+        None
+    };
+    named.and_then(|text| text.to_str()?.parse().ok()).map(Duration::from_millis)
 }

@@ -23,7 +23,7 @@ pub(super) enum Kind {
         now: &'static [&'static str],
         later: &'static [&'static str],
     },
-    /// Both halves of the gateway; running only one of them is not in this version.
+    /// One half of the gateway, or both.
     Roles,
     /// IP address and port.
     Address,
@@ -31,8 +31,12 @@ pub(super) enum Kind {
     Url {
         blank: bool,
     },
-    /// `sqlite://FILE`; `postgres://…` is not in this version.
+    /// `sqlite://FILE` or `postgres://…`.
     Database,
+    /// One Redis, a Cluster, or one that Sentinels know.
+    Redis,
+    /// How our keys in Redis begin.
+    Prefix,
     /// A folder that exists; blank: none.
     Folder,
     /// List of ids or names.
@@ -62,14 +66,22 @@ impl Kind {
     /// may look like a number or hold a `#`.
     pub(super) fn is_text(self) -> bool {
         match self {
-            Self::Text | Self::Secret | Self::Choice { .. } | Self::Address | Self::Url { .. } | Self::Database | Self::Folder => true,
+            Self::Text
+            | Self::Secret
+            | Self::Choice { .. }
+            | Self::Address
+            | Self::Url { .. }
+            | Self::Database
+            | Self::Redis
+            | Self::Prefix
+            | Self::Folder => true,
             Self::Flag | Self::Whole { .. } | Self::Roles | Self::Ids | Self::Approvers | Self::Effects | Self::Servers => false,
         }
     }
 
     /// May `*_FILE` in the environment name a file that holds the value?
     pub(super) fn may_be_in_a_file(self) -> bool {
-        matches!(self, Self::Secret | Self::Database)
+        matches!(self, Self::Secret | Self::Database | Self::Redis)
     }
 
     /// What is allowed, in words.
@@ -79,13 +91,15 @@ impl Kind {
             Self::Whole { min, max } => format!("{min} to {max}"),
             Self::Text | Self::Secret => "text (put it in quotes)".into(),
             Self::Choice { now, .. } => either(now),
-            Self::Roles => format!("[{}]", ROLES.join(", ")),
+            Self::Roles => format!("one or both of [{}]", ROLES.join(", ")),
             Self::Address => "IP:PORT, for example 127.0.0.1:8080 or [::]:8080".into(),
             Self::Url { blank } => format!(
                 "http://… or https://… without credentials or query{}",
                 if blank { ", or blank" } else { "" }
             ),
-            Self::Database => "sqlite://FILE".into(),
+            Self::Database => "sqlite://FILE or postgres://USER:PASSWORD@HOST/DATABASE".into(),
+            Self::Redis => "redis://HOST:PORT/DB, rediss://…, redis-cluster://HOST:PORT,… or redis-sentinel://HOST:PORT,…/DB#MASTER".into(),
+            Self::Prefix => "1 to 64 letters, digits and . _ : -".into(),
             Self::Folder => "a folder that exists, or blank".into(),
             Self::Ids => "a list of texts without blanks, each once, for example [a, b]".into(),
             Self::Approvers => "requester, anyone or a list of user ids, each once".into(),
@@ -118,11 +132,10 @@ impl Kind {
             // `app_id:` with nothing behind it says what `app_id: ""` says.
             (_, Yaml::Null) if self.is_text() => self.read_text("").ok_or_else(refuse),
             (Self::Choice { later, .. }, Yaml::Text(text)) if later.contains(&text.as_str()) => Err(self.not_yet(node)),
-            (Self::Database, Yaml::Text(text)) if text.starts_with("postgres") => Err(self.not_yet(node)),
             (Self::Approvers, Yaml::Text(text)) if ["requester", "anyone"].contains(&text.as_str()) => Ok(text.as_str().into()),
             (Self::Approvers, Yaml::List(items)) if items.is_empty() => Err(refuse()),
             (Self::Approvers | Self::Ids, Yaml::List(items)) => self.read_ids(items),
-            (Self::Roles, Yaml::List(items)) => self.read_roles(items, node).unwrap_or_else(|| Err(refuse())),
+            (Self::Roles, Yaml::List(items)) => Self::read_roles(items).ok_or_else(refuse),
             (Self::Effects, Yaml::Map(_)) => self.read_effects(node),
             (Self::Servers, Yaml::List(items)) => Ok(ValueKind::Array(items.iter().map(|_| Value::new(None, ValueKind::Nil)).collect())),
             (_, Yaml::Text(text)) if self.is_text() => self.read_text(text).ok_or_else(refuse),
@@ -135,7 +148,21 @@ impl Kind {
             Self::Choice { now, .. } => now.contains(&text),
             Self::Address => text.parse::<SocketAddr>().is_ok(),
             Self::Url { blank } => (blank && text.is_empty()) || is_plain_url(text),
-            Self::Database => is_sqlite_file(text),
+            Self::Database => is_sqlite_file(text) || is_server(text, &["postgres", "postgresql"]),
+            Self::Redis => is_server(
+                text,
+                &[
+                    "redis",
+                    "rediss",
+                    "redis-cluster",
+                    "rediss-cluster",
+                    "redis-sentinel",
+                    "rediss-sentinel",
+                ],
+            ),
+            Self::Prefix => {
+                (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte))
+            }
             Self::Folder => text.is_empty() || Path::new(text).is_dir(),
             Self::Text | Self::Secret => true,
             Self::Flag | Self::Whole { .. } | Self::Roles | Self::Ids | Self::Approvers | Self::Effects | Self::Servers => false,
@@ -159,7 +186,7 @@ impl Kind {
         Ok(read.into())
     }
 
-    fn read_roles(self, items: &[Node], node: &Node) -> Option<Result<ValueKind, Refused>> {
+    fn read_roles(items: &[Node]) -> Option<ValueKind> {
         let named = |role: &str| {
             items
                 .iter()
@@ -170,11 +197,8 @@ impl Kind {
         if items.is_empty() || known != items.len() || ROLES.iter().any(|role| named(role) > 1) {
             return None;
         }
-        Some(if known == ROLES.len() {
-            Ok(ROLES.to_vec().into())
-        } else {
-            Err(self.not_yet(node))
-        })
+        let roles: Vec<&str> = ROLES.iter().copied().filter(|role| named(role) > 0).collect();
+        Some(roles.into())
     }
 
     fn read_effects(self, node: &Node) -> Result<ValueKind, Refused> {
@@ -276,6 +300,12 @@ fn is_plain_url(text: &str) -> bool {
             && url.fragment().is_none()
             && !text.contains(char::is_whitespace)
     })
+}
+
+/// A server's address: its scheme, and something behind it. What is wrong with the rest is told when it is used.
+fn is_server(text: &str, schemes: &[&str]) -> bool {
+    text.split_once("://")
+        .is_some_and(|(scheme, rest)| schemes.contains(&scheme) && !rest.is_empty() && !text.contains(char::is_whitespace))
 }
 
 /// In-memory databases are refused: the ledger must not be lost.

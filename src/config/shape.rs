@@ -134,8 +134,18 @@ fn approvers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Approvers, D:
 #[serde(deny_unknown_fields)]
 pub(super) struct Store {
     pub(super) database_url: SecretString,
+    pub(super) coordination: CoordinationName,
+    pub(super) redis_url: SecretString,
+    pub(super) redis_prefix: String,
     pub(super) migrate_on_start: bool,
     pub(super) retention_days: u64,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum CoordinationName {
+    Embedded,
+    Redis,
 }
 
 #[derive(Debug, Deserialize)]

@@ -35,7 +35,7 @@ const LARK: &str = "channels: {lark: {enabled: true, app_id: cli_a, app_secret: 
 fn built_in_defaults() {
     let Loaded { boot, live, warnings, .. } = loaded("", &[]);
     assert_eq!(boot.bind, "127.0.0.1:8080".parse().unwrap());
-    assert!(boot.webhooks && boot.workers && boot.migrate_on_start && !boot.log_json);
+    assert!(boot.webhooks && boot.workers && boot.stores.migrate_on_start && !boot.log_json);
     assert_eq!((boot.max_body_bytes, boot.shutdown_grace), (1_048_576, Duration::from_secs(30)));
     assert_eq!(
         (boot.lark.base_url.as_str(), boot.lark.app_id.as_str()),
@@ -43,7 +43,7 @@ fn built_in_defaults() {
     );
     assert!(boot.lark.encrypt_key.is_none() && boot.console_token.is_none() && boot.workspace.is_none() && boot.templates.is_none());
     assert_eq!(
-        (boot.database_url.expose_secret(), boot.retention),
+        (boot.stores.database_url.expose_secret(), boot.retention),
         ("sqlite://data/countersign.db", Duration::from_secs(90 * 86_400))
     );
     assert!(!live.lark.enabled && !live.slack.enabled && live.console.enabled);
@@ -126,7 +126,7 @@ fn all_problems_at_once() {
     let yaml = "\
 server:
   bind: localhost:80
-  roles: [webhooks]
+  roles: [cooks]
   port: 8080
 channels:
   lark:
@@ -159,7 +159,7 @@ zebra_crossing: 1
         &env,
         &[
             "config.yaml:2: server.bind: found localhost:80, allowed IP:PORT, for example 127.0.0.1:8080 or [::]:8080",
-            "config.yaml:3: server.roles: found [webhooks], not in this version (allowed [webhooks, workers])",
+            "config.yaml:3: server.roles: found [cooks], allowed one or both of [webhooks, workers]",
             "config.yaml:4: server.port: unknown key, allowed here: bind, roles, max_body_bytes, shutdown_grace_seconds",
             "config.yaml:7: channels.lark.enabled: found yes, allowed true or false",
             "config.yaml:8: channels.lark.plan_review_pending_ttl_minutes: found 0, allowed 1 to 1440",
@@ -294,7 +294,7 @@ fn secrets_from_files() {
     std::fs::write(&path, "sqlite://x.db\n").unwrap();
     let found = loaded("", &[("COUNTERSIGN__STORE__DATABASE_URL_FILE", &file)]);
     assert_eq!(
-        (found.boot.database_url.expose_secret(), found.warnings.len()),
+        (found.boot.stores.database_url.expose_secret(), found.warnings.len()),
         ("sqlite://x.db", 0)
     );
     problems(

@@ -17,7 +17,7 @@ impl Desk {
         let InboundBody::Click(click) = &inbound.body else {
             return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
         };
-        let mut tx = self.ledger.begin().await?;
+        let mut tx = self.ledger.begin_in(&inbound.conversation).await?;
         let fresh = tx.insert_inbox(inbound, InboxState::Done).await?.is_some();
         let asked = Asked {
             inbound,

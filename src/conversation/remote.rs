@@ -1,7 +1,7 @@
 //! Decisions over the API: the same gates, another door.
 
 use crate::domain::{ActionId, ActionStatus, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Millis, TurnId, TurnReason, Via};
-use crate::store::{ActionRecord, GateRecord, SignalKind, StoreError, TurnRow};
+use crate::store::{ActionRecord, GateRecord, SignalKind, StoreError, TurnRow, Tx};
 
 use super::Desk;
 use super::approvals::{RowSettled, settle_row};
@@ -55,7 +55,16 @@ impl Desk {
     /// # Errors
     /// See [`DecideError`]. The same decision again by the same principal is the first result, not a conflict.
     pub async fn decide_review(&self, id: &GateId, asked: ApiDecision) -> Result<GateRecord, DecideError> {
-        let mut tx = self.ledger.begin().await?;
+        let place = self
+            .ledger
+            .read()
+            .await?
+            .gate(id)
+            .await?
+            .ok_or(DecideError::NotFound)?
+            .gate
+            .conversation;
+        let mut tx = self.ledger.begin_in(&place).await?;
         let record = tx.gate(id).await?.ok_or(DecideError::NotFound)?;
         let act = act(record.gate.kind, &asked)?;
         let who = self.caller(&record.gate, &asked.user_id, &asked.principal);
@@ -90,7 +99,16 @@ impl Desk {
     /// # Errors
     /// As for [`Desk::decide_review`].
     pub async fn decide_action(&self, id: &ActionId, asked: ApiDecision) -> Result<ActionRecord, DecideError> {
-        let mut tx = self.ledger.begin().await?;
+        let turn = self
+            .ledger
+            .read()
+            .await?
+            .action(id)
+            .await?
+            .ok_or(DecideError::NotFound)?
+            .action
+            .turn_id;
+        let mut tx = self.begin_at(&turn).await?;
         let found = tx.action(id).await?.ok_or(DecideError::NotFound)?;
         let act = match asked.kind {
             DecisionKind::Approve => Act::Approve,
@@ -136,7 +154,7 @@ impl Desk {
     /// # Errors
     /// As for [`Desk::decide_review`]; a conflict when the turn ended otherwise.
     pub async fn cancel_turn(&self, id: &TurnId, user: &str, principal: &str) -> Result<TurnRow, DecideError> {
-        let mut tx = self.ledger.begin().await?;
+        let mut tx = self.begin_at(id).await?;
         let turn = tx.turn(id).await?.ok_or(DecideError::NotFound)?;
         if turn.status.is_final() {
             return match turn.reason {
@@ -159,6 +177,13 @@ impl Desk {
             tx.commit().await?;
         }
         Ok(turn)
+    }
+
+    /// A transaction in the chat of this turn.
+    async fn begin_at(&self, turn: &TurnId) -> Result<Tx, DecideError> {
+        let found = self.ledger.read().await?.turn(turn).await?;
+        let place = found.ok_or(DecideError::NotFound)?.conversation;
+        Ok(self.ledger.begin_in(&place).await?)
     }
 
     fn caller(&self, gate: &Gate, user: &str, principal: &str) -> Caller {

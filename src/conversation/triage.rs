@@ -62,7 +62,7 @@ impl Desk {
 
     /// Handles one row; false: it must wait.
     async fn handle(&self, row: &InboxRow, behind: bool) -> Result<bool, StoreError> {
-        let mut tx = self.ledger.begin().await?;
+        let mut tx = self.ledger.begin_in(&row.inbound.conversation).await?;
         let outcome = match &row.inbound.body {
             InboundBody::Message(message) => self.message(&mut tx, row, message, behind).await?,
             _ if behind => Outcome::Wait,
@@ -91,7 +91,7 @@ impl Desk {
     }
 
     async fn give_up(&self, row: &InboxRow) -> Result<(), StoreError> {
-        let mut tx = self.ledger.begin().await?;
+        let mut tx = self.ledger.begin_in(&row.inbound.conversation).await?;
         if tx.triaged(row.id, "unreadable").await? {
             let incident = row.id.to_string();
             say::tell(&mut tx, row, Notice::Internal { incident }).await?;

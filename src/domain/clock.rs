@@ -41,6 +41,8 @@ pub struct Clock(Source);
 #[derive(Clone, Debug)]
 enum Source {
     System,
+    /// The machine's clock, and how many milliseconds a server's is ahead of it.
+    Server(Arc<AtomicI64>),
     Manual(Arc<AtomicI64>),
 }
 
@@ -49,6 +51,16 @@ impl Clock {
     #[must_use]
     pub fn system() -> Self {
         Self(Source::System)
+    }
+
+    /// The time of a server whose clock is `ahead` milliseconds ahead of the machine's; who measures it writes it there. A manual
+    /// clock stays what it is.
+    #[must_use]
+    pub fn of_server(&self, ahead: &Arc<AtomicI64>) -> Self {
+        match &self.0 {
+            Source::System | Source::Server(_) => Self(Source::Server(Arc::clone(ahead))),
+            Source::Manual(_) => self.clone(),
+        }
     }
 
     /// A clock that moves only by [`Clock::advance`].
@@ -61,8 +73,8 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> Millis {
         match &self.0 {
-            #[expect(clippy::disallowed_methods, reason = "this handle is the one reader of the clock")]
-            Source::System => Millis(jiff::Timestamp::now().as_millisecond()),
+            Source::System => machine(),
+            Source::Server(ahead) => Millis(machine().0.saturating_add(ahead.load(Ordering::Relaxed))),
             Source::Manual(at) => Millis(at.load(Ordering::SeqCst)),
         }
     }
@@ -73,4 +85,9 @@ impl Clock {
             at.fetch_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the handle above is the one reader of the clock")]
+fn machine() -> Millis {
+    Millis(jiff::Timestamp::now().as_millisecond())
 }

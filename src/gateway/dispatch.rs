@@ -157,7 +157,7 @@ fn point(row: &OutboxRow) -> &'static str {
 
 async fn record(gateway: &Gateway, row: &OutboxRow, outcome: Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
     let now = gateway.clock.now();
-    let mut tx = gateway.ledger.begin().await?;
+    let mut tx = gateway.ledger.begin_in(&row.new.conversation).await?;
     match outcome {
         Ok(Receipt { message_id, at }) => {
             tx.outbox_sent(row.id, message_id.as_deref(), at).await?;

@@ -63,8 +63,10 @@ pub struct GatewayParts {
     pub meters: Meters,
     /// Wording.
     pub templates: Arc<Templates>,
-    /// Wall clock.
+    /// The ledger's time.
     pub clock: Clock,
+    /// This machine's time, which signatures are checked against.
+    pub machine_clock: Clock,
     /// Random ids.
     pub ids: Ids,
     /// Lengths of leases and polls.

@@ -27,7 +27,7 @@ impl Runner {
         signals: &[i64],
     ) -> Result<bool, WorkError> {
         let now = self.clock.now();
-        let mut tx = self.ledger.begin().await?;
+        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
         if matches!(run.turn.state.status, TurnStatus::Completed | TurnStatus::Failed) {
             let unread = tx.signals(&run.row.id).await?;
             if unread

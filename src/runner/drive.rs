@@ -83,7 +83,7 @@ impl Runner {
                     }
                 }
             };
-            let mut tx = self.ledger.begin().await?;
+            let mut tx = self.ledger.begin_in(&lease.conversation).await?;
             if tx.release(&lease, ready_at).await? {
                 tx.commit().await?;
                 return Ok(());
@@ -102,7 +102,7 @@ impl Runner {
         if stop.is_cancelled() {
             return Ok(None);
         }
-        let mut tx = self.ledger.begin().await?;
+        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
         let run = match &lease.turn_id {
             Some(id) => {
                 let Some(row) = tx.turn(id).await? else {

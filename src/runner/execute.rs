@@ -103,7 +103,7 @@ impl Runner {
             }
         }
         self.failpoint.reach("action_unsent");
-        let mut tx = self.ledger.begin().await?;
+        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
         tx.move_action(lease, &id, ActionStatus::Running, None).await?;
         tx.commit().await?;
         info!(action.id = %id, tool = action.tool, "write call sent");
@@ -122,7 +122,7 @@ impl Runner {
         };
         self.failpoint.reach("action_ran");
         let status = if result.ok { ActionStatus::Executed } else { ActionStatus::Failed };
-        let mut tx = self.ledger.begin().await?;
+        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
         tx.finish_action(lease, &id, status, &result).await?;
         tx.audit(&AuditEntry {
             kind: "action_executed",

@@ -99,7 +99,7 @@ impl Runner {
     /// Settles a lapsed gate. Whoever was faster wins: the stored decision is the one that counts.
     async fn expire(&self, record: &GateRecord) -> Result<Decision, WorkError> {
         let gate = &record.gate;
-        let mut tx = self.ledger.begin().await?;
+        let mut tx = self.ledger.begin_in(&gate.conversation).await?;
         let decision = match super::commit::close_gate(&mut tx, gate, DecisionKind::Expire, self.clock.now()).await? {
             Some(lapsed) => lapsed,
             None => {

@@ -20,11 +20,13 @@ mod lock;
 mod open;
 mod outbox;
 mod page;
+mod postgres;
 mod prune;
 mod said;
 mod schema;
 mod signals;
 mod sql;
+mod sqlite;
 mod turns;
 mod turnstile;
 
@@ -33,16 +35,17 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{Any, AnyPool, Transaction};
+use sqlx::{Any, Transaction};
 use tokio::sync::{Notify, watch};
 
 use self::accept::Acceptor;
 use self::bells::{Bells, Touched};
 use self::ids::Sequence;
+use self::open::Pools;
 use self::turnstile::{Pass, Turnstile};
 use super::StoreError;
 use super::reviews::PendingReviews;
-use crate::domain::{Clock, LaneId, Millis};
+use crate::domain::{Clock, Conversation, LaneId, Millis};
 
 pub use self::audit::AuditCheck;
 pub use self::depth::Depth;
@@ -55,7 +58,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// A journal transaction that waits longer than this for its turn is told so: something holds the database.
 const WRITE_WAIT: Duration = Duration::from_secs(5);
 
-/// The database: one writer at a time on SQLite, any number of readers.
+/// The database: on SQLite one process and one writer at a time, on PostgreSQL any number of both.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     inner: Arc<Inner>,
@@ -67,10 +70,9 @@ pub struct Ledger {
 struct Inner {
     clock: Clock,
     sequence: Sequence,
-    /// The one write connection; none: opened read-only.
-    write: Option<AnyPool>,
-    read: AnyPool,
-    turnstile: Turnstile,
+    pools: Pools,
+    /// Who writes next, where one writes at a time; none: any number of writers and processes.
+    turnstile: Option<Turnstile>,
     bells: Bells,
     reviews: PendingReviews,
     /// Held as long as the ledger is open.
@@ -78,10 +80,9 @@ struct Inner {
 }
 
 impl Inner {
-    fn writer(&self) -> Result<&AnyPool> {
-        self.write
-            .as_ref()
-            .ok_or_else(|| StoreError::Unavailable("opened read-only".to_owned()))
+    /// Is the database shared with other processes?
+    fn is_shared(&self) -> bool {
+        self.turnstile.is_none()
     }
 }
 
@@ -124,7 +125,7 @@ impl Session {
 pub struct Tx {
     // Before the pass: the connection is on its way back when the next writer moves up.
     session: Session,
-    pass: Pass,
+    pass: Option<Pass>,
 }
 
 impl Deref for Tx {
@@ -155,17 +156,35 @@ impl Tx {
 }
 
 impl Ledger {
-    /// A write transaction (waits behind webhook batches).
+    /// A write transaction on what belongs to no chat, or on rows that one statement takes (waits behind webhook batches).
     ///
     /// # Errors
     /// `Unavailable` when the ledger is closed or read-only, or when its turn does not come within 5 s.
     pub async fn begin(&self) -> Result<Tx> {
-        let write = self.inner.writer()?;
-        let pass = tokio::time::timeout(WRITE_WAIT, self.inner.turnstile.second())
-            .await
-            .map_err(|_| StoreError::Unavailable("another transaction takes too long".to_owned()))?;
-        let session = Session::new(&self.inner, write.begin().await?);
+        let journal = self.inner.pools.journal.as_ref();
+        let journal = journal.ok_or_else(|| StoreError::Unavailable("opened read-only".to_owned()))?;
+        let pass = match &self.inner.turnstile {
+            Some(turnstile) => Some(
+                tokio::time::timeout(WRITE_WAIT, turnstile.second())
+                    .await
+                    .map_err(|_| StoreError::Unavailable("another transaction takes too long".to_owned()))?,
+            ),
+            None => None,
+        };
+        let session = Session::new(&self.inner, journal.begin().await?);
         Ok(Tx { session, pass })
+    }
+
+    /// A write transaction on what belongs to this chat: such transactions run one after another, whatever process they are of.
+    ///
+    /// # Errors
+    /// Those of [`Ledger::begin`].
+    pub async fn begin_in(&self, place: &Conversation) -> Result<Tx> {
+        let mut tx = self.begin().await?;
+        if self.inner.is_shared() {
+            postgres::chat_lock(&mut tx.tx, place).await?;
+        }
+        Ok(tx)
     }
 
     /// A read-only connection.
@@ -173,7 +192,13 @@ impl Ledger {
     /// # Errors
     /// `Unavailable` when the ledger is closed or every reader is busy for 2 s.
     pub async fn read(&self) -> Result<Session> {
-        Ok(Session::new(&self.inner, self.inner.read.begin().await?))
+        let read = &self.inner.pools.read;
+        let tx = if self.inner.is_shared() {
+            read.begin_with(postgres::SNAPSHOT).await?
+        } else {
+            read.begin().await?
+        };
+        Ok(Session::new(&self.inner, tx))
     }
 
     /// Rings after a commit that put something new into the inbox. Take all there is after each ring.

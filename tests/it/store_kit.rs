@@ -3,37 +3,54 @@
 
 use std::time::Duration;
 
+use countersign::config::{Coordination, Stores};
 use countersign::domain::CardState;
 use countersign::domain::{
     Action, ActionId, ActionStatus, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision, DecisionKind, EffectClass, Gate,
     GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, StepStatus, StepView, TurnId, TurnStatus, Via,
 };
 use countersign::store::{Accepted, InboxRow, Lease, Ledger, TurnRow};
-use secrecy::SecretString;
 use serde_json::json;
+
+use crate::support::stores::{Pairing, fresh_database, fresh_name, redis};
 
 /// When the clock of every test starts.
 pub(crate) const START: Millis = Millis(1_760_000_000_000);
 /// Length of leases in tests.
 pub(crate) const LEASE_MS: i64 = 30_000;
 
-/// A ledger with a clock that stands, in a folder of its own.
+/// A ledger with a clock that stands, in a folder or a database of its own.
 pub(crate) struct Store {
     pub(crate) ledger: Ledger,
     pub(crate) clock: Clock,
-    pub(crate) url: SecretString,
+    pub(crate) stores: Stores,
+    /// Where the file is, if it is one.
     pub(crate) folder: tempfile::TempDir,
 }
 
 impl Store {
     async fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let url = SecretString::from(format!("sqlite://{}/ledger.db", folder.path().display()));
+        let url = format!("sqlite://{}/ledger.db", folder.path().display());
+        Self::on(Stores::embedded(url.into()), folder).await
+    }
+
+    async fn postgres() -> Self {
+        let url = fresh_database().await.expect("COUNTERSIGN_TEST_POSTGRES is not set");
+        let mut stores = Stores::embedded(url.into());
+        stores.coordination = Coordination::Redis {
+            url: redis().expect("COUNTERSIGN_TEST_REDIS is not set").into(),
+            prefix: fresh_name(),
+        };
+        Self::on(stores, tempfile::tempdir().unwrap()).await
+    }
+
+    async fn on(stores: Stores, folder: tempfile::TempDir) -> Self {
         let clock = Clock::manual(START);
         Self {
-            ledger: Ledger::open(&url, clock.clone(), true).await.unwrap(),
+            ledger: Ledger::open(&stores, clock.clone()).await.unwrap(),
             clock,
-            url,
+            stores,
             folder,
         }
     }
@@ -41,7 +58,7 @@ impl Store {
     /// Ends and starts again, as after an update.
     pub(crate) async fn restart(&mut self) {
         self.ledger.close().await;
-        self.ledger = Ledger::open(&self.url, self.clock.clone(), true).await.unwrap();
+        self.ledger = Ledger::open(&self.stores, self.clock.clone()).await.unwrap();
     }
 
     pub(crate) fn pass(&self, ms: i64) {
@@ -49,9 +66,12 @@ impl Store {
     }
 }
 
-/// Every backend that this build has: each test runs over all of them.
+/// The stores that this run of the tests is about.
 pub(crate) async fn stores() -> Vec<Store> {
-    vec![Store::sqlite().await]
+    vec![match Pairing::of_this_run() {
+        Pairing::Sqlite => Store::sqlite().await,
+        Pairing::Postgres => Store::postgres().await,
+    }]
 }
 
 pub(crate) fn place(chat: &str, thread: &str) -> Conversation {

@@ -1,6 +1,7 @@
 //! What a restart keeps, what it makes void, and which files are refused.
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
+use countersign::config::Stores;
 use countersign::domain::{Clock, Millis};
 use countersign::store::{Ledger, StoreError};
 use secrecy::SecretString;
@@ -9,7 +10,9 @@ use sqlx::{AnyConnection, Connection, Executor};
 use crate::store_kit::{LEASE_MS, START, accept, claim, lane_task, open, place, simple, stores, working};
 
 async fn refused(url: &SecretString) -> String {
-    let error = Ledger::open(url, Clock::manual(START), true).await.unwrap_err();
+    let error = Ledger::open(&Stores::embedded(url.clone()), Clock::manual(START))
+        .await
+        .unwrap_err();
     assert!(matches!(error, StoreError::Unusable(_)), "{error:?}");
     error.to_string()
 }
@@ -97,12 +100,12 @@ async fn a_restart_wakes_what_is_unfinished() {
 async fn the_file_has_one_holder() {
     for store in stores().await {
         accept(&store, &simple("a", &place("oc_1", ""), "ou_1")).await;
-        let error = Ledger::open(&store.url, store.clock.clone(), true).await.unwrap_err();
+        let error = Ledger::open(&store.stores, store.clock.clone()).await.unwrap_err();
         let StoreError::Held { path, pid } = error else { panic!("{error}") };
         assert!(path.ends_with("ledger.db"), "{path}");
         assert_eq!(pid, std::process::id().to_string());
 
-        let look = Ledger::open_read_only(&store.url).await.unwrap();
+        let look = Ledger::open_read_only(&store.stores.database_url).await.unwrap();
         assert_eq!(look.read().await.unwrap().untriaged(10).await.unwrap().len(), 1);
         assert!(matches!(look.begin().await, Err(StoreError::Unavailable(_))));
         assert!(look.accept(&simple("b", &place("oc_1", ""), "ou_1")).await.is_err());
@@ -112,11 +115,16 @@ async fn the_file_has_one_holder() {
         store.ledger.close().await;
         assert!(store.ledger.ping().await.is_err());
         assert!(store.ledger.accept(&simple("c", &place("oc_1", ""), "ou_1")).await.is_err());
-        let again = Ledger::open(&store.url, store.clock.clone(), true).await.unwrap();
+        let again = Ledger::open(&store.stores, store.clock.clone()).await.unwrap();
         again.ping().await.unwrap();
         again.close().await;
         // Nobody holds it: a look still works.
-        Ledger::open_read_only(&store.url).await.unwrap().ping().await.unwrap();
+        Ledger::open_read_only(&store.stores.database_url)
+            .await
+            .unwrap()
+            .ping()
+            .await
+            .unwrap();
     }
 }
 
@@ -152,7 +160,7 @@ async fn a_damaged_file_is_refused_and_kept() {
     assert_eq!(std::fs::read(&path).unwrap(), before);
 
     std::fs::remove_file(&path).unwrap();
-    let ledger = Ledger::open(&url, Clock::manual(START), true).await.unwrap();
+    let ledger = Ledger::open(&Stores::embedded(url.clone()), Clock::manual(START)).await.unwrap();
     ledger.close().await;
     let mut bytes = std::fs::read(&path).unwrap();
     for page in bytes.chunks_mut(4096).skip(1) {
@@ -170,14 +178,37 @@ async fn other_schemas_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
     let url = SecretString::from(format!("sqlite://{}", path.display()));
-    let error = Ledger::open(&url, Clock::manual(START), false).await.unwrap_err().to_string();
+    let error = Ledger::open(
+        &Stores {
+            migrate_on_start: false,
+            ..Stores::embedded(url.clone())
+        },
+        Clock::manual(START),
+    )
+    .await
+    .unwrap_err()
+    .to_string();
     assert!(
         error.contains("version 0") && error.contains("needs 2") && error.contains("migrate"),
         "{error}"
     );
     assert!(Ledger::open_read_only(&url).await.unwrap_err().to_string().contains("needs 2"));
-    Ledger::open(&url, Clock::manual(START), true).await.unwrap().close().await;
-    Ledger::open(&url, Clock::manual(START), false).await.unwrap().close().await;
+    Ledger::open(&Stores::embedded(url.clone()), Clock::manual(START))
+        .await
+        .unwrap()
+        .close()
+        .await;
+    Ledger::open(
+        &Stores {
+            migrate_on_start: false,
+            ..Stores::embedded(url.clone())
+        },
+        Clock::manual(START),
+    )
+    .await
+    .unwrap()
+    .close()
+    .await;
 
     let mut admin = AnyConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
     admin
@@ -187,7 +218,16 @@ async fn other_schemas_are_refused() {
         .await
         .unwrap();
     for migrate in [true, false] {
-        let error = Ledger::open(&url, Clock::manual(START), migrate).await.unwrap_err().to_string();
+        let error = Ledger::open(
+            &Stores {
+                migrate_on_start: migrate,
+                ..Stores::embedded(url.clone())
+            },
+            Clock::manual(START),
+        )
+        .await
+        .unwrap_err()
+        .to_string();
         assert!(error.contains("version 9999") && error.contains("program's 2"), "{error}");
     }
     admin.execute("DELETE FROM _sqlx_migrations WHERE version = 9999").await.unwrap();

@@ -19,5 +19,6 @@ pub mod raw;
 pub mod scripts;
 pub mod sign;
 pub mod slack_push;
+pub mod stores;
 pub mod workspace;
 pub mod world;

@@ -70,7 +70,7 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trie
         hosts.push(live.model.base_url.as_str());
     }
     let (database, lark, slack, model, clock) = tokio::join!(
-        limited(database::verdict(&boot.database_url, boot.migrate_on_start)),
+        limited(database::verdict(&boot.stores.database_url, boot.stores.migrate_on_start)),
         when(lark.as_ref().map(|client| limited(lark_verdict(client)))),
         when(slack_http.map(|http| limited(slack::verdict(&boot.slack, http)))),
         limited(model::verdict(&live.model, http.for_url(&live.model.base_url))),

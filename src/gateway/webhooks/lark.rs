@@ -26,7 +26,7 @@ async fn handle(gateway: &Gateway, headers: HeaderMap, body: Body) -> Result<(Ou
     }
     require_json(&headers)?;
     let body = read_body(&headers, body, gateway.max_body_bytes).await?;
-    match gateway.channels.lark_hook.receive(&headers, &body, gateway.clock.now()) {
+    match gateway.channels.lark_hook.receive(&headers, &body, gateway.machine_clock.now()) {
         Ok(Received::Challenge(challenge)) => Ok((Outcome::Handshake, Json(json!({ "challenge": challenge })).into_response())),
         Ok(Received::Ignored(reason)) => {
             info!(reason, "event ignored");

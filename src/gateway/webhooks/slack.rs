@@ -31,7 +31,7 @@ async fn handle(gateway: &Gateway, headers: HeaderMap, body: Body) -> Result<(Ou
     match gateway
         .channels
         .slack_hook
-        .receive(&headers, &body, gateway.clock.now())
+        .receive(&headers, &body, gateway.machine_clock.now())
         .map_err(refused)?
     {
         Received::Challenge(challenge) => Ok((Outcome::Handshake, Json(json!({ "challenge": challenge })).into_response())),

@@ -159,10 +159,13 @@ async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commit
 
 /// One commit for all rows; when that fails, one each, so that one bad row does not take the others with it.
 async fn commit_batch(inner: &Inner, rows: &[NewRow], commits: &AtomicU64) -> Vec<Result<Accepted>> {
-    let Ok(write) = inner.writer() else {
+    let Some(write) = &inner.pools.accept else {
         return rows.iter().map(|_| Err(closing())).collect();
     };
-    let _pass = inner.turnstile.first().await;
+    let _pass = match &inner.turnstile {
+        Some(turnstile) => Some(turnstile.first().await),
+        None => None,
+    };
     let now = inner.clock.now();
     // Ids are given under the lock: their order is the order of commits.
     let ids: Vec<i64> = rows.iter().map(|_| inner.sequence.next(now)).collect();

@@ -2,7 +2,23 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use sqlx::{AnyConnection, Row};
+
+use super::Result;
 use crate::domain::Millis;
+
+/// The highest process-made id in the database.
+pub(super) async fn highest(conn: &mut AnyConnection) -> Result<i64> {
+    let last = sqlx::query(
+        "SELECT CAST(MAX(id) AS BIGINT) AS last FROM (SELECT COALESCE(MAX(id), 0) AS id FROM inbox
+           UNION ALL SELECT COALESCE(MAX(id), 0) FROM outbox
+           UNION ALL SELECT COALESCE(MAX(id), 0) FROM signals
+           UNION ALL SELECT COALESCE(MAX(fence), 0) FROM lanes) AS ids",
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(last.try_get("last")?)
+}
 
 /// Gives `ms << 20 | sequence`: always more than before, and more than any id found at start, whatever the
 /// clock does.

@@ -1,26 +1,20 @@
-//! Opening the database: address, file, lock, connections, schema, and what a restart makes void.
+//! Opening the database: which kind the address names, its connections, and the end of them.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use secrecy::SecretString;
-use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{AnyConnection, AnyPool, Connection, Executor, Row};
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::AnyPool;
 
 use super::accept::Acceptor;
 use super::bells::Bells;
 use super::ids::Sequence;
 use super::turnstile::Turnstile;
-use super::{Inner, Ledger, Result, file, lock, schema};
+use super::{Inner, Ledger, Result, file, postgres, sqlite};
+use crate::config::Stores;
 use crate::domain::Clock;
 use crate::store::StoreError;
 use crate::store::reviews::PendingReviews;
-
-/// How long a verb waits for a connection.
-const CONNECTION_WAIT: Duration = Duration::from_secs(2);
-/// Readers beside the one writer.
-const READERS: u32 = 4;
 
 /// How a database stands; see [`Ledger::look`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,60 +27,87 @@ pub enum Looked {
     Current,
 }
 
+/// The connections of a ledger, by what they are for.
+#[derive(Debug)]
+pub(super) struct Pools {
+    /// Batches of the inbox; none: opened read-only.
+    pub(super) accept: Option<AnyPool>,
+    /// The other writers; none: opened read-only.
+    pub(super) journal: Option<AnyPool>,
+    pub(super) read: AnyPool,
+}
+
+/// What an address names.
+enum Place {
+    File(PathBuf),
+    Server(SecretString),
+}
+
+impl Place {
+    fn of(url: &SecretString) -> Result<Self> {
+        let text = url.expose_secret();
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            Ok(Self::Server(url.clone()))
+        } else {
+            file::of(url).map(Self::File)
+        }
+    }
+}
+
 impl Ledger {
     /// Looks how the database stands, beside a process that may be running: no lock, no migration, no write.
     ///
     /// # Errors
-    /// `Unusable` for a wrong address, a place where no file can be, a file that is no database, or a newer schema.
+    /// `Unusable` for a wrong address, a place where no file can be, a file that is no database, or a newer schema;
+    /// `Unavailable` for a server that does not answer.
     pub async fn look(url: &SecretString) -> Result<Looked> {
-        let path = file::of(url)?;
-        if !path.exists() {
-            let above = path.ancestors().skip(1).find(|folder| folder.exists());
-            return match above {
-                Some(folder) if !folder.is_dir() => Err(StoreError::Unusable(format!("`{}` is no folder", folder.display()))),
-                _ => Ok(Looked::Absent),
-            };
+        match Place::of(url)? {
+            Place::File(path) => sqlite::look(&path).await,
+            Place::Server(url) => postgres::look(&url).await,
         }
-        let named = |error| naming(&path, error);
-        let looked = async {
-            let mut conn = AnyConnection::connect_with(&address(&path, Access::Look)?).await?;
-            let behind = schema::is_behind(&mut conn).await?;
-            conn.close().await?;
-            Ok(if behind { Looked::Behind } else { Looked::Current })
-        };
-        looked.await.map_err(named)
     }
 
-    /// Opens (and creates) the database, takes the file's lock, migrates if asked, voids all leases on SQLite.
+    /// Brings the database to the current schema. A file is made if need be, and must be nobody else's.
+    ///
+    /// # Errors
+    /// Those of [`Ledger::open`].
+    pub async fn migrate(url: &SecretString) -> Result<()> {
+        match Place::of(url)? {
+            Place::File(path) => {
+                let (pools, _lock, _) = sqlite::open(&path, &Clock::system(), true).await?;
+                pools.close().await;
+                Ok(())
+            }
+            Place::Server(url) => postgres::migrate(&url).await,
+        }
+    }
+
+    /// Opens the database. A file is made if need be, locked, and whatever leases it holds are void; a server is shared with
+    /// other processes, and time is its time.
     ///
     /// # Errors
     /// `Held` when another process has the file; `Unusable` for a wrong address, a damaged file, a schema that is
-    /// newer than this program, or an older one when `migrate` is false.
-    pub async fn open(url: &SecretString, clock: Clock, migrate: bool) -> Result<Self> {
-        let path = file::of(url)?;
-        file::prepare(&path)?;
-        let lock = lock::take(&path)?;
-        let named = |error| naming(&path, error);
-        examine(&path, Access::Write).await.map_err(named)?;
-        let write = connect(&path, Access::Write).await.map_err(named)?;
-        let opened = set_up(&write, &clock, migrate).await.map_err(named);
-        let last = match opened {
-            Ok(last) => last,
-            Err(error) => {
-                write.close().await;
-                return Err(error);
+    /// newer than this program, or an older one when `migrate_on_start` is false; `Unavailable` for a server that does not answer.
+    pub async fn open(stores: &Stores, clock: Clock) -> Result<Self> {
+        let migrate = stores.migrate_on_start;
+        let (clock, pools, last, lock, turnstile) = match Place::of(&stores.database_url)? {
+            Place::File(path) => {
+                let (pools, lock, last) = sqlite::open(&path, &clock, migrate).await?;
+                (clock, pools, last, Some(lock), Some(Turnstile::default()))
+            }
+            Place::Server(url) => {
+                let (pools, clock, last) = postgres::open(&url, clock, migrate).await?;
+                (clock, pools, last, None, None)
             }
         };
-        let read = connect(&path, Access::Read).await.map_err(named)?;
         let inner = Arc::new(Inner {
             clock,
             sequence: Sequence::after(last),
-            write: Some(write),
-            read,
-            turnstile: Turnstile::default(),
+            pools,
+            turnstile,
             bells: Bells::default(),
             reviews: PendingReviews::embedded(),
-            lock: std::sync::Mutex::new(Some(lock)),
+            lock: std::sync::Mutex::new(lock),
         });
         let acceptor = Acceptor::start(Arc::clone(&inner));
         Ok(Self {
@@ -98,31 +119,30 @@ impl Ledger {
     /// Opens an existing database to look at it, beside a running process: no lock, no migration, no write.
     ///
     /// # Errors
-    /// `Unusable` when there is no such file, or its schema is not this program's.
+    /// `Unusable` when there is no such database, or its schema is not this program's.
     pub async fn open_read_only(url: &SecretString) -> Result<Self> {
-        let path = file::of(url)?;
-        if !path.exists() {
-            return Err(StoreError::Unusable(format!("there is no file `{}`", path.display())));
-        }
-        let named = |error| naming(&path, error);
-        examine(&path, Access::Look).await.map_err(named)?;
-        let read = connect(&path, Access::Look).await.map_err(named)?;
-        let mut conn = read.acquire().await.map_err(|error| named(error.into()))?;
-        schema::check(&mut conn).await.map_err(named)?;
-        drop(conn);
+        let pools = match Place::of(url)? {
+            Place::File(path) => sqlite::open_read_only(&path).await?,
+            Place::Server(url) => postgres::open_read_only(&url).await?,
+        };
         Ok(Self {
             inner: Arc::new(Inner {
                 clock: Clock::system(),
                 sequence: Sequence::after(0),
-                write: None,
-                read,
-                turnstile: Turnstile::default(),
+                pools,
+                turnstile: None,
                 bells: Bells::default(),
                 reviews: PendingReviews::embedded(),
                 lock: std::sync::Mutex::new(None),
             }),
             acceptor: None,
         })
+    }
+
+    /// The clock by which leases and expiries are reckoned: this machine's, or the database server's.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
     }
 
     /// Cheap liveness check for `/readyz`: reads, and asks whether the writer still takes events.
@@ -133,141 +153,28 @@ impl Ledger {
         if self.acceptor.as_ref().is_some_and(Acceptor::is_closed) {
             return Err(StoreError::Unavailable("closed".to_owned()));
         }
-        sqlx::query("SELECT 1").fetch_one(&self.inner.read).await?;
+        sqlx::query("SELECT 1").fetch_one(&self.inner.pools.read).await?;
         Ok(())
     }
 
-    /// Flushes the writer task and closes; gives the file free.
+    /// Flushes the writer task and closes; gives a file free.
     pub async fn close(&self) {
         if let Some(acceptor) = &self.acceptor {
             acceptor.finish().await;
         }
-        self.inner.read.close().await;
-        if let Some(write) = &self.inner.write {
-            write.close().await;
-        }
+        self.inner.pools.close().await;
         if let Ok(mut lock) = self.inner.lock.lock() {
             lock.take();
         }
     }
 }
 
-/// Schema, integrity, and the end of every lease: on SQLite the lock has proved that no other process lives.
-/// Gives the highest process-made id in use.
-async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<i64> {
-    let mut conn = write.acquire().await?;
-    if migrate {
-        schema::migrate(&mut conn).await?;
-    } else {
-        schema::check(&mut conn).await?;
-    }
-    sqlx::query("UPDATE lanes SET owner = '', lease_until = 0 WHERE owner <> ''")
-        .execute(&mut *conn)
-        .await?;
-    sqlx::query(
-        "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE ready_at > $1 AND (turn_id IS NOT NULL
-           OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned'))",
-    )
-    .bind(clock.now().0)
-    .execute(&mut *conn)
-    .await?;
-    // While nobody ran, nobody tried: what waits gets its whole time again. Who held a row may have sent it: the owner stays.
-    sqlx::query("UPDATE outbox SET held_until = 0, give_up_at = $1 WHERE state = 'waiting'")
-        .bind(clock.now().0.saturating_add(super::outbox::GIVE_UP_MS))
-        .execute(&mut *conn)
-        .await?;
-    let last = sqlx::query(
-        "SELECT CAST(MAX(id) AS BIGINT) AS last FROM (SELECT COALESCE(MAX(id), 0) AS id FROM inbox
-           UNION ALL SELECT COALESCE(MAX(id), 0) FROM outbox
-           UNION ALL SELECT COALESCE(MAX(id), 0) FROM signals
-           UNION ALL SELECT COALESCE(MAX(fence), 0) FROM lanes) AS ids",
-    )
-    .fetch_one(&mut *conn)
-    .await?;
-    Ok(last.try_get("last")?)
-}
-
-/// Names the file in what is said about it.
-fn naming(path: &Path, error: StoreError) -> StoreError {
-    match error {
-        StoreError::Unusable(why) => StoreError::Unusable(format!("`{}`: {why}", path.display())),
-        StoreError::Unavailable(why) => StoreError::Unavailable(format!("`{}`: {why}", path.display())),
-        other @ (StoreError::Stale | StoreError::Held { .. } | StoreError::Corrupt(_)) => other,
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
-    /// The one writer.
-    Write,
-    /// A reader of our own process.
-    Read,
-    /// A reader beside another process.
-    Look,
-}
-
-fn address(path: &Path, access: Access) -> Result<AnyConnectOptions> {
-    sqlx::any::install_default_drivers();
-    let mode = if access == Access::Look { "ro" } else { "rwc" };
-    Ok(format!("sqlite://{}?mode={mode}", file::encoded(path)?).parse()?)
-}
-
-/// Is it a sound database? Asked over a connection of its own: a pool would try again and again, and say in the
-/// end that it took too long.
-async fn examine(path: &Path, access: Access) -> Result<()> {
-    let mut conn = AnyConnection::connect_with(&address(path, access)?).await?;
-    let verdict: String = conn.fetch_one("PRAGMA quick_check(1)").await?.try_get(0)?;
-    conn.close().await?;
-    if verdict == "ok" {
-        Ok(())
-    } else {
-        Err(StoreError::Unusable(format!("the file is damaged: {verdict}")))
-    }
-}
-
-async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
-    let options = address(path, access)?;
-    let size = if access == Access::Write { 1 } else { READERS };
-    let pool = AnyPoolOptions::new()
-        .max_connections(size)
-        .min_connections(1)
-        .acquire_timeout(CONNECTION_WAIT)
-        // A file does not go away like a server does: asking first would cost a round trip a verb.
-        .test_before_acquire(false)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        // When SQLite rolls back by itself (disk full, I/O error), the driver's ROLLBACK fails and it believes for ever
-        // that a transaction is open: later ones would be savepoints inside nothing, or inside one that nobody ends,
-        // and their "commits" not durable. Such a connection is replaced. The ping waits for a queued rollback.
-        .after_release(|conn, _| {
-            Box::pin(async move {
-                conn.ping().await?;
-                Ok(!conn.is_in_transaction())
-            })
-        })
-        .after_connect(move |conn, _| {
-            Box::pin(async move {
-                for pragma in pragmas(access) {
-                    conn.execute(*pragma).await?;
-                }
-                Ok(())
-            })
-        })
-        .connect_with(options)
-        .await?;
-    Ok(pool)
-}
-
-/// `FULL`: a commit that was answered with 200 survives a power cut, <https://www.sqlite.org/pragma.html#pragma_synchronous>.
-fn pragmas(access: Access) -> &'static [&'static str] {
-    match access {
-        Access::Write => &[
-            "PRAGMA journal_mode = WAL",
-            "PRAGMA synchronous = FULL",
-            "PRAGMA foreign_keys = ON",
-            "PRAGMA busy_timeout = 5000",
-        ],
-        Access::Read | Access::Look => &["PRAGMA busy_timeout = 5000", "PRAGMA query_only = ON"],
+impl Pools {
+    async fn close(&self) {
+        self.read.close().await;
+        for pool in [&self.accept, &self.journal].into_iter().flatten() {
+            pool.close().await;
+        }
     }
 }
 

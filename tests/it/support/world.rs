@@ -18,6 +18,7 @@ use super::api::{Api, PATIENCE};
 use super::fake_model::FakeModel;
 use super::platform::On;
 use super::process::Process;
+use super::stores::Pairing;
 
 /// Settings of every test world, as YAML under these keys.
 pub const SECRETS: &[(&str, &str)] = &[
@@ -195,16 +196,13 @@ impl World {
             ("CHAT__ENABLED", "true".to_owned()),
             ("CHAT__BASE_URL", base),
             ("CHAT__LOCALE", "zh-CN".to_owned()),
-            (
-                "STORE__DATABASE_URL",
-                format!("sqlite://{}", folder.path().join("countersign.db").display()),
-            ),
             ("MODEL__PROVIDER", "openai".to_owned()),
             ("MODEL__BASE_URL", model.base_url()),
             ("MODEL__NAME", "fake".to_owned()),
             ("TOOLS__WORKSPACE", workspace.display().to_string()),
         ];
         settings.extend(more.map(|(key, value)| (on.setting(key), value)));
+        settings.extend(Pairing::of_this_run().settings(folder.path()).await);
         change(&mut settings, on, extra);
         let Loaded { boot, .. } = load(&settings);
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();

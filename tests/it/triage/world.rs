@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use countersign::config::Stores;
 use countersign::config::{Live, Settings};
 use countersign::conversation::Desk;
 use countersign::domain::{
@@ -40,7 +41,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let clock = Clock::manual(Millis(1_800_000_000_000));
         let url = format!("sqlite://{}", folder.path().join("ledger.db").display());
-        let ledger = Ledger::open(&url.into(), clock.clone(), true).await.unwrap();
+        let ledger = Ledger::open(&Stores::embedded(url.into()), clock.clone()).await.unwrap();
         let mut live = live();
         edit(&mut live);
         let desk = Desk::new(ledger.clone(), Settings::new(live.clone()), clock.clone());

@@ -3,6 +3,8 @@
 use secrecy::SecretString;
 use sqlx::{Executor, Row};
 
+use sqlx::AnyPool;
+
 use super::*;
 
 async fn pragma(pool: &AnyPool, name: &'static str) -> String {
@@ -17,13 +19,13 @@ async fn pragma(pool: &AnyPool, name: &'static str) -> String {
 async fn the_writer_syncs_every_commit() {
     let folder = tempfile::tempdir().unwrap();
     let url = SecretString::from(format!("sqlite://{}/deep/er/x y%?.db", folder.path().display()).replace('?', ""));
-    let ledger = Ledger::open(&url, Clock::system(), true).await.unwrap();
-    let write = ledger.inner.write.as_ref().unwrap();
+    let ledger = Ledger::open(&Stores::embedded(url), Clock::system()).await.unwrap();
+    let write = ledger.inner.pools.journal.as_ref().unwrap();
     assert_eq!(pragma(write, "PRAGMA journal_mode").await, "wal");
     assert_eq!(pragma(write, "PRAGMA synchronous").await, "2");
     assert_eq!(pragma(write, "PRAGMA foreign_keys").await, "1");
     assert_eq!(pragma(write, "PRAGMA busy_timeout").await, "5000");
-    assert_eq!(pragma(&ledger.inner.read, "PRAGMA query_only").await, "1");
+    assert_eq!(pragma(&ledger.inner.pools.read, "PRAGMA query_only").await, "1");
     assert!(folder.path().join("deep/er/x y%.db").exists());
     ledger.close().await;
 }
@@ -34,8 +36,8 @@ async fn the_writer_syncs_every_commit() {
 async fn a_full_disk_heals() {
     let folder = tempfile::tempdir().unwrap();
     let url = SecretString::from(format!("sqlite://{}/x.db", folder.path().display()));
-    let ledger = Ledger::open(&url, Clock::system(), true).await.unwrap();
-    let write = ledger.inner.write.as_ref().unwrap();
+    let ledger = Ledger::open(&Stores::embedded(url), Clock::system()).await.unwrap();
+    let write = ledger.inner.pools.journal.as_ref().unwrap();
     write.execute("PRAGMA max_page_count = 1").await.unwrap();
     let mut tx = ledger.begin().await.unwrap();
     tx.set_fact("before", "x").await.unwrap();

@@ -1,0 +1,189 @@
+//! SQLite: one file, one process, one writer beside a few readers.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::{AnyConnection, AnyPool, Connection, Executor, Row};
+
+use super::open::{Looked, Pools};
+use super::{Result, file, lock, schema};
+use crate::domain::Clock;
+use crate::store::StoreError;
+
+/// How long a verb waits for a connection.
+const CONNECTION_WAIT: Duration = Duration::from_secs(2);
+/// Readers beside the one writer.
+const READERS: u32 = 4;
+
+/// See [`super::Ledger::look`].
+pub(super) async fn look(path: &Path) -> Result<Looked> {
+    if !path.exists() {
+        let above = path.ancestors().skip(1).find(|folder| folder.exists());
+        return match above {
+            Some(folder) if !folder.is_dir() => Err(StoreError::Unusable(format!("`{}` is no folder", folder.display()))),
+            _ => Ok(Looked::Absent),
+        };
+    }
+    let looked = async {
+        let mut conn = AnyConnection::connect_with(&address(path, Access::Look)?).await?;
+        let behind = schema::is_behind(&mut conn).await?;
+        conn.close().await?;
+        Ok(if behind { Looked::Behind } else { Looked::Current })
+    };
+    looked.await.map_err(|error| naming(path, error))
+}
+
+/// Takes the file for this process; gives its connections, the lock that says so, and the highest id in use.
+pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(Pools, File, i64)> {
+    file::prepare(path)?;
+    let lock = lock::take(path)?;
+    let named = |error| naming(path, error);
+    examine(path, Access::Write).await.map_err(named)?;
+    let write = connect(path, Access::Write).await.map_err(named)?;
+    let opened = set_up(&write, clock, migrate).await.map_err(named);
+    let last = match opened {
+        Ok(last) => last,
+        Err(error) => {
+            write.close().await;
+            return Err(error);
+        }
+    };
+    let read = connect(path, Access::Read).await.map_err(named)?;
+    let pools = Pools {
+        accept: Some(write.clone()),
+        journal: Some(write),
+        read,
+    };
+    Ok((pools, lock, last))
+}
+
+/// Connections to look at it beside the process that has it.
+pub(super) async fn open_read_only(path: &Path) -> Result<Pools> {
+    if !path.exists() {
+        return Err(StoreError::Unusable(format!("there is no file `{}`", path.display())));
+    }
+    let named = |error| naming(path, error);
+    examine(path, Access::Look).await.map_err(named)?;
+    let read = connect(path, Access::Look).await.map_err(named)?;
+    let mut conn = read.acquire().await.map_err(|error| named(error.into()))?;
+    schema::check(&mut conn).await.map_err(named)?;
+    drop(conn);
+    Ok(Pools {
+        accept: None,
+        journal: None,
+        read,
+    })
+}
+
+/// Schema, integrity, and the end of every lease: on SQLite the lock has proved that no other process lives.
+/// Gives the highest process-made id in use.
+async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<i64> {
+    let mut conn = write.acquire().await?;
+    if migrate {
+        schema::migrate(&mut conn).await?;
+    } else {
+        schema::check(&mut conn).await?;
+    }
+    sqlx::query("UPDATE lanes SET owner = '', lease_until = 0 WHERE owner <> ''")
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query(
+        "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE ready_at > $1 AND (turn_id IS NOT NULL
+           OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned'))",
+    )
+    .bind(clock.now().0)
+    .execute(&mut *conn)
+    .await?;
+    // While nobody ran, nobody tried: what waits gets its whole time again. Who held a row may have sent it: the owner stays.
+    sqlx::query("UPDATE outbox SET held_until = 0, give_up_at = $1 WHERE state = 'waiting'")
+        .bind(clock.now().0.saturating_add(super::outbox::GIVE_UP_MS))
+        .execute(&mut *conn)
+        .await?;
+    super::ids::highest(&mut conn).await
+}
+
+/// Names the file in what is said about it.
+fn naming(path: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Unusable(why) => StoreError::Unusable(format!("`{}`: {why}", path.display())),
+        StoreError::Unavailable(why) => StoreError::Unavailable(format!("`{}`: {why}", path.display())),
+        other @ (StoreError::Stale | StoreError::Held { .. } | StoreError::Corrupt(_)) => other,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// The one writer.
+    Write,
+    /// A reader of our own process.
+    Read,
+    /// A reader beside another process.
+    Look,
+}
+
+fn address(path: &Path, access: Access) -> Result<AnyConnectOptions> {
+    sqlx::any::install_default_drivers();
+    let mode = if access == Access::Look { "ro" } else { "rwc" };
+    Ok(format!("sqlite://{}?mode={mode}", file::encoded(path)?).parse()?)
+}
+
+/// Is it a sound database? Asked over a connection of its own: a pool would try again and again, and say in the
+/// end that it took too long.
+async fn examine(path: &Path, access: Access) -> Result<()> {
+    let mut conn = AnyConnection::connect_with(&address(path, access)?).await?;
+    let verdict: String = conn.fetch_one("PRAGMA quick_check(1)").await?.try_get(0)?;
+    conn.close().await?;
+    if verdict == "ok" {
+        Ok(())
+    } else {
+        Err(StoreError::Unusable(format!("the file is damaged: {verdict}")))
+    }
+}
+
+async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
+    let options = address(path, access)?;
+    let size = if access == Access::Write { 1 } else { READERS };
+    let pool = AnyPoolOptions::new()
+        .max_connections(size)
+        .min_connections(1)
+        .acquire_timeout(CONNECTION_WAIT)
+        // A file does not go away like a server does: asking first would cost a round trip a verb.
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        // When SQLite rolls back by itself (disk full, I/O error), the driver's ROLLBACK fails and it believes for ever
+        // that a transaction is open: later ones would be savepoints inside nothing, or inside one that nobody ends,
+        // and their "commits" not durable. Such a connection is replaced. The ping waits for a queued rollback.
+        .after_release(|conn, _| {
+            Box::pin(async move {
+                conn.ping().await?;
+                Ok(!conn.is_in_transaction())
+            })
+        })
+        .after_connect(move |conn, _| {
+            Box::pin(async move {
+                for pragma in pragmas(access) {
+                    conn.execute(*pragma).await?;
+                }
+                Ok(())
+            })
+        })
+        .connect_with(options)
+        .await?;
+    Ok(pool)
+}
+
+/// `FULL`: a commit that was answered with 200 survives a power cut, <https://www.sqlite.org/pragma.html#pragma_synchronous>.
+fn pragmas(access: Access) -> &'static [&'static str] {
+    match access {
+        Access::Write => &[
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "PRAGMA foreign_keys = ON",
+            "PRAGMA busy_timeout = 5000",
+        ],
+        Access::Read | Access::Look => &["PRAGMA busy_timeout = 5000", "PRAGMA query_only = ON"],
+    }
+}
