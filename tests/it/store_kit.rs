@@ -25,7 +25,7 @@ pub(crate) struct Store {
     pub(crate) clock: Clock,
     pub(crate) stores: Stores,
     /// Where the file is, if it is one.
-    pub(crate) folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 impl Store {
@@ -51,7 +51,18 @@ impl Store {
             ledger: Ledger::open(&stores, clock.clone()).await.unwrap(),
             clock,
             stores,
-            folder,
+            _folder: folder,
+        }
+    }
+
+    /// Another process on the same database: its ledger and its clock, which stands where this one's does.
+    pub(crate) async fn another(&self) -> Self {
+        let clock = Clock::manual(self.clock.now());
+        Self {
+            ledger: Ledger::open(&self.stores, clock.clone()).await.unwrap(),
+            clock,
+            stores: self.stores.clone(),
+            _folder: tempfile::tempdir().unwrap(),
         }
     }
 
@@ -72,6 +83,19 @@ pub(crate) async fn stores() -> Vec<Store> {
         Pairing::Sqlite => Store::sqlite().await,
         Pairing::Postgres => Store::postgres().await,
     }]
+}
+
+/// The stores of tests about a file.
+pub(crate) async fn file() -> Store {
+    Store::sqlite().await
+}
+
+/// The stores of tests about many processes; none: this run has no server.
+pub(crate) async fn server() -> Option<Store> {
+    match Pairing::of_this_run() {
+        Pairing::Sqlite => None,
+        Pairing::Postgres => Some(Store::postgres().await),
+    }
 }
 
 pub(crate) fn place(chat: &str, thread: &str) -> Conversation {
