@@ -35,6 +35,7 @@ mod phrases;
 mod reload;
 mod requirements;
 mod secrets;
+mod servers;
 mod slack_access;
 mod slack_badinput;
 mod slack_cards;

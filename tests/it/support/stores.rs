@@ -55,14 +55,19 @@ pub fn redis() -> Option<String> {
 
 /// A new, empty database on the tests' PostgreSQL; none: there is no such server.
 pub async fn fresh_database() -> Option<String> {
-    sqlx::any::install_default_drivers();
     let server = std::env::var("COUNTERSIGN_TEST_POSTGRES").ok()?;
+    Some(create_database(&server).await)
+}
+
+/// A new, empty database on this server.
+pub async fn create_database(server: &str) -> String {
+    sqlx::any::install_default_drivers();
     let server = server.trim_end_matches('/');
     let name = fresh_name();
     let mut conn = AnyConnection::connect(&format!("{server}/postgres")).await.unwrap();
     conn.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
     conn.close().await.unwrap();
-    Some(format!("{server}/{name}"))
+    format!("{server}/{name}")
 }
 
 /// A name that no other test of any process has.
