@@ -32,6 +32,7 @@ mod model_context;
 mod model_stream;
 mod openai;
 mod phrases;
+mod races;
 mod reload;
 mod requirements;
 mod secrets;
