@@ -33,6 +33,7 @@ mod model_stream;
 mod openai;
 mod pairings;
 mod phrases;
+mod races;
 mod reload;
 mod requirements;
 mod secrets;
