@@ -124,6 +124,14 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             );
         }
     }
+    let file = shape.store.database_url.expose_secret().starts_with("sqlite:");
+    for (role, half) in [(Role::Webhooks, "takes events in"), (Role::Workers, "works on them")] {
+        if file && !shape.server.roles.contains(&role) {
+            let place = layered.origin("server.roles").unwrap_or("default");
+            let why = format!("nobody {half}: a SQLite file has one process, which should run both halves");
+            report.warning(place, "server.roles", &why);
+        }
+    }
     if lark.enabled && blank(&lark.encrypt_key) && !report.is_refused("channels.lark.encrypt_key") {
         let place = layered.origin("channels.lark.encrypt_key").unwrap_or("default");
         report.warning(

@@ -219,6 +219,21 @@ fn blank_secrets_of_an_enabled_channel() {
     assert!(loaded(LARK, &[]).live.lark.enabled);
 }
 
+/// design: half a gateway on a file that no other process may open is taken, and warned about.
+#[test]
+fn half_a_gateway_on_a_file_is_warned_about() {
+    let yaml = "server:\n  roles: [webhooks]\n";
+    let alone = loaded(yaml, &[]);
+    assert!(alone.boot.webhooks && !alone.boot.workers);
+    assert!(
+        alone.warnings[0].contains("config.yaml:2: server.roles: nobody works on them"),
+        "{:?}",
+        alone.warnings
+    );
+    let shared = loaded(yaml, &[("COUNTERSIGN__STORE__DATABASE_URL", "postgres://db/x")]);
+    assert!(shared.warnings.is_empty(), "{:?}", shared.warnings);
+}
+
 /// M-3: an enabled Lark channel without an encrypt key works, and is loudly called unsigned.
 #[test]
 fn a_blank_encrypt_key_is_loud() {

@@ -12,7 +12,7 @@ use countersign::domain::{
 use countersign::store::{Accepted, InboxRow, Lease, Ledger, TurnRow};
 use serde_json::json;
 
-use crate::support::stores::{Pairing, fresh_database, fresh_name, redis};
+use crate::support::stores::{Pairing, database_for, fresh_name, redis};
 
 /// When the clock of every test starts.
 pub(crate) const START: Millis = Millis(1_760_000_000_000);
@@ -36,13 +36,14 @@ impl Store {
     }
 
     async fn postgres() -> Self {
-        let url = fresh_database().await.expect("COUNTERSIGN_TEST_POSTGRES is not set");
+        let folder = tempfile::tempdir().unwrap();
+        let url = database_for(folder.path()).await.expect("COUNTERSIGN_TEST_POSTGRES is not set");
         let mut stores = Stores::embedded(url.into());
         stores.coordination = Coordination::Redis {
             url: redis().expect("COUNTERSIGN_TEST_REDIS is not set").into(),
             prefix: fresh_name(),
         };
-        Self::on(stores, tempfile::tempdir().unwrap()).await
+        Self::on(stores, folder).await
     }
 
     async fn on(stores: Stores, folder: tempfile::TempDir) -> Self {

@@ -132,12 +132,10 @@ fn another(key: &Key, folder: &str) -> Option<String> {
 /// (restart), or refused (not in this version); and taken back, everything is as it was.
 #[test]
 fn every_key_does_what_its_row_says() {
-    let mut seen = BTreeMap::new();
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for key in KEYS {
         let site = Site::new(BASE);
-        let Some(value) = another(key, &site.folder.path().display().to_string()) else {
-            continue;
-        };
+        let value = another(key, &site.folder.path().display().to_string()).unwrap();
         let (mut reloader, before) = site.start();
         site.edit(&[(key.path, &value)]);
         let edit = look(&mut reloader);
@@ -180,7 +178,7 @@ fn every_key_does_what_its_row_says() {
         }
         assert!(matches!(look(&mut reloader), Edit::None), "{}: nothing more to tell", key.path);
     }
-    assert!(seen["hot"] > 40 && seen["restart"] > 15 && seen["later"] > 8, "{seen:?}");
+    assert_eq!(seen.values().sum::<usize>(), KEYS.len(), "{seen:?}");
 }
 
 /// design: the same values in other words, other lines and other order are no edit.

@@ -62,7 +62,7 @@ pub(super) async fn store(inner: &Inner, write: &AnyPool, rows: &[NewRow]) -> Re
     // Two processes that are pushed the same events wait for each other's rows in one order, not in a circle.
     batch.sort_by_key(|arrival| arrival.row.message_key.as_ref().unwrap_or(&arrival.row.event_key));
     let stored = store_over_any(inner, write, &mut batch, now);
-    if inner.shared {
+    if inner.is_shared() {
         let slow = |_| StoreError::Unavailable("the database is too slow".to_owned());
         tokio::time::timeout(DEADLINE, stored).await.map_err(slow)??;
     } else {

@@ -106,7 +106,6 @@ impl Ledger {
             clock,
             sequence,
             pools,
-            shared: turnstile.is_none(),
             turnstile,
             bells: Bells::default(),
             reviews: PendingReviews::embedded(),
@@ -127,17 +126,16 @@ impl Ledger {
     /// # Errors
     /// `Unusable` when there is no such database, or its schema is not this program's.
     pub async fn open_read_only(url: &SecretString) -> Result<Self> {
-        let (pools, shared) = match Place::of(url)? {
-            Place::File(path) => (sqlite::open_read_only(&path).await?, false),
-            Place::Server(url) => (postgres::open_read_only(&url).await?, true),
+        let (pools, turnstile) = match Place::of(url)? {
+            Place::File(path) => (sqlite::open_read_only(&path).await?, Some(Turnstile::default())),
+            Place::Server(url) => (postgres::open_read_only(&url).await?, None),
         };
         Ok(Self {
             inner: Arc::new(Inner {
                 clock: Clock::system(),
                 sequence: Sequence::after(0, 0),
                 pools,
-                shared,
-                turnstile: None,
+                turnstile,
                 bells: Bells::default(),
                 reviews: PendingReviews::embedded(),
                 lock: std::sync::Mutex::new(None),
