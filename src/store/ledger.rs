@@ -37,7 +37,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{Any, Transaction};
+use sqlx::{Any, AssertSqlSafe, Transaction};
 use tokio::sync::{Notify, watch};
 
 use self::accept::Acceptor;
@@ -115,6 +115,11 @@ impl Session {
 
     fn now(&self) -> Millis {
         self.inner.clock.now()
+    }
+
+    /// The text of a claim of `rows`; see [`postgres::claiming`].
+    fn claiming(&self, text: &str, rows: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(postgres::claiming(text, rows, self.inner.is_shared()))
     }
 
     fn next_id(&self) -> i64 {

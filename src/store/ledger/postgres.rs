@@ -109,12 +109,32 @@ pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::resul
     pool.begin_with(statement).await
 }
 
+/// The text of a claim, in whose inner SELECT `{skip}` stands for: rows that another process is taking at this moment are not waited
+/// for, they are passed over, so that many who claim at once take different ones. One writer at a time needs no such words.
+pub(super) fn claiming(text: &str, rows: &str, shared: bool) -> String {
+    let skip = if shared {
+        format!("FOR UPDATE OF {rows} SKIP LOCKED")
+    } else {
+        String::new()
+    };
+    text.replace("{skip}", &skip)
+}
+
+/// One process removes old rows at a time; the lock ends with the transaction. Two would each remove half of what the other has chosen.
+pub(super) async fn prune_lock(conn: &mut AnyConnection) -> Result<()> {
+    lock(conn, 0).await
+}
+
 /// Whoever changes what belongs to a chat waits here for the others who do; the lock ends with the transaction. Every rule that
 /// holds between rows of one chat (a quorum, the queue of a lane, which gate is open) may so be checked and then written.
 pub(super) async fn chat_lock(conn: &mut AnyConnection, place: &Conversation) -> Result<()> {
     // Without the tenant: a click on Slack does not name it.
     let key = digest128(&[place.channel.as_str(), &place.app, &place.chat]);
     let number = key.iter().take(8).fold(0_i64, |number, byte| (number << 8) | i64::from(*byte));
+    lock(conn, number).await
+}
+
+async fn lock(conn: &mut AnyConnection, number: i64) -> Result<()> {
     // The function gives `void`, which the driver cannot read.
     sqlx::query("SELECT 1 FROM (SELECT pg_advisory_xact_lock($1)) AS held")
         .bind(number)
