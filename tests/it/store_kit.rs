@@ -1,5 +1,5 @@
 //! What the store's tests share: a ledger of each backend, and small things to put into it.
-#![expect(clippy::unwrap_used, reason = "a fixture that cannot be made fails its test")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a fixture that cannot be made fails its test")]
 
 use std::time::Duration;
 

@@ -121,12 +121,12 @@ async fn a_retry_holds_its_queue_and_a_failure_frees_it() {
         let again = take(&store).await.remove(0);
         assert_eq!((again.id, again.tries, again.plain, again.uncertain), (head.id, 1, true, false));
         let mut tx = store.ledger.begin().await.unwrap();
-        tx.outbox_retry(&head, store.clock.now(), "500", false, true).await.unwrap();
+        tx.outbox_retry(&again, store.clock.now(), "500", false, true).await.unwrap();
         tx.commit().await.unwrap();
         let again = take(&store).await.remove(0);
         assert_eq!((again.tries, again.plain, again.uncertain), (2, true, true), "text stays text");
         let mut tx = store.ledger.begin().await.unwrap();
-        tx.outbox_retry(&head, store.clock.now(), "429", false, false).await.unwrap();
+        tx.outbox_retry(&again, store.clock.now(), "429", false, false).await.unwrap();
         tx.commit().await.unwrap();
         let again = take(&store).await.remove(0);
         assert!(again.uncertain, "what may have arrived once may have arrived");

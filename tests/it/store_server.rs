@@ -1,5 +1,4 @@
 //! A PostgreSQL that starts again, is set up wrongly, or has a schema of another version.
-#![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
 use std::time::Duration;
 
