@@ -33,6 +33,7 @@ mod model_stream;
 mod openai;
 mod phrases;
 mod reload;
+mod replicas;
 mod requirements;
 mod secrets;
 mod servers;
