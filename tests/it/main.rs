@@ -35,6 +35,7 @@ mod pairings;
 mod phrases;
 mod races;
 mod reload;
+mod replicas;
 mod requirements;
 mod secrets;
 mod servers;
