@@ -34,6 +34,7 @@ mod model_stream;
 mod openai;
 mod pairings;
 mod phrases;
+mod races;
 mod reload;
 mod requirements;
 mod secrets;
