@@ -13,6 +13,7 @@ mod command_line;
 mod config;
 mod console_browser;
 mod console_page;
+mod container;
 mod delivery;
 mod demo_model;
 mod fake_slack;
