@@ -67,6 +67,7 @@ impl Race {
             Pairing::Postgres | Pairing::Sqlite => None,
         };
         eprintln!("{row} {} with COUNTERSIGN_SEED={seed}", on.name());
+        if std::env::var_os("TRACE_RACE").is_some() { let _ = tracing_subscriber::fmt().with_env_filter("countersign=info,sqlx=warn").with_writer(std::io::stderr).try_init(); }
         Self {
             row,
             on,
