@@ -31,6 +31,7 @@ mod metrics;
 mod model_context;
 mod model_stream;
 mod openai;
+mod pairings;
 mod phrases;
 mod races;
 mod reload;
