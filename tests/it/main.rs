@@ -16,6 +16,7 @@ mod console_page;
 mod delivery;
 mod demo_model;
 mod fake_slack;
+mod faults;
 mod handshake;
 mod http;
 mod kills;

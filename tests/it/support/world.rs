@@ -286,11 +286,6 @@ impl World {
         }
     }
 
-    /// Does the gateway run in this process?
-    pub fn is_here(&self) -> bool {
-        matches!(self.gateway, Gateway::Here(_))
-    }
-
     /// Where its ledger is.
     pub fn database_url(&self) -> &str {
         let (_, url) = self.settings.iter().find(|(key, _)| key == "STORE__DATABASE_URL").unwrap();
@@ -300,6 +295,11 @@ impl World {
     /// Is its ledger a file, or a server that others may use beside the gateway?
     pub fn on_a_file(&self) -> bool {
         self.database_url().starts_with("sqlite:")
+    }
+
+    /// Does the gateway run in this process?
+    pub fn is_here(&self) -> bool {
+        matches!(self.gateway, Gateway::Here(_))
     }
 
     /// The binary.
