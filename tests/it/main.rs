@@ -17,6 +17,7 @@ mod container;
 mod delivery;
 mod demo_model;
 mod fake_slack;
+mod faults;
 mod handshake;
 mod http;
 mod kills;
