@@ -5,11 +5,13 @@
 //! a writer that lost its lease gets [`StoreError::Stale`] and stops.
 
 mod coordination;
+mod hold;
 mod keys;
 mod ledger;
 mod reviews;
 
 pub use coordination::Standing;
+pub use hold::Hold;
 pub use ledger::{AuditCheck, Cursor, Depth, Ledger, Looked, NoCursor, Pruned, Session, Tx};
 pub use reviews::PendingReview;
 

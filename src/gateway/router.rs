@@ -19,6 +19,26 @@ use super::webhooks;
 
 /// The HTTP surface.
 pub fn router(gateway: Gateway) -> Router {
+    let watched = Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics));
+    let surface = if gateway.roles.webhooks {
+        watched.merge(surface(&gateway)).fallback(nothing)
+    } else {
+        watched.fallback(nothing_but_workers)
+    };
+    surface
+        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(linger))
+        .layer(from_fn(no_sniff))
+        .layer(from_fn(console::headers))
+        .with_state(gateway)
+}
+
+/// What the role `webhooks` serves.
+fn surface(gateway: &Gateway) -> Router<Gateway> {
     let api = Router::new()
         .route("/messages", post(messages::send).get(messages::list))
         .route("/reviews", get(reviews::list))
@@ -42,22 +62,18 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/webhooks/slack/events", post(webhooks::slack))
         .route("/webhooks/slack/interactions", post(webhooks::slack))
         .route("/webhooks/slack/commands", post(webhooks::slack))
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics))
         .nest("/api/v1", api)
-        .merge(console::routes(&gateway))
-        .fallback(nothing)
-        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn(linger))
-        .layer(from_fn(no_sniff))
-        .layer(from_fn(console::headers))
-        .with_state(gateway)
+        .merge(console::routes(gateway))
 }
 
 async fn nothing() -> ApiError {
     ApiError::not_found("there is nothing at this path")
+}
+
+async fn nothing_but_workers() -> ApiError {
+    ApiError::not_found(
+        "this process runs only the workers (server.roles); webhooks, API and console are served by one with the role webhooks",
+    )
 }
 
 async fn no_sniff(request: Request, next: axum::middleware::Next) -> Response {

@@ -3,7 +3,7 @@
 use countersign::domain::{DecisionKind, GateKind, Millis, TurnStatus, Via, Vote};
 use countersign::store::{ListQuery, NewOutbox, OutboxOp, outbox_key};
 
-use crate::store_kit::{START, TTL_MS, claim, decision, open, place, plan_card, stores, working};
+use crate::store_kit::{START, TTL_MS, claim, decision, open, pending_when, place, plan_card, stores, working};
 
 /// S4-7: of 64 parallel decisions one settles the gate; its evidence is kept and the lane woken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -184,20 +184,6 @@ async fn the_pending_review_is_there_while_the_gate_is_open() {
     }
 }
 
-/// Looks until the look-up gives what `fits`.
-async fn pending_when(store: &Store, place: &Conversation, user: &str, fits: impl Fn(Option<PendingReview>) -> bool) {
-    let until = Instant::now() + Duration::from_secs(10);
-    loop {
-        let mut read = store.ledger.read().await.unwrap();
-        if fits(read.pending_review(place, user).await.unwrap()) {
-            return;
-        }
-        drop(read);
-        assert!(Instant::now() < until, "the look-up does not follow");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
 /// design: a chat's open gates are found whatever the thread, and nobody else's; decided, nothing waits.
 #[tokio::test]
 async fn anything_waits_covers_the_chat() {
@@ -205,7 +191,8 @@ async fn anything_waits_covers_the_chat() {
         let (lease, turn) = working(&store, "a", &place("oc_1", "topic"), "ou_1").await;
         let mut other = place("oc_1", "");
         other.tenant = "t_2".to_owned();
-        let waits = async |place: &Conversation| store.ledger.read().await.unwrap().anything_waits(place).await.unwrap();
+        let waits =
+            async |place: &countersign::domain::Conversation| store.ledger.read().await.unwrap().anything_waits(place).await.unwrap();
         assert!(!waits(&place("oc_1", "")).await, "a turn that runs waits for nobody");
         let gate = open(&store, &lease, &turn, "rv_1").await;
         assert!(waits(&place("oc_1", "")).await);

@@ -9,10 +9,11 @@ use countersign::domain::{
     Action, ActionId, ActionStatus, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision, DecisionKind, EffectClass, Gate,
     GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, StepStatus, StepView, TurnId, TurnStatus, Via,
 };
-use countersign::store::{Accepted, InboxRow, Lease, Ledger, TurnRow};
+use countersign::store::{Accepted, InboxRow, Lease, Ledger, PendingReview, TurnRow};
 use serde_json::json;
 
-use crate::support::stores::{Pairing, fresh_database, fresh_name, redis};
+use crate::support::api::eventually;
+use crate::support::stores::{Pairing, database_for, fresh_name, redis};
 
 /// When the clock of every test starts.
 pub(crate) const START: Millis = Millis(1_760_000_000_000);
@@ -25,7 +26,7 @@ pub(crate) struct Store {
     pub(crate) clock: Clock,
     pub(crate) stores: Stores,
     /// Where the file is, if it is one.
-    pub(crate) folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 impl Store {
@@ -36,22 +37,44 @@ impl Store {
     }
 
     async fn postgres() -> Self {
-        let url = fresh_database().await.expect("COUNTERSIGN_TEST_POSTGRES is not set");
+        let folder = tempfile::tempdir().unwrap();
+        let url = database_for(folder.path()).await.expect("COUNTERSIGN_TEST_POSTGRES is not set");
         let mut stores = Stores::embedded(url.into());
         stores.coordination = Coordination::Redis {
             url: redis().expect("COUNTERSIGN_TEST_REDIS is not set").into(),
             prefix: fresh_name(),
         };
-        Self::on(stores, tempfile::tempdir().unwrap()).await
+        Self::on(stores, folder).await
     }
 
-    async fn on(stores: Stores, folder: tempfile::TempDir) -> Self {
+    /// The database of this run, and this Redis, which nobody else uses.
+    pub(crate) async fn beside(redis: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = match Pairing::of_this_run() {
+            Pairing::Sqlite => format!("sqlite://{}/ledger.db", folder.path().display()),
+            Pairing::Postgres => database_for(folder.path()).await.expect("COUNTERSIGN_TEST_POSTGRES is not set"),
+        };
+        Self::on(with_redis(&url, redis), folder).await
+    }
+
+    pub(crate) async fn on(stores: Stores, folder: tempfile::TempDir) -> Self {
         let clock = Clock::manual(START);
         Self {
             ledger: Ledger::open(&stores, clock.clone()).await.unwrap(),
             clock,
             stores,
-            folder,
+            _folder: folder,
+        }
+    }
+
+    /// Another process on the same database: its ledger and its clock, which stands where this one's does.
+    pub(crate) async fn another(&self) -> Self {
+        let clock = Clock::manual(self.clock.now());
+        Self {
+            ledger: Ledger::open(&self.stores, clock.clone()).await.unwrap(),
+            clock,
+            stores: self.stores.clone(),
+            _folder: tempfile::tempdir().unwrap(),
         }
     }
 
@@ -72,6 +95,39 @@ pub(crate) async fn stores() -> Vec<Store> {
         Pairing::Sqlite => Store::sqlite().await,
         Pairing::Postgres => Store::postgres().await,
     }]
+}
+
+/// The stores of tests about a file.
+pub(crate) async fn file() -> Store {
+    Store::sqlite().await
+}
+
+/// The stores of tests about many processes; none: this run has no server.
+pub(crate) async fn server() -> Option<Store> {
+    match Pairing::of_this_run() {
+        Pairing::Sqlite => None,
+        Pairing::Postgres => Some(Store::postgres().await),
+    }
+}
+
+/// This database and this Redis.
+pub(crate) fn with_redis(database: &str, redis: &str) -> Stores {
+    let mut stores = Stores::embedded(database.to_owned().into());
+    stores.coordination = Coordination::Redis {
+        url: redis.to_owned().into(),
+        prefix: "t".to_owned(),
+    };
+    stores
+}
+
+/// Looks until the look-up of pending reviews gives what `fits`.
+pub(crate) async fn pending_when(store: &Store, place: &Conversation, user: &str, fits: impl Fn(Option<PendingReview>) -> bool) {
+    eventually("the look-up that follows the ledger", || async {
+        let mut read = store.ledger.read().await.unwrap();
+        // A Redis that does not answer knows nothing.
+        fits(read.pending_review(place, user).await.ok().flatten()).then_some(())
+    })
+    .await;
 }
 
 pub(crate) fn place(chat: &str, thread: &str) -> Conversation {

@@ -281,6 +281,17 @@ impl World {
         }
     }
 
+    /// Where its ledger is.
+    pub fn database_url(&self) -> &str {
+        let (_, url) = self.settings.iter().find(|(key, _)| key == "STORE__DATABASE_URL").unwrap();
+        url
+    }
+
+    /// Is its ledger a file, or a server that others may use beside the gateway?
+    pub fn on_a_file(&self) -> bool {
+        self.database_url().starts_with("sqlite:")
+    }
+
     /// The binary.
     pub fn child(&mut self) -> &mut Process {
         match &mut self.gateway {
