@@ -36,6 +36,7 @@ mod phrases;
 mod redis_faults;
 mod redis_handshake;
 mod redis_shared;
+mod races;
 mod reload;
 mod requirements;
 mod secrets;
