@@ -10,7 +10,7 @@ mod keys;
 mod ledger;
 mod reviews;
 
-pub use coordination::Standing;
+pub use coordination::{Standing, look_at_redis};
 pub use hold::Hold;
 pub use ledger::{AuditCheck, Cursor, Depth, Ledger, Looked, NoCursor, Pruned, Session, Tx};
 pub use reviews::PendingReview;

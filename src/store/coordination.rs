@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::Value;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 pub(super) use wakes::{Rung, listen};
@@ -340,6 +341,18 @@ impl Redis {
     fn channel(&self) -> String {
         format!("{}:wake", self.prefix)
     }
+}
+
+/// Looks how a Redis stands, beside those who use it. Nothing is written.
+///
+/// # Errors
+/// `Unusable` for an address that cannot be meant, `Unavailable` for a server that is not reached.
+pub async fn look_at_redis(url: &SecretString) -> Result<Standing, StoreError> {
+    let (redis, _nothing) = Redis::new(url.expose_secret(), "countersign")?;
+    let reached = redis.connect().await;
+    reached.map_err(|trouble| StoreError::Unavailable(format!("redis: {trouble}")))?;
+    redis.inspect().await;
+    Ok(redis.standing())
 }
 
 /// Does what follows commits, in order, until the ledger is gone.
