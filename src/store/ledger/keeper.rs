@@ -154,7 +154,7 @@ async fn rebuild(ledger: &Ledger, redis: &Redis) -> std::result::Result<(), Fail
         return Ok(());
     }
     let mut tx = ledger.begin().await?;
-    let shared = ledger.inner.is_shared();
+    let shared = ledger.inner.shared;
     epoch::begin(&mut tx.tx, shared, &epoch).await?;
     tx.commit().await?;
     let (mut put, mut after) = (Vec::new(), None);
