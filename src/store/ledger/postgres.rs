@@ -100,13 +100,19 @@ pub(super) async fn open_read_only(url: &SecretString) -> Result<Pools> {
 /// Begins a transaction. Nothing was done yet when that fails, so it is tried over the next connection when one has broken:
 /// after a restart of the server each of a pool's is found out once.
 pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
-    for _ in 0..pool.options().get_max_connections() {
-        match pool.begin_with(statement).await {
-            Err(error) if fault::is_broken(&error) => tracing::debug!(%error, "a connection to the database broke"),
-            begun => return begun,
+    let pool = pool.clone();
+    // In a task of its own: a `BEGIN` whose caller goes away half-way would stay open on the server, for the driver rolls back only what
+    // it has seen begin.
+    let begun = tokio::spawn(async move {
+        for _ in 0..pool.options().get_max_connections() {
+            match pool.begin_with(statement).await {
+                Err(error) if fault::is_broken(&error) => tracing::debug!(%error, "a connection to the database broke"),
+                begun => return begun,
+            }
         }
-    }
-    pool.begin_with(statement).await
+        pool.begin_with(statement).await
+    });
+    begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
 /// The text of a claim, in whose inner SELECT `{skip}` stands for: rows that another process is taking at this moment are not waited
