@@ -102,6 +102,7 @@ async fn empty_cluster() -> &'static Path {
     static EMPTY: OnceCell<(TempDir, Guard)> = OnceCell::const_new();
     let make = || {
         let folder = folder();
+        let guard = Guard::of(None, folder.path());
         let output = unprivileged(&program("initdb").unwrap())
             .args([
                 "--username=postgres",
@@ -115,7 +116,6 @@ async fn empty_cluster() -> &'static Path {
             .output()
             .unwrap();
         assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
-        let guard = Guard::of(None, folder.path());
         (folder, guard)
     };
     let (folder, _) = EMPTY
