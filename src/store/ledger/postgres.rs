@@ -99,14 +99,21 @@ pub(super) async fn open_read_only(url: &SecretString) -> Result<Pools> {
 
 /// Begins a transaction. Nothing was done yet when that fails, so it is tried over the next connection when one has broken:
 /// after a restart of the server each of a pool's is found out once.
+///
+/// In a task of its own: a caller may be dropped in the middle (a call that a person interrupts, a lease that ends), and the
+/// driver would give the connection back to its pool with a transaction open that nobody knows of.
 pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
-    for _ in 0..pool.options().get_max_connections() {
-        match pool.begin_with(statement).await {
-            Err(error) if fault::is_broken(&error) => tracing::debug!(%error, "a connection to the database broke"),
-            begun => return begun,
+    let pool = pool.clone();
+    let beginning = tokio::spawn(async move {
+        for _ in 0..pool.options().get_max_connections() {
+            match pool.begin_with(statement).await {
+                Err(error) if fault::is_broken(&error) => tracing::debug!(%error, "a connection to the database broke"),
+                begun => return begun,
+            }
         }
-    }
-    pool.begin_with(statement).await
+        pool.begin_with(statement).await
+    });
+    beginning.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
 /// Whoever changes what belongs to a chat waits here for the others who do; the lock ends with the transaction. Every rule that

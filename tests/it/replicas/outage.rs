@@ -1,6 +1,14 @@
-//! The database goes away under a turn and comes back: work goes on in a moment, not when a lease runs out.
+//! The database goes away under a turn and comes back: work goes on in a moment, not when a lease runs out. And nobody leaves anything
+//! open there.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
+
+use countersign::config::Stores;
+use countersign::domain::Clock;
+use countersign::store::Ledger;
+use futures_util::poll;
+use sqlx::{AnyConnection, Connection, Row};
 
 use crate::kills::kit::{Handshake, TASK};
 use crate::support::api::eventually;
@@ -9,6 +17,7 @@ use crate::support::fleet::{Fleet, LONG};
 use crate::support::platform::On;
 use crate::support::scripts::reporter;
 use crate::support::servers::PostgresServer;
+use crate::support::stores::fresh_database;
 use crate::support::world::{DIRECT, plan};
 
 /// Far below the lease of 30 s, far above what it takes.
@@ -87,4 +96,35 @@ async fn a_result_is_kept_until_the_database_is_back() {
     database.restart().await;
     is_back(&hand).await;
     hand.ends_whole().await;
+}
+
+/// Q7: whoever is dropped while its transaction begins (a look that an answer of the model overtakes) leaves none open: the next on
+/// that connection would read what was true then, until the server cuts it off.
+#[tokio::test]
+async fn nobody_leaves_a_transaction_open() {
+    let Some(url) = fresh_database().await else { return };
+    let ledger = Ledger::open(&Stores::embedded(url.clone().into()), Clock::system()).await.unwrap();
+    for moves in 0..40 {
+        let mut beginning = pin!(ledger.read());
+        for _ in 0..moves {
+            if poll!(&mut beginning).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+    let mut beside = AnyConnection::connect(&url).await.unwrap();
+    // The server itself ends such a session after ten seconds.
+    let until = Instant::now() + Duration::from_secs(5);
+    loop {
+        let open = "SELECT CAST(COUNT(*) AS BIGINT) AS open FROM pg_stat_activity
+            WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
+        let open: i64 = sqlx::query(open).fetch_one(&mut beside).await.unwrap().get("open");
+        if open == 0 {
+            break;
+        }
+        assert!(Instant::now() < until, "{open} transactions are left open");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    ledger.close().await;
 }
