@@ -99,10 +99,11 @@ pub(super) async fn open_read_only(url: &SecretString) -> Result<Pools> {
 
 /// Begins a transaction. Nothing was done yet when that fails, so it is tried over the next connection when one has broken:
 /// after a restart of the server each of a pool's is found out once.
+///
+/// In a task of its own: a caller may be dropped in the middle (a call that a person interrupts, a lease that ends), and the
+/// driver would give the connection back to its pool with a transaction open that nobody knows of.
 pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
     let pool = pool.clone();
-    // In a task of its own: a `BEGIN` whose caller goes away half-way would stay open on the server, for the driver rolls back only what
-    // it has seen begin.
     let begun = tokio::spawn(async move {
         for _ in 0..pool.options().get_max_connections() {
             match pool.begin_with(statement).await {
