@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, Executor, Row};
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Executor, Row};
 use tokio::sync::{mpsc, oneshot};
 
 use super::bells::Touched;
@@ -195,34 +195,35 @@ fn verdict(id: i64, fresh: &[i64]) -> Accepted {
     }
 }
 
-/// Inserts in one commit and gives the ids of the rows that were new. The events of a batch are told apart by
-/// their ids, not by their keys: two copies of one event may be in it.
+/// Inserts in one statement, which is a transaction of its own, and gives the ids of the rows that were new. The events
+/// of a batch are told apart by their ids, not by their keys: two copies of one event may be in it.
 async fn insert(write: &AnyPool, ids: &[i64], rows: &[NewRow], now: Millis) -> Result<Vec<i64>> {
     let mut conn = write.acquire().await?;
-    if rows.len().is_power_of_two() {
-        // A single statement is a transaction of its own: no BEGIN and COMMIT to wait for.
-        return insert_chunk(&mut conn, ids, rows, now).await;
-    }
-    let mut tx = conn.begin().await?;
-    let mut fresh = Vec::with_capacity(rows.len());
-    let mut at = 0;
-    while at < rows.len() {
-        let end = at + (1 << (rows.len() - at).ilog2());
-        fresh.extend(insert_chunk(&mut tx, &ids[at..end], &rows[at..end], now).await?);
-        at = end;
-    }
-    tx.commit().await?;
-    Ok(fresh)
-}
-
-async fn insert_chunk(conn: &mut AnyConnection, ids: &[i64], rows: &[NewRow], now: Millis) -> Result<Vec<i64>> {
-    let text = &TEXTS[rows.len().ilog2() as usize];
-    let mut query = sqlx::query(AssertSqlSafe(Arc::clone(text)));
+    let (size, text) = statement(rows.len());
+    let mut query = sqlx::query(AssertSqlSafe(text));
     for (id, row) in ids.iter().zip(rows) {
         query = bind_row(query, *id, row, InboxState::New, now);
     }
-    let fresh = conn.fetch_all(query).await?;
-    fresh.iter().map(|row: &AnyRow| Ok(row.try_get("id")?)).collect()
+    // There is not a statement for every number of rows: what is over is filled with the last row, a duplicate of itself.
+    if let (Some(id), Some(row)) = (ids.last(), rows.last()) {
+        for _ in rows.len()..size {
+            query = bind_row(query, *id, row, InboxState::New, now);
+        }
+    }
+    // Not `RETURNING`: SQLite's driver hands over every row from its thread to ours, which costs more than the insert.
+    let inserted = conn.execute(query).await?.rows_affected();
+    if usize::try_from(inserted).is_ok_and(|inserted| inserted == rows.len()) {
+        return Ok(ids.to_vec());
+    }
+    let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
+        return Ok(Vec::new());
+    };
+    let found = sqlx::query("SELECT id FROM inbox WHERE id BETWEEN $1 AND $2")
+        .bind(first)
+        .bind(last)
+        .fetch_all(&mut *conn)
+        .await?;
+    found.iter().map(|row: &AnyRow| Ok(row.try_get("id")?)).collect()
 }
 
 type Statement<'q> = sqlx::query::Query<'q, sqlx::Any, sqlx::any::AnyArguments>;
@@ -243,26 +244,33 @@ fn bind_row<'q>(query: Statement<'q>, id: i64, row: &NewRow, state: InboxState, 
 
 /// Inserts one row inside somebody's transaction; false: it is a duplicate.
 pub(super) async fn insert_one(conn: &mut AnyConnection, id: i64, row: &NewRow, state: InboxState, now: Millis) -> Result<bool> {
-    let query = sqlx::query(AssertSqlSafe(Arc::clone(&TEXTS[0])));
-    let fresh = conn.fetch_optional(bind_row(query, id, row, state, now)).await?;
-    Ok(fresh.is_some())
+    let query = sqlx::query(AssertSqlSafe(statement(1).1));
+    let done = conn.execute(bind_row(query, id, row, state, now)).await?;
+    Ok(done.rows_affected() > 0)
 }
 
-/// The statement for 1, 2, 4, … 64 rows: few texts, so that each is prepared once a connection.
+/// Rows of a statement. Few of them, so that each is prepared once a connection and stays there.
+const SIZES: [usize; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, BATCH];
+
+/// The smallest statement that takes `rows` rows, and its size.
+fn statement(rows: usize) -> (usize, Arc<str>) {
+    let at = SIZES.partition_point(|size| *size < rows).min(SIZES.len() - 1);
+    (SIZES[at], Arc::clone(&TEXTS[at]))
+}
+
 static TEXTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
-    (0..=BATCH.ilog2())
-        .map(|power| {
-            let rows: Vec<String> = (0..1_usize << power)
-                .map(|row| {
-                    let marks: Vec<String> = (1..=COLUMNS).map(|column| format!("${}", row * COLUMNS + column)).collect();
-                    format!("({})", marks.join(", "))
-                })
-                .collect();
-            Arc::from(format!(
-                "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
-                 VALUES {} ON CONFLICT DO NOTHING RETURNING id",
-                rows.join(", ")
-            ))
-        })
-        .collect()
+    let text = |rows: &usize| {
+        let rows: Vec<String> = (0..*rows)
+            .map(|row| {
+                let marks: Vec<String> = (1..=COLUMNS).map(|column| format!("${}", row * COLUMNS + column)).collect();
+                format!("({})", marks.join(", "))
+            })
+            .collect();
+        Arc::from(format!(
+            "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
+             VALUES {} ON CONFLICT DO NOTHING",
+            rows.join(", ")
+        ))
+    };
+    SIZES.iter().map(text).collect()
 });
