@@ -17,7 +17,7 @@ use crate::channels::{ConsoleChannel, LarkClient, LarkHook, SlackClient, SlackHo
 use crate::config::{Boot, Live, ModelLive, Provider, Reloader, Settings};
 use crate::conversation::Desk;
 use crate::domain::{Clock, Failpoint, Ids};
-use crate::gateway::{Channels, Gateway, GatewayParts, Workers, router, start_workers};
+use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, start_workers};
 use crate::model::{ChatModel, Demo, Remote};
 use crate::runner::{ModelSource, Runner, RunnerParts, Timings};
 use crate::store::{Ledger, StoreError};
@@ -27,6 +27,9 @@ use crate::tools::{Toolbox, ToolboxError};
 
 /// After a stop was asked for, the listener goes on this long, so that a balancer can notice `/readyz`.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// Longest time for giving back lanes, and again for closing the ledger.
+const TAIL: Duration = Duration::from_secs(1);
 
 /// What tests and the demo may replace.
 #[derive(Clone)]
@@ -165,6 +168,10 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         clock,
         machine_clock: parts.clock,
         ids: parts.ids,
+        roles: Roles {
+            webhooks: boot.webhooks,
+            workers: boot.workers,
+        },
         timings: parts.timings,
         failpoint: parts.failpoint,
         max_body_bytes: boot.max_body_bytes,
@@ -206,23 +213,30 @@ impl Running {
     }
 
     /// Stops within the grace: no new work, running steps finish or are left to the journal, open requests
-    /// are answered.
+    /// are answered. In Kubernetes: `/readyz` fails at once, the listener stays until the endpoint is known to be gone, and
+    /// `terminationGracePeriodSeconds` must be longer than `server.shutdown_grace_seconds`; no `preStop` hook is needed.
     pub async fn stop(self) {
         info!("stopping");
         if let Some(follower) = &self.follower {
             follower.abort();
         }
         self.gateway.drain();
+        // The last part of the grace is for giving back what did not end in the first.
+        let tail = (self.grace / 8).min(TAIL);
+        let grace = self.grace.saturating_sub(tail * 2);
         let listener = async {
-            let drain = self.drain.min(self.grace);
+            let drain = self.drain.min(grace);
             tokio::time::sleep(drain).await;
             self.stop.cancel();
-            if tokio::time::timeout(self.grace.saturating_sub(drain), self.server).await.is_err() {
+            if tokio::time::timeout(grace.saturating_sub(drain), self.server).await.is_err() {
                 warn!("connections were still open after the grace");
             }
         };
-        tokio::join!(self.workers.stop(self.grace), listener);
-        self.gateway.ledger.close().await;
+        tokio::join!(self.workers.stop(grace, tail), listener);
+        // Waits for every connection in use, one of which may wait for a server that does not answer.
+        if tokio::time::timeout(tail, self.gateway.ledger.close()).await.is_err() {
+            warn!("the ledger could not be closed in time; nothing that was told to anybody is lost");
+        }
         info!("stopped");
     }
 }

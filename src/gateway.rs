@@ -13,5 +13,5 @@ mod webhooks;
 mod worker;
 
 pub use router::router;
-pub use state::{Channels, Gateway, GatewayParts};
+pub use state::{Channels, Gateway, GatewayParts, Roles};
 pub use worker::{Workers, start_workers};

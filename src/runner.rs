@@ -30,7 +30,7 @@ pub type ModelSource = Arc<dyn Fn() -> Arc<dyn ChatModel> + Send + Sync>;
 /// Lengths of leases and polls. Fixed in production; process tests shorten them.
 #[derive(Clone, Copy, Debug)]
 pub struct Timings {
-    /// How long a lane is leased.
+    /// How long a lane is leased, or a row of the outbox held.
     pub lease: Duration,
     /// How often workers look for work that no bell announced.
     pub poll: Duration,

@@ -11,12 +11,10 @@ use tracing::{info, warn};
 use super::state::Gateway;
 use crate::channels::{Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::domain::{Millis, Outbound};
-use crate::store::{OutboxOp, OutboxRow, StoreError};
+use crate::store::{Hold, OutboxOp, OutboxRow, StoreError};
 
-/// One try may take this long; a row is held a little longer.
-const TRY_TIME: Duration = Duration::from_secs(20);
-/// How long a claimed row is ours.
-const HOLD_MS: i64 = 30_000;
+/// Between two tries to write down what came of a delivery.
+const RETRY: Duration = Duration::from_millis(200);
 /// Deliveries under way at a time.
 const ABREAST: usize = 64;
 /// Wrong credentials need an admin; asking often does not help.
@@ -49,16 +47,20 @@ impl Dispatcher {
             return Ok(0);
         }
         let mut tx = self.gateway.ledger.begin().await?;
-        let rows = tx.claim_outbox(&self.owner, HOLD_MS, i64::try_from(free).unwrap_or(1)).await?;
+        let (span, asked) = (self.gateway.timings.lease, Instant::now());
+        let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        let rows = tx.claim_outbox(&self.owner, millis, i64::try_from(free).unwrap_or(1)).await?;
         tx.commit().await?;
+        let hold = Hold::since(asked, span);
         let taken = rows.len();
         for row in rows {
             let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
                 break;
             };
-            let gateway = self.gateway.clone();
+            let (gateway, hold) = (self.gateway.clone(), hold.clone());
             self.tasks.spawn(async move {
-                if let Err(error) = send(&gateway, &row).await {
+                // A process that stood still for longer than its hold sends nothing and writes nothing of it afterwards.
+                if let Err(error) = hold.guard(send(&gateway, &row)).await.flatten() {
                     // The row is found again when its hold ends; its key keeps the platform from doubling it.
                     warn!(outbox.id = row.id, %error, "outcome of a delivery not recorded");
                 }
@@ -87,7 +89,9 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
                 plain: row.plain,
                 again: row.uncertain.then_some(row.created_at),
             };
-            match tokio::time::timeout(TRY_TIME, channel.deliver(&delivery)).await {
+            // So much less than the hold that what came of it can be written down.
+            let time = gateway.timings.lease * 2 / 3;
+            match tokio::time::timeout(time, channel.deliver(&delivery)).await {
                 Ok(outcome) => {
                     gateway.failpoint.reach(point(row));
                     outcome
@@ -101,7 +105,14 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
         }
     };
     count(row, outcome.as_ref().err(), started.elapsed());
-    record(gateway, row, outcome).await
+    // Known here and nowhere else: told as soon as the ledger answers.
+    loop {
+        match record(gateway, row, &outcome).await {
+            Err(StoreError::Unavailable(reason)) => warn!(outbox.id = row.id, reason, "outcome of a delivery not recorded yet"),
+            recorded => return recorded,
+        }
+        tokio::time::sleep(RETRY).await;
+    }
 }
 
 fn count(row: &OutboxRow, error: Option<&DeliveryError>, took: Duration) {
@@ -155,12 +166,12 @@ fn point(row: &OutboxRow) -> &'static str {
     }
 }
 
-async fn record(gateway: &Gateway, row: &OutboxRow, outcome: Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
+async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
     let now = gateway.clock.now();
     let mut tx = gateway.ledger.begin_in(&row.new.conversation).await?;
     match outcome {
         Ok(Receipt { message_id, at }) => {
-            tx.outbox_sent(row.id, message_id.as_deref(), at).await?;
+            tx.outbox_sent(row.id, message_id.as_deref(), *at).await?;
             info!(
                 outbox.id = row.id,
                 turn.id = row.new.turn_id.as_ref().map(tracing::field::display),
@@ -171,7 +182,7 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: Result<Receipt, Del
             warn!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
             let reason = error.to_string();
             let uncertain = matches!(error, DeliveryError::Retry { uncertain: true, .. });
-            match next_try(row, &error, now) {
+            match next_try(row, error, now) {
                 Some((at, plain)) => tx.outbox_retry(row.id, at, &reason, plain, uncertain).await?,
                 None => tx.outbox_failed(row.id, &reason).await?,
             }

@@ -38,7 +38,7 @@ pub(super) async fn report(gateway: &Gateway) -> (StatusCode, Value) {
     };
     (
         code,
-        json!({ "status": status, "version": env!("CARGO_PKG_VERSION"), "parts": parts }),
+        json!({ "status": status, "version": env!("CARGO_PKG_VERSION"), "roles": gateway.roles.names(), "parts": parts }),
     )
 }
 
@@ -78,6 +78,7 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
     let lark = channel("channel.lark", live.lark.enabled, &lark);
     let slack = channel("channel.slack", live.slack.enabled, &slack);
     let model = match gateway.runner.model_health().last {
+        None if !gateway.roles.workers => part("model", "ok", Some(String::from("called by processes with the role workers"))),
         None => part("model", "ok", Some(String::from("not called yet"))),
         Some((_, Ok(()))) => part("model", "ok", None),
         Some((_, Err(reason))) => part("model", "degraded", Some(reason)),

@@ -20,6 +20,44 @@ use super::webhooks;
 
 /// The HTTP surface.
 pub fn router(gateway: Gateway) -> Router {
+    let watched = Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics));
+    let layered = |router: Router<Gateway>| {
+        router
+            .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+            .layer(from_fn(linger))
+            .layer(from_fn(console::headers))
+    };
+    let surface = if gateway.roles.webhooks {
+        // The hot path goes past the layers of the others.
+        layered(watched.merge(surface(&gateway)).fallback(nothing)).merge(hooks())
+    } else {
+        layered(watched.fallback(nothing_but_workers))
+    };
+    surface
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(SetResponseHeaderLayer::overriding(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ))
+        .with_state(gateway)
+}
+
+/// What the platforms push to.
+fn hooks() -> Router<Gateway> {
+    Router::new()
+        .route("/webhooks/lark/events", post(webhooks::lark))
+        .route("/webhooks/lark/cards", post(webhooks::lark))
+        .route("/webhooks/slack/events", post(webhooks::slack))
+        .route("/webhooks/slack/interactions", post(webhooks::slack))
+        .route("/webhooks/slack/commands", post(webhooks::slack))
+        .method_not_allowed_fallback(|_: Lingering| async { ApiError::method_not_allowed() })
+}
+
+/// What the role `webhooks` serves to people.
+fn surface(gateway: &Gateway) -> Router<Gateway> {
     let api = Router::new()
         .route("/messages", post(messages::send).get(messages::list))
         .route("/reviews", get(reviews::list))
@@ -37,33 +75,17 @@ pub fn router(gateway: Gateway) -> Router {
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         // Around the fallbacks too: without the token not even a path's existence is told.
         .layer(from_fn_with_state(gateway.clone(), auth));
-    Router::new()
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics))
-        .nest("/api/v1", api)
-        .merge(console::routes(&gateway))
-        .fallback(nothing)
-        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
-        .layer(from_fn(linger))
-        .layer(from_fn(console::headers))
-        // The hot path goes past the layers above.
-        .route("/webhooks/lark/events", post(webhooks::lark))
-        .route("/webhooks/lark/cards", post(webhooks::lark))
-        .route("/webhooks/slack/events", post(webhooks::slack))
-        .route("/webhooks/slack/interactions", post(webhooks::slack))
-        .route("/webhooks/slack/commands", post(webhooks::slack))
-        .method_not_allowed_fallback(|_: Lingering| async { ApiError::method_not_allowed() })
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(SetResponseHeaderLayer::overriding(
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ))
-        .with_state(gateway)
+    Router::new().nest("/api/v1", api).merge(console::routes(gateway))
 }
 
 async fn nothing() -> ApiError {
     ApiError::not_found("there is nothing at this path")
+}
+
+async fn nothing_but_workers() -> ApiError {
+    ApiError::not_found(
+        "this process runs only the workers (server.roles); webhooks, API and console are served by one with the role webhooks",
+    )
 }
 
 /// A bug of ours costs one request, not the process.

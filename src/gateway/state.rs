@@ -46,6 +46,23 @@ impl Channels {
     }
 }
 
+/// `server.roles`: which halves of a gateway a process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles {
+    /// HTTP in, API and console.
+    pub webhooks: bool,
+    /// Turns and the outbox.
+    pub workers: bool,
+}
+
+impl Roles {
+    /// As in the configuration.
+    pub(super) fn names(self) -> Vec<&'static str> {
+        let named = [("webhooks", self.webhooks), ("workers", self.workers)];
+        named.into_iter().filter_map(|(name, on)| on.then_some(name)).collect()
+    }
+}
+
 /// What the composition root hands over.
 #[derive(Debug)]
 pub struct GatewayParts {
@@ -69,6 +86,8 @@ pub struct GatewayParts {
     pub machine_clock: Clock,
     /// Random ids.
     pub ids: Ids,
+    /// Which halves this process runs.
+    pub roles: Roles,
     /// Lengths of leases and polls.
     pub timings: Timings,
     /// Where a test lets the process die.

@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -15,8 +15,8 @@ use tracing::{error, info, warn};
 use super::dispatch::Dispatcher;
 use super::state::Gateway;
 use crate::domain::ChannelKind;
-use crate::runner::WorkError;
-use crate::store::StoreError;
+use crate::runner::{Runner, WorkError};
+use crate::store::{Hold, Lease, StoreError};
 
 /// Lanes worked on at a time.
 const LANES: usize = 64;
@@ -24,36 +24,62 @@ const LANES: usize = 64;
 const LANES_PER_CHAT: i64 = 4;
 /// Between two foldings of the metrics.
 const UPKEEP: Duration = Duration::from_secs(5);
+/// Before somebody, perhaps a newer version of this program, looks again at a turn that cannot be read here.
+const UNREADABLE_PAUSE: Duration = Duration::from_secs(5);
 /// After a store failure, so that a broken disk does not become a busy loop.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 
 /// The running loops.
 #[derive(Debug)]
 pub struct Workers {
-    stop: CancellationToken,
+    stop: Stop,
     tasks: TaskTracker,
     gateway: Gateway,
 }
 
+/// How a stop goes: first nothing new is begun, later what still runs is dropped.
+#[derive(Clone, Debug, Default)]
+struct Stop {
+    soon: CancellationToken,
+    now: CancellationToken,
+}
+
 impl Workers {
-    /// Takes no new work, waits up to `grace` for what runs, then drops it: the journal knows how to go on.
-    pub async fn stop(self, grace: Duration) {
+    /// Takes no new work and waits up to `grace` for what runs. What is not over then is dropped, and its lanes are given
+    /// back within `tail`: another process goes on from the journal at once, and asks about a write call that was under way.
+    pub async fn stop(self, grace: Duration, tail: Duration) {
         self.gateway.drain();
-        self.stop.cancel();
+        self.stop.soon.cancel();
         self.tasks.close();
-        if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
-            warn!("work was still going on after the grace; the next start goes on from the journal");
+        if tokio::time::timeout(grace, self.tasks.wait()).await.is_ok() {
+            return;
+        }
+        warn!("work was still going on after the grace; whoever takes it up goes on from the journal");
+        self.stop.now.cancel();
+        if tokio::time::timeout(tail, self.tasks.wait()).await.is_err() {
+            warn!("a lane could not be given back; it is free when its lease runs out");
         }
     }
 }
 
-/// Starts all loops.
+/// Starts the loops of this process's roles.
 #[must_use]
 pub fn start_workers(gateway: &Gateway) -> Workers {
-    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let (stop, tasks) = (Stop::default(), TaskTracker::new());
+    let workers = Workers {
+        stop: stop.clone(),
+        tasks: tasks.clone(),
+        gateway: gateway.clone(),
+    };
+    tasks.spawn(upkeep_loop(gateway.clone(), stop.soon.clone()));
+    if !gateway.roles.workers {
+        // What is accepted here others find; clicks are decided in the request, and who the bot is stands in the ledger.
+        return workers;
+    }
     // Unique per process start, so that a fast restart never passes for its predecessor.
     let owner = format!("w_{}", gateway.ids.token());
     let (g, s, t, o) = (gateway.clone(), stop.clone(), tasks.clone(), owner.clone());
+    let stop = stop.soon;
     tasks.spawn(supervise("lanes", move || lane_loop(g.clone(), s.clone(), t.clone(), o.clone())));
     let (g, s, t) = (gateway.clone(), stop.clone(), tasks.clone());
     tasks.spawn(supervise("dispatch", move || {
@@ -64,13 +90,8 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
     for kind in [ChannelKind::Lark, ChannelKind::Slack] {
         tasks.spawn(identity_loop(gateway.clone(), stop.clone(), kind));
     }
-    tasks.spawn(prune_loop(gateway.clone(), stop.clone()));
-    tasks.spawn(upkeep_loop(gateway.clone(), stop.clone()));
-    Workers {
-        stop,
-        tasks,
-        gateway: gateway.clone(),
-    }
+    tasks.spawn(prune_loop(gateway.clone(), stop));
+    workers
 }
 
 /// Keeps a loop alive: a panic in it is a bug, and must not leave events accepted that nobody looks at.
@@ -125,27 +146,24 @@ async fn dispatch_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTra
     repeat(&gateway, &stop, &bell, "dispatch", || dispatcher.dispatch()).await;
 }
 
-async fn lane_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker, owner: String) {
+async fn lane_loop(gateway: Gateway, stop: Stop, tasks: TaskTracker, owner: String) {
     let bell = gateway.ledger.lane_bell();
     let room = Arc::new(Semaphore::new(LANES));
     let lease_ms = i64::try_from(gateway.timings.lease.as_millis()).unwrap_or(i64::MAX);
-    repeat(&gateway, &stop, &bell, "lanes", || async {
+    repeat(&gateway, &stop.soon, &bell, "lanes", || async {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else {
             return Ok(0);
         };
+        let asked = Instant::now();
         let mut tx = gateway.ledger.begin().await?;
         let Some(lease) = tx.claim_lane(&owner, lease_ms, LANES_PER_CHAT).await? else {
             return Ok(0);
         };
         tx.commit().await?;
+        let hold = Hold::since(asked, gateway.timings.lease);
         let (runner, stop, bell) = (gateway.runner.clone(), stop.clone(), Arc::clone(&bell));
         tasks.spawn(async move {
-            let lane = lease.lane_id.clone();
-            match Box::pin(runner.work(lease, stop)).await {
-                Ok(()) => (),
-                Err(WorkError::Store(StoreError::Stale)) => info!(%lane, "lease lost; somebody else goes on"),
-                Err(error) => error!(%lane, %error, "work on a lane failed; it is taken up again after its lease"),
-            }
+            work(&runner, lease, hold, &stop).await;
             drop(place);
             // A free place, or a free slot of that chat, may be what another lane waits for.
             bell.notify_one();
@@ -153,6 +171,28 @@ async fn lane_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker
         Ok(1)
     })
     .await;
+}
+
+/// Works on a leased lane, and gives it back however that ends: nobody should have to wait for a lease to run out but for that of
+/// a process that died.
+async fn work(runner: &Runner, lease: Lease, hold: Hold, stop: &Stop) {
+    let lane = &lease.lane_id;
+    let pause = tokio::select! {
+        outcome = Box::pin(runner.work(lease.clone(), hold, stop.soon.clone())) => match outcome {
+            Ok(()) => return,
+            Err(WorkError::Store(StoreError::Stale)) => return info!(%lane, "lease lost; somebody else goes on"),
+            Err(WorkError::Store(error @ StoreError::Unavailable(_))) => {
+                warn!(%lane, %error, "work on a lane broke off; it is taken up again when the ledger answers");
+                FAILURE_PAUSE
+            }
+            Err(error) => {
+                error!(%lane, %error, "work on a lane failed");
+                UNREADABLE_PAUSE
+            }
+        },
+        () = stop.now.cancelled() => Duration::ZERO,
+    };
+    runner.give_back(&lease, pause).await;
 }
 
 /// Asks the platform who the bot is, once it is enabled and until it tells; until then group messages wait in the inbox.

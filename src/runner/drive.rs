@@ -1,6 +1,6 @@
 //! The loop over one lane: begin its next task, or take its turn on until it waits or ends.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -9,7 +9,10 @@ use tracing::{Instrument, info, info_span, warn};
 use super::{Runner, WorkError};
 use crate::agent::{self, Beginning, Env, Input, Next, Room, Turn, TurnState};
 use crate::domain::{ChatType, InboundBody, Millis, ToolSpec, TurnStatus};
-use crate::store::{InboxRow, Lease, StoreError, TurnRow};
+use crate::store::{Hold, InboxRow, Lease, StoreError, TurnRow};
+
+/// Between two tries to tell the ledger something that only this process knows.
+pub(super) const RETRY: Duration = Duration::from_millis(200);
 
 /// A turn being worked on: the stored row and the reducer's value, which [`Runner::commit`] keeps equal.
 #[derive(Debug)]
@@ -33,37 +36,71 @@ enum Left {
 
 impl Runner {
     /// Handles the lane until it has nothing to do, then gives it back. `stop` asks to give it back at the next
-    /// step: a model call or read is dropped and made again later, a write call is waited for.
+    /// step: a model call or read is dropped and made again later, a write call is waited for. `hold` is the lease as
+    /// this process sees it.
     ///
     /// # Errors
     /// [`WorkError::Store`] with `Stale` when the lease was lost: somebody else goes on. Other errors leave
-    /// the lane leased; it is found again when the lease runs out.
-    pub async fn work(&self, lease: Lease, stop: CancellationToken) -> Result<(), WorkError> {
+    /// the lane leased: [`Runner::give_back`].
+    pub async fn work(&self, lease: Lease, hold: Hold, stop: CancellationToken) -> Result<(), WorkError> {
         let lost = CancellationToken::new();
         // Ends with this call, however it ends: a lease that outlived its worker would never run out.
-        let _renewal = AbortOnDropHandle::new(tokio::spawn(self.clone().renew(lease.clone(), lost.clone())));
+        let renewal = self.clone().renew(lease.clone(), hold.clone(), lost.clone());
+        let _renewal = AbortOnDropHandle::new(tokio::spawn(renewal));
         tokio::select! {
             // A write must not be cut off half way by our own choice: losing the lease only stops us at an await,
             // and everything written afterwards would be refused by the fence anyway.
             () = lost.cancelled() => Err(WorkError::Store(StoreError::Stale)),
-            outcome = self.lane(lease, &stop) => outcome,
+            outcome = hold.guard(self.lane(lease, &stop)) => outcome?,
         }
     }
 
-    async fn renew(self, lease: Lease, lost: CancellationToken) {
+    async fn renew(self, lease: Lease, hold: Hold, lost: CancellationToken) {
         let span = i64::try_from(self.timings.lease.as_millis()).unwrap_or(i64::MAX);
+        let mut pause = self.timings.lease / 3;
         loop {
-            tokio::time::sleep(self.timings.lease / 3).await;
+            tokio::time::sleep(pause).await;
+            let asked = Instant::now();
             let renewed = async {
                 let mut tx = self.ledger.begin().await?;
                 tx.renew(&lease, span).await?;
                 tx.commit().await
             };
-            match renewed.await {
-                Ok(()) => (),
+            match hold.guard(renewed).await.flatten() {
+                Ok(()) => {
+                    hold.prolong(asked, self.timings.lease);
+                    pause = self.timings.lease / 3;
+                }
                 Err(StoreError::Stale) => return lost.cancel(),
-                Err(error) => warn!(lane = %lease.lane_id, %error, "the lease could not be renewed; trying again"),
+                Err(error) => {
+                    warn!(lane = %lease.lane_id, %error, "the lease could not be renewed; trying again");
+                    pause = self.timings.lease / 30;
+                }
             }
+        }
+    }
+
+    /// Gives back a lane whose work broke off, to be taken up again after `pause`, by whomever: as soon as the ledger
+    /// answers, or not at all when the lease runs out before.
+    pub async fn give_back(&self, lease: &Lease, pause: Duration) {
+        let giving = async {
+            loop {
+                let released = async {
+                    let mut tx = self.ledger.begin_in(&lease.conversation).await?;
+                    // Whether it was woken meanwhile is all the same here: it is looked at again in any case.
+                    let lease = tx.refresh(lease).await?;
+                    tx.release(&lease, self.clock.now().plus(pause)).await?;
+                    tx.commit().await
+                };
+                match released.await {
+                    Ok(()) | Err(StoreError::Stale) => return,
+                    Err(_) => tokio::time::sleep(RETRY).await,
+                }
+            }
+        };
+        // No longer than a lease lasts, whatever is left of this one: the fence tells when it is somebody else's.
+        if Hold::since(Instant::now(), self.timings.lease).guard(giving).await.is_err() {
+            warn!(lane = %lease.lane_id, "the ledger does not answer; the lane is free when its lease runs out");
         }
     }
 
@@ -86,9 +123,6 @@ impl Runner {
             let mut tx = self.ledger.begin_in(&lease.conversation).await?;
             if tx.release(&lease, ready_at).await? {
                 tx.commit().await?;
-                return Ok(());
-            }
-            if stop.is_cancelled() {
                 return Ok(());
             }
             // Woken between our last look and the release: look again.

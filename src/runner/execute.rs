@@ -6,12 +6,12 @@ use futures_util::future::join_all;
 use metrics::{counter, histogram};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
-use super::drive::Run;
+use super::drive::{RETRY, Run};
 use super::{Runner, WorkError};
 use crate::agent::{CallOutcome, Input, OpenCall};
-use crate::domain::{ActionId, ActionStatus, ToolResult};
+use crate::domain::{Action, ActionId, ActionStatus, ToolResult};
 use crate::store::{AuditEntry, GateRecord, Lease, StoreError};
 use crate::tools::{ToolError, ToolOutput};
 
@@ -121,14 +121,33 @@ impl Runner {
             () = tokio::time::sleep(self.timings.tool_timeout) => return Ok(Sent::Unknown),
         };
         self.failpoint.reach("action_ran");
+        // What came of it is known here and nowhere else: the ledger is told as soon as it answers, as long as the lane is ours.
+        while let Err(error) = self.journal(lease, &action, &result).await {
+            let StoreError::Unavailable(_) = error else {
+                return Err(error.into());
+            };
+            warn!(action.id = %id, %error, "the result of a write call could not be journaled; trying again");
+            tokio::time::sleep(RETRY).await;
+        }
+        self.failpoint.reach("action_journaled");
+        Ok(Sent::Answered(result))
+    }
+
+    /// Stores the result of a write call.
+    async fn journal(&self, lease: &Lease, action: &Action, result: &ToolResult) -> Result<(), StoreError> {
         let status = if result.ok { ActionStatus::Executed } else { ActionStatus::Failed };
         let mut tx = self.ledger.begin_in(&lease.conversation).await?;
-        tx.finish_action(lease, &id, status, &result).await?;
+        // An earlier try may have been committed, and only its answer lost.
+        let stored = tx.action(&action.id).await?.map(|record| record.action.status);
+        if stored == Some(status) {
+            return Ok(());
+        }
+        tx.finish_action(lease, &action.id, status, result).await?;
         tx.audit(&AuditEntry {
             kind: "action_executed",
-            turn_id: Some(run.row.id.clone()),
+            turn_id: Some(action.turn_id.clone()),
             gate_id: action.gate_id.clone(),
-            action_id: Some(id),
+            action_id: Some(action.id.clone()),
             principal: None,
             details: json!({ "tool": action.tool, "ok": result.ok, "result_sha256": sha256(&result.text) }),
         })
@@ -142,9 +161,7 @@ impl Runner {
         {
             super::commit::repaint(&mut tx, &gate, &decision).await?;
         }
-        tx.commit().await?;
-        self.failpoint.reach("action_journaled");
-        Ok(Sent::Answered(result))
+        tx.commit().await
     }
 
     async fn invoke(&self, name: &str, arguments: &str) -> ToolResult {

@@ -11,6 +11,7 @@ mod decisions;
 mod depth;
 mod events;
 mod facts;
+mod fault;
 mod file;
 mod gates;
 mod ids;

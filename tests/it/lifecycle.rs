@@ -212,7 +212,10 @@ async fn a_port_in_use_is_one_clear_line() {
 #[tokio::test]
 async fn a_second_process_on_the_same_file_is_refused() {
     let mut world = World::process(&[], None, reporter).await;
-    let url = format!("sqlite://{}", world.folder.path().join("countersign.db").display());
+    if !world.on_a_file() {
+        return; // A server may have as many processes as it likes.
+    }
+    let url = world.database_url().to_owned();
     let elsewhere = tempfile::tempdir().unwrap();
     let output = serve(elsewhere.path(), &[("SERVER__BIND", "127.0.0.1:0"), ("STORE__DATABASE_URL", &url)]);
     assert_eq!(output.status.code(), Some(1));

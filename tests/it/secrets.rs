@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::command::run;
-use crate::support::quiet::{database, quiet};
+use crate::support::quiet::{contents, quiet};
 use crate::support::raw::{get, headers, post, send};
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, SECRETS, World};
@@ -165,9 +165,7 @@ async fn no_secret_leaves_the_configuration() {
             .map(|call| call.body.clone())
             .collect();
         clean(&world, "calls to the chat", json!(calls).to_string().as_bytes());
-        for file in [database(&world), database(&world).with_extension("db-wal")] {
-            clean(&world, &file.display().to_string(), &std::fs::read(file).unwrap());
-        }
+        clean(&world, "the database", &contents(&world).await);
         assert_eq!(world.chat.snapshot().violations, Vec::<String>::new());
     }
 }
@@ -190,12 +188,7 @@ async fn refused_credentials_are_not_shown() {
     let ready = get(&world, "/readyz").await;
     assert_eq!(ready.json()["status"], "degraded", "{ready:?}");
     let log = world.child().log();
-    let shown = format!(
-        "{log}{ready:?}{turn}{}",
-        std::fs::read(database(&world))
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-            .unwrap()
-    );
+    let shown = format!("{log}{ready:?}{turn}{}", String::from_utf8_lossy(&contents(&world).await));
     for canary in ["as-wrong-canary", MODEL, "canary-body"] {
         assert!(!shown.contains(canary), "{canary}");
     }

@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use countersign::cli::demo::{Parcel, TEAM};
 use serde_json::{Value, json};
-use sqlx::Executor;
 
 use crate::support::platform::On;
-use crate::support::quiet::{connect, quiet};
+use crate::support::quiet::{hold, quiet};
 use crate::support::raw::{Reply, headers, send};
 use crate::support::scripts::reporter;
 use crate::support::slack_push::{FORM, JSON, form, signed};
@@ -167,10 +166,9 @@ async fn each_path_takes_every_kind() {
 #[tokio::test]
 async fn what_cannot_be_committed_is_sent_again() {
     let world = World::start_on(On::Slack, &[], reporter).await;
-    let mut other = connect(&world).await;
     let event = world.message("U0U1", "C0C1", "整理笔记", GROUP);
     let typed = command("/status", "t1");
-    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let held = hold(&world).await;
     let sealed = |parcel: &Parcel| {
         let mut headers = parcel.headers.clone();
         headers.push(("Content-Type".to_owned(), parcel.content_type.to_owned()));
@@ -190,7 +188,7 @@ async fn what_cannot_be_committed_is_sent_again() {
     }
     let headers = signed(FORM, secret(), world.clock.now().0 / 1000, typed.as_bytes());
     refused(PATHS[2], (headers, typed.clone().into_bytes())).await;
-    other.execute("ROLLBACK").await.unwrap();
+    held.release().await;
     for _ in 0..2 {
         world.push(&event).await;
     }
@@ -200,11 +198,11 @@ async fn what_cannot_be_committed_is_sent_again() {
     assert_eq!(world.api.turns().await.len(), 1);
 
     let press = world.tenant.tap("U0U1", "C0C1", &card.id, &card.button("approve").unwrap(), None);
-    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let held = hold(&world).await;
     for parcel in world.tenant.seal(&press) {
         refused(PATHS[1], sealed(&parcel)).await;
     }
-    other.execute("ROLLBACK").await.unwrap();
+    held.release().await;
     for _ in 0..2 {
         world.push(&press).await;
     }

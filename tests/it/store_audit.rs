@@ -3,6 +3,7 @@
 
 use countersign::domain::{GateId, TurnId};
 use countersign::store::{AuditCheck, AuditEntry};
+use secrecy::ExposeSecret;
 use serde_json::json;
 use sqlx::{AnyConnection, Connection, Executor};
 
@@ -71,8 +72,7 @@ async fn tampering_is_found() {
         for store in stores().await {
             write(&store, 5).await;
             store.ledger.close().await;
-            let file = format!("sqlite://{}/ledger.db", store.folder.path().display());
-            let mut thief = AnyConnection::connect(&file).await.unwrap();
+            let mut thief = AnyConnection::connect(store.stores.database_url.expose_secret()).await.unwrap();
             for part in what.split(';') {
                 let done = thief.execute(sqlx::AssertSqlSafe(part.to_owned())).await.unwrap();
                 assert!(done.rows_affected() > 0, "{part}");

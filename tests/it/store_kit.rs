@@ -12,7 +12,7 @@ use countersign::domain::{
 use countersign::store::{Accepted, InboxRow, Lease, Ledger, TurnRow};
 use serde_json::json;
 
-use crate::support::stores::{Pairing, fresh_database, fresh_name, redis};
+use crate::support::stores::{Pairing, database_for, fresh_name, redis};
 
 /// When the clock of every test starts.
 pub(crate) const START: Millis = Millis(1_760_000_000_000);
@@ -25,7 +25,7 @@ pub(crate) struct Store {
     pub(crate) clock: Clock,
     pub(crate) stores: Stores,
     /// Where the file is, if it is one.
-    pub(crate) folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 impl Store {
@@ -36,13 +36,14 @@ impl Store {
     }
 
     async fn postgres() -> Self {
-        let url = fresh_database().await.expect("COUNTERSIGN_TEST_POSTGRES is not set");
+        let folder = tempfile::tempdir().unwrap();
+        let url = database_for(folder.path()).await.expect("COUNTERSIGN_TEST_POSTGRES is not set");
         let mut stores = Stores::embedded(url.into());
         stores.coordination = Coordination::Redis {
             url: redis().expect("COUNTERSIGN_TEST_REDIS is not set").into(),
             prefix: fresh_name(),
         };
-        Self::on(stores, tempfile::tempdir().unwrap()).await
+        Self::on(stores, folder).await
     }
 
     async fn on(stores: Stores, folder: tempfile::TempDir) -> Self {
@@ -51,7 +52,18 @@ impl Store {
             ledger: Ledger::open(&stores, clock.clone()).await.unwrap(),
             clock,
             stores,
-            folder,
+            _folder: folder,
+        }
+    }
+
+    /// Another process on the same database: its ledger and its clock, which stands where this one's does.
+    pub(crate) async fn another(&self) -> Self {
+        let clock = Clock::manual(self.clock.now());
+        Self {
+            ledger: Ledger::open(&self.stores, clock.clone()).await.unwrap(),
+            clock,
+            stores: self.stores.clone(),
+            _folder: tempfile::tempdir().unwrap(),
         }
     }
 
@@ -72,6 +84,19 @@ pub(crate) async fn stores() -> Vec<Store> {
         Pairing::Sqlite => Store::sqlite().await,
         Pairing::Postgres => Store::postgres().await,
     }]
+}
+
+/// The stores of tests about a file.
+pub(crate) async fn file() -> Store {
+    Store::sqlite().await
+}
+
+/// The stores of tests about many processes; none: this run has no server.
+pub(crate) async fn server() -> Option<Store> {
+    match Pairing::of_this_run() {
+        Pairing::Sqlite => None,
+        Pairing::Postgres => Some(Store::postgres().await),
+    }
 }
 
 pub(crate) fn place(chat: &str, thread: &str) -> Conversation {

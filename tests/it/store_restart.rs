@@ -1,4 +1,4 @@
-//! What a restart keeps, what it makes void, and which files are refused.
+//! What a restart keeps, what it makes void on a file, and which files are refused.
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
 use countersign::config::Stores;
@@ -7,7 +7,7 @@ use countersign::store::{Ledger, StoreError};
 use secrecy::SecretString;
 use sqlx::{AnyConnection, Connection, Executor};
 
-use crate::store_kit::{LEASE_MS, START, accept, claim, lane_task, open, place, simple, stores, working};
+use crate::store_kit::{LEASE_MS, START, accept, claim, file, lane_task, open, place, simple, stores, working};
 
 async fn refused(url: &SecretString) -> String {
     let error = Ledger::open(&Stores::embedded(url.clone()), Clock::manual(START))
@@ -20,112 +20,109 @@ async fn refused(url: &SecretString) -> String {
 /// design: at start on SQLite every lease and hold is void, so that nothing waits for a dead worker; nothing is lost.
 #[tokio::test]
 async fn a_restart_keeps_rows_and_voids_leases() {
-    for mut store in stores().await {
-        let home = place("oc_1", "");
-        let (lease, turn) = working(&store, "a", &home, "ou_1").await;
-        let gate = open(&store, &lease, &turn, "rv_1").await;
-        let waiting = lane_task(&store, &simple("b", &home, "ou_2")).await;
-        let other = claim(&store).await.unwrap();
-        let fresh = accept(&store, &simple("c", &home, "ou_3")).await;
-        let mut tx = store.ledger.begin().await.unwrap();
-        tx.enqueue(&countersign::store::NewOutbox {
-            key: "k".to_owned(),
-            queue: "q".to_owned(),
-            gate_id: None,
-            turn_id: None,
-            conversation: home.clone(),
-            op: countersign::store::OutboxOp::Post {
-                reply_to: None,
-                content: countersign::domain::Outbound::Text { text: "x".to_owned() },
-            },
-        })
-        .await
-        .unwrap();
-        assert_eq!(tx.claim_outbox("d", LEASE_MS, 10).await.unwrap().len(), 1);
-        tx.set_fact("bot", "ou_bot").await.unwrap();
-        tx.set_fact("bot", "ou_bot2").await.unwrap();
-        tx.commit().await.unwrap();
+    let mut store = file().await;
+    let home = place("oc_1", "");
+    let (lease, turn) = working(&store, "a", &home, "ou_1").await;
+    let gate = open(&store, &lease, &turn, "rv_1").await;
+    let waiting = lane_task(&store, &simple("b", &home, "ou_2")).await;
+    let other = claim(&store).await.unwrap();
+    let fresh = accept(&store, &simple("c", &home, "ou_3")).await;
+    let mut tx = store.ledger.begin().await.unwrap();
+    tx.enqueue(&countersign::store::NewOutbox {
+        key: "k".to_owned(),
+        queue: "q".to_owned(),
+        gate_id: None,
+        turn_id: None,
+        conversation: home.clone(),
+        op: countersign::store::OutboxOp::Post {
+            reply_to: None,
+            content: countersign::domain::Outbound::Text { text: "x".to_owned() },
+        },
+    })
+    .await
+    .unwrap();
+    assert_eq!(tx.claim_outbox("d", LEASE_MS, 10).await.unwrap().len(), 1);
+    tx.set_fact("bot", "ou_bot").await.unwrap();
+    tx.set_fact("bot", "ou_bot2").await.unwrap();
+    tx.commit().await.unwrap();
 
-        store.restart().await;
+    store.restart().await;
 
-        let mut tx = store.ledger.begin().await.unwrap();
-        assert!(matches!(tx.renew(&lease, LEASE_MS).await, Err(StoreError::Stale)));
-        assert!(matches!(tx.renew(&other, LEASE_MS).await, Err(StoreError::Stale)));
-        assert_eq!(tx.turn(&turn.id).await.unwrap(), Some(turn.clone()));
-        assert_eq!(tx.open_gate_of_lane(&lease.lane_id).await.unwrap(), Some(gate));
-        assert_eq!(tx.untriaged(10).await.unwrap()[0].id, fresh);
-        assert_eq!(tx.claim_outbox("d", LEASE_MS, 10).await.unwrap().len(), 1);
-        assert_eq!(tx.fact("bot").await.unwrap().as_deref(), Some("ou_bot2"));
-        assert_eq!(tx.fact("nothing").await.unwrap(), None);
-        let mut leases = Vec::new();
-        while let Some(lease) = tx.claim_lane("w2", LEASE_MS, 10).await.unwrap() {
-            leases.push(lease);
-        }
-        assert_eq!(leases.len(), 2);
-        for lease in leases {
-            match lease.turn_id.clone() {
-                Some(id) => assert_eq!(id, turn.id),
-                None => assert_eq!(tx.next_task(&lease).await.unwrap().unwrap().id, waiting),
-            }
-        }
-        tx.commit().await.unwrap();
-        // Ids go on above those that were there.
-        assert!(accept(&store, &simple("d", &home, "ou_3")).await > fresh);
+    let mut tx = store.ledger.begin().await.unwrap();
+    assert!(matches!(tx.renew(&lease, LEASE_MS).await, Err(StoreError::Stale)));
+    assert!(matches!(tx.renew(&other, LEASE_MS).await, Err(StoreError::Stale)));
+    assert_eq!(tx.turn(&turn.id).await.unwrap(), Some(turn.clone()));
+    assert_eq!(tx.open_gate_of_lane(&lease.lane_id).await.unwrap(), Some(gate));
+    assert_eq!(tx.untriaged(10).await.unwrap()[0].id, fresh);
+    assert_eq!(tx.claim_outbox("d", LEASE_MS, 10).await.unwrap().len(), 1);
+    assert_eq!(tx.fact("bot").await.unwrap().as_deref(), Some("ou_bot2"));
+    assert_eq!(tx.fact("nothing").await.unwrap(), None);
+    let mut leases = Vec::new();
+    while let Some(lease) = tx.claim_lane("w2", LEASE_MS, 10).await.unwrap() {
+        leases.push(lease);
     }
+    assert_eq!(leases.len(), 2);
+    for lease in leases {
+        match lease.turn_id.clone() {
+            Some(id) => assert_eq!(id, turn.id),
+            None => assert_eq!(tx.next_task(&lease).await.unwrap().unwrap().id, waiting),
+        }
+    }
+    tx.commit().await.unwrap();
+    // Ids go on above those that were there.
+    assert!(accept(&store, &simple("d", &home, "ou_3")).await > fresh);
 }
 
 /// design: a lane that slept until a far moment with an unfinished turn is looked at after a restart; an idle one is not.
 #[tokio::test]
 async fn a_restart_wakes_what_is_unfinished() {
-    for mut store in stores().await {
-        let (paused, _) = working(&store, "a", &place("oc_1", ""), "ou_1").await;
-        lane_task(&store, &simple("b", &place("oc_2", ""), "ou_1")).await;
-        let idle = claim(&store).await.unwrap();
-        let mut tx = store.ledger.begin().await.unwrap();
-        let task = tx.next_task(&idle).await.unwrap().unwrap();
-        tx.finish_task(task.id, "nothing").await.unwrap();
-        assert!(tx.release(&idle, Millis::NEVER).await.unwrap());
-        assert!(tx.release(&paused, Millis(START.0 + 3_600_000)).await.unwrap());
-        tx.commit().await.unwrap();
-        assert!(claim(&store).await.is_none());
-        store.restart().await;
-        assert_eq!(claim(&store).await.unwrap().lane_id, paused.lane_id);
-        assert!(claim(&store).await.is_none());
-    }
+    let mut store = file().await;
+    let (paused, _) = working(&store, "a", &place("oc_1", ""), "ou_1").await;
+    lane_task(&store, &simple("b", &place("oc_2", ""), "ou_1")).await;
+    let idle = claim(&store).await.unwrap();
+    let mut tx = store.ledger.begin().await.unwrap();
+    let task = tx.next_task(&idle).await.unwrap().unwrap();
+    tx.finish_task(task.id, "nothing").await.unwrap();
+    assert!(tx.release(&idle, Millis::NEVER).await.unwrap());
+    assert!(tx.release(&paused, Millis(START.0 + 3_600_000)).await.unwrap());
+    tx.commit().await.unwrap();
+    assert!(claim(&store).await.is_none());
+    store.restart().await;
+    assert_eq!(claim(&store).await.unwrap().lane_id, paused.lane_id);
+    assert!(claim(&store).await.is_none());
 }
 
 /// design: a second process on the file is refused with the holder's pid; a look without the lock is not, and
 /// writes nothing.
 #[tokio::test]
 async fn the_file_has_one_holder() {
-    for store in stores().await {
-        accept(&store, &simple("a", &place("oc_1", ""), "ou_1")).await;
-        let error = Ledger::open(&store.stores, store.clock.clone()).await.unwrap_err();
-        let StoreError::Held { path, pid } = error else { panic!("{error}") };
-        assert!(path.ends_with("ledger.db"), "{path}");
-        assert_eq!(pid, std::process::id().to_string());
+    let store = file().await;
+    accept(&store, &simple("a", &place("oc_1", ""), "ou_1")).await;
+    let error = Ledger::open(&store.stores, store.clock.clone()).await.unwrap_err();
+    let StoreError::Held { path, pid } = error else { panic!("{error}") };
+    assert!(path.ends_with("ledger.db"), "{path}");
+    assert_eq!(pid, std::process::id().to_string());
 
-        let look = Ledger::open_read_only(&store.stores.database_url).await.unwrap();
-        assert_eq!(look.read().await.unwrap().untriaged(10).await.unwrap().len(), 1);
-        assert!(matches!(look.begin().await, Err(StoreError::Unavailable(_))));
-        assert!(look.accept(&simple("b", &place("oc_1", ""), "ou_1")).await.is_err());
-        assert!(look.read().await.unwrap().set_fact("x", "y").await.is_err());
-        look.close().await;
+    let look = Ledger::open_read_only(&store.stores.database_url).await.unwrap();
+    assert_eq!(look.read().await.unwrap().untriaged(10).await.unwrap().len(), 1);
+    assert!(matches!(look.begin().await, Err(StoreError::Unavailable(_))));
+    assert!(look.accept(&simple("b", &place("oc_1", ""), "ou_1")).await.is_err());
+    assert!(look.read().await.unwrap().set_fact("x", "y").await.is_err());
+    look.close().await;
 
-        store.ledger.close().await;
-        assert!(store.ledger.ping().await.is_err());
-        assert!(store.ledger.accept(&simple("c", &place("oc_1", ""), "ou_1")).await.is_err());
-        let again = Ledger::open(&store.stores, store.clock.clone()).await.unwrap();
-        again.ping().await.unwrap();
-        again.close().await;
-        // Nobody holds it: a look still works.
-        Ledger::open_read_only(&store.stores.database_url)
-            .await
-            .unwrap()
-            .ping()
-            .await
-            .unwrap();
-    }
+    store.ledger.close().await;
+    assert!(store.ledger.ping().await.is_err());
+    assert!(store.ledger.accept(&simple("c", &place("oc_1", ""), "ou_1")).await.is_err());
+    let again = Ledger::open(&store.stores, store.clock.clone()).await.unwrap();
+    again.ping().await.unwrap();
+    again.close().await;
+    // Nobody holds it: a look still works.
+    Ledger::open_read_only(&store.stores.database_url)
+        .await
+        .unwrap()
+        .ping()
+        .await
+        .unwrap();
 }
 
 /// design: events accepted while the ledger closes are either committed or refused, never answered and lost.

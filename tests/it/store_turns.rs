@@ -10,7 +10,7 @@ use crate::store_kit::{place, stores, working};
 #[tokio::test]
 async fn a_turn_reads_back_whole() {
     for store in stores().await {
-        let (lease, mut row) = working(&store, "a\0\"计划", &place("oc_1", "topic"), "ou_1").await;
+        let (lease, mut row) = working(&store, "a", &place("oc_1\0", "topic"), "ou_1\0").await;
         row.state = json!({"plan": {"goal": "整理 \u{0} notes"}, "n": [1, 2.5, null]});
         row.status = TurnStatus::Failed;
         row.reason = Some(TurnReason::BudgetExhausted);

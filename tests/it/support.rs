@@ -17,6 +17,7 @@ pub mod process;
 pub mod quiet;
 pub mod raw;
 pub mod scripts;
+pub mod servers;
 pub mod sign;
 pub mod slack_push;
 pub mod stores;

@@ -121,16 +121,16 @@ impl Ledger {
     /// # Errors
     /// `Unusable` when there is no such database, or its schema is not this program's.
     pub async fn open_read_only(url: &SecretString) -> Result<Self> {
-        let pools = match Place::of(url)? {
-            Place::File(path) => sqlite::open_read_only(&path).await?,
-            Place::Server(url) => postgres::open_read_only(&url).await?,
+        let (pools, turnstile) = match Place::of(url)? {
+            Place::File(path) => (sqlite::open_read_only(&path).await?, Some(Turnstile::default())),
+            Place::Server(url) => (postgres::open_read_only(&url).await?, None),
         };
         Ok(Self {
             inner: Arc::new(Inner {
                 clock: Clock::system(),
                 sequence: Sequence::after(0),
                 pools,
-                turnstile: None,
+                turnstile,
                 bells: Bells::default(),
                 reviews: PendingReviews::embedded(),
                 lock: std::sync::Mutex::new(None),

@@ -1,7 +1,9 @@
 //! The schema's version: brought up to this program's, or refused.
 
 use sqlx::AnyConnection;
+use sqlx::error::DatabaseError;
 use sqlx::migrate::{Migrate, MigrateError, Migrator};
+use sqlx::postgres::PgDatabaseError;
 
 use super::Result;
 use crate::store::StoreError;
@@ -35,10 +37,17 @@ async fn versions(conn: &mut AnyConnection) -> Result<(i64, i64)> {
     let ours = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
     let applied = match conn.list_applied_migrations(&MIGRATIONS.table_name).await {
         Ok(applied) => applied.iter().map(|migration| migration.version).max().unwrap_or(0),
-        Err(MigrateError::Execute(sqlx::Error::Database(error))) if error.message().contains("no such table") => 0,
+        Err(MigrateError::Execute(sqlx::Error::Database(error))) if is_unknown_table(error.as_ref()) => 0,
         Err(error) => return Err(unmigrated(error)),
     };
     if applied > ours { Err(newer(applied)) } else { Ok((applied, ours)) }
+}
+
+fn is_unknown_table(error: &dyn DatabaseError) -> bool {
+    match error.try_downcast_ref::<PgDatabaseError>() {
+        Some(server) => server.code() == "42P01",
+        None => error.message().contains("no such table"),
+    }
 }
 
 fn newer(version: i64) -> StoreError {

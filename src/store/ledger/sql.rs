@@ -1,4 +1,4 @@
-//! Reading columns, writing JSON, and what a database error means to a caller.
+//! Reading columns and writing JSON.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -78,28 +78,3 @@ pub(super) fn named<T: DeserializeOwned>(column: &str, name: String) -> Result<T
 pub(super) fn unsigned(column: &str, value: i64) -> Result<u32> {
     u32::try_from(value).map_err(|_| StoreError::Corrupt(format!("column `{column}`: {value} is out of range")))
 }
-
-impl From<sqlx::Error> for StoreError {
-    fn from(error: sqlx::Error) -> Self {
-        match &error {
-            sqlx::Error::Database(inner) => {
-                let code = inner.code().unwrap_or_default().into_owned();
-                // SQLite gives extended result codes; the primary one is the low byte.
-                match code.parse::<u32>().map(|code| code & 0xff) {
-                    Ok(CORRUPT | NOT_A_DATABASE) => Self::Unusable(inner.message().to_owned()),
-                    Ok(CONSTRAINT) => Self::Corrupt(inner.message().to_owned()),
-                    _ => Self::Unavailable(format!("{} (code {code})", inner.message())),
-                }
-            }
-            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnNotFound(_) => Self::Corrupt(error.to_string()),
-            _ => Self::Unavailable(error.to_string()),
-        }
-    }
-}
-
-/// `SQLITE_CORRUPT`, <https://www.sqlite.org/rescode.html>.
-const CORRUPT: u32 = 11;
-/// `SQLITE_CONSTRAINT`.
-const CONSTRAINT: u32 = 19;
-/// `SQLITE_NOTADB`.
-const NOT_A_DATABASE: u32 = 26;

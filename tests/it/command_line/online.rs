@@ -237,8 +237,7 @@ async fn a_clock_that_is_off_is_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_database_is_looked_at() {
     let world = World::start(&[], reporter).await;
-    let url = format!("sqlite://{}", world.folder.path().join("countersign.db").display());
-    let ran = online(&[("STORE__DATABASE_URL", &url)]).await;
+    let ran = online(&[("STORE__DATABASE_URL", world.database_url())]).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
     told(
         &ran.out,

@@ -3,9 +3,8 @@
 use serde_json::json;
 
 use super::actions::{READ, actions, tool_words};
-use super::copies::rows;
 use crate::support::fake_model::say;
-use crate::support::people::reply;
+use crate::support::people::{reply, rows};
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::{clarified, finished, in_order, planned, writes};
 use crate::support::world::{GROUP, World};

@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::api::eventually;
 use crate::support::fake_model::say;
 use crate::support::heard::Heard;
-use crate::support::people::reply;
+use crate::support::people::{reply, rows};
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{GROUP, World};
-use countersign::cli::demo::Posted;
 
 on_both! {
     fifty_parallel_taps_make_one_continuation,
@@ -204,10 +203,4 @@ async fn the_last_two_calls_approved_at_once_resume_the_turn_once(on: On) {
     }
     assert_eq!(world.model.seen_of("写两个文件").len(), 10);
     world.end().await;
-}
-
-/// The approve buttons of an approval card, a row each.
-pub(super) fn rows(card: &Posted) -> Vec<Value> {
-    let approves = |value: &Value| value["action"] == "approve" && value["action_id"].is_string();
-    card.buttons().into_iter().filter(approves).collect()
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use sqlx::{AnyConnection, Connection, Executor};
-
 use crate::support::fake_model::{Gate, Script, Step, say};
 use crate::support::platform::{On, on_both};
+use crate::support::quiet::hold;
 use crate::support::scripts::{clarified, finished, gated, planned};
 use crate::support::world::{DIRECT, GROUP, World};
 
@@ -97,9 +96,7 @@ async fn a_plan_that_cannot_be_stored_waits_for_the_store(on: On) {
     world.model.script("慢慢想", script);
     world.say(u, c, "慢慢想", GROUP).await;
     gate.reached().await;
-    let url = format!("sqlite://{}", world.folder.path().join("countersign.db").display());
-    let mut lock = AnyConnection::connect(&url).await.unwrap();
-    lock.execute("BEGIN IMMEDIATE").await.unwrap();
+    let held = hold(&world).await;
     gate.open();
     let mut refused = 0;
     while refused < 6 {
@@ -108,7 +105,7 @@ async fn a_plan_that_cannot_be_stored_waits_for_the_store(on: On) {
         refused += 1;
     }
     assert_eq!((world.posts(c), world.continuations()), (0, 0));
-    lock.execute("ROLLBACK").await.unwrap();
+    held.release().await;
     // Whoever held the lane gave up on it; its lease runs out.
     world.clock.advance(Duration::from_secs(31));
     let card = world.plan_card(c).await;

@@ -3,12 +3,11 @@
 use std::time::{Duration, Instant};
 
 use countersign::channels::Sealed;
-use sqlx::Executor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{CARDS, EVENTS, JSON, message, push};
-use crate::support::quiet::{connect, quiet};
+use crate::support::quiet::{hold, quiet};
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, World};
 
@@ -74,8 +73,7 @@ async fn a_slow_body_is_given_up() {
 async fn what_cannot_be_committed_is_sent_again() {
     let world = World::start(&[], reporter).await;
     let event = message(&world, "整理笔记");
-    let mut other = connect(&world).await;
-    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let held = hold(&world).await;
     let started = Instant::now();
     let reply = push(&world, EVENTS, JSON, &event).await;
     assert_eq!(
@@ -87,7 +85,7 @@ async fn what_cannot_be_committed_is_sent_again() {
         "{:?}: the platform waits three seconds",
         started.elapsed()
     );
-    other.execute("ROLLBACK").await.unwrap();
+    held.release().await;
     let again = push(&world, EVENTS, JSON, &event).await;
     assert_eq!(again.status, 200, "{again:?}");
     let card = world.plan_card("oc_http").await;
@@ -100,7 +98,7 @@ async fn what_cannot_be_committed_is_sent_again() {
             .tenant
             .tap("ou_u1", "oc_http", &card.id, &card.button("approve").unwrap(), None),
     );
-    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let held = hold(&world).await;
     let started = Instant::now();
     let reply = push(&world, CARDS, JSON, &click).await;
     assert_eq!((reply.status, reply.code().as_str()), (503, "unavailable"));
@@ -109,7 +107,7 @@ async fn what_cannot_be_committed_is_sent_again() {
         "{:?}: the platform waits three seconds",
         started.elapsed()
     );
-    other.execute("ROLLBACK").await.unwrap();
+    held.release().await;
     world.tap("ou_u1", "oc_http", &card, "approve", None).await.done("确认");
     world.hears("oc_http", "全部完成").await;
     quiet(&world).await;

@@ -290,6 +290,12 @@ impl World {
     }
 }
 
+/// The approve buttons of an approval card, a row each.
+pub fn rows(card: &Posted) -> Vec<Value> {
+    let approves = |value: &Value| value["action"] == "approve" && value["action_id"].is_string();
+    card.buttons().into_iter().filter(approves).collect()
+}
+
 /// Is the message a `<plan_feedback>` block?
 pub fn is_block(message: &Value) -> bool {
     message["role"] == "user"

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+/// How long processes on a shared database hold a lane; long enough for a machine that is busy with other tests.
+const LEASE_MS: &str = "2000";
+
 /// Sends a signal by number. Through the shell, whose `kill` is built in: a bare machine has no other.
 pub fn signal(process: u32, name: &str) {
     let status = Command::new("sh")
@@ -38,6 +41,13 @@ impl Process {
             .stderr(out);
         for (key, value) in settings {
             command.env(format!("COUNTERSIGN__{key}"), value);
+        }
+        if settings
+            .iter()
+            .any(|(key, url)| key == "STORE__DATABASE_URL" && url.starts_with("postgres"))
+        {
+            // What a killed process held there is free when its lease ends, and no test waits half a minute for that.
+            command.env("COUNTERSIGN_LEASE_MS", LEASE_MS);
         }
         if let Some(point) = failpoint {
             command.env("COUNTERSIGN_FAILPOINT", point);

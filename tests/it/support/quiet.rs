@@ -1,9 +1,9 @@
-//! Waiting until a gateway has nothing left to do: what has not happened by then will not happen.
+//! A world's database seen from beside its gateway: waiting until nothing is left to do (what has not happened by then will
+//! not happen), reading what is stored, keeping the gateway from writing.
 
 use std::path::PathBuf;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{AssertSqlSafe, ConnectOptions, Row};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
 
 use super::api::eventually;
 use super::world::World;
@@ -12,16 +12,17 @@ use super::world::World;
 const LEFT: &str = "SELECT (SELECT COUNT(*) FROM inbox WHERE state = 'new')
   + (SELECT COUNT(*) FROM lanes WHERE owner <> '' OR ready_at <= $1)
   + (SELECT COUNT(*) FROM outbox WHERE state = 'waiting') AS count";
-const UNREAD: &str = "SELECT COUNT(*) AS count FROM inbox WHERE state = 'new' AND $1 = $1";
+const UNREAD: &str = "SELECT COUNT(*) AS count FROM inbox WHERE state = 'new' AND CAST($1 AS BIGINT) > 0";
 
-/// The database file of a world.
+/// The database file of a world that stands on SQLite.
 pub fn database(world: &World) -> PathBuf {
-    world.folder.path().join("countersign.db")
+    world.database_url().strip_prefix("sqlite://").unwrap().into()
 }
 
 /// A connection beside the gateway's own.
-pub async fn connect(world: &World) -> SqliteConnection {
-    SqliteConnectOptions::new().filename(database(world)).connect().await.unwrap()
+pub async fn connect(world: &World) -> AnyConnection {
+    sqlx::any::install_default_drivers();
+    AnyConnection::connect(world.database_url()).await.unwrap()
 }
 
 /// Waits until everything that came in is dealt with and everything that should go out has gone out.
@@ -49,7 +50,56 @@ async fn wait(world: &World, count: &'static str, what: &str) {
 
 /// The first column of a query, as text.
 pub async fn stored(world: &World, query: &str) -> Vec<String> {
-    let mut conn = connect(world).await;
-    let rows = sqlx::query(AssertSqlSafe(query.to_owned())).fetch_all(&mut conn).await.unwrap();
+    column(&mut connect(world).await, query).await
+}
+
+async fn column(conn: &mut AnyConnection, query: &str) -> Vec<String> {
+    let rows = sqlx::query(AssertSqlSafe(query.to_owned())).fetch_all(conn).await.unwrap();
     rows.iter().map(|row| row.get(0)).collect()
+}
+
+/// Names of the tables, on PostgreSQL.
+const TABLES: &str = "SELECT CAST(tablename AS TEXT) FROM pg_tables WHERE schemaname = 'public' ORDER BY 1";
+
+/// Everything that the database holds: the bytes of its files, or every row as text.
+pub async fn contents(world: &World) -> Vec<u8> {
+    if world.on_a_file() {
+        let file = database(world);
+        let log = std::fs::read(file.with_extension("db-wal")).unwrap_or_default();
+        return [std::fs::read(file).unwrap(), log].concat();
+    }
+    let mut conn = connect(world).await;
+    let mut all = String::new();
+    for table in column(&mut conn, TABLES).await {
+        let rows = column(&mut conn, &format!("SELECT CAST({table} AS TEXT) FROM {table}")).await;
+        all.push_str(&rows.join("\n"));
+    }
+    all.into_bytes()
+}
+
+/// Keeps everybody else from writing until [`Held::release`].
+pub struct Held(AnyConnection);
+
+/// As a backup or an administrator would: the gateway can read, and not write.
+pub async fn hold(world: &World) -> Held {
+    let mut conn = connect(world).await;
+    if world.on_a_file() {
+        conn.execute("BEGIN IMMEDIATE").await.unwrap();
+    } else {
+        let tables = column(&mut conn, TABLES).await.join(", ");
+        let lock = format!("BEGIN; LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE");
+        // One table after the other: a transaction that holds the next one may be waiting for this one.
+        while let Err(error) = conn.execute(AssertSqlSafe(lock.clone())).await {
+            assert!(error.to_string().contains("deadlock"), "{error}");
+            conn.execute("ROLLBACK").await.unwrap();
+        }
+    }
+    Held(conn)
+}
+
+impl Held {
+    /// Others may write again.
+    pub async fn release(mut self) {
+        self.0.execute("ROLLBACK").await.unwrap();
+    }
 }

@@ -3,10 +3,13 @@
 //! `COUNTERSIGN_TEST_PAIRING` is `sqlite` (the default: SQLite, embedded look-up) or `postgres` (PostgreSQL and Redis);
 //! `COUNTERSIGN_TEST_POSTGRES` and `COUNTERSIGN_TEST_REDIS` are the addresses of the two servers, without a database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use countersign::store::Ledger;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor};
+use tokio::sync::OnceCell;
 
 /// Which stores a world stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +38,7 @@ impl Pairing {
                 format!("sqlite://{}", folder.join("countersign.db").display()),
             )],
             Self::Postgres => {
-                let database = fresh_database().await.expect("COUNTERSIGN_TEST_POSTGRES is not set");
+                let database = database_for(folder).await.expect("COUNTERSIGN_TEST_POSTGRES is not set");
                 let redis = redis().expect("COUNTERSIGN_TEST_REDIS is not set");
                 vec![
                     ("STORE__DATABASE_URL".to_owned(), database),
@@ -55,14 +58,57 @@ pub fn redis() -> Option<String> {
 
 /// A new, empty database on the tests' PostgreSQL; none: there is no such server.
 pub async fn fresh_database() -> Option<String> {
-    sqlx::any::install_default_drivers();
-    let server = std::env::var("COUNTERSIGN_TEST_POSTGRES").ok()?;
+    Some(create_database(&server()?).await)
+}
+
+/// A new database with the ledger's tables on the tests' PostgreSQL, which goes some time after `folder` has gone.
+pub async fn database_for(folder: &Path) -> Option<String> {
+    /// What was made, and for which folder.
+    static MADE: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
+    let server = server()?;
+    let gone: Vec<(PathBuf, String)> = MADE.lock().unwrap().extract_if(.., |(folder, _)| !folder.exists()).collect();
+    let (name, template) = (fresh_name(), template(&server).await);
+    let mut conn = connect(&server).await;
+    for (_, name) in gone {
+        let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+        conn.execute(AssertSqlSafe(drop)).await.unwrap();
+    }
+    let create = format!("CREATE DATABASE {name} TEMPLATE {template}");
+    conn.execute(AssertSqlSafe(create)).await.unwrap();
+    conn.close().await.unwrap();
+    MADE.lock().unwrap().push((folder.to_owned(), name.clone()));
+    Some(format!("{server}/{name}"))
+}
+
+/// A database in which nothing but the migrations has happened.
+async fn template(server: &str) -> &'static str {
+    static NAME: OnceCell<String> = OnceCell::const_new();
+    let make = || async {
+        let url = create_database(server).await;
+        Ledger::migrate(&url.clone().into()).await.unwrap();
+        url.rsplit_once('/').unwrap().1.to_owned()
+    };
+    NAME.get_or_init(make).await
+}
+
+/// A new, empty database on this server.
+pub async fn create_database(server: &str) -> String {
     let server = server.trim_end_matches('/');
     let name = fresh_name();
-    let mut conn = AnyConnection::connect(&format!("{server}/postgres")).await.unwrap();
+    let mut conn = connect(server).await;
     conn.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
     conn.close().await.unwrap();
-    Some(format!("{server}/{name}"))
+    format!("{server}/{name}")
+}
+
+async fn connect(server: &str) -> AnyConnection {
+    sqlx::any::install_default_drivers();
+    AnyConnection::connect(&format!("{server}/postgres")).await.unwrap()
+}
+
+fn server() -> Option<String> {
+    let server = std::env::var("COUNTERSIGN_TEST_POSTGRES").ok()?;
+    Some(server.trim_end_matches('/').to_owned())
 }
 
 /// A name that no other test of any process has.

@@ -246,6 +246,13 @@ impl World {
     }
 
     async fn boot(&mut self) {
+        let running = self.another().await;
+        self.reach(&format!("http://{}", running.addr));
+        self.gateway = Gateway::Here(running);
+    }
+
+    /// Another gateway in this process, on the same stores and with the same clock: what a second machine is.
+    pub async fn another(&self) -> Running {
         let Loaded { boot, live, .. } = load(&self.settings);
         let mut parts = Parts {
             clock: self.clock.clone(),
@@ -254,9 +261,7 @@ impl World {
         };
         parts.timings.poll = Duration::from_millis(20);
         parts.timings.interrupt_poll = Duration::from_millis(20);
-        let running = Box::pin(app::start(boot, live, parts)).await.unwrap();
-        self.reach(&format!("http://{}", running.addr));
-        self.gateway = Gateway::Here(running);
+        Box::pin(app::start(boot, live, parts)).await.unwrap()
     }
 
     /// Starts the binary on the same folder; the fakes live on.
@@ -279,6 +284,22 @@ impl World {
         if let Gateway::Here(running) = std::mem::replace(&mut self.gateway, Gateway::Stopped) {
             running.stop().await;
         }
+    }
+
+    /// Where its ledger is.
+    pub fn database_url(&self) -> &str {
+        let (_, url) = self.settings.iter().find(|(key, _)| key == "STORE__DATABASE_URL").unwrap();
+        url
+    }
+
+    /// Is its ledger a file, or a server that others may use beside the gateway?
+    pub fn on_a_file(&self) -> bool {
+        self.database_url().starts_with("sqlite:")
+    }
+
+    /// Does the gateway run in this process?
+    pub fn is_here(&self) -> bool {
+        matches!(self.gateway, Gateway::Here(_))
     }
 
     /// The binary.

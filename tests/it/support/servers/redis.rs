@@ -1,0 +1,143 @@
+//! A private Redis.
+
+use redis::Value;
+use tempfile::TempDir;
+
+use super::{Server, folder, free_port, program, unprivileged};
+use crate::support::api::eventually;
+
+/// `redis-server` in a folder of its own.
+pub struct RedisServer {
+    // Before the folder: it must not write there any more when that goes.
+    server: Server,
+    folder: TempDir,
+    options: Vec<String>,
+    port: u16,
+}
+
+impl RedisServer {
+    /// Starts one with these options behind ours (nothing is saved, unless they say so); none: not installed.
+    pub async fn start(options: &[&str]) -> Option<Self> {
+        program("redis-server")?;
+        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        loop {
+            let (folder, port) = (folder(), free_port());
+            let server = spawn(&folder, port, &options);
+            let mut redis = Self {
+                server,
+                folder,
+                options: options.clone(),
+                port,
+            };
+            // Somebody else may have taken the port in between.
+            if redis.is_up().await {
+                return Some(redis);
+            }
+        }
+    }
+
+    /// Its address, first database.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.port)
+    }
+
+    /// SIGKILL.
+    pub async fn kill(&mut self) {
+        self.server.end("KILL").await;
+    }
+
+    /// SIGTERM: saves what it was told to save.
+    pub async fn stop(&mut self) {
+        self.server.end("TERM").await;
+    }
+
+    /// Starts again on the same port and folder, killed before if it still runs.
+    pub async fn restart(&mut self) {
+        self.kill().await;
+        self.server = spawn(&self.folder, self.port, &self.options);
+        assert!(self.is_up().await, "redis-server does not start again: {}", self.log());
+    }
+
+    /// The same without anything that it had saved.
+    pub async fn restart_empty(&mut self) {
+        self.kill().await;
+        for entry in std::fs::read_dir(self.folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                std::fs::remove_dir_all(path).unwrap();
+            } else if !path.ends_with("log") {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+        self.restart().await;
+    }
+
+    /// SIGSTOP: connections stay open, nothing answers.
+    pub fn stall(&self) {
+        self.server.stall();
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.server.resume();
+    }
+
+    /// Where it saves.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// One command; of a list every item is a line.
+    pub async fn cli(&self, args: &[&str]) -> String {
+        words(&self.ask(args).await.unwrap_or_else(|error| panic!("{args:?}: {error}")))
+    }
+
+    /// The same, whose refusal is what the test wants to see.
+    pub async fn ask(&self, args: &[&str]) -> redis::RedisResult<Value> {
+        let mut conn = redis::Client::open(self.url())?.get_multiplexed_async_connection().await?;
+        let mut command = redis::cmd(args[0]);
+        command.arg(&args[1..]);
+        command.query_async(&mut conn).await
+    }
+
+    /// Waits until it answers; false: it has ended.
+    async fn is_up(&mut self) -> bool {
+        let this = tokio::sync::Mutex::new(self);
+        eventually("a redis-server that answers", || async {
+            let mut this = this.lock().await;
+            if this.server.has_ended() {
+                return Some(false);
+            }
+            // While it loads its data it says so instead.
+            let pid = this.ask(&["INFO", "server"]).await.ok().map(|info| words(&info))?;
+            Some(pid.contains(&format!("process_id:{}\r", this.server.child.id())))
+        })
+        .await
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+}
+
+fn spawn(folder: &TempDir, port: u16, options: &[String]) -> Server {
+    let mut command = unprivileged(&program("redis-server").unwrap());
+    command
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir"])
+        .arg(folder.path())
+        .args(["--save", "", "--daemonize", "no"])
+        .args(options);
+    Server::spawn(&mut command, folder.path())
+}
+
+fn words(value: &Value) -> String {
+    match value {
+        Value::Nil => String::new(),
+        Value::Okay => "OK".to_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::SimpleString(text) => text.clone(),
+        Value::Array(items) | Value::Set(items) => items.iter().map(words).collect::<Vec<_>>().join("\n"),
+        other => format!("{other:?}"),
+    }
+}
