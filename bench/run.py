@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Alternating rounds of the accept path, on loopback only; prints Markdown. scripts/bench builds what it needs and calls it.
 
-  run.py --work DIR [--rounds 5] [--seconds 3] [--only a,b] [--skip-latency] [--json FILE]
+  run.py --work DIR [--rounds 5] [--seconds 3] [--only a,b] [--skip-table] [--skip-latency] [--skip-flat] [--json FILE]
 
 DIR/bin holds countersign, load and limit; DIR/peers (optional) the Node peers. Every round starts each server anew: start-up,
 idle memory, throughput, latency and CPU a request come from the same run. Server on core 0, everything else on core 1.
 """
 
-import argparse, glob, json, os, shutil, signal, socket, statistics, subprocess, sys, tempfile, time
+import argparse, glob, json, os, shutil, signal, socket, sqlite3, statistics, subprocess, sys, tempfile, time
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--work", required=True)
@@ -18,8 +18,10 @@ parser.add_argument("--only", default="", help="substrings of names, with commas
 parser.add_argument("--rate", type=float, default=250, help="events a second of the latency runs")
 parser.add_argument("--skip-latency", action="store_true")
 parser.add_argument("--skip-table", action="store_true")
+parser.add_argument("--skip-flat", action="store_true")
+parser.add_argument("--events", type=int, default=1_000_000, help="stored events of the growth runs")
+parser.add_argument("--reviews", type=int, default=100_000, help="pending reviews of the growth runs")
 parser.add_argument("--binary", default="", help="another countersign instead of DIR/bin/countersign")
-parser.add_argument("--postgres", default="", help="a server to use instead of a private one; its CPU is then not known")
 parser.add_argument("--json", default="", help="raw rows go here")
 args = parser.parse_args()
 work = os.path.abspath(args.work)
@@ -177,9 +179,10 @@ def node(script):
     return lambda port, folder, kind: (["node", script], {"NODE_ENV": "production"}, f"{work}/peers")
 
 
-def ours(database, roles):
+def ours(database, roles, filled=None):
     def command(port, folder, kind):
-        url = postgres.fresh() if database == "postgres" else f"sqlite://{folder}/bench.db"
+        # In a folder of its own, as the default has it: every write beside config.yaml wakes the watch of that file.
+        url = filled or (postgres.fresh() if database == "postgres" else f"sqlite://{folder}/data/bench.db")
         env = {
             "SERVER__BIND": f"127.0.0.1:{port}",
             "SERVER__ROLES": roles,
@@ -230,14 +233,17 @@ def first_answer(port, kind):
 
 def measure(what, number, rate=0):
     folder = tempfile.mkdtemp(dir=scratch)
+    os.mkdir(f"{folder}/data")
     port = free_port()
     command, env, cwd = what["command"](port, folder, what["kind"])
-    log = f"{folder}/log"
+    log = f"{folder}/data/log"
     began = time.perf_counter()
     process = spawn(command, SERVER, dict(env, PORT=str(port)), cwd, log)
     try:
         listens(port, process)
         answered = first_answer(port, what["kind"])
+        while not answered and time.perf_counter() - began < 120:
+            answered = first_answer(port, what["kind"])
         first_ms = (time.perf_counter() - began) * 1e3
         time.sleep(0.5)
         pids = tree(process.pid)
@@ -349,6 +355,75 @@ def latency(entries):
     verdicts(rows, [(f"p99 of Slack on {name} against Bolt JS", f"countersign {name}, Slack", "Bolt JS", "p99_us", 1, False) for name in ("SQLite", "PostgreSQL")])
 
 
+# --- growth: the same events into an empty database and into a full one
+
+SERIES = {
+    "sqlite": ("WITH RECURSIVE series(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM series WHERE n < {count})", "series", "randomblob(16)", "lower(hex(randomblob(16)))"),
+    "postgres": ("", "generate_series(1, {count}) AS series(n)", "decode(md5(random()::text || n), 'hex')", "md5(random()::text || n)"),
+}
+
+
+def filling(database):
+    """Statements that make up old events, and turns that wait for their review."""
+    start, series, key, text = SERIES[database]
+    many = lambda count: (start.format(count=count), series.format(count=count))
+    with_events, events = many(args.events)
+    with_reviews, reviews = many(args.reviews)
+    words = "'" + "please roll the staging cluster back and tell me what changed " * 10 + "'"
+    hour = 1_800_000_000_000
+    return [
+        f"""INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, outcome, received_at, payload) {with_events}
+            SELECT n, {key}, {key}, 'slack', 'C0CHAN' || (n % 50), {key}, 'message', 'done', 'not for us', {hour} + n, {words} FROM {events}""",
+        f"""INSERT INTO lanes (id, chat_key, conversation, requester, owner, fence, lease_until, ready_at, wakes, turn_id) {with_reviews}
+            SELECT 'lane' || n, {key}, '{{}}', 'U' || n, '', 1, 0, {hour} + 864000000, 1, 'turn_' || n FROM {reviews}""",
+        f"""INSERT INTO turns (id, lane_id, chat_key, conversation_key, channel, chat, user_id, request, inbox_id, status, state, messages, events, said, created_at) {with_reviews}
+            SELECT 'turn_' || n, 'lane' || n, {key}, {key}, 'slack', 'C' || n, 'U' || n, {words}, n, 'paused', '{{}}', 3, 5, 1, {hour} + n FROM {reviews}""",
+        f"""INSERT INTO gates (id, turn_id, lane_id, kind, status, chat_key, person_key, channel, chat, user_id, request, digest, plan_version, card, quorum, ttl_ms, opened_at, expires_at, undeliverable) {with_reviews}
+            SELECT 'rv_' || n, 'turn_' || n, 'lane' || n, 'plan_review', 'open', {key}, {key}, 'slack', 'C' || n, 'U' || n, {words}, 'digest', 1, {words}, 1, 3600000, {hour}, {hour} + 864000000, 0 FROM {reviews}""",
+        f"""INSERT INTO pending_reviews (review_key, chat_key, user_id, chat_id, run_id, overall_goal_ui, internal_plan, created_at, expires_at, review_id) {with_reviews}
+            SELECT {text}, {key}, 'U' || n, 'C' || n, 'turn_' || n, {words}, {words}, {hour}, {hour} + 864000000, 'rv_' || n FROM {reviews}""",
+    ]
+
+
+def filled(database):
+    """The address of a database with many events and reviews."""
+    if database == "postgres":
+        url = postgres.fresh()
+    else:
+        os.makedirs(f"{scratch}/full", exist_ok=True)
+        url = f"sqlite://{scratch}/full/bench.db"
+    environment = dict(os.environ, COUNTERSIGN__STORE__DATABASE_URL=url)
+    subprocess.run([binary, "migrate"], env=environment, cwd=scratch, check=True, capture_output=True)
+    if database == "postgres":
+        for statement in filling(database):
+            postgres.sql(statement, url.rsplit("/", 1)[1])
+        postgres.sql("VACUUM ANALYZE", url.rsplit("/", 1)[1])
+        return url
+    with sqlite3.connect(f"{scratch}/full/bench.db") as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        for statement in filling(database):
+            connection.execute(statement)
+    return url
+
+
+def growth(databases):
+    print(f"\n## {args.events:,} stored events and {args.reviews:,} pending reviews\n\nThe same load into an empty and into a full database, role webhooks, medians (range).\n")
+    print("| database | events/s empty | full | CPU µs an event empty | full | + database's empty | full | first 2xx ms empty | full | idle / loaded PSS MiB empty | full |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for database, name in databases:
+        kinds = [
+            entry("empty " + name, "slack", ours(database, HOOKS)),
+            entry("full " + name, "slack", ours(database, HOOKS, filled(database))),
+        ]
+        rows = rounds(kinds)
+        empty, full = rows["empty " + name], rows["full " + name]
+        if not empty or not full:
+            continue
+        memory = [f"{statistics.median(row['idle_pss'] for row in some):.1f} / {statistics.median(row['load_pss'] for row in some):.1f}" for some in (empty, full)]
+        cells = [f"{middle(empty, key, digits)} | {middle(full, key, digits)}" for key, digits in (("rps", 0), ("cpu", 1), ("database_cpu", 1), ("first_ms", 0))]
+        print(f"| {name} | {' | '.join(cells)} | {memory[0]} | {memory[1]} |")
+
+
 def main():
     global postgres, platform_port
     only = [part for part in args.only.split(",") if part]
@@ -371,6 +446,8 @@ def main():
             table(entries)
         if not args.skip_latency:
             latency([what for what in entries if what["name"] in LATENCY])
+        if not args.skip_flat:
+            growth([pair for pair in (("sqlite", "SQLite"), ("postgres", "PostgreSQL")) if pair[0] == "sqlite" or postgres])
     finally:
         stop(platform)
         if postgres:

@@ -146,6 +146,9 @@ impl Drop for Line {
 async fn settle(inner: &Inner, conn: &mut AnyConnection, batch: &mut [Arrival<'_>], state: InboxState, now: Millis) -> sqlx::Result<()> {
     for _ in 0..IDS {
         let mut open: Vec<&mut Arrival<'_>> = batch.iter_mut().filter(|arrival| arrival.verdict.is_none()).collect();
+        if open.is_empty() {
+            return Ok(());
+        }
         if insert(inner, conn, &open, state, now).await? == open.len() as u64 {
             for arrival in &mut open {
                 arrival.verdict = Some(Accepted::New(arrival.id));

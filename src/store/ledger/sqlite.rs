@@ -186,6 +186,8 @@ fn pragmas(access: Access) -> &'static [&'static str] {
             "PRAGMA synchronous = FULL",
             "PRAGMA foreign_keys = ON",
             "PRAGMA busy_timeout = 5000",
+            // 16 MiB: keys are spread, and a page that changes again before the checkpoint is written once.
+            "PRAGMA wal_autocheckpoint = 4000",
         ],
         Access::Read | Access::Look => &["PRAGMA busy_timeout = 5000", "PRAGMA query_only = ON"],
     }
