@@ -163,7 +163,7 @@ fn page<T>(page: Page<T>, view: impl Fn(T) -> Value) -> Value {
 /// A JSON body: checked like a webhook's, then read into `T` with an error that names the member.
 async fn body<T: DeserializeOwned>(gateway: &Gateway, headers: &HeaderMap, body: Body) -> Result<T, ApiError> {
     require_json(headers)?;
-    let bytes = read_body(headers, body, gateway.max_body_bytes).await?;
+    let bytes = read_body(headers, body.into_data_stream(), gateway.max_body_bytes).await?;
     // A derived struct would take an array too, member by member.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(ApiError::bad_request("the body must be a JSON object"));
