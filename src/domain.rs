@@ -23,7 +23,7 @@ mod visible;
 
 pub use action::{Action, ActionStatus, ToolResult};
 pub use budget::{Budget, Meter};
-pub use clock::{Clock, Millis};
+pub use clock::{Clock, Millis, ServerTime};
 pub use decision::{Decision, DecisionKind, Via, Vote};
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;

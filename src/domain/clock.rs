@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -41,8 +41,7 @@ pub struct Clock(Source);
 #[derive(Clone, Debug)]
 enum Source {
     System,
-    /// The machine's clock, and how many milliseconds a server's is ahead of it.
-    Server(Arc<AtomicI64>),
+    Server(Arc<ServerTime>),
     Manual(Arc<AtomicI64>),
 }
 
@@ -53,12 +52,11 @@ impl Clock {
         Self(Source::System)
     }
 
-    /// The time of a server whose clock is `ahead` milliseconds ahead of the machine's; who measures it writes it there. A manual
-    /// clock stays what it is.
+    /// The time of a server instead of the machine's. A manual clock stays what it is.
     #[must_use]
-    pub fn of_server(&self, ahead: &Arc<AtomicI64>) -> Self {
+    pub fn of_server(&self, time: &Arc<ServerTime>) -> Self {
         match &self.0 {
-            Source::System | Source::Server(_) => Self(Source::Server(Arc::clone(ahead))),
+            Source::System | Source::Server(_) => Self(Source::Server(Arc::clone(time))),
             Source::Manual(_) => self.clone(),
         }
     }
@@ -74,7 +72,7 @@ impl Clock {
     pub fn now(&self) -> Millis {
         match &self.0 {
             Source::System => machine(),
-            Source::Server(ahead) => Millis(machine().0.saturating_add(ahead.load(Ordering::Relaxed))),
+            Source::Server(time) => time.now(),
             Source::Manual(at) => Millis(at.load(Ordering::SeqCst)),
         }
     }
@@ -87,7 +85,84 @@ impl Clock {
     }
 }
 
+/// The time of a server that many processes agree on. Between two looks at it time is carried on by a clock that nobody sets:
+/// a jump of the machine's clock is none of ours.
+#[derive(Debug)]
+pub struct ServerTime {
+    since: Instant,
+    /// The server's time when `since` was taken.
+    base: AtomicI64,
+}
+
+impl ServerTime {
+    /// A guess until the first [`ServerTime::correct`]: the machine's time.
+    #[must_use]
+    pub fn guessed() -> Self {
+        Self {
+            since: Instant::now(),
+            base: AtomicI64::new(machine().0),
+        }
+    }
+
+    /// The present moment there.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        Millis(self.base.load(Ordering::Relaxed)).plus(self.since.elapsed())
+    }
+
+    /// Takes over what the server said: `there`, at some moment between `asked` and now. What is as right as the answer is
+    /// exact stays, so that the noise of a busy line moves nothing, back least of all.
+    pub fn correct(&self, asked: Millis, there: Millis) {
+        let answered = self.now();
+        // Were the question and the answer equally fast? Anything from "at once asked" to "at once answered" is possible.
+        let (least, most) = (there.0 - answered.0, there.0 - asked.0);
+        let wrong = 0.clamp(least, most.max(least));
+        self.base.fetch_add(wrong, Ordering::Relaxed);
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "the handle above is the one reader of the clock")]
 fn machine() -> Millis {
     Millis(jiff::Timestamp::now().as_millisecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ahead_of(time: &ServerTime, start: Millis) -> i64 {
+        time.now().0 - start.0
+    }
+
+    /// design: leases and expiries go by the server's time: an hour's difference is taken over at once, to within the time
+    /// that the answer took; noise that small changes nothing, and time does not go back for it.
+    #[test]
+    fn a_servers_time_is_taken_over() {
+        let time = ServerTime::guessed();
+        let hour = 3_600_000;
+        let start = time.now();
+        time.correct(Millis(start.0 - 10), Millis(start.0 + hour));
+        let ahead = ahead_of(&time, start);
+        assert!((hour - 10..hour + 1000).contains(&ahead), "{ahead}");
+
+        let before = time.now();
+        for noise in [-9, -3, 0] {
+            // The answer took 20 ms and may have been given at any moment of them.
+            let now = time.now();
+            time.correct(Millis(now.0 - 20), Millis(now.0 - 10 + noise));
+        }
+        assert!(time.now() >= before);
+
+        let start = time.now();
+        time.correct(Millis(start.0 - 10), Millis(start.0 - hour));
+        let ahead = ahead_of(&time, start);
+        assert!((-hour - 10..-hour + 1000).contains(&ahead), "{ahead}");
+    }
+
+    /// design: a manual clock is nobody's server time.
+    #[test]
+    fn a_manual_clock_stays_manual() {
+        let clock = Clock::manual(Millis(7)).of_server(&Arc::new(ServerTime::guessed()));
+        assert_eq!(clock.now(), Millis(7));
+    }
 }

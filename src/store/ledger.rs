@@ -5,6 +5,7 @@
 
 mod accept;
 mod actions;
+mod arrive;
 mod audit;
 mod bells;
 mod decisions;
@@ -72,19 +73,14 @@ struct Inner {
     clock: Clock,
     sequence: Sequence,
     pools: Pools,
+    /// Is it a server that other processes use?
+    shared: bool,
     /// Who writes next, where one writes at a time; none: any number of writers and processes.
     turnstile: Option<Turnstile>,
     bells: Bells,
     reviews: PendingReviews,
     /// Held as long as the ledger is open.
     lock: std::sync::Mutex<Option<File>>,
-}
-
-impl Inner {
-    /// Is the database shared with other processes?
-    fn is_shared(&self) -> bool {
-        self.turnstile.is_none()
-    }
 }
 
 /// A connection with all verbs. What it reads is one snapshot.
@@ -172,7 +168,12 @@ impl Ledger {
             ),
             None => None,
         };
-        let session = Session::new(&self.inner, journal.begin().await?);
+        let begun = if self.inner.shared {
+            postgres::begin(journal, postgres::WRITE).await?
+        } else {
+            journal.begin().await?
+        };
+        let session = Session::new(&self.inner, begun);
         Ok(Tx { session, pass })
     }
 
@@ -182,7 +183,7 @@ impl Ledger {
     /// Those of [`Ledger::begin`].
     pub async fn begin_in(&self, place: &Conversation) -> Result<Tx> {
         let mut tx = self.begin().await?;
-        if self.inner.is_shared() {
+        if self.inner.shared {
             postgres::chat_lock(&mut tx.tx, place).await?;
         }
         Ok(tx)
@@ -194,8 +195,8 @@ impl Ledger {
     /// `Unavailable` when the ledger is closed or every reader is busy for 2 s.
     pub async fn read(&self) -> Result<Session> {
         let read = &self.inner.pools.read;
-        let tx = if self.inner.is_shared() {
-            read.begin_with(postgres::SNAPSHOT).await?
+        let tx = if self.inner.shared {
+            postgres::begin(read, postgres::SNAPSHOT).await?
         } else {
             read.begin().await?
         };

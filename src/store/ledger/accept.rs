@@ -1,27 +1,21 @@
 //! The accept path: concurrent events share one commit, and nobody is told "yes" before it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, Executor, Row};
 use tokio::sync::{mpsc, oneshot};
 
+use super::arrive::{self, BATCH, NewRow};
 use super::bells::Touched;
-use super::sql::encode;
 use super::{Inner, Ledger, Result};
-use crate::domain::{Inbound, Millis};
-use crate::store::{Accepted, InboxState, StoreError, keys};
+use crate::domain::Inbound;
+use crate::store::{Accepted, StoreError};
 
-/// Rows of one commit at most.
-const BATCH: usize = 64;
 /// Events that wait for the writer at most; more than this and the platform shall send again.
 const WAITING: usize = 1024;
 /// A platform gives us about 3 s, the contract 1 s: an answer that comes later is as good as none.
-const DEADLINE: Duration = Duration::from_millis(900);
-/// Bound values of a row.
-const COLUMNS: usize = 10;
+pub(super) const DEADLINE: Duration = Duration::from_millis(900);
 
 impl Ledger {
     /// Stores one verified event. Concurrent calls share one commit; returns after it. 900 ms at most.
@@ -55,32 +49,6 @@ impl Ledger {
 
 fn closing() -> StoreError {
     StoreError::Unavailable("shutting down".to_owned())
-}
-
-/// An inbox row, serialized before anybody waits for the writer.
-#[derive(Debug)]
-pub(super) struct NewRow {
-    event_key: Vec<u8>,
-    message_key: Option<Vec<u8>>,
-    channel: &'static str,
-    chat: String,
-    person_key: Vec<u8>,
-    kind: &'static str,
-    payload: String,
-}
-
-impl NewRow {
-    pub(super) fn new(inbound: &Inbound) -> Result<Self> {
-        Ok(Self {
-            event_key: keys::event_key(inbound),
-            message_key: keys::message_key(inbound),
-            channel: inbound.conversation.channel.as_str(),
-            chat: keys::shown(&inbound.conversation.chat).into_owned(),
-            person_key: keys::person_key(&inbound.conversation, &inbound.sender),
-            kind: inbound.body.name(),
-            payload: encode(inbound)?,
-        })
-    }
 }
 
 /// What the writer task is asked for.
@@ -157,7 +125,7 @@ async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commit
     }
 }
 
-/// One commit for all rows; when that fails, one each, so that one bad row does not take the others with it.
+/// One commit for all rows; when one of them is refused, one each, so that it does not take the others with it.
 async fn commit_batch(inner: &Inner, rows: &[NewRow], commits: &AtomicU64) -> Vec<Result<Accepted>> {
     let Some(write) = &inner.pools.accept else {
         return rows.iter().map(|_| Err(closing())).collect();
@@ -166,103 +134,26 @@ async fn commit_batch(inner: &Inner, rows: &[NewRow], commits: &AtomicU64) -> Ve
         Some(turnstile) => Some(turnstile.first().await),
         None => None,
     };
-    let now = inner.clock.now();
-    // Ids are given under the lock: their order is the order of commits.
-    let ids: Vec<i64> = rows.iter().map(|_| inner.sequence.next(now)).collect();
-    match insert(write, &ids, rows, now).await {
-        Ok(fresh) => {
+    match arrive::store(inner, write, rows).await {
+        Ok(verdicts) => {
             commits.fetch_add(1, Ordering::Relaxed);
-            ids.iter().map(|id| Ok(verdict(*id, &fresh))).collect()
+            verdicts.into_iter().map(Ok).collect()
         }
-        Err(error) if rows.len() == 1 => vec![Err(error)],
-        Err(_) => {
+        // A row that the database refuses; what it cannot do now, it can do for none of them.
+        Err(StoreError::Corrupt(_)) if rows.len() > 1 => {
             let mut outcomes = Vec::with_capacity(rows.len());
-            for (id, row) in ids.iter().zip(rows) {
-                let one = insert(write, std::slice::from_ref(id), std::slice::from_ref(row), now).await;
+            for row in rows {
+                let one = arrive::store(inner, write, std::slice::from_ref(row)).await;
                 commits.fetch_add(u64::from(one.is_ok()), Ordering::Relaxed);
-                outcomes.push(one.map(|fresh| verdict(*id, &fresh)));
+                outcomes.push(one.map(|verdicts| verdicts.first().copied().unwrap_or(Accepted::Duplicate)));
             }
             outcomes
         }
+        Err(error) => {
+            let why = error.to_string();
+            let mut first = Some(error);
+            let each = || first.take().unwrap_or_else(|| StoreError::Unavailable(why.clone()));
+            std::iter::repeat_with(each).take(rows.len()).map(Err).collect()
+        }
     }
 }
-
-fn verdict(id: i64, fresh: &[i64]) -> Accepted {
-    if fresh.contains(&id) {
-        Accepted::New(id)
-    } else {
-        Accepted::Duplicate
-    }
-}
-
-/// Inserts in one commit and gives the ids of the rows that were new. The events of a batch are told apart by
-/// their ids, not by their keys: two copies of one event may be in it.
-async fn insert(write: &AnyPool, ids: &[i64], rows: &[NewRow], now: Millis) -> Result<Vec<i64>> {
-    let mut conn = write.acquire().await?;
-    if rows.len().is_power_of_two() {
-        // A single statement is a transaction of its own: no BEGIN and COMMIT to wait for.
-        return insert_chunk(&mut conn, ids, rows, now).await;
-    }
-    let mut tx = conn.begin().await?;
-    let mut fresh = Vec::with_capacity(rows.len());
-    let mut at = 0;
-    while at < rows.len() {
-        let end = at + (1 << (rows.len() - at).ilog2());
-        fresh.extend(insert_chunk(&mut tx, &ids[at..end], &rows[at..end], now).await?);
-        at = end;
-    }
-    tx.commit().await?;
-    Ok(fresh)
-}
-
-async fn insert_chunk(conn: &mut AnyConnection, ids: &[i64], rows: &[NewRow], now: Millis) -> Result<Vec<i64>> {
-    let text = &TEXTS[rows.len().ilog2() as usize];
-    let mut query = sqlx::query(AssertSqlSafe(Arc::clone(text)));
-    for (id, row) in ids.iter().zip(rows) {
-        query = bind_row(query, *id, row, InboxState::New, now);
-    }
-    let fresh = conn.fetch_all(query).await?;
-    fresh.iter().map(|row: &AnyRow| Ok(row.try_get("id")?)).collect()
-}
-
-type Statement<'q> = sqlx::query::Query<'q, sqlx::Any, sqlx::any::AnyArguments>;
-
-fn bind_row<'q>(query: Statement<'q>, id: i64, row: &NewRow, state: InboxState, now: Millis) -> Statement<'q> {
-    query
-        .bind(id)
-        .bind(row.event_key.as_slice())
-        .bind(row.message_key.as_deref())
-        .bind(row.channel)
-        .bind(row.chat.as_str())
-        .bind(row.person_key.as_slice())
-        .bind(row.kind)
-        .bind(state.as_str())
-        .bind(now.0)
-        .bind(row.payload.as_str())
-}
-
-/// Inserts one row inside somebody's transaction; false: it is a duplicate.
-pub(super) async fn insert_one(conn: &mut AnyConnection, id: i64, row: &NewRow, state: InboxState, now: Millis) -> Result<bool> {
-    let query = sqlx::query(AssertSqlSafe(Arc::clone(&TEXTS[0])));
-    let fresh = conn.fetch_optional(bind_row(query, id, row, state, now)).await?;
-    Ok(fresh.is_some())
-}
-
-/// The statement for 1, 2, 4, … 64 rows: few texts, so that each is prepared once a connection.
-static TEXTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
-    (0..=BATCH.ilog2())
-        .map(|power| {
-            let rows: Vec<String> = (0..1_usize << power)
-                .map(|row| {
-                    let marks: Vec<String> = (1..=COLUMNS).map(|column| format!("${}", row * COLUMNS + column)).collect();
-                    format!("({})", marks.join(", "))
-                })
-                .collect();
-            Arc::from(format!(
-                "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
-                 VALUES {} ON CONFLICT DO NOTHING RETURNING id",
-                rows.join(", ")
-            ))
-        })
-        .collect()
-});

@@ -2,7 +2,7 @@
 
 use sqlx::any::AnyRow;
 
-use super::accept::{NewRow, insert_one};
+use super::arrive::{NewRow, store_one};
 use super::sql::{Columns, named};
 use super::{Result, Session};
 use crate::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
@@ -13,10 +13,9 @@ impl Session {
     /// `laned` waits in its sender's lane, which is woken.
     pub async fn insert_inbox(&mut self, inbound: &Inbound, state: InboxState) -> Result<Option<i64>> {
         let row = NewRow::new(inbound)?;
-        let (id, now) = (self.next_id(), self.now());
-        if !insert_one(&mut self.tx, id, &row, state, now).await? {
+        let Some(id) = store_one(&self.inner, &mut self.tx, &row, state).await? else {
             return Ok(None);
-        }
+        };
         match state {
             InboxState::New => self.touched.inbox = true,
             InboxState::Laned => {

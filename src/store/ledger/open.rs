@@ -90,25 +90,31 @@ impl Ledger {
     /// newer than this program, or an older one when `migrate_on_start` is false; `Unavailable` for a server that does not answer.
     pub async fn open(stores: &Stores, clock: Clock) -> Result<Self> {
         let migrate = stores.migrate_on_start;
-        let (clock, pools, last, lock, turnstile) = match Place::of(&stores.database_url)? {
+        let mut time = None;
+        let (clock, pools, sequence, lock, turnstile) = match Place::of(&stores.database_url)? {
             Place::File(path) => {
-                let (pools, lock, last) = sqlite::open(&path, &clock, migrate).await?;
-                (clock, pools, last, Some(lock), Some(Turnstile::default()))
+                let (pools, lock, sequence) = sqlite::open(&path, &clock, migrate).await?;
+                (clock, pools, sequence, Some(lock), Some(Turnstile::default()))
             }
             Place::Server(url) => {
-                let (pools, clock, last) = postgres::open(&url, clock, migrate).await?;
-                (clock, pools, last, None, None)
+                let (pools, there, sequence) = postgres::open(&url, migrate).await?;
+                let there = time.insert(Arc::new(there));
+                (clock.of_server(there), pools, sequence, None, None)
             }
         };
         let inner = Arc::new(Inner {
             clock,
-            sequence: Sequence::after(last),
+            sequence,
             pools,
+            shared: turnstile.is_none(),
             turnstile,
             bells: Bells::default(),
             reviews: PendingReviews::embedded(),
             lock: std::sync::Mutex::new(lock),
         });
+        if let Some(time) = time {
+            tokio::spawn(postgres::keep_time(Arc::downgrade(&inner), time));
+        }
         let acceptor = Acceptor::start(Arc::clone(&inner));
         Ok(Self {
             inner,
@@ -121,16 +127,17 @@ impl Ledger {
     /// # Errors
     /// `Unusable` when there is no such database, or its schema is not this program's.
     pub async fn open_read_only(url: &SecretString) -> Result<Self> {
-        let (pools, turnstile) = match Place::of(url)? {
-            Place::File(path) => (sqlite::open_read_only(&path).await?, Some(Turnstile::default())),
-            Place::Server(url) => (postgres::open_read_only(&url).await?, None),
+        let (pools, shared) = match Place::of(url)? {
+            Place::File(path) => (sqlite::open_read_only(&path).await?, false),
+            Place::Server(url) => (postgres::open_read_only(&url).await?, true),
         };
         Ok(Self {
             inner: Arc::new(Inner {
                 clock: Clock::system(),
-                sequence: Sequence::after(0),
+                sequence: Sequence::after(0, 0),
                 pools,
-                turnstile,
+                shared,
+                turnstile: None,
                 bells: Bells::default(),
                 reviews: PendingReviews::embedded(),
                 lock: std::sync::Mutex::new(None),

@@ -24,30 +24,7 @@ impl Session {
             Some(target) if !self.can_be_patched(target).await? => "failed",
             _ => "waiting",
         };
-        let inserted = sqlx::query(
-            "INSERT INTO outbox (id, key, queue, gate_id, turn_id, chat_key, channel, chat, conversation, op, target, body, state,
-               owner, held_until, ready_at, tries, plain, created_at, give_up_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, '', 0, $14, 0, 0, $14, $15)
-             ON CONFLICT (key) DO NOTHING",
-        )
-        .bind(self.next_id())
-        .bind(&new.key)
-        .bind(&new.queue)
-        .bind(new.gate_id.as_ref().map(GateId::as_str))
-        .bind(new.turn_id.as_ref().map(TurnId::as_str))
-        .bind(keys::chat_key(&new.conversation))
-        .bind(new.conversation.channel.as_str())
-        .bind(&*keys::shown(&new.conversation.chat))
-        .bind(encode(&new.conversation)?)
-        .bind(op)
-        .bind(target)
-        .bind(encode(&new.op)?)
-        .bind(state)
-        .bind(now.0)
-        .bind(now.0.saturating_add(GIVE_UP_MS))
-        .execute(&mut *self.tx)
-        .await?;
-        if inserted.rows_affected() == 0 || state == "failed" {
+        if !self.insert(new, op, target, state).await? || state == "failed" {
             return Ok(());
         }
         if let Some(target) = target {
@@ -63,6 +40,56 @@ impl Session {
         }
         self.touched.outbox = true;
         Ok(())
+    }
+
+    /// The row itself; false: its key is there already. Ids of a queue rise with its commits, also when those who
+    /// fill it are processes whose clocks differ: one that would not rise is not taken, and the next is above what is there.
+    async fn insert(&mut self, new: &NewOutbox, op: &str, target: Option<&str>, state: &str) -> Result<bool> {
+        let now = self.now();
+        loop {
+            let id = self.next_id();
+            let inserted = sqlx::query(
+                "INSERT INTO outbox (id, key, queue, gate_id, turn_id, chat_key, channel, chat, conversation, op, target, body, state,
+                   owner, held_until, ready_at, tries, plain, created_at, give_up_at)
+                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, '', 0, $14, 0, 0, $14, $15
+                 WHERE NOT EXISTS (SELECT 1 FROM outbox AS ahead WHERE ahead.queue = $3 AND ahead.state = 'waiting' AND ahead.id >= $1)
+                   AND NOT EXISTS (SELECT 1 FROM outbox AS ahead WHERE ahead.target = $11 AND ahead.id >= $1)
+                 ON CONFLICT (key) DO NOTHING",
+            )
+            .bind(id)
+            .bind(&new.key)
+            .bind(&new.queue)
+            .bind(new.gate_id.as_ref().map(GateId::as_str))
+            .bind(new.turn_id.as_ref().map(TurnId::as_str))
+            .bind(keys::chat_key(&new.conversation))
+            .bind(new.conversation.channel.as_str())
+            .bind(&*keys::shown(&new.conversation.chat))
+            .bind(encode(&new.conversation)?)
+            .bind(op)
+            .bind(target)
+            .bind(encode(&new.op)?)
+            .bind(state)
+            .bind(now.0)
+            .bind(now.0.saturating_add(GIVE_UP_MS))
+            .execute(&mut *self.tx)
+            .await?;
+            if inserted.rows_affected() > 0 {
+                return Ok(true);
+            }
+            let ahead = sqlx::query(
+                "SELECT CAST(MAX(id) AS BIGINT) AS last FROM (
+                   SELECT MAX(id) AS id FROM outbox WHERE queue = $1 AND state = 'waiting'
+                   UNION ALL SELECT MAX(id) FROM outbox WHERE target = $2) AS ids",
+            )
+            .bind(&new.queue)
+            .bind(target)
+            .fetch_one(&mut *self.tx)
+            .await?;
+            match ahead.maybe_int("last")? {
+                Some(last) if last >= id => self.inner.sequence.pass(last),
+                _ => return Ok(false),
+            }
+        }
     }
 
     /// A post that was given up, or that had to go out as text, is no card to repaint.

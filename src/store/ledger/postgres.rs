@@ -3,17 +3,19 @@
 //! Transactions of one chat run one after another ([`chat_lock`]), those of different chats side by side. What a process
 //! that stands still holds is given free by the server: every session has its limits.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{AnyConnection, AnyPool, Connection, Executor, Row};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, Row, Transaction};
 
+use super::ids::Sequence;
 use super::open::{Looked, Pools};
-use super::{Result, schema};
-use crate::domain::{Clock, Conversation, digest128};
+use super::{Inner, Result, fault, schema};
+use crate::domain::{Conversation, Millis, ServerTime, digest128};
+use crate::store::StoreError;
 
 /// How long a verb waits for a connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(2);
@@ -23,56 +25,88 @@ const ACCEPTORS: u32 = 2;
 const WRITERS: u32 = 12;
 /// Readers.
 const READERS: u32 = 6;
+/// How often the server is asked for the time.
+const TIME_CHECK: Duration = Duration::from_secs(30);
+/// Statements that a connection keeps prepared: more than there are in this program.
+const STATEMENTS: u32 = 500;
 
+/// How a transaction that writes begins.
+pub(super) const WRITE: &str = "BEGIN";
 /// How a transaction that only looks begins: what it reads is one snapshot, as on SQLite.
 pub(super) const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
 /// See [`super::Ledger::look`].
 pub(super) async fn look(url: &SecretString) -> Result<Looked> {
-    let mut conn = AnyConnection::connect_with(&options(url)?).await?;
-    let behind = schema::is_behind(&mut conn).await?;
-    conn.close().await?;
-    Ok(if behind { Looked::Behind } else { Looked::Current })
+    let looked = async {
+        let mut conn = connect(url).await?;
+        let behind = schema::is_behind(&mut conn).await?;
+        conn.close().await?;
+        Ok(if behind { Looked::Behind } else { Looked::Current })
+    };
+    looked.await.map_err(|error| naming(url, error))
 }
 
 /// See [`super::Ledger::migrate`].
 pub(super) async fn migrate(url: &SecretString) -> Result<()> {
-    let mut conn = AnyConnection::connect_with(&options(url)?).await?;
-    schema::migrate(&mut conn).await?;
-    conn.close().await?;
-    Ok(())
+    let migrated = async {
+        let mut conn = connect(url).await?;
+        schema::migrate(&mut conn).await?;
+        conn.close().await?;
+        Ok(())
+    };
+    migrated.await.map_err(|error| naming(url, error))
 }
 
-/// Connections, the server's time, and the highest id in use.
-pub(super) async fn open(url: &SecretString, clock: Clock, migrate: bool) -> Result<(Pools, Clock, i64)> {
-    let mut conn = AnyConnection::connect_with(&options(url)?).await?;
-    if migrate {
-        schema::migrate(&mut conn).await?;
-    } else {
-        schema::check(&mut conn).await?;
-    }
-    let last = super::ids::highest(&mut conn).await?;
-    let ahead = Arc::new(AtomicI64::new(measure(&mut conn).await?));
-    conn.close().await?;
-    let clock = clock.of_server(&ahead);
-    let pools = Pools {
-        accept: Some(pool(url, ACCEPTORS).await?),
-        journal: Some(pool(url, WRITERS).await?),
-        read: pool(url, READERS).await?,
+/// Connections, the server's time, and ids. What other processes hold stays theirs until it runs out.
+pub(super) async fn open(url: &SecretString, migrate: bool) -> Result<(Pools, ServerTime, Sequence)> {
+    let opened = async {
+        let mut conn = connect(url).await?;
+        if migrate {
+            schema::migrate(&mut conn).await?;
+        } else {
+            schema::check(&mut conn).await?;
+        }
+        let sequence = Sequence::begin(&mut conn).await?;
+        let time = ServerTime::guessed();
+        for _ in 0..3 {
+            ask_time(&mut conn, &time).await?;
+        }
+        conn.close().await?;
+        let pools = Pools {
+            accept: Some(pool(url, ACCEPTORS).await?),
+            journal: Some(pool(url, WRITERS).await?),
+            read: pool(url, READERS).await?,
+        };
+        Ok((pools, time, sequence))
     };
-    Ok((pools, clock, last))
+    opened.await.map_err(|error| naming(url, error))
 }
 
 /// Connections to look at it beside those who work with it.
 pub(super) async fn open_read_only(url: &SecretString) -> Result<Pools> {
-    let mut conn = AnyConnection::connect_with(&options(url)?).await?;
-    schema::check(&mut conn).await?;
-    conn.close().await?;
-    Ok(Pools {
-        accept: None,
-        journal: None,
-        read: pool(url, 1).await?,
-    })
+    let opened = async {
+        let mut conn = connect(url).await?;
+        schema::check(&mut conn).await?;
+        conn.close().await?;
+        Ok(Pools {
+            accept: None,
+            journal: None,
+            read: pool(url, 1).await?,
+        })
+    };
+    opened.await.map_err(|error| naming(url, error))
+}
+
+/// Begins a transaction. Nothing was done yet when that fails, so it is tried over the next connection when one has broken:
+/// after a restart of the server each of a pool's is found out once.
+pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
+    for _ in 0..pool.options().get_max_connections() {
+        match pool.begin_with(statement).await {
+            Err(error) if fault::is_broken(&error) => tracing::debug!(%error, "a connection to the database broke"),
+            begun => return begun,
+        }
+    }
+    pool.begin_with(statement).await
 }
 
 /// Whoever changes what belongs to a chat waits here for the others who do; the lock ends with the transaction. Every rule that
@@ -89,22 +123,69 @@ pub(super) async fn chat_lock(conn: &mut AnyConnection, place: &Conversation) ->
     Ok(())
 }
 
-/// How many milliseconds the server's clock is ahead of this machine's.
-async fn measure(conn: &mut AnyConnection) -> Result<i64> {
-    let machine = Clock::system();
-    let asked = machine.now();
+/// Keeps `time` right as long as the ledger lives.
+pub(super) async fn keep_time(inner: Weak<Inner>, time: Arc<ServerTime>) {
+    loop {
+        tokio::time::sleep(TIME_CHECK).await;
+        let Some(inner) = inner.upgrade() else { return };
+        let asked = async {
+            let mut conn = inner.pools.read.acquire().await?;
+            ask_time(&mut conn, &time).await
+        };
+        match asked.await {
+            Ok(()) => {}
+            Err(_) if inner.pools.read.is_closed() => return,
+            // A clock that nobody sets is good for a while.
+            Err(error) => tracing::debug!(%error, "the database's time is not known"),
+        }
+    }
+}
+
+async fn ask_time(conn: &mut AnyConnection, time: &ServerTime) -> Result<()> {
+    let asked = time.now();
     let row = conn
         .fetch_one("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now")
         .await?;
-    let there: i64 = row.try_get("now")?;
-    // The answer was given about half way between the question and its arrival.
-    let here = asked.0.midpoint(machine.now().0);
-    Ok(there - here)
+    time.correct(asked, Millis(row.try_get("now")?));
+    Ok(())
 }
 
 fn options(url: &SecretString) -> Result<AnyConnectOptions> {
     sqlx::any::install_default_drivers();
-    Ok(url.expose_secret().parse()?)
+    let mut options: AnyConnectOptions = url.expose_secret().parse()?;
+    let address = &mut options.database_url;
+    if !address.query_pairs().any(|(key, _)| key == "statement-cache-capacity") {
+        address
+            .query_pairs_mut()
+            .append_pair("statement-cache-capacity", &STATEMENTS.to_string());
+    }
+    Ok(options)
+}
+
+/// A connection outside the pools, which would try again for a while what cannot go well.
+async fn connect(url: &SecretString) -> Result<AnyConnection> {
+    let connected = tokio::time::timeout(CONNECTION_WAIT, AnyConnection::connect_with(&options(url)?)).await;
+    Ok(connected.map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))??)
+}
+
+/// Says of which server and database it is; never the password.
+fn naming(url: &SecretString, error: StoreError) -> StoreError {
+    let Ok(options) = url.expose_secret().parse::<PgConnectOptions>() else {
+        return error;
+    };
+    let host = options.get_socket().map_or_else(
+        || format!("{}:{}", options.get_host(), options.get_port()),
+        |socket| socket.display().to_string(),
+    );
+    let place = format!(
+        "PostgreSQL at {host}, database `{}`",
+        options.get_database().unwrap_or(options.get_username())
+    );
+    match error {
+        StoreError::Unusable(why) => StoreError::Unusable(format!("{place}: {why}")),
+        StoreError::Unavailable(why) => StoreError::Unavailable(format!("{place}: {why}")),
+        other @ (StoreError::Stale | StoreError::Held { .. } | StoreError::Corrupt(_)) => other,
+    }
 }
 
 async fn pool(url: &SecretString, size: u32) -> Result<AnyPool> {
@@ -115,9 +196,7 @@ async fn pool(url: &SecretString, size: u32) -> Result<AnyPool> {
         .test_before_acquire(false)
         .after_connect(|conn, _| {
             Box::pin(async move {
-                for setting in SESSION {
-                    conn.execute(*setting).await?;
-                }
+                conn.execute(SESSION).await?;
                 Ok(())
             })
         })
@@ -126,10 +205,30 @@ async fn pool(url: &SecretString, size: u32) -> Result<AnyPool> {
     Ok(pool)
 }
 
-/// Limits of a session. A stopped or cut-off process keeps what it has locked for as long as the server lets it.
-const SESSION: &[&str] = &[
-    "SET application_name = 'countersign'",
-    "SET lock_timeout = '5s'",
-    "SET statement_timeout = '30s'",
-    "SET idle_in_transaction_session_timeout = '10s'",
-];
+/// What a session needs, whatever the server's or the user's defaults are. A stopped or cut-off process keeps what it has
+/// locked for as long as the server lets it. An answered commit survives a crash of the server. Of two transactions of a chat
+/// the second sees what the first has committed while it waited.
+const SESSION: &str = "SET application_name = 'countersign';
+    SET lock_timeout = '5s';
+    SET statement_timeout = '30s';
+    SET idle_in_transaction_session_timeout = '10s';
+    SET default_transaction_isolation = 'read committed';
+    SET default_transaction_read_only = off;
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// design: an error names the server and the database, never the password.
+    #[test]
+    fn errors_name_the_server() {
+        let url = SecretString::from("postgres://u:secret@db.example:6543/countersign?sslmode=require");
+        let error = naming(&url, StoreError::Unavailable("no connection".to_owned())).to_string();
+        assert!(
+            error.contains("PostgreSQL at db.example:6543, database `countersign`: no connection"),
+            "{error}"
+        );
+        assert!(!error.contains("secret"), "{error}");
+    }
+}

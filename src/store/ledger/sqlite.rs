@@ -7,6 +7,7 @@ use std::time::Duration;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::{AnyConnection, AnyPool, Connection, Executor, Row};
 
+use super::ids::Sequence;
 use super::open::{Looked, Pools};
 use super::{Result, file, lock, schema};
 use crate::domain::Clock;
@@ -35,16 +36,16 @@ pub(super) async fn look(path: &Path) -> Result<Looked> {
     looked.await.map_err(|error| naming(path, error))
 }
 
-/// Takes the file for this process; gives its connections, the lock that says so, and the highest id in use.
-pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(Pools, File, i64)> {
+/// Takes the file for this process; gives its connections, the lock that says so, and its ids.
+pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(Pools, File, Sequence)> {
     file::prepare(path)?;
     let lock = lock::take(path)?;
     let named = |error| naming(path, error);
     examine(path, Access::Write).await.map_err(named)?;
     let write = connect(path, Access::Write).await.map_err(named)?;
     let opened = set_up(&write, clock, migrate).await.map_err(named);
-    let last = match opened {
-        Ok(last) => last,
+    let sequence = match opened {
+        Ok(sequence) => sequence,
         Err(error) => {
             write.close().await;
             return Err(error);
@@ -56,7 +57,7 @@ pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(P
         journal: Some(write),
         read,
     };
-    Ok((pools, lock, last))
+    Ok((pools, lock, sequence))
 }
 
 /// Connections to look at it beside the process that has it.
@@ -78,8 +79,7 @@ pub(super) async fn open_read_only(path: &Path) -> Result<Pools> {
 }
 
 /// Schema, integrity, and the end of every lease: on SQLite the lock has proved that no other process lives.
-/// Gives the highest process-made id in use.
-async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<i64> {
+async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<Sequence> {
     let mut conn = write.acquire().await?;
     if migrate {
         schema::migrate(&mut conn).await?;
@@ -101,7 +101,7 @@ async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<i64> {
         .bind(clock.now().0.saturating_add(super::outbox::GIVE_UP_MS))
         .execute(&mut *conn)
         .await?;
-    super::ids::highest(&mut conn).await
+    Sequence::begin(&mut conn).await
 }
 
 /// Names the file in what is said about it.
