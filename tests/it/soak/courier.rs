@@ -12,9 +12,9 @@ pub const ASKS: &str = "颜色未定";
 /// The end of a task that was carried out.
 pub const DONE: &str = "做完了";
 
-/// The file that the `version`th plan of a task writes.
+/// The file that the `version`th plan of a task writes. Letters and digits, which no platform escapes.
 pub fn file(task: &str, version: usize) -> String {
-    format!("{task}-{version}.md")
+    format!("{task}v{version}.md")
 }
 
 /// Asks, where the task says so; else plans one file, plans another when it is told to, writes it after the OK.

@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use super::dice::Dice;
 use super::history::{Fault, History, What};
+use super::weather::Luck;
 use crate::support::process::{LEASE_MS, Process, signal};
 
 /// One of them.
@@ -45,9 +46,27 @@ impl Replica {
         }
     }
 
+    /// Puts its log where it outlives the run; gives the place.
+    pub fn keep_log(&self) -> String {
+        let (file, path) = tempfile::Builder::new()
+            .prefix("soak-")
+            .suffix(".log")
+            .tempfile()
+            .unwrap()
+            .keep()
+            .unwrap();
+        drop(file);
+        std::fs::copy(self.folder.join("gateway.log"), &path).unwrap();
+        path.display().to_string()
+    }
+
     /// One fault, and back to health.
-    pub async fn suffer(&self, process: Process, dice: &mut Dice, history: &History) -> Process {
+    pub async fn suffer(&self, process: Process, luck: &Luck, dice: &mut Dice, history: &History) -> Process {
         match dice.roll(5) {
+            _ if luck.only_kills => {
+                history.note("", What::Fault(Fault::Kill));
+                drop(process);
+            }
             0..=2 => {
                 history.note("", What::Fault(Fault::Kill));
                 drop(process);

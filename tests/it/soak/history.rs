@@ -145,14 +145,19 @@ impl History {
     }
 }
 
-/// The part of a history that tells of one task, a line each.
+/// The part of a history that tells of one task, and the faults meanwhile, a line each.
 pub fn excerpt(entries: &[Entry], task: &str) -> String {
+    let mine = |entry: &&Entry| entry.task == task;
+    let from = entries.iter().find(mine).map(|entry| entry.at).unwrap_or_default();
+    let to = entries.iter().rfind(mine).map(|entry| entry.at).unwrap_or_default();
     let mut told = String::new();
-    for entry in entries
-        .iter()
-        .filter(|entry| entry.task == task || matches!(entry.what, What::Fault(_)))
-    {
-        let _ = writeln!(told, "    {:>9.3} s  {:?}", entry.at.as_secs_f64(), entry.what);
+    for entry in entries {
+        let meanwhile = matches!(entry.what, What::Fault(_)) && (from..to).contains(&entry.at);
+        if mine(&entry) || meanwhile {
+            let line = format!("{:?}", entry.what);
+            let line: String = line.chars().take(300).collect();
+            let _ = writeln!(told, "    {:>9.3} s  {line}", entry.at.as_secs_f64());
+        }
     }
     told
 }

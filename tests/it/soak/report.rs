@@ -7,9 +7,10 @@ use std::io::Write as _;
 use super::checker::Verdict;
 use super::history::{Entry, What};
 use super::street::Street;
+use super::{PEOPLE, Run};
 
-/// Tells on stdout what was seen and what was broken; gives the same text.
-pub fn report(seed: u64, seconds: u64, street: &Street, tasks: usize, entries: &[Entry], verdict: &Verdict) -> String {
+/// Tells on stdout what was seen and what was broken.
+pub fn report(run: &Run, street: &Street, tasks: usize, entries: &[Entry], verdict: &Verdict) {
     let count = |wanted: &dyn Fn(&What) -> bool| entries.iter().filter(|entry| wanted(&entry.what)).count();
     let mut acks: BTreeMap<String, usize> = BTreeMap::new();
     let mut faults: BTreeMap<String, usize> = BTreeMap::new();
@@ -29,7 +30,10 @@ pub fn report(seed: u64, seconds: u64, street: &Street, tasks: usize, entries: &
     };
     line(
         "soak",
-        &format!("{seconds} s of faults, seed {seed}, {} replicas", street.replicas.len()),
+        &format!(
+            "{} s of faults, seed {}, replicas {}, people {PEOPLE}",
+            run.seconds, run.seed, run.replicas
+        ),
     );
     line("tasks", &format!("{tasks}: {}", list(&street.kinds.lock().unwrap())));
     line("events", &count(&|what| matches!(what, What::Deliver { .. })));
@@ -41,8 +45,12 @@ pub fn report(seed: u64, seconds: u64, street: &Street, tasks: usize, entries: &
     line("doubled on Slack", &verdict.doubled);
     line("violations", &verdict.violations.len());
     let _ = write!(told, "{}", verdict.complaints(entries));
+    if !verdict.violations.is_empty() {
+        for replica in &street.replicas {
+            let _ = writeln!(told, "log kept: {}", replica.keep_log());
+        }
+    }
     let _ = writeln!(std::io::stdout().lock(), "{told}");
-    told
 }
 
 fn list<K: Display>(counts: &BTreeMap<K, usize>) -> String {

@@ -183,8 +183,8 @@ impl Street {
         }
     }
 
-    /// Waits until no turn is left that is not over; notes those that are.
-    pub async fn settle(&self, patience: Duration) {
+    /// Waits until no turn is left that is not over; gives those that are.
+    pub async fn settled(&self, patience: Duration) -> Vec<Value> {
         let api = Api::new(&self.replicas[0].base());
         let until = self.history.now() + patience;
         loop {
@@ -193,14 +193,8 @@ impl Street {
                 let list = api.get(&format!("/api/v1/turns?limit=200&status={status}")).await;
                 left.extend(list["items"].as_array().unwrap().clone());
             }
-            if left.is_empty() {
-                return;
-            }
-            if self.history.now() > until {
-                for turn in left {
-                    self.history.note("", What::Stuck(turn.to_string()));
-                }
-                return;
+            if left.is_empty() || self.history.now() > until {
+                return left;
             }
             sleep(Duration::from_millis(100)).await;
         }

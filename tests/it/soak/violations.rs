@@ -6,7 +6,7 @@ use super::checker::{Violation, check};
 use super::history::{Entry, Fault, Post, Verb, What, tasks_in};
 
 const TASK: &str = "job1n1z";
-const FILE: &str = "job1n1z-1.md";
+const FILE: &str = "job1n1zv1.md";
 
 fn deliver(event: &str, verb: Verb) -> What {
     What::Deliver {
@@ -118,7 +118,7 @@ fn a_good_history_is_good() {
     // A request of which nobody heard that it was taken may come to nothing.
     assert_eq!(broken(vec![deliver("e1", Verb::Ask), ack("e1", None)]), []);
     assert_eq!(
-        tasks_in("写 job1n1z-1.md, job22n3z job4 jobn"),
+        tasks_in("写 job1n1zv1.md, job22n3z job4 jobn"),
         ["job1n1z", "job22n3z"].map(str::to_owned).into()
     );
 }

@@ -1,5 +1,6 @@
 //! The faults: each replica and the stores have bad luck of their own, so that it comes together now and then.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -21,18 +22,28 @@ pub struct Stores {
     pub redis: RedisServer,
 }
 
+/// What happens to those who stand in it.
+pub struct Luck {
+    /// Milliseconds between two faults.
+    pub gap: Range<u64>,
+    /// Replicas are killed and come back at once, and nothing else.
+    pub only_kills: bool,
+}
+
 /// Until the street's bad time is over; gives the replica back in health.
-pub async fn on_a_replica(street: &Street, replica: &Replica, mut process: Process, mut dice: Dice) -> Process {
-    while street.waits(dice.millis(500..6000)).await {
-        process = replica.suffer(process, &mut dice, &street.history).await;
+pub async fn on_a_replica(street: &Street, replica: &Replica, mut process: Process, luck: &Luck, mut dice: Dice) -> Process {
+    while street.waits(dice.millis(luck.gap.clone())).await {
+        process = replica.suffer(process, luck, &mut dice, &street.history).await;
     }
     process
 }
 
-/// The same for the stores.
-pub async fn on_the_stores(street: &Street, stores: &mut Stores, mut dice: Dice) {
-    while street.waits(dice.millis(500..6000)).await {
-        stores.suffer(&mut dice, &street.history).await;
+/// The same for the stores, where there are any.
+pub async fn on_the_stores(street: &Street, stores: &mut Option<Stores>, luck: &Luck, mut dice: Dice) {
+    while street.waits(dice.millis(luck.gap.clone())).await {
+        if let Some(stores) = stores {
+            stores.suffer(&mut dice, &street.history).await;
+        }
     }
 }
 
