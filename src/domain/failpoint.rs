@@ -1,28 +1,39 @@
 //! Points at which a test lets the process die or lag, to prove that the next start goes on rightly.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The one point at which this process dies or lags; none in production, and no effect at all in release builds.
+/// Where this process dies or lags: at one point, or as a test says while it runs. Nowhere in production, and no effect at all in
+/// release builds.
 #[derive(Clone, Debug, Default)]
 pub struct Failpoint(Option<Chosen>);
 
 #[derive(Clone, Debug)]
-struct Chosen {
-    name: Arc<str>,
-    /// None: die there.
-    lag: Option<Duration>,
+enum Chosen {
+    At {
+        name: Arc<str>,
+        /// None: die there.
+        lag: Option<Duration>,
+    },
+    /// A folder: a file of a point's name lets the first process that reaches the point die there (whoever removes the file is
+    /// the first); one with `+` behind the name holds the milliseconds of a lag.
+    Armed(Arc<PathBuf>),
 }
 
 impl Failpoint {
-    /// Die on reaching `NAME`, or lag there for `NAME+MILLISECONDS`.
+    /// Die on reaching `NAME`, or lag there for `NAME+MILLISECONDS`; `@FOLDER`: one of several processes dies where a file in the
+    /// folder says so.
     #[must_use]
     pub fn at(text: &str) -> Self {
+        if let Some(folder) = text.strip_prefix('@') {
+            return Self(Some(Chosen::Armed(Arc::new(PathBuf::from(folder)))));
+        }
         let lag = text
             .split_once('+')
             .and_then(|(name, millis)| Some((name, Duration::from_millis(millis.parse().ok()?))));
         let (name, lag) = lag.map_or((text, None), |(name, lag)| (name, Some(lag)));
-        Self(Some(Chosen {
+        Self(Some(Chosen::At {
             name: Arc::from(name),
             lag,
         }))
@@ -30,7 +41,12 @@ impl Failpoint {
 
     /// Dies here, without any cleaning up, when `name` is the chosen point.
     pub fn reach(&self, name: &str) {
-        if self.chosen(name).is_some_and(|chosen| chosen.lag.is_none()) {
+        let dies = match self.chosen() {
+            Some(Chosen::At { name: chosen, lag }) => **chosen == *name && lag.is_none(),
+            Some(Chosen::Armed(folder)) => std::fs::remove_file(folder.join(name)).is_ok(),
+            None => false,
+        };
+        if dies {
             std::process::abort();
         }
     }
@@ -38,10 +54,16 @@ impl Failpoint {
     /// How long to lag here: what a slow tool or a slow disk does, at a point that a test can name.
     #[must_use]
     pub fn lag(&self, name: &str) -> Option<Duration> {
-        self.chosen(name)?.lag
+        match self.chosen()? {
+            Chosen::At { name: chosen, lag } => lag.filter(|_| **chosen == *name),
+            Chosen::Armed(folder) => {
+                let millis = std::fs::read_to_string(folder.join(format!("{name}+"))).ok()?;
+                Some(Duration::from_millis(millis.parse().ok()?))
+            }
+        }
     }
 
-    fn chosen(&self, name: &str) -> Option<&Chosen> {
-        self.0.as_ref().filter(|chosen| cfg!(debug_assertions) && *chosen.name == *name)
+    fn chosen(&self) -> Option<&Chosen> {
+        self.0.as_ref().filter(|_| cfg!(debug_assertions))
     }
 }

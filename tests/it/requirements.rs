@@ -3,6 +3,8 @@
 //! A test's doc comment begins with what it proves: `/// S0-13, C8: …`. To write the page anew after a change:
 //! `scripts/requirements`.
 
+mod failures;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;

@@ -4,9 +4,9 @@
 mod checker;
 mod courier;
 mod dice;
-mod fleet;
 mod history;
 mod people;
+mod replica;
 mod report;
 mod street;
 mod violations;

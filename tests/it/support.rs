@@ -6,6 +6,7 @@ pub mod badinput;
 pub mod browser;
 pub mod command;
 pub mod fake_model;
+pub mod fleet;
 pub mod gallery;
 pub mod heard;
 pub mod lark_push;

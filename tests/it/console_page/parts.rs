@@ -80,7 +80,7 @@ async fn plain_forms_are_enough() {
     world.end().await;
 }
 
-/// S4: calls are decided row by row, destructive or not; the record shows arguments and output in full.
+/// S4-2: calls are decided row by row, destructive or not; the record shows arguments and output in full.
 #[tokio::test]
 async fn calls_are_decided_row_by_row() {
     let script = vec![
@@ -121,7 +121,7 @@ async fn calls_are_decided_row_by_row() {
     world.end().await;
 }
 
-/// S4: a destructive call is asked for twice, in the list of what waits too; what hides or reorders words is seen.
+/// S4-2: a destructive call is asked for twice, in the list of what waits too; what hides or reorders words is seen.
 #[tokio::test]
 async fn nothing_destructive_goes_by_one_press() {
     let write = call([("write_file", json!({ "path": "a.md", "content": "rm \u{202e}txt.a" }))]);

@@ -34,8 +34,14 @@ impl Handshake {
 
     /// The same, with these settings.
     pub async fn with(on: On, extra: &[(&str, &str)], failpoint: Option<&str>) -> Self {
+        Self::within(World::process_on(on, extra, failpoint, reporter).await)
+    }
+
+    /// One in a world that stands already.
+    pub fn within(world: World) -> Self {
+        let on = world.on;
         Self {
-            world: World::process_on(on, extra, failpoint, reporter).await,
+            world,
             user: on.user("u1"),
             chat: on.chat("k1"),
             pushed: Vec::new(),

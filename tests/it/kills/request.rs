@@ -4,7 +4,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::kit::{Handshake, TASK};
-use crate::support::fake_model::{Gate, Script, Step, say};
+use crate::support::fake_model::{Gate, Script, Step, Then, call, say};
 use crate::support::platform::{On, on_both};
 
 on_both! {
@@ -14,6 +14,7 @@ on_both! {
     a_queued_request_survives_a_kill,
     a_begun_turn_survives_a_kill,
     a_kill_while_the_model_thinks_asks_it_again,
+    half_a_stream_is_dropped_with_the_process,
     an_answer_of_the_model_that_was_not_journaled_is_asked_for_again,
     a_journaled_plan_gets_its_card_after_a_kill,
     a_posted_card_is_not_posted_twice,
@@ -94,6 +95,23 @@ async fn a_kill_while_the_model_thinks_asks_it_again(on: On) {
     hand.card().await;
     assert_eq!(hand.world.model.seen_of(TASK).len(), 2);
     assert_eq!(hand.world.count(hand.chat, "没有人听到"), 0, "half an answer is never posted");
+    hand.carried_out().await;
+}
+
+/// K5: half of the model's stream had arrived, its words and the head of a call: nothing of it is shown or done; the model is asked
+/// again, and one plan comes of it.
+async fn half_a_stream_is_dropped_with_the_process(on: On) {
+    let mut hand = Handshake::start(on, None).await;
+    let mut half = call([("write_file", serde_json::json!({ "path": "half.md", "content": "半句话" }))]);
+    half["content"] = "这半句话没有人听到".into();
+    hand.world.model.script(TASK, Script::new().then(Step::Half(half, Then::Silence)));
+    assert_eq!(hand.ask().await, Some(200));
+    hand.world.model.wait_for(1).await;
+    hand.kill_and_restart();
+    hand.card().await;
+    assert_eq!(hand.world.model.seen_of(TASK).len(), 2);
+    assert_eq!(hand.world.count(hand.chat, "没有人听到"), 0, "half an answer is never posted");
+    assert_eq!(hand.world.file("half.md"), None);
     hand.carried_out().await;
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign::domain::Millis;
 use futures_util::future::join;
 
-use super::kit::{Race, Round, TASK, toast};
+use super::kit::{Race, Round, TASK};
 use super::races;
 use crate::support::fake_model::say;
 use crate::support::people::{moment, reply, rows};
@@ -64,11 +64,11 @@ async fn a_tap_at_the_edge(on: On) {
             let first = round.first().await;
             match status.as_str() {
                 "approved" => {
-                    assert!(on == On::Slack || toast(&answer).starts_with("已确认"), "{answer}");
+                    answer.told("已确认");
                     assert_eq!((first.turns, first.continuations, first.written), (1, 1, 1), "{first:?}");
                 }
                 "expired" => {
-                    assert!(on == On::Slack || toast(&answer).contains("已经过期"), "{answer}");
+                    answer.told("已经过期");
                     first.ran_nothing();
                     assert_eq!((first.turns, first.status.as_str()), (1, "cancelled"));
                 }
@@ -94,7 +94,7 @@ async fn words_after_the_time(on: On) {
             (card, answer)
         },
         async |round, (card, answer)| {
-            assert!(on == On::Slack || toast(&answer).contains("已经过期"), "{answer}");
+            answer.told("已经过期");
             assert_eq!(round.review(&card).await.0, "expired");
             let first = round.first().await;
             first.ran_nothing();
@@ -176,8 +176,8 @@ async fn the_last_call_at_the_edge(on: On) {
             assert_eq!((first.turns, first.resumed), (1, 1), "{first:?}");
             let in_time = first.written == 2;
             assert!(first.written == 2 || first.written == 1, "{first:?}");
-            if on == On::Lark {
-                assert_eq!(toast(&answer).starts_with("已确认"), in_time, "{answer}");
+            if let Some(toast) = answer.toast() {
+                assert_eq!(toast.starts_with("已确认"), in_time, "{toast}");
             }
             if in_time { "ran" } else { "lapsed" }.to_owned()
         },

@@ -185,18 +185,25 @@ impl Round<'_> {
     }
 
     /// Pushes an event after its offset, to any of the gateways; gives the answer.
-    pub async fn push(&self, event: &Event) -> Value {
+    pub async fn push(&self, event: &Event) -> Heard {
         self.push_within(20, event).await
     }
 
     /// The same with a wider offset. A press is decided in its request, words only when they are looked at: for a race that either
     /// may win, a press comes later.
-    pub async fn push_within(&self, range: u64, event: &Event) -> Value {
+    pub async fn push_within(&self, range: u64, event: &Event) -> Heard {
         self.up_to(range).await;
-        let gateway = &self.gateways[usize::try_from(self.roll(self.gateways.len() as u64)).unwrap()];
-        let (status, body) = gateway.post(&gateway.seal(event)).await.unwrap();
-        assert_eq!(status, 200, "{body}");
-        body
+        for again in 0..30 {
+            let gateway = &self.gateways[usize::try_from(self.roll(self.gateways.len() as u64)).unwrap()];
+            let (status, body) = gateway.post(&gateway.seal(event)).await.unwrap();
+            // Not in time on a busy machine: the platform sends it again.
+            if status == 503 {
+                continue;
+            }
+            assert_eq!(status, 200, "{body}");
+            return Heard((again == 0).then_some(body));
+        }
+        panic!("the gateway stores nothing");
     }
 
     /// Asks for the task; gives the card, once its arrival is known.
@@ -298,7 +305,18 @@ impl First {
     }
 }
 
-/// Lark's toast; empty on Slack, which answers a press with nothing.
-pub fn toast(answer: &Value) -> &str {
-    answer["toast"]["content"].as_str().unwrap_or_default()
+/// What was answered; nothing certain when it had to be pushed again, for the first push may have counted.
+#[derive(Debug)]
+pub struct Heard(Option<Value>);
+
+impl Heard {
+    /// Lark's toast; Slack answers a press with nothing.
+    pub fn toast(&self) -> Option<&str> {
+        self.0.as_ref()?["toast"]["content"].as_str()
+    }
+
+    /// What a toast says, if there is one, holds these words.
+    pub fn told(&self, words: &str) {
+        assert!(self.toast().is_none_or(|toast| toast.contains(words)), "not {words:?} but {self:?}");
+    }
 }

@@ -15,8 +15,8 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::courier::{DONE, answers, courier};
-use super::fleet::Replica;
 use super::history::{History, Post, What, tasks_in};
+use super::replica::Replica;
 use crate::support::api::Api;
 use crate::support::fake_model::FakeModel;
 use crate::support::platform::On;

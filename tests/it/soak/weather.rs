@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::dice::Dice;
-use super::fleet::Replica;
 use super::history::{Fault, History, What};
+use super::replica::Replica;
 use super::street::Street;
 use crate::support::process::Process;
 use crate::support::servers::{PostgresServer, RedisServer};

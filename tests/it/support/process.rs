@@ -30,11 +30,17 @@ pub struct Process {
 impl Process {
     /// Starts the binary in `folder` with these settings (`SECTION__KEY` without the prefix) and waits for its ready line.
     pub fn start(folder: &Path, settings: &[(String, String)], failpoint: Option<&str>) -> Self {
-        Self::try_start(folder, settings, failpoint).unwrap_or_else(|told| panic!("{told}"))
+        let failpoint = failpoint.map(|point| ("COUNTERSIGN_FAILPOINT", point.to_owned()));
+        Self::start_with(folder, settings, failpoint.as_slice())
+    }
+
+    /// The same with these variables in its environment.
+    pub fn start_with(folder: &Path, settings: &[(String, String)], variables: &[(&str, String)]) -> Self {
+        Self::try_start(folder, settings, variables).unwrap_or_else(|told| panic!("{told}"))
     }
 
     /// The same; what it told instead, when it ends before it is ready.
-    pub fn try_start(folder: &Path, settings: &[(String, String)], failpoint: Option<&str>) -> Result<Self, String> {
+    pub fn try_start(folder: &Path, settings: &[(String, String)], variables: &[(&str, String)]) -> Result<Self, String> {
         let log = folder.join("gateway.log");
         let out = File::options().create(true).append(true).open(&log).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
@@ -54,9 +60,7 @@ impl Process {
             // What a killed process held there is free when its lease ends, and no test waits half a minute for that.
             command.env("COUNTERSIGN_LEASE_MS", LEASE_MS);
         }
-        if let Some(point) = failpoint {
-            command.env("COUNTERSIGN_FAILPOINT", point);
-        }
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

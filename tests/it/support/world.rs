@@ -142,6 +142,12 @@ impl World {
         world
     }
 
+    /// Everything but a gateway: the test starts those that it wants with [`World::settings`] and says by [`World::reach`] where
+    /// people and the test's questions find them.
+    pub async fn without_gateway(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        Self::prepare(on, extra, answer, Clock::system()).await
+    }
+
     /// The real binary on Lark with `yaml` as its `config.yaml`, and without the settings that the file is to hold in the
     /// environment.
     pub async fn by_file(
@@ -322,7 +328,13 @@ impl World {
         }
     }
 
-    fn reach(&mut self, base: &str) {
+    /// What a gateway of this world is told.
+    pub fn settings(&self) -> &[(String, String)] {
+        &self.settings
+    }
+
+    /// From now on events go there, and the test's questions too.
+    pub fn reach(&mut self, base: &str) {
         self.tenant = self.tenant.at(base);
         self.api = Api::new(base);
     }

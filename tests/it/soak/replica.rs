@@ -37,7 +37,7 @@ impl Replica {
     pub async fn start(&self) -> Process {
         loop {
             let (folder, settings) = (self.folder.clone(), self.settings.clone());
-            let start = move || Process::try_start(&folder, &settings, None);
+            let start = move || Process::try_start(&folder, &settings, &[]);
             if let Ok(process) = tokio::task::spawn_blocking(start).await.unwrap() {
                 self.base.write().unwrap().clone_from(&process.base);
                 return process;

@@ -1,0 +1,207 @@
+//! Several real gateways on one PostgreSQL and one Redis, before one played platform that pushes everything to all of them at once.
+//! A test kills, stops, starts and drains any of them.
+
+mod front;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use self::front::Front;
+use super::api::{Api, PATIENCE, eventually};
+use super::platform::On;
+use super::process::{Process, signal};
+use super::stores::{Pairing, redis};
+use super::world::World;
+
+/// The lease of processes in tests of a takeover, in milliseconds.
+pub const SHORT: u64 = 2000;
+/// The lease of production.
+pub const LONG: u64 = 30_000;
+
+const SIGABRT: i32 = 6;
+
+/// See above.
+pub struct Fleet {
+    replicas: Vec<Replica>,
+    front: Front,
+    /// Files here say where a process dies or lags.
+    points: TempDir,
+    settings: Vec<(String, String)>,
+    lease: u64,
+}
+
+struct Replica {
+    folder: TempDir,
+    /// Settings of its own.
+    own: Vec<(String, String)>,
+    process: Option<Process>,
+}
+
+impl Fleet {
+    /// A world whose gateways are `own.len()` processes with these settings of their own. None: there are no servers to stand on.
+    pub async fn open(
+        on: On,
+        lease: u64,
+        own: &[&[(&str, &str)]],
+        extra: &[(&str, &str)],
+        answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
+    ) -> Option<(Self, World)> {
+        let (mut fleet, world) = Self::prepare(on, lease, own, extra, answer).await?;
+        for number in 0..own.len() {
+            fleet.start(number).await;
+        }
+        Some((fleet, world))
+    }
+
+    /// The same, with nothing started yet.
+    pub async fn prepare(
+        on: On,
+        lease: u64,
+        own: &[&[(&str, &str)]],
+        extra: &[(&str, &str)],
+        answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
+    ) -> Option<(Self, World)> {
+        if std::env::var_os("COUNTERSIGN_TEST_POSTGRES").is_none() || redis().is_none() {
+            let test = std::thread::current().name().unwrap_or("?").to_owned();
+            eprintln!("SKIPPED {test}: COUNTERSIGN_TEST_POSTGRES and COUNTERSIGN_TEST_REDIS are not set");
+            return None;
+        }
+        let stores = Pairing::Postgres.settings(Path::new("/")).await;
+        let mut all: Vec<(&str, &str)> = stores.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        all.extend(extra);
+        let mut world = World::without_gateway(on, &all, answer).await;
+        let front = Front::start(own.len()).await;
+        world.reach(&front.base);
+        let replica = |own: &&[(&str, &str)]| Replica {
+            folder: tempfile::tempdir().unwrap(),
+            own: own.iter().map(|(key, value)| (on.setting(key), (*value).to_owned())).collect(),
+            process: None,
+        };
+        let fleet = Self {
+            replicas: own.iter().map(replica).collect(),
+            front,
+            points: tempfile::tempdir().unwrap(),
+            settings: world.settings().to_vec(),
+            lease,
+        };
+        Some((fleet, world))
+    }
+
+    /// Starts a process in the place `number`.
+    pub async fn start(&mut self, number: usize) {
+        let replica = &mut self.replicas[number];
+        let mut settings = self.settings.clone();
+        settings.retain(|(key, _)| !replica.own.iter().any(|(own, _)| own == key));
+        settings.extend(replica.own.clone());
+        let variables = [
+            ("COUNTERSIGN_FAILPOINT", format!("@{}", self.points.path().display())),
+            ("COUNTERSIGN_LEASE_MS", self.lease.to_string()),
+        ];
+        let folder = replica.folder.path().to_owned();
+        // Beside the played platform, which others may be talking to meanwhile.
+        let starting = tokio::task::spawn_blocking(move || Process::start_with(&folder, &settings, &variables));
+        let process = starting.await.unwrap();
+        self.front.put(number, Some(&process.base));
+        replica.process = Some(process);
+    }
+
+    /// The process in this place.
+    pub fn process(&mut self, number: usize) -> &mut Process {
+        self.replicas[number].process.as_mut().unwrap()
+    }
+
+    /// A client of this process alone.
+    pub fn api(&mut self, number: usize) -> Api {
+        Api::new(&self.process(number).base)
+    }
+
+    /// The first process that reaches this point dies there.
+    pub fn arm(&self, point: &str) {
+        std::fs::write(self.points.path().join(point), "").unwrap();
+    }
+
+    /// Whoever reaches this point lags there.
+    pub fn lag(&self, point: &str, millis: u64) {
+        std::fs::write(self.points.path().join(format!("{point}+")), millis.to_string()).unwrap();
+    }
+
+    /// Waits until a process has died at the point that was armed; gives its place and the moment.
+    pub async fn one_dies(&mut self) -> (usize, Instant) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            for (number, replica) in self.replicas.iter_mut().enumerate() {
+                let Some(process) = &mut replica.process else { continue };
+                if let Some(status) = process.ended(Duration::ZERO) {
+                    assert_eq!(status.signal(), Some(SIGABRT), "{}", process.log());
+                    replica.process = None;
+                    self.front.put(number, None);
+                    return (number, Instant::now());
+                }
+            }
+            assert!(Instant::now() < until, "nobody died");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Which process has taken a turn up, of those that have not died.
+    pub async fn worker(&self) -> usize {
+        eventually("a process that works on the turn", || async { self.who_says("turn taken up") }).await
+    }
+
+    /// The process in whose log these words stand.
+    pub fn who_says(&self, words: &str) -> Option<usize> {
+        let says = |replica: &Replica| replica.process.as_ref().is_some_and(|process| process.log().contains(words));
+        self.replicas.iter().position(says)
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self, number: usize) {
+        self.process(number).kill();
+        self.replicas[number].process = None;
+        self.front.put(number, None);
+    }
+
+    /// SIGSTOP: it stands still, and its connections stay open.
+    pub fn stop(&mut self, number: usize) {
+        signal(self.process(number).id(), "STOP");
+    }
+
+    /// SIGCONT.
+    pub fn go_on(&mut self, number: usize) {
+        signal(self.process(number).id(), "CONT");
+    }
+
+    /// Waits until the log of this process holds `words`.
+    pub async fn says(&mut self, number: usize, words: &str) {
+        let process = self.process(number);
+        eventually(words, || async { process.log().contains(words).then_some(()) }).await;
+    }
+
+    /// SIGTERM; gives how it ended and after how long.
+    pub async fn drain(&mut self, number: usize) -> (ExitStatus, Duration) {
+        let asked = Instant::now();
+        self.process(number).terminate();
+        let status = self.ended(number).await;
+        (status, asked.elapsed())
+    }
+
+    /// Waits until this process has ended by itself.
+    pub async fn ended(&mut self, number: usize) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let process = self.process(number);
+            if let Some(status) = process.ended(Duration::ZERO) {
+                self.replicas[number].process = None;
+                self.front.put(number, None);
+                return status;
+            }
+            assert!(Instant::now() < until, "still alive; its log: {}", process.log());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
