@@ -16,6 +16,7 @@ mod effective;
 mod values;
 mod source;
 mod settings;
+mod redis_address;
 mod reload;
 mod watch;
 
@@ -29,6 +30,7 @@ use secrecy::SecretString;
 pub use env::environment;
 pub use failpoint::{failpoint, lease};
 pub use problem::Problem;
+pub use redis_address::{RedisAddress, RedisKind};
 pub use reload::{Edit, Found, Reloader};
 pub use settings::{ConfigState, Settings};
 pub use source::Source;

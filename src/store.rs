@@ -4,11 +4,13 @@
 //! read-only connection ([`Ledger::read`]). Rows that a turn owns are written under its lane's fence:
 //! a writer that lost its lease gets [`StoreError::Stale`] and stops.
 
+mod coordination;
 mod hold;
 mod keys;
 mod ledger;
 mod reviews;
 
+pub use coordination::{Standing, look_at_redis};
 pub use hold::Hold;
 pub use ledger::{AuditCheck, Cursor, Depth, Ledger, Looked, NoCursor, Pruned, Session, Tx};
 pub use reviews::PendingReview;

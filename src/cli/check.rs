@@ -4,6 +4,7 @@ mod clock;
 mod database;
 mod model;
 mod online;
+mod redis;
 mod slack;
 
 use std::process::ExitCode;

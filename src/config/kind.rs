@@ -5,6 +5,7 @@ use std::path::Path;
 
 use config::{Map, Value, ValueKind};
 
+use super::redis_address::RedisAddress;
 use super::secret;
 use super::yaml::{self, Node, Yaml};
 
@@ -149,17 +150,7 @@ impl Kind {
             Self::Address => text.parse::<SocketAddr>().is_ok(),
             Self::Url { blank } => (blank && text.is_empty()) || is_plain_url(text),
             Self::Database => is_sqlite_file(text) || is_server(text, &["postgres", "postgresql"]),
-            Self::Redis => is_server(
-                text,
-                &[
-                    "redis",
-                    "rediss",
-                    "redis-cluster",
-                    "rediss-cluster",
-                    "redis-sentinel",
-                    "rediss-sentinel",
-                ],
-            ),
+            Self::Redis => RedisAddress::parse(text).is_ok(),
             Self::Prefix => {
                 (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte))
             }

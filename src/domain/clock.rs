@@ -32,6 +32,12 @@ impl Millis {
     pub fn rfc3339(self) -> String {
         jiff::Timestamp::from_millisecond(self.0).map_or_else(|_| String::from("9999-12-31T23:59:59.999Z"), |at| format!("{at:.3}"))
     }
+
+    /// Reads what [`Millis::rfc3339`] writes.
+    #[must_use]
+    pub fn of_rfc3339(text: &str) -> Option<Self> {
+        Some(Self(text.parse::<jiff::Timestamp>().ok()?.as_millisecond()))
+    }
 }
 
 /// The only reader of the wall clock.

@@ -84,9 +84,14 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
         Some((_, Err(reason))) => part("model", "degraded", Some(reason)),
     };
     let config = config(&gateway.settings.state());
+    let coordination = gateway.ledger.coordination();
     vec![
         ledger,
-        part("coordination", "ok", Some(String::from("embedded"))),
+        part(
+            "coordination",
+            if coordination.degraded { "degraded" } else { "ok" },
+            Some(coordination.message),
+        ),
         lark,
         slack,
         model,

@@ -11,18 +11,19 @@ mod bells;
 mod decisions;
 mod depth;
 mod events;
-mod facts;
+pub(super) mod facts;
 mod fault;
 mod file;
 mod gates;
 mod ids;
 mod inbox;
+mod keeper;
 mod lanes;
 mod lock;
 mod open;
 mod outbox;
 mod page;
-mod postgres;
+pub(super) mod postgres;
 mod prune;
 mod said;
 mod schema;
@@ -43,6 +44,7 @@ use tokio::sync::{Notify, watch};
 use self::accept::Acceptor;
 use self::bells::{Bells, Touched};
 use self::ids::Sequence;
+use self::keeper::Keeper;
 use self::open::Pools;
 use self::turnstile::{Pass, Turnstile};
 use super::StoreError;
@@ -66,6 +68,8 @@ pub struct Ledger {
     inner: Arc<Inner>,
     /// None: opened read-only.
     acceptor: Option<Acceptor>,
+    /// What goes on with Redis, until the last handle is gone.
+    keeper: Option<Arc<Keeper>>,
 }
 
 #[derive(Debug)]

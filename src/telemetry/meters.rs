@@ -123,6 +123,16 @@ pub const METERS: &[Meter] = &[
         "Duration of a call to a chat platform, waiting for its rates included",
     ),
     counter(
+        "countersign_redis_errors_total",
+        &["operation"],
+        "What Redis did not do: connect, put, touch, remove, look, find, verify, rebuild, scan, publish, inspect",
+    ),
+    counter(
+        "countersign_redis_rebuilds_total",
+        &[],
+        "Times that the look-up of pending reviews was put into Redis anew from the ledger",
+    ),
+    counter(
         "countersign_config_reloads_total",
         &["outcome"],
         "Saved edits of the configuration: applied, refused",

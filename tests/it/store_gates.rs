@@ -3,7 +3,7 @@
 use countersign::domain::{DecisionKind, GateKind, Millis, TurnStatus, Via, Vote};
 use countersign::store::{ListQuery, NewOutbox, OutboxOp, outbox_key};
 
-use crate::store_kit::{START, TTL_MS, claim, decision, open, place, plan_card, stores, working};
+use crate::store_kit::{START, TTL_MS, claim, decision, open, pending_when, place, plan_card, stores, working};
 
 /// S4-7: of 64 parallel decisions one settles the gate; its evidence is kept and the lane woken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -90,8 +90,12 @@ async fn delivery_starts_the_ttl_once() {
         assert_eq!(stored.expires_at, Millis(START.0 + 60_000 + TTL_MS));
         assert_eq!(stored.delivered_at, Some(Millis(START.0 + 60_000)));
         assert_eq!((stored.card_message.as_deref(), stored.card_at), (Some("om_card"), Some(Millis(7))));
-        let pending = tx.pending_review(&gate.conversation, "ou_1").await.unwrap().unwrap();
-        assert_eq!(pending.expires_at, stored.expires_at);
+        tx.commit().await.unwrap();
+        // What follows a commit in Redis is done behind it.
+        pending_when(&store, &gate.conversation, "ou_1", |pending| {
+            pending.is_some_and(|pending| pending.expires_at == stored.expires_at)
+        })
+        .await;
     }
 }
 
@@ -161,8 +165,8 @@ async fn the_pending_review_is_there_while_the_gate_is_open() {
         tx.decide(&gate, &decision(DecisionKind::Revise, "ou_1", store.clock.now()))
             .await
             .unwrap();
-        assert!(tx.pending_review(&home, "ou_1").await.unwrap().is_none());
         tx.commit().await.unwrap();
+        pending_when(&store, &home, "ou_1", |pending| pending.is_none()).await;
 
         let second = open(&store, &lease, &turn, "rv_2").await;
         let mut tx = store.ledger.begin().await.unwrap();
@@ -177,6 +181,32 @@ async fn the_pending_review_is_there_while_the_gate_is_open() {
         );
         store.pass(2 * TTL_MS);
         assert!(tx.pending_review(&home, "ou_1").await.unwrap().is_none());
+    }
+}
+
+/// design: a chat's open gates are found whatever the thread, and nobody else's; decided, nothing waits.
+#[tokio::test]
+async fn anything_waits_covers_the_chat() {
+    for store in stores().await {
+        let (lease, turn) = working(&store, "a", &place("oc_1", "topic"), "ou_1").await;
+        let mut other = place("oc_1", "");
+        other.tenant = "t_2".to_owned();
+        let waits =
+            async |place: &countersign::domain::Conversation| store.ledger.read().await.unwrap().anything_waits(place).await.unwrap();
+        assert!(!waits(&place("oc_1", "")).await, "a turn that runs waits for nobody");
+        let gate = open(&store, &lease, &turn, "rv_1").await;
+        assert!(waits(&place("oc_1", "")).await);
+        assert!(!waits(&place("oc_2", "")).await);
+        assert!(!waits(&other).await, "the same chat id in another tenant");
+        let mut tx = store.ledger.begin().await.unwrap();
+        assert!(
+            tx.decide(&gate, &decision(DecisionKind::Approve, "ou_1", store.clock.now()))
+                .await
+                .unwrap()
+        );
+        tx.commit().await.unwrap();
+        pending_when(&store, &gate.conversation, "ou_1", |pending| pending.is_none()).await;
+        assert!(!waits(&place("oc_1", "")).await);
     }
 }
 

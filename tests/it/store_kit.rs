@@ -9,9 +9,10 @@ use countersign::domain::{
     Action, ActionId, ActionStatus, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision, DecisionKind, EffectClass, Gate,
     GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, StepStatus, StepView, TurnId, TurnStatus, Via,
 };
-use countersign::store::{Accepted, InboxRow, Lease, Ledger, TurnRow};
+use countersign::store::{Accepted, InboxRow, Lease, Ledger, PendingReview, TurnRow};
 use serde_json::json;
 
+use crate::support::api::eventually;
 use crate::support::stores::{Pairing, database_for, fresh_name, redis};
 
 /// When the clock of every test starts.
@@ -46,7 +47,17 @@ impl Store {
         Self::on(stores, folder).await
     }
 
-    async fn on(stores: Stores, folder: tempfile::TempDir) -> Self {
+    /// The database of this run, and this Redis, which nobody else uses.
+    pub(crate) async fn beside(redis: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = match Pairing::of_this_run() {
+            Pairing::Sqlite => format!("sqlite://{}/ledger.db", folder.path().display()),
+            Pairing::Postgres => database_for(folder.path()).await.expect("COUNTERSIGN_TEST_POSTGRES is not set"),
+        };
+        Self::on(with_redis(&url, redis), folder).await
+    }
+
+    pub(crate) async fn on(stores: Stores, folder: tempfile::TempDir) -> Self {
         let clock = Clock::manual(START);
         Self {
             ledger: Ledger::open(&stores, clock.clone()).await.unwrap(),
@@ -97,6 +108,26 @@ pub(crate) async fn server() -> Option<Store> {
         Pairing::Sqlite => None,
         Pairing::Postgres => Some(Store::postgres().await),
     }
+}
+
+/// This database and this Redis.
+pub(crate) fn with_redis(database: &str, redis: &str) -> Stores {
+    let mut stores = Stores::embedded(database.to_owned().into());
+    stores.coordination = Coordination::Redis {
+        url: redis.to_owned().into(),
+        prefix: "t".to_owned(),
+    };
+    stores
+}
+
+/// Looks until the look-up of pending reviews gives what `fits`.
+pub(crate) async fn pending_when(store: &Store, place: &Conversation, user: &str, fits: impl Fn(Option<PendingReview>) -> bool) {
+    eventually("the look-up that follows the ledger", || async {
+        let mut read = store.ledger.read().await.unwrap();
+        // A Redis that does not answer knows nothing.
+        fits(read.pending_review(place, user).await.ok().flatten()).then_some(())
+    })
+    .await;
 }
 
 pub(crate) fn place(chat: &str, thread: &str) -> Conversation {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{clock, database, model, slack};
+use super::{clock, database, model, redis, slack};
 use crate::app::Http;
 use crate::channels::{Channel, DeliveryError, LarkClient};
 use crate::cli::{problem, result};
@@ -69,8 +69,10 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trie
     if live.model.provider != Provider::Demo {
         hosts.push(live.model.base_url.as_str());
     }
-    let (database, lark, slack, model, clock) = tokio::join!(
+    let (database, redis, lark, slack, model, clock) = tokio::join!(
         limited(database::verdict(&boot.stores.database_url, boot.stores.migrate_on_start)),
+        // Its own limits are shorter.
+        redis::verdict(&boot.stores.coordination),
         when(lark.as_ref().map(|client| limited(lark_verdict(client)))),
         when(slack_http.map(|http| limited(slack::verdict(&boot.slack, http)))),
         limited(model::verdict(&live.model, http.for_url(&live.model.base_url))),
@@ -78,6 +80,7 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trie
     );
     let tried = [
         ("store.database_url", Some(database)),
+        ("store.redis_url", redis),
         ("channels.lark", lark),
         ("channels.slack", slack),
         ("model", Some(model)),

@@ -34,8 +34,17 @@ pub(super) async fn scene(
     let direct = message.chat_type == ChatType::Direct;
     let said = message.addressed(bot.unwrap_or_default());
     let overheard = !direct && !said.to_bot && !channel.group_all && message.replies_to.is_empty();
-    if overheard && !session.anything_open(place).await? {
-        return Ok(None);
+    if overheard {
+        // Said beside every thread of ours, nothing but `OK` itself counts, and only while somebody is waited for.
+        let beside = place.thread.is_empty() || message.message_id.as_ref() == Some(&place.thread);
+        let heard = if beside {
+            is_plain_ok(&said) && session.anything_waits(place).await?
+        } else {
+            session.anything_open(place).await?
+        };
+        if !heard {
+            return Ok(None);
+        }
     }
     let mut open = session.open_gates(place).await?;
     for gate in open.iter().filter(|gate| now >= gate.expires_at) {

@@ -1,4 +1,5 @@
-//! What follows a commit inside the process, never before it: wake-ups for the work it made, and counts of what it settled.
+//! What follows a commit, never before it: wake-ups for the work it made, here and in other processes, what Redis shall know of it,
+//! and counts of what it settled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use metrics::{counter, histogram};
 use tokio::sync::{Notify, watch};
 
 use crate::domain::{ChannelKind, DecisionKind, GateKind, TurnReason, TurnStatus, Via};
+use crate::store::coordination::{Errand, Redis, Rung};
 
 /// One bell for each kind of work. A ring that nobody waits for is kept for the next who does, so that a worker
 /// that looks, finds nothing and then waits misses nothing.
@@ -17,6 +19,8 @@ pub(super) struct Bells {
     pub(super) outbox: Arc<Notify>,
     /// Counts commits, for those who only look: any number of them, and none takes another's wake-up.
     pub(super) commits: watch::Sender<u64>,
+    /// Other processes, and what follows in Redis.
+    pub(super) redis: Option<Arc<Redis>>,
 }
 
 /// What a transaction made ready, and what it settled.
@@ -26,6 +30,7 @@ pub(super) struct Touched {
     pub(super) lanes: bool,
     pub(super) outbox: bool,
     pub(super) settled: Vec<Settled>,
+    pub(super) errands: Vec<Errand>,
 }
 
 /// Something that ended, for the metrics.
@@ -62,19 +67,39 @@ impl Settled {
 }
 
 impl Bells {
+    pub(super) fn of(redis: Option<Arc<Redis>>) -> Self {
+        Self { redis, ..Self::default() }
+    }
+
+    /// After a commit of ours.
     pub(super) fn ring(&self, touched: Touched) {
-        self.commits.send_modify(|count| *count = count.wrapping_add(1));
-        for (yes, bell) in [
-            (touched.inbox, &self.inbox),
-            (touched.lanes, &self.lanes),
-            (touched.outbox, &self.outbox),
-        ] {
-            if yes {
-                bell.notify_one();
+        let rung = Rung {
+            inbox: touched.inbox,
+            lanes: touched.lanes,
+            outbox: touched.outbox,
+            commit: true,
+        };
+        self.sound(rung);
+        if let Some(redis) = &self.redis {
+            redis.wake(rung);
+            for errand in touched.errands {
+                redis.later(errand);
             }
         }
         for settled in touched.settled {
             settled.count();
+        }
+    }
+
+    /// In this process only: after a commit, ours or another process'.
+    pub(super) fn sound(&self, rung: Rung) {
+        if rung.commit {
+            self.commits.send_modify(|count| *count = count.wrapping_add(1));
+        }
+        for (yes, bell) in [(rung.inbox, &self.inbox), (rung.lanes, &self.lanes), (rung.outbox, &self.outbox)] {
+            if yes {
+                bell.notify_one();
+            }
         }
     }
 }

@@ -41,7 +41,8 @@ impl Session {
             .bind(gate.id.as_str())
             .execute(&mut *self.tx)
             .await?;
-        self.inner.reviews.remove(&mut self.tx, gate).await?;
+        let errand = self.inner.reviews.remove(&mut self.tx, gate).await?;
+        self.touched.errands.extend(errand);
         self.wake_lane(&gate.lane_id).await?;
         self.touched.settled.push(Settled::Gate {
             gate: gate.kind,

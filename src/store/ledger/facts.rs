@@ -1,6 +1,6 @@
 //! Small facts: the bot's identity and the like.
 
-use sqlx::Executor;
+use sqlx::{AnyConnection, Executor as _};
 
 use super::sql::Columns;
 use super::{Result, Session};
@@ -8,20 +8,28 @@ use super::{Result, Session};
 impl Session {
     /// A small fact (the bot's identity, …).
     pub async fn fact(&mut self, key: &str) -> Result<Option<String>> {
-        let query = sqlx::query("SELECT value FROM facts WHERE name = $1").bind(key);
-        self.tx.fetch_optional(query).await?.map(|row| row.text("value")).transpose()
+        get(&mut self.tx, key).await
     }
 
     /// Stores a small fact.
     pub async fn set_fact(&mut self, key: &str, value: &str) -> Result<()> {
-        sqlx::query(
-            "INSERT INTO facts (name, value) VALUES ($1, $2)
-             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        )
-        .bind(key)
-        .bind(value)
-        .execute(&mut *self.tx)
-        .await?;
-        Ok(())
+        set(&mut self.tx, key, value).await
     }
+}
+
+pub(in crate::store) async fn get(conn: &mut AnyConnection, key: &str) -> Result<Option<String>> {
+    let query = sqlx::query("SELECT value FROM facts WHERE name = $1").bind(key);
+    conn.fetch_optional(query).await?.map(|row| row.text("value")).transpose()
+}
+
+pub(in crate::store) async fn set(conn: &mut AnyConnection, key: &str, value: &str) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO facts (name, value) VALUES ($1, $2)
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+    )
+    .bind(key)
+    .bind(value)
+    .execute(conn)
+    .await?;
+    Ok(())
 }

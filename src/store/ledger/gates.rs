@@ -59,7 +59,8 @@ impl Session {
         .bind(gate.expires_at.0)
         .execute(&mut *self.tx)
         .await?;
-        self.inner.reviews.put(&mut self.tx, gate).await
+        let now = self.now();
+        self.inner.reviews.put(&mut self.tx, gate, now).await
     }
 
     /// One gate with votes and decision.
@@ -169,7 +170,8 @@ impl Session {
             .bind(id.as_str())
             .execute(&mut *self.tx)
             .await?;
-        self.inner.reviews.touch(&mut self.tx, &gate, Millis(expires_at)).await?;
+        let errand = self.inner.reviews.touch(&mut self.tx, &gate, Millis(expires_at), now).await?;
+        self.touched.errands.extend(errand);
         // The lane sleeps until the old expiry: let it reckon anew.
         self.wake_lane(&gate.lane_id).await
     }
@@ -196,20 +198,42 @@ impl Session {
         Ok(row.map(|row| row.int("undeliverable")).transpose()? == Some(1))
     }
 
-    /// Is anything unfinished in this chat, in any thread: an open gate or a turn? The pre-filter for messages of
-    /// groups that do not mention the bot.
-    pub async fn anything_open(&mut self, conversation: &Conversation) -> Result<bool> {
+    /// Does anybody's gate wait in this chat, in any thread? The pre-filter for what is said beside us in groups.
+    pub async fn anything_waits(&mut self, conversation: &Conversation) -> Result<bool> {
         let now = self.now();
-        if self.inner.reviews.any_in_chat(&mut self.tx, conversation, now).await? {
-            return Ok(true);
+        if let Some(known) = self.inner.reviews.anything_waits(&mut self.tx, conversation, now).await? {
+            return Ok(known);
         }
-        // The look-up may have lapsed or know nothing of turns that run: the ledger has the last word.
+        let row =
+            sqlx::query("SELECT COUNT(*) AS waiting FROM (SELECT 1 FROM gates WHERE chat_key = $1 AND status = 'pending' LIMIT 1) AS one")
+                .bind(keys::chat_key(conversation))
+                .fetch_one(&mut *self.tx)
+                .await?;
+        Ok(row.int("waiting")? > 0)
+    }
+
+    /// Is anything unfinished in this chat, in any thread: an open gate or a turn?
+    pub async fn anything_open(&mut self, conversation: &Conversation) -> Result<bool> {
         let row =
             sqlx::query("SELECT COUNT(*) AS open FROM (SELECT 1 FROM turns WHERE chat_key = $1 AND finished_at IS NULL LIMIT 1) AS one")
                 .bind(keys::chat_key(conversation))
                 .fetch_one(&mut *self.tx)
                 .await?;
         Ok(row.int("open")? > 0)
+    }
+
+    /// Open gates of all chats, in the order of their lanes and ids, behind this one.
+    pub(super) async fn open_gates_after(&mut self, after: Option<&(LaneId, GateId)>, limit: i64) -> Result<Vec<Gate>> {
+        let (lane, id) = after.map_or(("", ""), |(lane, id)| (lane.as_str(), id.as_str()));
+        let rows = sqlx::query(
+            "SELECT * FROM gates WHERE status = 'pending' AND lane_id >= $1 AND (lane_id > $1 OR id > $2) ORDER BY lane_id, id LIMIT $3",
+        )
+        .bind(lane)
+        .bind(id)
+        .bind(limit)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        rows.iter().map(read).collect()
     }
 
     /// The pending review of this person in this conversation, by the look-up that may lapse.

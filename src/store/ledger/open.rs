@@ -9,11 +9,13 @@ use sqlx::AnyPool;
 use super::accept::Acceptor;
 use super::bells::Bells;
 use super::ids::Sequence;
+use super::keeper::Keeper;
 use super::turnstile::Turnstile;
 use super::{Inner, Ledger, Result, file, postgres, sqlite};
-use crate::config::Stores;
+use crate::config::{Coordination, Stores};
 use crate::domain::Clock;
 use crate::store::StoreError;
+use crate::store::coordination::{Redis, Standing};
 use crate::store::reviews::PendingReviews;
 
 /// How a database stands; see [`Ledger::look`].
@@ -102,23 +104,35 @@ impl Ledger {
                 (clock.of_server(there), pools, sequence, None, None)
             }
         };
+        let (redis, errands) = match &stores.coordination {
+            Coordination::Embedded => (None, None),
+            Coordination::Redis { url, prefix } => {
+                let (redis, errands) = Redis::new(url.expose_secret(), prefix)?;
+                (Some(Arc::new(redis)), Some(errands))
+            }
+        };
         let inner = Arc::new(Inner {
             clock,
             sequence,
             pools,
             shared: turnstile.is_none(),
+            reviews: PendingReviews::new(redis.as_ref(), turnstile.is_none()),
             turnstile,
-            bells: Bells::default(),
-            reviews: PendingReviews::embedded(),
+            bells: Bells::of(redis.clone()),
             lock: std::sync::Mutex::new(lock),
         });
         if let Some(time) = time {
             tokio::spawn(postgres::keep_time(Arc::downgrade(&inner), time));
         }
         let acceptor = Acceptor::start(Arc::clone(&inner));
+        let keeper = match redis.as_ref().zip(errands) {
+            Some((redis, errands)) => Some(Keeper::start(&inner, redis, errands).await),
+            None => None,
+        };
         Ok(Self {
             inner,
             acceptor: Some(acceptor),
+            keeper,
         })
     }
 
@@ -138,11 +152,12 @@ impl Ledger {
                 pools,
                 shared,
                 turnstile: None,
-                bells: Bells::default(),
-                reviews: PendingReviews::embedded(),
+                bells: Bells::of(None),
+                reviews: PendingReviews::new(None, false),
                 lock: std::sync::Mutex::new(None),
             }),
             acceptor: None,
+            keeper: None,
         })
     }
 
@@ -164,10 +179,28 @@ impl Ledger {
         Ok(())
     }
 
+    /// How the look-up of pending reviews and the wake-ups between processes stand.
+    #[must_use]
+    pub fn coordination(&self) -> Standing {
+        match &self.inner.bells.redis {
+            Some(redis) => redis.standing(),
+            None => Standing {
+                degraded: false,
+                message: "embedded".to_owned(),
+            },
+        }
+    }
+
     /// Flushes the writer task and closes; gives a file free.
     pub async fn close(&self) {
         if let Some(acceptor) = &self.acceptor {
             acceptor.finish().await;
+        }
+        if let Some(redis) = &self.inner.bells.redis {
+            redis.finish().await;
+        }
+        if let Some(keeper) = &self.keeper {
+            keeper.end();
         }
         self.inner.pools.close().await;
         if let Ok(mut lock) = self.inner.lock.lock() {

@@ -114,13 +114,36 @@ pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::resul
 pub(super) async fn chat_lock(conn: &mut AnyConnection, place: &Conversation) -> Result<()> {
     // Without the tenant: a click on Slack does not name it.
     let key = digest128(&[place.channel.as_str(), &place.app, &place.chat]);
-    let number = key.iter().take(8).fold(0_i64, |number, byte| (number << 8) | i64::from(*byte));
     // The function gives `void`, which the driver cannot read.
     sqlx::query("SELECT 1 FROM (SELECT pg_advisory_xact_lock($1)) AS held")
-        .bind(number)
+        .bind(number(&key))
         .execute(conn)
         .await?;
     Ok(())
+}
+
+/// Who may hold the lock of the epoch together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Among {
+    /// All who open a gate.
+    Many,
+    /// Nobody else: an epoch begins.
+    Alone,
+}
+
+/// See `store::reviews::epoch`; the lock ends with the transaction.
+pub(in crate::store) async fn epoch_lock(conn: &mut AnyConnection, among: Among) -> Result<()> {
+    let text = match among {
+        Among::Many => "SELECT 1 FROM (SELECT pg_advisory_xact_lock_shared($1)) AS held",
+        Among::Alone => "SELECT 1 FROM (SELECT pg_advisory_xact_lock($1)) AS held",
+    };
+    sqlx::query(text).bind(number(&digest128(&["reviews.epoch"]))).execute(conn).await?;
+    Ok(())
+}
+
+/// A key of an advisory lock.
+fn number(digest: &[u8; 16]) -> i64 {
+    digest.iter().take(8).fold(0, |number, byte| (number << 8) | i64::from(*byte))
 }
 
 /// Keeps `time` right as long as the ledger lives.

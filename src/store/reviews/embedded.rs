@@ -67,12 +67,3 @@ pub(super) async fn find(conn: &mut AnyConnection, key: &LaneId, now: Millis) ->
         review_id: row.try_get("review_id")?,
     }))
 }
-
-pub(super) async fn any_in_chat(conn: &mut AnyConnection, chat: &[u8], now: Millis) -> Result<bool, StoreError> {
-    let row = sqlx::query("SELECT COUNT(*) AS open FROM pending_reviews WHERE chat_key = $1 AND expires_at > $2")
-        .bind(chat)
-        .bind(now.0)
-        .fetch_one(conn)
-        .await?;
-    Ok(row.try_get::<i64, _>("open")? > 0)
-}

@@ -1,0 +1,19 @@
+//! Is Redis there, and is it set up so that it loses nothing behind our back?
+
+use super::online::Verdict;
+use crate::config::Coordination;
+use crate::store::{StoreError, look_at_redis};
+
+/// None: no Redis is configured.
+pub(super) async fn verdict(coordination: &Coordination) -> Option<Verdict> {
+    let Coordination::Redis { url, .. } = coordination else {
+        return None;
+    };
+    Some(match look_at_redis(url).await {
+        Ok(standing) if standing.degraded => Verdict::Doubtful(standing.message),
+        Ok(standing) => Verdict::Good(format!("the server answers ({})", standing.message)),
+        // What the server says of its own; a password is in none of it.
+        Err(StoreError::Unavailable(why)) => Verdict::Bad(why),
+        Err(error) => Verdict::Bad(error.to_string()),
+    })
+}

@@ -1,0 +1,124 @@
+//! Wake-ups between processes: which bells a commit rang, told to all. A word may be lost: workers look every second anyway.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::{BEHIND, Redis};
+
+/// More words are waited for so long before our workers look: whoever wrote it is at it already, and many words are one look.
+const GATHER: Duration = Duration::from_millis(15);
+/// The keeper speaks every second: whoever hears not even that is deaf.
+const DEAF: Duration = Duration::from_secs(4);
+/// Between two tries to hear again.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Bells that rang.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::store) struct Rung {
+    pub(in crate::store) inbox: bool,
+    pub(in crate::store) lanes: bool,
+    pub(in crate::store) outbox: bool,
+    /// Something was committed, whatever it was.
+    pub(in crate::store) commit: bool,
+}
+
+impl Rung {
+    const ALL: Self = Self {
+        inbox: true,
+        lanes: true,
+        outbox: true,
+        commit: true,
+    };
+
+    fn bits(self) -> u8 {
+        [self.inbox, self.lanes, self.outbox, self.commit]
+            .iter()
+            .enumerate()
+            .map(|(at, yes)| u8::from(*yes) << at)
+            .sum()
+    }
+
+    fn of(bits: u8) -> Self {
+        Self {
+            inbox: bits & 1 != 0,
+            lanes: bits & 2 != 0,
+            outbox: bits & 4 != 0,
+            commit: bits & 8 != 0,
+        }
+    }
+}
+
+impl Redis {
+    /// Has the others woken soon. Never waits; words that nobody carried yet become one.
+    pub(in crate::store) fn wake(&self, rung: Rung) {
+        self.rung.fetch_or(rung.bits(), Ordering::SeqCst);
+        self.ring.notify_one();
+    }
+
+    pub(super) async fn publish(&self) {
+        let bits = self.rung.swap(0, Ordering::SeqCst);
+        let mut command = redis::cmd("PUBLISH");
+        command.arg(self.channel()).arg(format!("{} {bits}", self.origin));
+        // Counted as an error; a lost word costs a second.
+        let _lost = self.wire.ask("publish", &[command], BEHIND).await;
+    }
+
+    fn read(&self, word: &str) -> Option<u8> {
+        let (origin, bits) = word.split_once(' ')?;
+        if origin == self.origin { None } else { bits.parse().ok() }
+    }
+}
+
+/// Hears the others and calls `ring`, for ever.
+pub(in crate::store) async fn listen(redis: Arc<Redis>, ring: impl Fn(Rung)) {
+    let mut deaf = false;
+    loop {
+        match redis.wire.listen(&redis.channel()).await {
+            Ok(mut ears) => {
+                if deaf {
+                    // Who knows what was said meanwhile.
+                    ring(Rung::ALL);
+                }
+                let mut words = ears.on_message();
+                let mut heard = 0;
+                let mut due = Instant::now();
+                loop {
+                    tokio::select! {
+                        word = timeout(DEAF, words.next()) => {
+                            let Ok(Some(word)) = word else { break };
+                            let word = std::str::from_utf8(word.get_payload_bytes()).ok().and_then(|word| redis.read(word));
+                            if let Some(bits) = word.filter(|bits| *bits > 0) {
+                                if heard == 0 {
+                                    due = Instant::now() + GATHER;
+                                }
+                                heard |= bits;
+                            }
+                        }
+                        () = sleep_until(due), if heard > 0 => ring(Rung::of(std::mem::take(&mut heard))),
+                    }
+                }
+            }
+            Err(trouble) => tracing::debug!(%trouble, "cannot hear the other processes"),
+        }
+        deaf = true;
+        sleep(AGAIN).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// design: what is said is what is heard.
+    #[test]
+    fn bells_go_through_their_bits() {
+        for bits in 0..16 {
+            assert_eq!(Rung::of(bits).bits(), bits);
+        }
+        assert_eq!(Rung::ALL.bits(), 15);
+    }
+}

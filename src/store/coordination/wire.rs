@@ -1,0 +1,254 @@
+//! The connection to Redis. Nobody but the keeper waits for one to be made: whoever finds none goes on without.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use metrics::counter;
+use redis::aio::{MultiplexedConnection, PubSub};
+use redis::cluster::ClusterClientBuilder;
+use redis::cluster_async::ClusterConnection;
+use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError,
+    TlsMode, Value,
+};
+use secrecy::ExposeSecret as _;
+use tokio::sync::Notify;
+
+use crate::config::{RedisAddress, RedisKind};
+
+/// To make a connection, Sentinels and Clusters included.
+const CONNECT: Duration = Duration::from_secs(2);
+/// For one answer, whatever the caller's own limit.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// Why Redis did not do it. No text holds a password.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub(in crate::store) enum Trouble {
+    /// There is no connection now.
+    #[error("there is no connection")]
+    Down,
+    /// No answer in time.
+    #[error("no answer in time")]
+    Slow,
+    /// It answered with an error.
+    #[error("it refuses: {0}")]
+    Refused(String),
+    /// The connection could not be made or broke.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl From<RedisError> for Trouble {
+    fn from(error: RedisError) -> Self {
+        // The code of a server's error and its text: `OOM command not allowed …`, `WRONGPASS …`, `READONLY …`.
+        match (error.code(), error.detail()) {
+            _ if error.is_timeout() => Self::Slow,
+            (Some(code), detail) => Self::Refused(format!("{code} {}", detail.unwrap_or_default()).trim_end().to_owned()),
+            (None, _) => Self::Broken(error.to_string()),
+        }
+    }
+}
+
+/// One connection that many share.
+#[derive(Clone)]
+enum Line {
+    Single(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+/// The connection and how to make it again.
+pub(super) struct Wire {
+    address: RedisAddress,
+    line: Mutex<(u64, Option<Line>)>,
+    /// Rings when the line is cut.
+    pub(super) cut: Arc<Notify>,
+}
+
+impl std::fmt::Debug for Wire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wire").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Wire {
+    pub(super) fn new(address: RedisAddress) -> Self {
+        Self {
+            address,
+            line: Mutex::new((0, None)),
+            cut: Arc::default(),
+        }
+    }
+
+    /// Keys of one script are on different nodes there.
+    pub(super) fn is_cluster(&self) -> bool {
+        self.address.kind == RedisKind::Cluster
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.current().1.is_some()
+    }
+
+    /// Makes the connection, 2 s at most.
+    pub(super) async fn connect(&self) -> Result<(), Trouble> {
+        let made = tokio::time::timeout(CONNECT, self.made()).await.unwrap_or(Err(Trouble::Slow));
+        match made {
+            Ok(line) => {
+                let mut place = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+                *place = (place.0 + 1, Some(line));
+                Ok(())
+            }
+            Err(trouble) => {
+                counter!("countersign_redis_errors_total", "operation" => "connect").increment(1);
+                Err(trouble)
+            }
+        }
+    }
+
+    /// Sends these together and gives their answers, within `limit`. A line that breaks or does not answer is cut.
+    pub(super) async fn ask(&self, what: &'static str, commands: &[Cmd], limit: Duration) -> Result<Vec<Value>, Trouble> {
+        let (number, line) = self.current();
+        let answer = match line {
+            None => Err(Trouble::Down),
+            Some(line) => match tokio::time::timeout(limit, send(line, commands)).await {
+                Ok(answer) => answer.map_err(Trouble::from),
+                Err(_) => Err(Trouble::Slow),
+            },
+        };
+        if let Err(trouble) = &answer {
+            counter!("countersign_redis_errors_total", "operation" => what).increment(1);
+            // A server that became a replica refuses writes until somebody asks anew who the master is.
+            let demoted = matches!(trouble, Trouble::Refused(text) if text.starts_with("READONLY") || text.starts_with("MASTERDOWN"));
+            if demoted || matches!(trouble, Trouble::Slow | Trouble::Broken(_)) {
+                self.drop_line(number);
+            }
+        }
+        answer
+    }
+
+    /// A connection of its own that hears what is published on `channel`.
+    pub(super) async fn listen(&self, channel: &str) -> Result<PubSub, Trouble> {
+        let listening = async {
+            let mut ears = match &self.address.kind {
+                RedisKind::Single { .. } | RedisKind::Sentinel { .. } => self.client().await?.get_async_pubsub().await?,
+                // Every node of a Cluster hears what is published on any.
+                RedisKind::Cluster => self.any_node().await?,
+            };
+            ears.subscribe(channel).await?;
+            Ok::<_, RedisError>(ears)
+        };
+        match tokio::time::timeout(CONNECT, listening).await {
+            Ok(ears) => ears.map_err(Trouble::from),
+            Err(_) => Err(Trouble::Slow),
+        }
+    }
+
+    async fn any_node(&self) -> Result<PubSub, RedisError> {
+        let mut last = RedisError::from((redis::ErrorKind::Client, "no node is known"));
+        for node in self.nodes()? {
+            match Client::open(node)?.get_async_pubsub().await {
+                Ok(ears) => return Ok(ears),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn made(&self) -> Result<Line, Trouble> {
+        if self.is_cluster() {
+            let cluster = ClusterClientBuilder::new(self.nodes()?)
+                .connection_timeout(CONNECT)
+                .response_timeout(ANSWER)
+                .retries(1)
+                .build()?;
+            return Ok(Line::Cluster(cluster.get_async_connection().await?));
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(Some(ANSWER));
+        let client = self.client().await?;
+        Ok(Line::Single(client.get_multiplexed_async_connection_with_config(&config).await?))
+    }
+
+    /// The server itself, which Sentinels may have to be asked for.
+    async fn client(&self) -> Result<Client, RedisError> {
+        let RedisKind::Sentinel { db, master } = &self.address.kind else {
+            let [node] = <[ConnectionInfo; 1]>::try_from(self.nodes()?)
+                .map_err(|_| RedisError::from((redis::ErrorKind::InvalidClientConfig, "one server is expected")))?;
+            return Client::open(node);
+        };
+        let addresses = self.address.hosts.iter().map(|host| self.endpoint(host));
+        let mut builder = SentinelClientBuilder::new(addresses, master, SentinelServerType::Master)?.set_client_to_redis_db(*db);
+        if self.address.tls {
+            builder = builder
+                .set_client_to_redis_tls_mode(TlsMode::Secure)
+                .set_client_to_sentinel_tls_mode(TlsMode::Secure);
+        }
+        if let Some(user) = &self.address.user {
+            builder = builder.set_client_to_redis_username(user);
+        }
+        if let Some(password) = &self.address.password {
+            builder = builder.set_client_to_redis_password(password.expose_secret());
+        }
+        builder.build()?.async_get_client().await
+    }
+
+    fn nodes(&self) -> Result<Vec<ConnectionInfo>, RedisError> {
+        let mut settings = RedisConnectionInfo::default();
+        if let RedisKind::Single { db } = self.address.kind {
+            settings = settings.set_db(db);
+        }
+        if let Some(user) = &self.address.user {
+            settings = settings.set_username(user);
+        }
+        if let Some(password) = &self.address.password {
+            settings = settings.set_password(password.expose_secret());
+        }
+        let node = |host| Ok(self.endpoint(host).into_connection_info()?.set_redis_settings(settings.clone()));
+        self.address.hosts.iter().map(node).collect()
+    }
+
+    fn endpoint(&self, (host, port): &(String, u16)) -> ConnectionAddr {
+        if self.address.tls {
+            ConnectionAddr::TcpTls {
+                host: host.clone(),
+                port: *port,
+                insecure: false,
+                tls_params: None,
+            }
+        } else {
+            ConnectionAddr::Tcp(host.clone(), *port)
+        }
+    }
+
+    fn current(&self) -> (u64, Option<Line>) {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn drop_line(&self, number: u64) {
+        let mut place = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.0 == number && place.1.take().is_some() {
+            self.cut.notify_one();
+        }
+    }
+}
+
+async fn send(line: Line, commands: &[Cmd]) -> Result<Vec<Value>, RedisError> {
+    match line {
+        Line::Single(mut connection) => {
+            let mut together = Pipeline::with_capacity(commands.len());
+            for command in commands {
+                together.add_command(command.clone());
+            }
+            together.query_async(&mut connection).await
+        }
+        // They may belong to different nodes.
+        Line::Cluster(mut connection) => {
+            let mut answers = Vec::with_capacity(commands.len());
+            for command in commands {
+                answers.push(command.query_async(&mut connection).await?);
+            }
+            Ok(answers)
+        }
+    }
+}

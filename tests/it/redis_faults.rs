@@ -1,0 +1,241 @@
+//! What becomes of the look-up of pending reviews when Redis fails: nothing that waits is ever overlooked, and who waits for
+//! Redis waits a moment.
+
+use std::time::{Duration, Instant};
+
+use countersign::domain::{DecisionKind, Gate};
+
+use crate::store_kit::{Store, TTL_MS, decision, open, pending_when, place, working};
+use crate::support::api::eventually;
+use crate::support::servers::RedisServer;
+
+/// A store beside a Redis of its own, and a gate that waits in `oc_1`.
+async fn waiting(redis: &RedisServer) -> (Store, Gate) {
+    let store = Store::beside(&redis.url()).await;
+    in_force(redis).await;
+    let gate = asks(&store, "a", "oc_1").await;
+    (store, gate)
+}
+
+/// Opens a gate in this chat.
+async fn asks(store: &Store, name: &str, chat: &str) -> Gate {
+    let (lease, turn) = working(store, name, &place(chat, ""), "ou_1").await;
+    open(store, &lease, &turn, &format!("rv_{name}")).await
+}
+
+async fn waits(store: &Store, chat: &str) -> bool {
+    let mut tx = store.ledger.begin_in(&place(chat, "")).await.unwrap();
+    tx.anything_waits(&place(chat, "")).await.unwrap()
+}
+
+/// Waits until this Redis is believed.
+async fn in_force(redis: &RedisServer) {
+    eventually("a sentinel in force", || async {
+        redis.cli(&["GET", "t:ready"]).await.starts_with("ready ").then_some(())
+    })
+    .await;
+}
+
+/// The chat's notes, which only this Redis has.
+async fn note_key(redis: &RedisServer) -> String {
+    let keys = redis.cli(&["KEYS", "t:chat:*"]).await;
+    assert_eq!(keys.lines().count(), 1, "{keys}");
+    keys
+}
+
+/// design: a miss is trusted while the sentinel is there, so the pre-filter asks nobody else; a hit is only a reason to look.
+#[tokio::test]
+async fn a_miss_is_believed_while_the_sentinel_stands() {
+    let Some(redis) = RedisServer::start(&[]).await else { return };
+    let (store, _gate) = waiting(&redis).await;
+    assert!(waits(&store, "oc_1").await);
+    let notes = note_key(&redis).await;
+    // A lie that no fault tells: somebody took the note out by hand.
+    redis.cli(&["DEL", &notes]).await;
+    assert!(!waits(&store, "oc_1").await, "the ledger was asked although Redis knew");
+}
+
+/// R4 R11: emptied in the middle of a review, it is not believed from that moment, and soon knows everything again.
+#[tokio::test]
+async fn a_flushed_redis_is_not_believed() {
+    let Some(redis) = RedisServer::start(&[]).await else { return };
+    let (store, gate) = waiting(&redis).await;
+    redis.cli(&["FLUSHALL"]).await;
+    assert!(waits(&store, "oc_1").await);
+    pending_when(&store, &gate.conversation, "ou_1", |pending| pending.is_some()).await;
+    in_force(&redis).await;
+    assert!(waits(&store, "oc_1").await);
+}
+
+/// R1 R2 R4: killed, started again empty: gates that are opened and decided meanwhile are what Redis knows in the end.
+#[tokio::test]
+async fn a_killed_redis_is_rebuilt() {
+    let Some(mut redis) = RedisServer::start(&[]).await else { return };
+    let (store, gate) = waiting(&redis).await;
+    redis.kill().await;
+    assert!(waits(&store, "oc_1").await);
+    let other = asks(&store, "b", "oc_2").await;
+    assert!(waits(&store, "oc_2").await);
+    let mut tx = store.ledger.begin().await.unwrap();
+    assert!(
+        tx.decide(&gate, &decision(DecisionKind::Cancel, "ou_1", store.clock.now()))
+            .await
+            .unwrap()
+    );
+    tx.commit().await.unwrap();
+    eventually("a degraded coordination", || async {
+        store.ledger.coordination().degraded.then_some(())
+    })
+    .await;
+    redis.restart_empty().await;
+    pending_when(&store, &other.conversation, "ou_1", |pending| pending.is_some()).await;
+    in_force(&redis).await;
+    assert_eq!(
+        redis.cli(&["KEYS", "t:review:*"]).await.lines().count(),
+        1,
+        "the decided one stays away"
+    );
+    assert!(waits(&store, "oc_2").await);
+    assert!(!waits(&store, "oc_1").await);
+    eventually("a coordination that is well", || async {
+        (!store.ledger.coordination().degraded).then_some(())
+    })
+    .await;
+}
+
+/// R6: started again from an older dump, sentinel and all, it is not believed.
+#[tokio::test]
+async fn a_rolled_back_redis_is_not_believed() {
+    let Some(mut redis) = RedisServer::start(&[]).await else { return };
+    let (store, _gate) = waiting(&redis).await;
+    redis.cli(&["SAVE"]).await;
+    asks(&store, "b", "oc_2").await;
+    redis.restart().await;
+    // It may have been rebuilt already; what counts is that nobody believed it before.
+    assert!(waits(&store, "oc_2").await);
+    eventually("the look-up of both", || async {
+        (redis.cli(&["KEYS", "t:review:*"]).await.lines().count() == 2).then_some(())
+    })
+    .await;
+    assert!(waits(&store, "oc_1").await);
+}
+
+/// R3: a Redis that does not answer costs a moment once, not each time, and shows; then all goes on as if nothing had been.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stalled_redis_holds_nobody_up() {
+    let Some(redis) = RedisServer::start(&[]).await else { return };
+    let (store, _gate) = waiting(&redis).await;
+    redis.stall();
+    let began = Instant::now();
+    let mut gates = Vec::new();
+    for name in ["b", "c", "d", "e"] {
+        gates.push(asks(&store, name, &format!("oc_{name}")).await);
+        assert!(waits(&store, &format!("oc_{name}")).await);
+    }
+    assert!(began.elapsed() < Duration::from_secs(1), "four gates took {:?}", began.elapsed());
+    eventually("a degraded coordination", || async {
+        store.ledger.coordination().degraded.then_some(())
+    })
+    .await;
+    redis.resume();
+    for gate in &gates {
+        pending_when(&store, &gate.conversation, "ou_1", |pending| pending.is_some()).await;
+    }
+    eventually("a coordination that is well", || async {
+        (!store.ledger.coordination().degraded).then_some(())
+    })
+    .await;
+}
+
+/// R7: full, it refuses to write: what waits is found all the same, what to mend is named, and with room again it knows all.
+#[tokio::test]
+async fn a_full_redis_is_named() {
+    let Some(redis) = RedisServer::start(&[]).await else { return };
+    let (store, _gate) = waiting(&redis).await;
+    redis.cli(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    let late = asks(&store, "b", "oc_2").await;
+    assert!(waits(&store, "oc_1").await);
+    assert!(waits(&store, "oc_2").await);
+    eventually("the word OOM", || async {
+        store.ledger.coordination().message.contains("OOM").then_some(())
+    })
+    .await;
+    assert!(store.ledger.coordination().degraded);
+    redis.cli(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    pending_when(&store, &late.conversation, "ou_1", |pending| pending.is_some()).await;
+}
+
+/// R8: a policy that throws pending reviews away is named; what it threw away is not believed to be absent.
+#[tokio::test]
+async fn an_evicting_redis_is_named_and_not_believed() {
+    let Some(redis) = RedisServer::start(&["--maxmemory-policy", "volatile-lru", "--maxmemory", "100mb"]).await else {
+        return;
+    };
+    let (store, _gate) = waiting(&redis).await;
+    eventually("the policy's name", || async {
+        store.ledger.coordination().message.contains("volatile-lru").then_some(())
+    })
+    .await;
+    assert!(store.ledger.coordination().degraded);
+    // Every key with a TTL goes, of which the notes are some.
+    redis.cli(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    let _refused = redis.ask(&["SET", "junk", "x"]).await;
+    let evicted = redis.cli(&["INFO", "stats"]).await;
+    assert!(!evicted.contains("evicted_keys:0\r"), "{evicted}");
+    redis.cli(&["CONFIG", "SET", "maxmemory", "100mb"]).await;
+    assert!(waits(&store, "oc_1").await);
+}
+
+/// R8: without anything that outlives a restart Redis is well, and says what that means.
+#[tokio::test]
+async fn missing_persistence_is_told() {
+    let Some(redis) = RedisServer::start(&["--save", "", "--appendonly", "no"]).await else {
+        return;
+    };
+    let (store, _gate) = waiting(&redis).await;
+    eventually("a word on restarts", || async {
+        store.ledger.coordination().message.contains("appendonly").then_some(())
+    })
+    .await;
+    assert!(!store.ledger.coordination().degraded);
+}
+
+/// R12: junk of other people under our keys stands in nobody's way.
+#[tokio::test]
+async fn junk_under_our_keys_is_replaced() {
+    let Some(redis) = RedisServer::start(&[]).await else { return };
+    let (store, gate) = waiting(&redis).await;
+    for pattern in ["t:review:*", "t:chat:*"] {
+        let key = redis.cli(&["KEYS", pattern]).await;
+        redis.cli(&["DEL", &key]).await;
+        redis.cli(&["SET", &key, "junk"]).await;
+    }
+    redis.cli(&["DEL", "t:ready"]).await;
+    assert!(waits(&store, "oc_1").await);
+    pending_when(&store, &gate.conversation, "ou_1", |pending| pending.is_some()).await;
+}
+
+/// interface §8: the key's TTL is twice the configured one until the card is delivered, then the configured one; written before the
+/// commit, it is there with it; a gate that was decided takes nobody else's along.
+#[tokio::test]
+async fn the_ttl_follows_the_card() {
+    let Some(redis) = RedisServer::start(&[]).await else { return };
+    let (store, gate) = waiting(&redis).await;
+    let key = format!("t:review:{}", gate.lane_id);
+    let ttl = || async { redis.cli(&["PTTL", &key]).await.parse::<i64>().unwrap() };
+    let first = ttl().await;
+    assert!(first > TTL_MS && first <= 2 * TTL_MS, "{first}");
+    let mut tx = store.ledger.begin().await.unwrap();
+    tx.gate_delivered(&gate.id, Some("om_card"), None).await.unwrap();
+    tx.commit().await.unwrap();
+    eventually("a shorter TTL", || async { (ttl().await <= TTL_MS).then_some(()) }).await;
+    assert!(ttl().await > TTL_MS - 60_000);
+    let mut tx = store.ledger.begin().await.unwrap();
+    tx.decide(&gate, &decision(DecisionKind::Approve, "ou_1", store.clock.now()))
+        .await
+        .unwrap();
+    assert_eq!(redis.cli(&["HGET", &key, "review_id"]).await, "rv_a", "dropped before the commit");
+    tx.commit().await.unwrap();
+    pending_when(&store, &gate.conversation, "ou_1", |pending| pending.is_none()).await;
+    assert_eq!(redis.cli(&["KEYS", "t:chat:*"]).await, "");
+}

@@ -1,0 +1,152 @@
+//! A Redis Cluster, and a Redis that Sentinels watch: the same look-up and wake-ups through their addresses.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use countersign::domain::DecisionKind;
+
+use crate::store_kit::{Store, decision, open, pending_when, place, simple, with_redis, working};
+use crate::support::api::eventually;
+use crate::support::servers::RedisServer;
+use crate::support::stores::database_for;
+
+/// A gate is opened and decided; the look-up and the pre-filter follow.
+async fn opens_and_decides(store: &Store, name: &str) {
+    let home = place(&format!("oc_{name}"), "");
+    let (lease, turn) = working(store, name, &home, "ou_1").await;
+    let gate = open(store, &lease, &turn, &format!("rv_{name}")).await;
+    pending_when(store, &home, "ou_1", |pending| pending.is_some()).await;
+    assert!(store.ledger.read().await.unwrap().anything_waits(&home).await.unwrap());
+    let mut tx = store.ledger.begin().await.unwrap();
+    assert!(
+        tx.decide(&gate, &decision(DecisionKind::Approve, "ou_1", store.clock.now()))
+            .await
+            .unwrap()
+    );
+    tx.commit().await.unwrap();
+    pending_when(store, &home, "ou_1", |pending| pending.is_none()).await;
+    assert!(!store.ledger.read().await.unwrap().anything_waits(&home).await.unwrap());
+}
+
+async fn wakes(store: &Store, other: &Store) {
+    let bell = other.ledger.inbox_bell();
+    let mut number = 0;
+    eventually("a ring", || {
+        number += 1;
+        let word = simple(&number.to_string(), &place("oc_w", ""), "ou_1");
+        let bell = &bell;
+        async move {
+            store.ledger.accept(&word).await.unwrap();
+            tokio::time::timeout(Duration::from_millis(200), bell.notified()).await.ok()
+        }
+    })
+    .await;
+}
+
+/// Two processes on one PostgreSQL; none: there is no PostgreSQL.
+async fn two(url: &str) -> Option<(Store, Store)> {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = with_redis(&database_for(folder.path()).await?, url);
+    let other = Store::on(stores.clone(), tempfile::tempdir().unwrap()).await;
+    Some((Store::on(stores, folder).await, other))
+}
+
+/// design: a Cluster's address is served: keys, expiry and wake-ups, though nothing that is absent there is believed to be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_served() {
+    let Some(redis) = RedisServer::start(&["--cluster-enabled", "yes"]).await else {
+        return;
+    };
+    redis.cli(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await;
+    eventually("a cluster that is ok", || async {
+        redis.cli(&["CLUSTER", "INFO"]).await.contains("cluster_state:ok").then_some(())
+    })
+    .await;
+    let url = redis.url().replace("redis://", "redis-cluster://").replace("/0", "");
+    let store = Store::beside(&url).await;
+    opens_and_decides(&store, "a").await;
+    assert!(!store.ledger.coordination().degraded, "{:?}", store.ledger.coordination());
+    if let Some((one, other)) = two(&url).await {
+        wakes(&one, &other).await;
+    }
+}
+
+/// A Sentinel of its own, ended with the test.
+struct Sentinel(Child);
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// design: Sentinels are asked who the master is, and asked again when it is another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watched_redis_is_found_again_after_a_failover() {
+    let Some(redis) = RedisServer::start(&[]).await else { return };
+    let port = redis.url().replace("redis://127.0.0.1:", "").replace("/0", "");
+    let Some(replica) = RedisServer::start(&["--replicaof", "127.0.0.1", &port]).await else {
+        return;
+    };
+    eventually("a replica in step", || async {
+        replica
+            .cli(&["INFO", "replication"])
+            .await
+            .contains("master_link_status:up")
+            .then_some(())
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    drop(listener);
+    let file = folder.path().join("sentinel.conf");
+    let text = format!("port {own}\nbind 127.0.0.1\nsentinel monitor m 127.0.0.1 {port} 1\nsentinel down-after-milliseconds m 500\n");
+    std::fs::write(&file, text).unwrap();
+    let _sentinel = Sentinel(
+        Command::new("redis-server")
+            .arg(&file)
+            .arg("--sentinel")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let url = format!("redis-sentinel://127.0.0.1:{own}/0#m");
+    let store = Store::beside(&url).await;
+    opens_and_decides(&store, "a").await;
+    assert_eq!(replica.cli(&["GET", "t:ready"]).await.split(' ').next(), Some("ready"));
+    let home = place("oc_b", "");
+    let (lease, turn) = working(&store, "b", &home, "ou_1").await;
+    let ask = async || {
+        let mut conn = redis::Client::open(format!("redis://127.0.0.1:{own}"))
+            .unwrap()
+            .get_multiplexed_async_connection()
+            .await
+            .unwrap();
+        redis::cmd("SENTINEL")
+            .arg("FAILOVER")
+            .arg("m")
+            .query_async::<()>(&mut conn)
+            .await
+            .ok()
+    };
+    eventually("a failover that begins", ask).await;
+    eventually("a master that was the replica", || async {
+        replica.cli(&["INFO", "replication"]).await.contains("role:master").then_some(())
+    })
+    .await;
+    open(&store, &lease, &turn, "rv_b").await;
+    assert!(
+        store.ledger.read().await.unwrap().anything_waits(&home).await.unwrap(),
+        "overlooked in a failover"
+    );
+    eventually("the look-up on the new master", || async {
+        (replica.cli(&["KEYS", "t:review:*"]).await.lines().count() == 1).then_some(())
+    })
+    .await;
+    eventually("a coordination that is well", || async {
+        (!store.ledger.coordination().degraded).then_some(())
+    })
+    .await;
+}
