@@ -5,5 +5,4 @@ mod answer;
 pub mod kit;
 mod reply;
 mod request;
-mod soak;
 mod write;

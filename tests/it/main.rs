@@ -55,6 +55,7 @@ mod slack_interactions;
 mod slack_places;
 mod slack_sweep;
 mod slack_vectors;
+mod soak;
 mod store_actions;
 mod store_audit;
 mod store_gates;

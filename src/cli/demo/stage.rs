@@ -124,6 +124,18 @@ impl Stage {
         }
     }
 
+    /// How many messages the bot posted.
+    #[must_use]
+    pub fn posted(&self) -> usize {
+        self.lock().messages.len()
+    }
+
+    /// The bot's messages without the `first` ones.
+    #[must_use]
+    pub fn messages_from(&self, first: usize) -> Vec<Posted> {
+        self.lock().messages.get(first..).unwrap_or_default().to_vec()
+    }
+
     /// Waits until `found` finds something in the state; none after `patience`.
     pub async fn wait_for<T>(&self, patience: Duration, mut found: impl FnMut(&Snapshot) -> Option<T>) -> Option<T> {
         let search = async {

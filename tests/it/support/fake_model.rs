@@ -160,6 +160,8 @@ struct Inner {
     ids: u64,
     /// Answers in one piece although a stream was asked for.
     plain: bool,
+    /// Keeps no requests.
+    forgets: bool,
     /// What must come back with a call, by its id.
     issued: HashMap<String, Value>,
 }
@@ -233,6 +235,11 @@ impl FakeModel {
     /// Answers in one piece from now on, although streams are asked for.
     pub(crate) fn never_streams(&self) {
         self.inner(|inner| inner.plain = true);
+    }
+
+    /// Keeps no requests from now on: a long run has many.
+    pub(crate) fn forgets(&self) {
+        self.inner(|inner| inner.forgets = true);
     }
 
     /// The answers for conversations whose first user message holds `word` (empty: for all others).
@@ -314,11 +321,13 @@ async fn answer(shared: Arc<Shared>, wire: Wire, headers: HeaderMap, body: &[u8]
         let step = inner.next(&chat);
         let wrong = inner.objections(wire, &headers, &body, &chat);
         inner.violations.extend(wrong);
-        inner.seen.push(Seen {
-            headers,
-            body: body.clone(),
-            chat,
-        });
+        if !inner.forgets {
+            inner.seen.push(Seen {
+                headers,
+                body: body.clone(),
+                chat,
+            });
+        }
         (step, body)
     };
     shared.count.send_modify(|count| *count += 1);

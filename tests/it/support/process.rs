@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long processes on a shared database hold a lane; long enough for a machine that is busy with other tests.
-const LEASE_MS: &str = "2000";
+pub const LEASE_MS: &str = "2000";
 
 /// Sends a signal by number. Through the shell, whose `kill` is built in: a bare machine has no other.
 pub fn signal(process: u32, name: &str) {
@@ -36,6 +36,11 @@ impl Process {
 
     /// The same with these variables in its environment.
     pub fn start_with(folder: &Path, settings: &[(String, String)], variables: &[(&str, String)]) -> Self {
+        Self::try_start(folder, settings, variables).unwrap_or_else(|told| panic!("{told}"))
+    }
+
+    /// The same; what it told instead, when it ends before it is ready.
+    pub fn try_start(folder: &Path, settings: &[(String, String)], variables: &[(&str, String)]) -> Result<Self, String> {
         let log = folder.join("gateway.log");
         let out = File::options().create(true).append(true).open(&log).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
@@ -60,13 +65,15 @@ impl Process {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let Some(base) = line.trim().strip_prefix("countersign ready: ") else {
-            panic!("no ready line but {line:?}; log:\n{}", fs::read_to_string(&log).unwrap_or_default());
+            let _ = child.wait();
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            return Err(format!("no ready line but {line:?}; log:\n{log}"));
         };
-        Self {
-            child,
+        Ok(Self {
             base: base.trim_end_matches("/console/").to_owned(),
+            child,
             log,
-        }
+        })
     }
 
     /// Its process id.

@@ -418,7 +418,8 @@ fn change(settings: &mut Vec<(String, String)>, on: On, wanted: &[(&str, &str)])
     }
 }
 
-fn load(settings: &[(String, String)]) -> Loaded {
+/// The settings as a gateway reads them.
+pub fn load(settings: &[(String, String)]) -> Loaded {
     let env = settings.iter().map(|(key, value)| (format!("COUNTERSIGN__{key}"), value.clone()));
     let empty = tempfile::NamedTempFile::new().unwrap();
     match config::load(Some(empty.path() as &Path), env.collect::<Vec<_>>().into_iter()) {
