@@ -179,7 +179,7 @@ async fn settle(inner: &Inner, conn: &mut AnyConnection, batch: &mut [Arrival<'_
 /// SQLite's driver hands over every row from its thread to ours, which costs more than the insert.
 async fn insert(inner: &Inner, conn: &mut AnyConnection, rows: &[&mut Arrival<'_>], state: InboxState, now: Millis) -> sqlx::Result<u64> {
     let (at, filled) = fitting(rows);
-    let texts = if inner.shared { &INSERTS } else { &FILE_INSERTS };
+    let texts = if inner.is_shared() { &INSERTS } else { &FILE_INSERTS };
     let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&texts[at])));
     for Arrival { id, row, .. } in filled {
         query = query
