@@ -68,6 +68,7 @@ mod store_restart;
 mod store_retention;
 mod store_server;
 mod store_simulation;
+mod store_transactions;
 mod store_turns;
 mod sweep;
 mod template;
