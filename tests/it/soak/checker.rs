@@ -181,7 +181,7 @@ fn nobody_elses(task: &str, seen: &[&What], broken: &mut Broken<'_>) {
     }
 }
 
-/// K9, K18: where the platform knows no keys, a message may stand there twice once for each time that a sender was cut off.
+/// I2: where the platform knows no keys, a message may stand there twice once for each time that a sender was cut off.
 fn doubled_posts(entries: &[Entry], verdict: &mut Verdict) {
     let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
     let mut cuts = 0;
