@@ -53,7 +53,7 @@ pub(super) async fn auth(State(gateway): State<Gateway>, request: Request, next:
     Ok(next.run(request).await)
 }
 
-/// The id in a path. One that is no UTF-8 names nothing.
+/// The id in a path. One that is no UTF-8, or holds what is in no id, names nothing.
 pub(super) struct Id(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {
@@ -61,8 +61,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        path.map(|Path(id)| Self(id))
-            .map_err(|_| ApiError::not_found("there is nothing at this path"))
+        match path {
+            Ok(Path(id)) if !id.chars().any(char::is_control) => Ok(Self(id)),
+            Ok(_) | Err(_) => Err(ApiError::not_found("there is nothing at this path")),
+        }
     }
 }
 
@@ -163,7 +165,7 @@ fn page<T>(page: Page<T>, view: impl Fn(T) -> Value) -> Value {
 /// A JSON body: checked like a webhook's, then read into `T` with an error that names the member.
 async fn body<T: DeserializeOwned>(gateway: &Gateway, headers: &HeaderMap, body: Body) -> Result<T, ApiError> {
     require_json(headers)?;
-    let bytes = read_body(headers, body, gateway.max_body_bytes).await?;
+    let bytes = read_body(headers, body.into_data_stream(), gateway.max_body_bytes).await?;
     // A derived struct would take an array too, member by member.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(ApiError::bad_request("the body must be a JSON object"));

@@ -75,7 +75,7 @@ impl Form {
         {
             return Err(ApiError::media_type("send a form: application/x-www-form-urlencoded"));
         }
-        let bytes = super::webhooks::read_body(headers, body, gateway.max_body_bytes).await?;
+        let bytes = super::webhooks::read_body(headers, body.into_data_stream(), gateway.max_body_bytes).await?;
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 

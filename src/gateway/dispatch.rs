@@ -183,8 +183,8 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, De
             let reason = error.to_string();
             let uncertain = matches!(error, DeliveryError::Retry { uncertain: true, .. });
             match next_try(row, error, now) {
-                Some((at, plain)) => tx.outbox_retry(row.id, at, &reason, plain, uncertain).await?,
-                None => tx.outbox_failed(row.id, &reason).await?,
+                Some((at, plain)) => tx.outbox_retry(row, at, &reason, plain, uncertain).await?,
+                None => tx.outbox_failed(row, &reason).await?,
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -12,6 +13,9 @@ use serde_json::{Value, json};
 use super::state::Gateway;
 use crate::config::ConfigState;
 use crate::domain::{ChannelKind, Millis};
+
+/// A database that does not answer must not keep `/readyz` from saying so.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// 200 while the process lives.
 pub(super) async fn healthz() -> &'static str {
@@ -112,9 +116,9 @@ fn config(state: &ConfigState) -> (&'static str, Option<String>) {
 /// from an earlier start.
 async fn unknown_bot(gateway: &Gateway, kind: ChannelKind) -> Vec<String> {
     let fact = async { gateway.ledger.read().await?.fact(&gateway.bot_fact(kind)).await };
-    match fact.await {
-        Ok(Some(_)) => gateway.identity_problem(kind).into_iter().collect(),
-        Ok(None) | Err(_) => {
+    match tokio::time::timeout(LOOK, fact).await.ok().and_then(Result::ok) {
+        Some(Some(_)) => gateway.identity_problem(kind).into_iter().collect(),
+        Some(None) | None => {
             let why = gateway.identity_problem(kind).map(|why| format!(" ({why})")).unwrap_or_default();
             vec![format!("the bot's own id is not known yet; group messages wait{why}")]
         }

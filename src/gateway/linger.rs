@@ -1,12 +1,13 @@
 //! A body that nobody wants is still read for a while, so that its sender hears the refusal and not a broken pipe:
 //! closing a socket with unread bytes resets it, and a reset may overtake the answer.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
-use axum::extract::Request;
+use axum::extract::{FromRequest, Request};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::{Stream, StreamExt};
@@ -23,14 +24,29 @@ pub(super) async fn linger(request: Request, next: Next) -> Response {
         if body.is_end_stream() {
             body
         } else {
-            Body::from_stream(Lingering(Some(body.into_data_stream())))
+            Body::from_stream(Lingering::of(body))
         }
     };
     next.run(request.map(wrap)).await
 }
 
-/// A body that is read on in the background when it is dropped before its end.
-struct Lingering(Option<BodyDataStream>);
+/// A body that is read on in the background when it is dropped before its end. The webhooks take it as it is: to wrap it into
+/// another body, and every route into another layer, is dear where thousands of requests come in a second.
+pub(super) struct Lingering(Option<BodyDataStream>);
+
+impl Lingering {
+    fn of(body: Body) -> Self {
+        Self((!body.is_end_stream()).then(|| body.into_data_stream()))
+    }
+}
+
+impl<S: Sync> FromRequest<S> for Lingering {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(request.into_body()))
+    }
+}
 
 impl Stream for Lingering {
     type Item = Result<Bytes, axum::Error>;

@@ -1,18 +1,19 @@
 //! Every route on one screen.
 
 use axum::Router;
-use axum::extract::Request;
+use axum::http::{HeaderValue, header};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
 use tracing::error;
 
 use super::api::{actions, auth, messages, reviews, turns};
 use super::console;
 use super::error::ApiError;
 use super::health::{healthz, readyz};
-use super::linger::linger;
+use super::linger::{Lingering, linger};
 use super::metrics::metrics;
 use super::state::Gateway;
 use super::webhooks;
@@ -23,21 +24,39 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics));
+    let layered = |router: Router<Gateway>| {
+        router
+            .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+            .layer(from_fn(linger))
+            .layer(from_fn(console::headers))
+    };
     let surface = if gateway.roles.webhooks {
-        watched.merge(surface(&gateway)).fallback(nothing)
+        // The hot path goes past the layers of the others.
+        layered(watched.merge(surface(&gateway)).fallback(nothing)).merge(hooks())
     } else {
-        watched.fallback(nothing_but_workers)
+        layered(watched.fallback(nothing_but_workers))
     };
     surface
-        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn(linger))
-        .layer(from_fn(no_sniff))
-        .layer(from_fn(console::headers))
+        .layer(SetResponseHeaderLayer::overriding(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ))
         .with_state(gateway)
 }
 
-/// What the role `webhooks` serves.
+/// What the platforms push to.
+fn hooks() -> Router<Gateway> {
+    Router::new()
+        .route("/webhooks/lark/events", post(webhooks::lark))
+        .route("/webhooks/lark/cards", post(webhooks::lark))
+        .route("/webhooks/slack/events", post(webhooks::slack))
+        .route("/webhooks/slack/interactions", post(webhooks::slack))
+        .route("/webhooks/slack/commands", post(webhooks::slack))
+        .method_not_allowed_fallback(|_: Lingering| async { ApiError::method_not_allowed() })
+}
+
+/// What the role `webhooks` serves to people.
 fn surface(gateway: &Gateway) -> Router<Gateway> {
     let api = Router::new()
         .route("/messages", post(messages::send).get(messages::list))
@@ -56,14 +75,7 @@ fn surface(gateway: &Gateway) -> Router<Gateway> {
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         // Around the fallbacks too: without the token not even a path's existence is told.
         .layer(from_fn_with_state(gateway.clone(), auth));
-    Router::new()
-        .route("/webhooks/lark/events", post(webhooks::lark))
-        .route("/webhooks/lark/cards", post(webhooks::lark))
-        .route("/webhooks/slack/events", post(webhooks::slack))
-        .route("/webhooks/slack/interactions", post(webhooks::slack))
-        .route("/webhooks/slack/commands", post(webhooks::slack))
-        .nest("/api/v1", api)
-        .merge(console::routes(gateway))
+    Router::new().nest("/api/v1", api).merge(console::routes(gateway))
 }
 
 async fn nothing() -> ApiError {
@@ -74,13 +86,6 @@ async fn nothing_but_workers() -> ApiError {
     ApiError::not_found(
         "this process runs only the workers (server.roles); webhooks, API and console are served by one with the role webhooks",
     )
-}
-
-async fn no_sniff(request: Request, next: axum::middleware::Next) -> Response {
-    let mut response = next.run(request).await;
-    let value = axum::http::HeaderValue::from_static("nosniff");
-    response.headers_mut().insert(axum::http::header::X_CONTENT_TYPE_OPTIONS, value);
-    response
 }
 
 /// A bug of ours costs one request, not the process.

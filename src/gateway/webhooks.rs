@@ -6,12 +6,12 @@ mod slack;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use metrics::{counter, histogram};
-use tracing::{error, info, warn};
+use tracing::{debug, error, warn};
 
 use super::error::ApiError;
 use super::state::Gateway;
@@ -103,7 +103,8 @@ async fn accept(gateway: &Gateway, inbound: &Inbound) -> Result<Outcome, ApiErro
     gateway.failpoint.reach("verified");
     let outcome = gateway.ledger.accept(inbound).await?;
     gateway.failpoint.reach("accepted");
-    info!(event.id = inbound.event_key, kind = inbound.body.name(), ?outcome, "event accepted");
+    // Triage says it again at `info`, with what became of it.
+    debug!(event.id = inbound.event_key, kind = inbound.body.name(), ?outcome, "event accepted");
     Ok(match outcome {
         Accepted::New(_) => Outcome::Accepted,
         Accepted::Duplicate => Outcome::Duplicate,
@@ -145,7 +146,11 @@ fn require_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), ApiError> {
 }
 
 /// The whole body, at most `limit` bytes, within [`BODY_TIME`].
-pub(super) async fn read_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
+pub(super) async fn read_body(
+    headers: &HeaderMap,
+    body: impl Stream<Item = Result<Bytes, axum::Error>> + Unpin,
+    limit: usize,
+) -> Result<Bytes, ApiError> {
     let told = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok())
@@ -154,7 +159,7 @@ pub(super) async fn read_body(headers: &HeaderMap, body: Body, limit: usize) -> 
         return Err(ApiError::too_large(limit));
     }
     let whole = async {
-        let (mut stream, mut bytes) = (body.into_data_stream(), Vec::new());
+        let (mut stream, mut bytes) = (body, Vec::new());
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|_| ApiError::bad_request("the body broke off"))?;
             if bytes.len() + chunk.len() > limit {

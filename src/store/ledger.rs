@@ -38,7 +38,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{Any, Transaction};
+use sqlx::{Any, AssertSqlSafe, Transaction};
 use tokio::sync::{Notify, watch};
 
 use self::accept::Acceptor;
@@ -77,14 +77,19 @@ struct Inner {
     clock: Clock,
     sequence: Sequence,
     pools: Pools,
-    /// Is it a server that other processes use?
-    shared: bool,
     /// Who writes next, where one writes at a time; none: any number of writers and processes.
     turnstile: Option<Turnstile>,
     bells: Bells,
     reviews: PendingReviews,
     /// Held as long as the ledger is open.
     lock: std::sync::Mutex<Option<File>>,
+}
+
+impl Inner {
+    /// Is the database shared with other processes?
+    fn is_shared(&self) -> bool {
+        self.turnstile.is_none()
+    }
 }
 
 /// A connection with all verbs. What it reads is one snapshot.
@@ -114,6 +119,11 @@ impl Session {
 
     fn now(&self) -> Millis {
         self.inner.clock.now()
+    }
+
+    /// The text of a claim of `rows`; see [`postgres::claiming`].
+    fn claiming(&self, text: &str, rows: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(postgres::claiming(text, rows, self.inner.is_shared()))
     }
 
     fn next_id(&self) -> i64 {
@@ -172,7 +182,7 @@ impl Ledger {
             ),
             None => None,
         };
-        let begun = if self.inner.shared {
+        let begun = if self.inner.is_shared() {
             postgres::begin(journal, postgres::WRITE).await?
         } else {
             journal.begin().await?
@@ -187,7 +197,7 @@ impl Ledger {
     /// Those of [`Ledger::begin`].
     pub async fn begin_in(&self, place: &Conversation) -> Result<Tx> {
         let mut tx = self.begin().await?;
-        if self.inner.shared {
+        if self.inner.is_shared() {
             postgres::chat_lock(&mut tx.tx, place).await?;
         }
         Ok(tx)
@@ -199,7 +209,7 @@ impl Ledger {
     /// `Unavailable` when the ledger is closed or every reader is busy for 2 s.
     pub async fn read(&self) -> Result<Session> {
         let read = &self.inner.pools.read;
-        let tx = if self.inner.shared {
+        let tx = if self.inner.is_shared() {
             postgres::begin(read, postgres::SNAPSHOT).await?
         } else {
             read.begin().await?

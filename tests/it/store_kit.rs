@@ -1,5 +1,5 @@
 //! What the store's tests share: a ledger of each backend, and small things to put into it.
-#![expect(clippy::unwrap_used, reason = "a fixture that cannot be made fails its test")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a fixture that cannot be made fails its test")]
 
 use std::time::Duration;
 
@@ -67,12 +67,11 @@ impl Store {
         }
     }
 
-    /// Another process on the same database: its ledger and its clock, which stands where this one's does.
-    pub(crate) async fn another(&self) -> Self {
-        let clock = Clock::manual(self.clock.now());
+    /// Another process on the same database, by this clock.
+    pub(crate) async fn another(&self, clock: &Clock) -> Self {
         Self {
             ledger: Ledger::open(&self.stores, clock.clone()).await.unwrap(),
-            clock,
+            clock: clock.clone(),
             stores: self.stores.clone(),
             _folder: tempfile::tempdir().unwrap(),
         }

@@ -63,7 +63,7 @@ async fn sent(store: &Store, row: &OutboxRow, message: &str) {
 
 async fn failed(store: &Store, row: &OutboxRow) {
     let mut tx = store.ledger.begin().await.unwrap();
-    tx.outbox_failed(row.id, "gone").await.unwrap();
+    tx.outbox_failed(row, "gone").await.unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -113,7 +113,7 @@ async fn a_retry_holds_its_queue_and_a_failure_frees_it() {
         let head = take(&store).await.remove(0);
         let at = Millis(store.clock.now().0 + 700);
         let mut tx = store.ledger.begin().await.unwrap();
-        tx.outbox_retry(head.id, at, "429", true, false).await.unwrap();
+        tx.outbox_retry(&head, at, "429", true, false).await.unwrap();
         tx.commit().await.unwrap();
         assert!(take(&store).await.is_empty());
         assert_eq!(store.ledger.read().await.unwrap().next_due().await.unwrap(), Some(at));
@@ -121,12 +121,12 @@ async fn a_retry_holds_its_queue_and_a_failure_frees_it() {
         let again = take(&store).await.remove(0);
         assert_eq!((again.id, again.tries, again.plain, again.uncertain), (head.id, 1, true, false));
         let mut tx = store.ledger.begin().await.unwrap();
-        tx.outbox_retry(head.id, store.clock.now(), "500", false, true).await.unwrap();
+        tx.outbox_retry(&again, store.clock.now(), "500", false, true).await.unwrap();
         tx.commit().await.unwrap();
         let again = take(&store).await.remove(0);
         assert_eq!((again.tries, again.plain, again.uncertain), (2, true, true), "text stays text");
         let mut tx = store.ledger.begin().await.unwrap();
-        tx.outbox_retry(head.id, store.clock.now(), "429", false, false).await.unwrap();
+        tx.outbox_retry(&again, store.clock.now(), "429", false, false).await.unwrap();
         tx.commit().await.unwrap();
         let again = take(&store).await.remove(0);
         assert!(again.uncertain, "what may have arrived once may have arrived");

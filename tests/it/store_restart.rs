@@ -144,7 +144,7 @@ async fn closing_flushes_what_was_accepted() {
     }
 }
 
-/// design: a file that is no database, or a damaged one, is refused by name and left as it is.
+/// Q6, design: a file that is no database, or a damaged one, is refused by name and left as it is.
 #[tokio::test]
 async fn a_damaged_file_is_refused_and_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -169,7 +169,7 @@ async fn a_damaged_file_is_refused_and_kept() {
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
 }
 
-/// design: a schema that is newer than the program, half applied or not there is refused with both versions named.
+/// Q3, design: a schema that is newer than the program, half applied or not there is refused with both versions named.
 #[tokio::test]
 async fn other_schemas_are_refused() {
     let folder = tempfile::tempdir().unwrap();

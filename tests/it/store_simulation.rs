@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use countersign::domain::{ActionId, ActionStatus, DecisionKind, GateId, Millis, ToolResult, TurnId, TurnStatus};
-use countersign::store::{Accepted, Lease, Session, StoreError};
+use countersign::store::{Accepted, Lease, Ledger, Session, StoreError};
 use proptest::prelude::*;
 
 use crate::store_kit::{LEASE_MS, Store, action, decision, gate, place, simple, stores, turn};
+use crate::support::stores::Pairing;
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ struct Worker {
 
 struct World {
     store: Store,
+    /// Where many processes share a database: a second one, which does every other thing.
+    other: Option<Store>,
     workers: Vec<Worker>,
     /// Inbox ids that were answered with "new".
     accepted: BTreeSet<i64>,
@@ -70,12 +73,24 @@ fn names(inbox_id: i64) -> (TurnId, ActionId, GateId) {
 
 impl World {
     async fn new(store: Store) -> Self {
+        let other = match Pairing::of_this_run() {
+            Pairing::Sqlite => None,
+            Pairing::Postgres => Some(store.another(&store.clock).await),
+        };
         Self {
             store,
+            other,
             workers: (0..3).map(|_| Worker::default()).collect(),
             accepted: BTreeSet::new(),
             ran: BTreeMap::new(),
             decided: BTreeMap::new(),
+        }
+    }
+
+    fn ledger(&self, turn: usize) -> &Ledger {
+        match &self.other {
+            Some(other) if turn % 2 == 1 => &other.ledger,
+            Some(_) | None => &self.store.ledger,
         }
     }
 
@@ -85,7 +100,7 @@ impl World {
             Step::Arrive { user, event } => {
                 let name = format!("{user}_{event}");
                 let inbound = simple(&name, &place("oc_1", ""), &format!("ou_{user}"));
-                if let Accepted::New(id) = self.store.ledger.accept(&inbound).await.unwrap() {
+                if let Accepted::New(id) = self.ledger(usize::from(*event)).accept(&inbound).await.unwrap() {
                     assert!(self.accepted.insert(id));
                 }
             }
@@ -105,7 +120,7 @@ impl World {
     }
 
     async fn triage(&mut self, pick: u8) {
-        let mut tx = self.store.ledger.begin().await.unwrap();
+        let mut tx = self.ledger(usize::from(pick)).begin().await.unwrap();
         let rows = tx.untriaged(100).await.unwrap();
         if rows.is_empty() {
             return;
@@ -117,7 +132,7 @@ impl World {
     }
 
     async fn decide(&mut self, pick: u8) {
-        let mut tx = self.store.ledger.begin().await.unwrap();
+        let mut tx = self.ledger(usize::from(pick)).begin().await.unwrap();
         let open = tx.open_gates(&place("oc_1", "")).await.unwrap();
         if open.is_empty() {
             return;
@@ -135,7 +150,7 @@ impl World {
     /// One transaction of a worker, then its effect outside if it has one.
     async fn work(&mut self, number: usize) {
         let mut worker = std::mem::take(&mut self.workers[number]);
-        let mut tx = self.store.ledger.begin().await.unwrap();
+        let mut tx = self.ledger(number).begin().await.unwrap();
         let outcome = match &worker.lease {
             None => {
                 worker.lease = tx.claim_lane(&format!("w{number}"), LEASE_MS, 2).await.unwrap();
@@ -244,6 +259,9 @@ impl World {
         assert_eq!(self.ran.len(), self.accepted.len());
         drop(read);
         self.store.ledger.close().await;
+        if let Some(other) = self.other {
+            other.ledger.close().await;
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Lark's webhooks: a click is answered with a toast and the card as it stands now.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -12,14 +11,15 @@ use super::{Outcome, accept, click, metered, read_body, refused, require_json};
 use crate::channels::{LarkReceived as Received, click_response};
 use crate::domain::InboundBody;
 use crate::gateway::error::ApiError;
+use crate::gateway::linger::Lingering;
 use crate::gateway::state::Gateway;
 
 /// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
-pub(in crate::gateway) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+pub(in crate::gateway) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, body: Lingering) -> Result<Response, ApiError> {
     metered("lark", handle(&gateway, headers, body)).await
 }
 
-async fn handle(gateway: &Gateway, headers: HeaderMap, body: Body) -> Result<(Outcome, Response), ApiError> {
+async fn handle(gateway: &Gateway, headers: HeaderMap, body: Lingering) -> Result<(Outcome, Response), ApiError> {
     let live = gateway.settings.current();
     if !live.lark.enabled {
         return Err(ApiError::not_found("the Lark channel is not enabled (channels.lark.enabled)"));

@@ -2,7 +2,6 @@
 //! one who pressed as a note.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -13,14 +12,15 @@ use super::{FORM, JSON, Outcome, accept, click, metered, read_body, refused, req
 use crate::channels::{FormContext, SlackReceived as Received, form_errors, notice_text, revise_form};
 use crate::domain::{ClickTarget, Inbound, InboundBody, Locale, Notice};
 use crate::gateway::error::ApiError;
+use crate::gateway::linger::Lingering;
 use crate::gateway::state::Gateway;
 
 /// `POST /webhooks/slack/events`, `/interactions` and `/commands`; each takes every kind.
-pub(in crate::gateway) async fn slack(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+pub(in crate::gateway) async fn slack(State(gateway): State<Gateway>, headers: HeaderMap, body: Lingering) -> Result<Response, ApiError> {
     metered("slack", handle(&gateway, headers, body)).await
 }
 
-async fn handle(gateway: &Gateway, headers: HeaderMap, body: Body) -> Result<(Outcome, Response), ApiError> {
+async fn handle(gateway: &Gateway, headers: HeaderMap, body: Lingering) -> Result<(Outcome, Response), ApiError> {
     let live = gateway.settings.current();
     if !live.slack.enabled {
         return Err(ApiError::not_found("the Slack channel is not enabled (channels.slack.enabled)"));

@@ -1,7 +1,7 @@
 //! The accept path: concurrent events share one commit, and nobody is told "yes" before it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -33,9 +33,13 @@ impl Ledger {
             acceptor.jobs.send(Job::Row(row, reply)).await.map_err(|_| closing())?;
             answer.await.map_err(|_| closing())?
         };
-        tokio::time::timeout(DEADLINE, stored)
+        let stored = tokio::time::timeout(DEADLINE, stored)
             .await
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("the inbox is too slow".to_owned())))
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("the inbox is too slow".to_owned())));
+        acceptor
+            .refusing
+            .store(matches!(stored, Err(StoreError::Unavailable(_))), Ordering::Relaxed);
+        stored
     }
 
     /// Commits that [`Ledger::accept`] made so far: fewer than events when calls shared them.
@@ -64,6 +68,8 @@ enum Job {
 pub(super) struct Acceptor {
     jobs: mpsc::Sender<Job>,
     commits: Arc<AtomicU64>,
+    /// The newest event could not be stored.
+    refusing: Arc<AtomicBool>,
 }
 
 impl Acceptor {
@@ -71,7 +77,21 @@ impl Acceptor {
         let (jobs, inbox) = mpsc::channel(WAITING);
         let commits = Arc::new(AtomicU64::new(0));
         tokio::spawn(write_batches(inner, inbox, Arc::clone(&commits)));
-        Self { jobs, commits }
+        Self {
+            jobs,
+            commits,
+            refusing: Arc::default(),
+        }
+    }
+
+    /// Was the newest event refused?
+    pub(super) fn is_refusing(&self) -> bool {
+        self.refusing.load(Ordering::Relaxed)
+    }
+
+    /// The database was written to since.
+    pub(super) fn is_well(&self) {
+        self.refusing.store(false, Ordering::Relaxed);
     }
 
     pub(super) fn is_closed(&self) -> bool {

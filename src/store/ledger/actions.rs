@@ -10,6 +10,14 @@ use super::{Result, Session};
 use crate::domain::{Action, ActionId, ActionStatus, ChannelKind, Decision, EffectClass, GateId, Millis, ToolResult, TurnId};
 use crate::store::{ActionRecord, Lease, ListQuery, Page, StoreError, keys};
 
+/// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
+macro_rules! columns {
+    () => {
+        "actions.id, actions.turn_id, actions.gate_id, actions.position, actions.status, actions.created_at, actions.expires_at,
+           actions.call, actions.decision, actions.result"
+    };
+}
+
 /// What never changes about an action.
 #[derive(Serialize, Deserialize)]
 struct Call {
@@ -54,29 +62,41 @@ impl Session {
 
     /// One action.
     pub async fn action(&mut self, id: &ActionId) -> Result<Option<ActionRecord>> {
-        sqlx::query("SELECT actions.*, turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id WHERE actions.id = $1")
-            .bind(id.as_str())
-            .fetch_optional(&mut *self.tx)
-            .await?
-            .map(|row| read_record(&row))
-            .transpose()
+        sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id WHERE actions.id = $1"
+        ))
+        .bind(&*keys::shown(id.as_str()))
+        .fetch_optional(&mut *self.tx)
+        .await?
+        .map(|row| read_record(&row))
+        .transpose()
     }
 
     /// The actions of a gate, by position.
     pub async fn actions_of_gate(&mut self, gate: &GateId) -> Result<Vec<Action>> {
-        let rows = sqlx::query("SELECT * FROM actions WHERE gate_id = $1 ORDER BY position, id")
-            .bind(gate.as_str())
-            .fetch_all(&mut *self.tx)
-            .await?;
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM actions WHERE gate_id = $1 ORDER BY position, id"
+        ))
+        .bind(gate.as_str())
+        .fetch_all(&mut *self.tx)
+        .await?;
         rows.iter().map(read).collect()
     }
 
     /// The actions of a turn, oldest batch first, by position within it.
     pub async fn actions_of_turn(&mut self, turn: &TurnId) -> Result<Vec<Action>> {
-        let rows = sqlx::query("SELECT * FROM actions WHERE turn_id = $1 ORDER BY created_at, position, id")
-            .bind(turn.as_str())
-            .fetch_all(&mut *self.tx)
-            .await?;
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM actions WHERE turn_id = $1 ORDER BY created_at, position, id"
+        ))
+        .bind(turn.as_str())
+        .fetch_all(&mut *self.tx)
+        .await?;
         rows.iter().map(read).collect()
     }
 
@@ -134,17 +154,19 @@ impl Session {
     /// Actions for the API, newest first.
     pub async fn list_actions(&mut self, query: &ListQuery) -> Result<Page<ActionRecord>> {
         let after = Cursor::of(query);
-        let rows = sqlx::query(
-            "SELECT actions.*, turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id
              WHERE (CAST($1 AS TEXT) IS NULL OR actions.status = $1) AND (CAST($2 AS TEXT) IS NULL OR turns.chat = $2)
                AND (CAST($3 AS TEXT) IS NULL OR turns.user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR actions.turn_id = $4)
                AND (actions.created_at < $5 OR (actions.created_at = $5 AND actions.id < $6))
-             ORDER BY actions.created_at DESC, actions.id DESC LIMIT $7",
-        )
-        .bind(query.status.as_deref())
+             ORDER BY actions.created_at DESC, actions.id DESC LIMIT $7"
+        ))
+        .bind(query.status.as_deref().map(keys::shown).as_deref())
         .bind(query.chat.as_deref().map(keys::shown).as_deref())
         .bind(query.user.as_deref().map(keys::shown).as_deref())
-        .bind(query.turn.as_deref())
+        .bind(query.turn.as_deref().map(keys::shown).as_deref())
         .bind(after.at)
         .bind(after.id)
         .bind(query.limit + 1)

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use sqlx::any::AnyRow;
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Connection, Executor, Row};
+use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Executor, Row};
 
 use super::accept::DEADLINE;
 use super::sql::encode;
@@ -62,7 +62,7 @@ pub(super) async fn store(inner: &Inner, write: &AnyPool, rows: &[NewRow]) -> Re
     // Two processes that are pushed the same events wait for each other's rows in one order, not in a circle.
     batch.sort_by_key(|arrival| arrival.row.message_key.as_ref().unwrap_or(&arrival.row.event_key));
     let stored = store_over_any(inner, write, &mut batch, now);
-    if inner.shared {
+    if inner.is_shared() {
         let slow = |_| StoreError::Unavailable("the database is too slow".to_owned());
         tokio::time::timeout(DEADLINE, stored).await.map_err(slow)??;
     } else {
@@ -141,17 +141,18 @@ impl Drop for Line {
     }
 }
 
-/// Inserts until every row has its verdict. What an insert leaves out is a duplicate only if one of its keys is there, and
-/// not under its own id (then it came through before the connection broke); else its id was taken, and it gets another.
+/// Inserts until every row has its verdict. When an insert leaves something out, a row whose key is there under its own id is
+/// new (now, or before the connection broke), under another's it is a duplicate; else its id was taken, and it gets another.
 async fn settle(inner: &Inner, conn: &mut AnyConnection, batch: &mut [Arrival<'_>], state: InboxState, now: Millis) -> sqlx::Result<()> {
     for _ in 0..IDS {
         let mut open: Vec<&mut Arrival<'_>> = batch.iter_mut().filter(|arrival| arrival.verdict.is_none()).collect();
-        let fresh = insert(conn, &open, state, now).await?;
-        for arrival in &mut open {
-            arrival.verdict = fresh.contains(&arrival.id).then_some(Accepted::New(arrival.id));
-        }
-        open.retain(|arrival| arrival.verdict.is_none());
         if open.is_empty() {
+            return Ok(());
+        }
+        if insert(inner, conn, &open, state, now).await? == open.len() as u64 {
+            for arrival in &mut open {
+                arrival.verdict = Some(Accepted::New(arrival.id));
+            }
             return Ok(());
         }
         let there = known(conn, &open).await?;
@@ -174,28 +175,13 @@ async fn settle(inner: &Inner, conn: &mut AnyConnection, batch: &mut [Arrival<'_
     }
 }
 
-/// Inserts in one commit and gives the ids of the rows that were new. Rows of a batch are told apart by
-/// their ids, not by their keys: two copies of one event may be in it.
-async fn insert(conn: &mut AnyConnection, rows: &[&mut Arrival<'_>], state: InboxState, now: Millis) -> sqlx::Result<Vec<i64>> {
-    if rows.len().is_power_of_two() {
-        // A single statement is a transaction of its own: no BEGIN and COMMIT to wait for.
-        return insert_chunk(conn, rows, state, now).await;
-    }
-    let mut tx = conn.begin().await?;
-    let mut fresh = Vec::with_capacity(rows.len());
-    let mut at = 0;
-    while at < rows.len() {
-        let end = at + (1 << (rows.len() - at).ilog2());
-        fresh.extend(insert_chunk(&mut tx, &rows[at..end], state, now).await?);
-        at = end;
-    }
-    tx.commit().await?;
-    Ok(fresh)
-}
-
-async fn insert_chunk(conn: &mut AnyConnection, rows: &[&mut Arrival<'_>], state: InboxState, now: Millis) -> sqlx::Result<Vec<i64>> {
-    let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&INSERTS[rows.len().ilog2() as usize])));
-    for Arrival { id, row, .. } in rows {
+/// Inserts in one statement, which is a transaction of its own, and gives the number of rows that were new. Not `RETURNING`:
+/// SQLite's driver hands over every row from its thread to ours, which costs more than the insert.
+async fn insert(inner: &Inner, conn: &mut AnyConnection, rows: &[&mut Arrival<'_>], state: InboxState, now: Millis) -> sqlx::Result<u64> {
+    let (at, filled) = fitting(rows);
+    let texts = if inner.is_shared() { &INSERTS } else { &FILE_INSERTS };
+    let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&texts[at])));
+    for Arrival { id, row, .. } in filled {
         query = query
             .bind(*id)
             .bind(row.event_key.as_slice())
@@ -208,8 +194,7 @@ async fn insert_chunk(conn: &mut AnyConnection, rows: &[&mut Arrival<'_>], state
             .bind(now.0)
             .bind(row.payload.as_str());
     }
-    let fresh = conn.fetch_all(query).await?;
-    fresh.iter().map(|row: &AnyRow| row.try_get("id")).collect()
+    Ok(conn.execute(query).await?.rows_affected())
 }
 
 /// A row that is there.
@@ -221,14 +206,12 @@ struct Known {
 
 /// The rows that have a key of one of these.
 async fn known(conn: &mut AnyConnection, rows: &[&mut Arrival<'_>]) -> sqlx::Result<Vec<Known>> {
-    let power = rows.len().next_power_of_two().ilog2();
-    // Marks that are left over repeat the last row.
-    let marks = || rows.iter().chain(rows.last().into_iter().cycle()).take(1 << power);
-    let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&LOOKS[power as usize])));
-    for arrival in marks() {
+    let (at, filled) = fitting(rows);
+    let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&LOOKS[at])));
+    for arrival in filled.clone() {
         query = query.bind(arrival.row.event_key.as_slice());
     }
-    for arrival in marks() {
+    for arrival in filled {
         query = query.bind(arrival.row.message_key.as_deref());
     }
     let rows = conn.fetch_all(query).await?;
@@ -242,9 +225,19 @@ async fn known(conn: &mut AnyConnection, rows: &[&mut Arrival<'_>]) -> sqlx::Res
     known.collect()
 }
 
-/// Texts for 1, 2, 4, … 64 rows: few, so that each is prepared once a connection.
-fn texts(text: fn(usize) -> String) -> Vec<Arc<str>> {
-    (0..=BATCH.ilog2()).map(|power| Arc::from(text(1 << power))).collect()
+/// Rows of a statement: few numbers, so that each text is prepared once a connection and stays there.
+const SIZES: [usize; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, BATCH];
+
+/// The smallest of [`SIZES`] that takes the rows, and the rows with the last one repeated until it is full: it is a duplicate
+/// of itself.
+fn fitting<'r, 'a>(rows: &'r [&mut Arrival<'a>]) -> (usize, impl Iterator<Item = &'r Arrival<'a>> + Clone) {
+    let at = SIZES.partition_point(|size| *size < rows.len()).min(SIZES.len() - 1);
+    let filled = rows.iter().chain(rows.last().into_iter().cycle()).take(SIZES[at]);
+    (at, filled.map(|arrival| &**arrival))
+}
+
+fn texts(text: impl Fn(usize) -> String) -> Vec<Arc<str>> {
+    SIZES.iter().map(|rows| Arc::from(text(*rows))).collect()
 }
 
 /// `$from, …`, so many of them.
@@ -253,16 +246,22 @@ fn marks(from: usize, count: usize) -> String {
     marks.join(", ")
 }
 
-static INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
+fn inserts(marks: impl Fn(usize) -> String) -> Vec<Arc<str>> {
     texts(|rows| {
-        let rows: Vec<String> = (0..rows).map(|row| format!("({})", marks(row * COLUMNS + 1, COLUMNS))).collect();
+        let rows: Vec<String> = (0..rows).map(|row| format!("({})", marks(row))).collect();
         format!(
             "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
-             VALUES {} ON CONFLICT DO NOTHING RETURNING id",
+             VALUES {} ON CONFLICT DO NOTHING",
             rows.join(", ")
         )
     })
-});
+}
+
+static INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|row| marks(row * COLUMNS + 1, COLUMNS)));
+
+/// The same with marks that have no names: SQLite's driver asks for the name of every mark of a statement, and SQLite looks
+/// through all of them for each, 400 000 steps for 64 rows.
+static FILE_INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|_| vec!["?"; COLUMNS].join(", ")));
 
 static LOOKS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
     texts(|rows| {

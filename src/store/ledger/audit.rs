@@ -111,7 +111,7 @@ impl Session {
     pub async fn verify_audit(&mut self) -> Result<AuditCheck> {
         let (mut seq, mut previous) = (0, Vec::new());
         loop {
-            let rows = sqlx::query("SELECT * FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2")
+            let rows = sqlx::query("SELECT seq, at, kind, turn_id, gate_id, action_id, principal, details, prev_hash, hash FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2")
                 .bind(seq)
                 .bind(PAGE)
                 .fetch_all(&mut *self.tx)

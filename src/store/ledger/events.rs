@@ -35,12 +35,14 @@ impl Session {
 
     /// The timeline after `after`, oldest first.
     pub async fn events(&mut self, turn: &TurnId, after: i64, limit: i64) -> Result<Vec<EventRow>> {
-        let rows = sqlx::query("SELECT * FROM events WHERE turn_id = $1 AND seq > $2 ORDER BY seq LIMIT $3")
-            .bind(turn.as_str())
-            .bind(after)
-            .bind(limit)
-            .fetch_all(&mut *self.tx)
-            .await?;
+        let rows = sqlx::query(
+            "SELECT seq, id, turn_id, chat, at, iteration, summary, body FROM events WHERE turn_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+        )
+        .bind(turn.as_str())
+        .bind(after)
+        .bind(limit)
+        .fetch_all(&mut *self.tx)
+        .await?;
         rows.iter().map(read).collect()
     }
 }

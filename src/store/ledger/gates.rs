@@ -10,6 +10,14 @@ use crate::domain::{Conversation, Gate, GateId, LaneId, Millis, TurnId};
 use crate::store::reviews::PendingReview;
 use crate::store::{GateRecord, Lease, ListQuery, Page, keys};
 
+/// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
+macro_rules! columns {
+    () => {
+        "id, turn_id, lane_id, kind, status, request, digest, plan_version, card, quorum, ttl_ms, opened_at, delivered_at, card_at,
+           card_message, expires_at"
+    };
+}
+
 /// Whose gate it is and where.
 #[derive(Serialize, Deserialize)]
 struct Request {
@@ -54,7 +62,7 @@ impl Session {
         .bind(gate.opened_at.0)
         .bind(gate.delivered_at.map(|at| at.0))
         .bind(gate.card_at.map(|at| at.0))
-        .bind(gate.card_message.as_deref())
+        .bind(gate.card_message.as_deref().map(keys::shown).as_deref())
         .bind(gate.card_message.as_deref().map(|id| keys::message_ref(place, id)))
         .bind(gate.expires_at.0)
         .execute(&mut *self.tx)
@@ -65,8 +73,8 @@ impl Session {
 
     /// One gate with votes and decision.
     pub async fn gate(&mut self, id: &GateId) -> Result<Option<GateRecord>> {
-        let row = sqlx::query("SELECT * FROM gates WHERE id = $1")
-            .bind(id.as_str())
+        let row = sqlx::query(concat!("SELECT ", columns!(), " FROM gates WHERE id = $1"))
+            .bind(&*keys::shown(id.as_str()))
             .fetch_optional(&mut *self.tx)
             .await?;
         match row {
@@ -77,20 +85,28 @@ impl Session {
 
     /// The open gate of a lane.
     pub async fn open_gate_of_lane(&mut self, lane: &LaneId) -> Result<Option<Gate>> {
-        sqlx::query("SELECT * FROM gates WHERE lane_id = $1 AND status = 'pending' ORDER BY opened_at DESC, id DESC LIMIT 1")
-            .bind(lane.as_str())
-            .fetch_optional(&mut *self.tx)
-            .await?
-            .map(|row| read(&row))
-            .transpose()
+        sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE lane_id = $1 AND status = 'pending' ORDER BY opened_at DESC, id DESC LIMIT 1"
+        ))
+        .bind(lane.as_str())
+        .fetch_optional(&mut *self.tx)
+        .await?
+        .map(|row| read(&row))
+        .transpose()
     }
 
     /// Open gates of a chat (all threads), oldest first.
     pub async fn open_gates(&mut self, conversation: &Conversation) -> Result<Vec<Gate>> {
-        let rows = sqlx::query("SELECT * FROM gates WHERE chat_key = $1 AND status = 'pending' ORDER BY opened_at, id")
-            .bind(keys::chat_key(conversation))
-            .fetch_all(&mut *self.tx)
-            .await?;
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE chat_key = $1 AND status = 'pending' ORDER BY opened_at, id"
+        ))
+        .bind(keys::chat_key(conversation))
+        .fetch_all(&mut *self.tx)
+        .await?;
         rows.iter().map(read).collect()
     }
 
@@ -98,12 +114,14 @@ impl Session {
     pub async fn gate_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<GateRecord>> {
         let mut newest: Option<Gate> = None;
         for id in message_ids {
-            let found = sqlx::query(
-                "SELECT * FROM gates WHERE id IN (SELECT id FROM gates WHERE card_ref = $1
+            let found = sqlx::query(concat!(
+                "SELECT ",
+                columns!(),
+                " FROM gates WHERE id IN (SELECT id FROM gates WHERE card_ref = $1
                    UNION SELECT id FROM gates WHERE request_ref = $1
                    UNION SELECT gates.id FROM gates JOIN outbox ON outbox.turn_id = gates.turn_id WHERE outbox.message_ref = $1)
-                 ORDER BY opened_at DESC, id DESC LIMIT 1",
-            )
+                 ORDER BY opened_at DESC, id DESC LIMIT 1"
+            ))
             .bind(keys::message_ref(conversation, id))
             .fetch_optional(&mut *self.tx)
             .await?;
@@ -122,12 +140,15 @@ impl Session {
 
     /// The requester's most recently closed gate in this chat, if closed after `since`.
     pub async fn last_closed_gate(&mut self, conversation: &Conversation, user: &str, since: Millis) -> Result<Option<GateRecord>> {
-        let row =
-            sqlx::query("SELECT * FROM gates WHERE person_key = $1 AND closed_at > $2 ORDER BY closed_at DESC, opened_at DESC LIMIT 1")
-                .bind(keys::person_key(conversation, user))
-                .bind(since.0)
-                .fetch_optional(&mut *self.tx)
-                .await?;
+        let row = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE person_key = $1 AND closed_at > $2 ORDER BY closed_at DESC, opened_at DESC LIMIT 1"
+        ))
+        .bind(keys::person_key(conversation, user))
+        .bind(since.0)
+        .fetch_optional(&mut *self.tx)
+        .await?;
         match row {
             Some(row) => Ok(Some(self.with_votes(read(&row)?).await?)),
             None => Ok(None),
@@ -137,7 +158,7 @@ impl Session {
     /// The card reached the chat: id, platform time; the TTL starts (the first time only, never past twice the TTL
     /// from the opening). [`Session::outbox_sent`] calls it for the row that carries the card.
     pub async fn gate_delivered(&mut self, id: &GateId, message_id: Option<&str>, card_at: Option<Millis>) -> Result<()> {
-        let Some(row) = sqlx::query("SELECT * FROM gates WHERE id = $1 AND delivered_at IS NULL")
+        let Some(row) = sqlx::query(concat!("SELECT ", columns!(), " FROM gates WHERE id = $1 AND delivered_at IS NULL"))
             .bind(id.as_str())
             .fetch_optional(&mut *self.tx)
             .await?
@@ -156,7 +177,7 @@ impl Session {
         )
         .bind(now.0)
         .bind(card_at.map(|at| at.0))
-        .bind(message_id)
+        .bind(message_id.map(keys::shown).as_deref())
         .bind(message_id.map(|message| keys::message_ref(&gate.conversation, message)))
         .bind(expires_at)
         .bind(id.as_str())
@@ -245,17 +266,19 @@ impl Session {
     /// Plan reviews for the API, newest first.
     pub async fn list_reviews(&mut self, query: &ListQuery) -> Result<Page<GateRecord>> {
         let after = Cursor::of(query);
-        let rows = sqlx::query(
-            "SELECT * FROM gates WHERE kind = 'plan_review'
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE kind = 'plan_review'
                AND (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)
                AND (CAST($3 AS TEXT) IS NULL OR user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR turn_id = $4)
                AND (opened_at < $5 OR (opened_at = $5 AND id < $6))
-             ORDER BY opened_at DESC, id DESC LIMIT $7",
-        )
-        .bind(query.status.as_deref())
+             ORDER BY opened_at DESC, id DESC LIMIT $7"
+        ))
+        .bind(query.status.as_deref().map(keys::shown).as_deref())
         .bind(query.chat.as_deref().map(keys::shown).as_deref())
         .bind(query.user.as_deref().map(keys::shown).as_deref())
-        .bind(query.turn.as_deref())
+        .bind(query.turn.as_deref().map(keys::shown).as_deref())
         .bind(after.at)
         .bind(after.id)
         .bind(query.limit + 1)

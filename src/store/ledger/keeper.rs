@@ -1,6 +1,7 @@
 //! The keeper of Redis: connects, renews the sentinel, and rebuilds from the ledger what a Redis has lost.
 //! See `store::reviews::epoch` for what this is about.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use super::{Inner, Ledger, Result};
 use crate::domain::{Gate, GateId, Ids, LaneId};
 use crate::store::StoreError;
 use crate::store::coordination::{Errand, Redis, Rung, Sentinel, Trouble, listen, run_errands};
+use crate::store::keys::chat_key;
 use crate::store::reviews::{epoch, placed, put_all};
 
 /// Between two looks at the sentinel.
@@ -119,7 +121,7 @@ async fn turn(ledger: &Ledger, redis: &Redis, pace: &mut Pace, swept: &mut bool)
         Sentinel::Building => (),
         Sentinel::InForce if !stale => {
             if !std::mem::replace(swept, true) {
-                sweep(ledger, redis).await?;
+                sweep(ledger, redis, &open_now(ledger).await?).await?;
             }
         }
         Sentinel::InForce | Sentinel::Missing => {
@@ -154,7 +156,7 @@ async fn rebuild(ledger: &Ledger, redis: &Redis) -> std::result::Result<(), Fail
         return Ok(());
     }
     let mut tx = ledger.begin().await?;
-    let shared = ledger.inner.shared;
+    let shared = ledger.inner.is_shared();
     epoch::begin(&mut tx.tx, shared, &epoch).await?;
     tx.commit().await?;
     let (mut put, mut after) = (Vec::new(), None);
@@ -170,14 +172,10 @@ async fn rebuild(ledger: &Ledger, redis: &Redis) -> std::result::Result<(), Fail
         put.extend(kept.into_iter().map(|one| (one.lane, one.chat, one.review.review_id)));
     }
     // Whoever decided one of them before it was put had nothing to drop; whoever does so after this look will.
-    let mut decided = Vec::new();
-    for one in &put {
-        if !is_open(ledger, &one.2).await? {
-            decided.push(one.clone());
-        }
-    }
-    if !decided.is_empty() {
-        redis.remove_all(&decided).await?;
+    let open = open_now(ledger).await?;
+    let decided: Vec<_> = put.iter().filter(|(_, _, id)| !open.ids.contains(id)).cloned().collect();
+    for some in decided.chunks(100) {
+        redis.remove_all(some).await?;
     }
     if !redis.advance(&epoch, true).await? {
         return Err(Failed::Lost);
@@ -188,27 +186,45 @@ async fn rebuild(ledger: &Ledger, redis: &Redis) -> std::result::Result<(), Fail
         ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         "the look-up of pending reviews is rebuilt"
     );
-    sweep(ledger, redis).await
+    sweep(ledger, redis, &open).await
+}
+
+/// What is open.
+#[derive(Debug, Default)]
+struct Open {
+    lanes: HashSet<LaneId>,
+    ids: HashSet<String>,
+}
+
+async fn open_now(ledger: &Ledger) -> Result<Open> {
+    let (mut open, mut after) = (Open::default(), None);
+    loop {
+        let gates = page(ledger, after.as_ref()).await?;
+        let Some(last) = gates.last() else { return Ok(open) };
+        after = Some((last.lane_id.clone(), last.id.clone()));
+        for gate in gates {
+            open.ids.insert(gate.id.as_str().to_owned());
+            open.lanes.insert(gate.lane_id);
+        }
+    }
 }
 
 /// Drops what is in Redis of gates that were decided.
-async fn sweep(ledger: &Ledger, redis: &Redis) -> std::result::Result<(), Failed> {
+async fn sweep(ledger: &Ledger, redis: &Redis, open: &Open) -> std::result::Result<(), Failed> {
     let mut cursor = 0;
     loop {
         let (next, lanes) = redis.lanes(cursor).await?;
-        for lane in lanes {
-            if let Some((id, created_at)) = redis.review_of(&lane).await? {
-                let gate = ledger.read().await?.gate(&GateId::new(&id)).await?;
-                let gone = match gate {
-                    Some(record) => record
-                        .decision
-                        .is_some()
-                        .then(|| crate::store::keys::chat_key(&record.gate.conversation)),
-                    None => (ledger.inner.clock.now().since(created_at) > UNCOMMITTED).then(Vec::new),
-                };
-                if let Some(chat) = gone {
-                    redis.remove_all(&[(lane, chat, id)]).await?;
-                }
+        for lane in lanes.into_iter().filter(|lane| !open.lanes.contains(lane)) {
+            let Some((id, created_at)) = redis.review_of(&lane).await? else {
+                continue;
+            };
+            // It may have been opened since, or be about to be.
+            let gone = match ledger.read().await?.gate(&GateId::new(&id)).await? {
+                Some(record) => record.decision.is_some().then(|| chat_key(&record.gate.conversation)),
+                None => (ledger.inner.clock.now().since(created_at) > UNCOMMITTED).then(Vec::new),
+            };
+            if let Some(chat) = gone {
+                redis.remove_all(&[(lane, chat, id)]).await?;
             }
         }
         if next == 0 {
@@ -220,11 +236,6 @@ async fn sweep(ledger: &Ledger, redis: &Redis) -> std::result::Result<(), Failed
 
 async fn page(ledger: &Ledger, after: Option<&(LaneId, GateId)>) -> Result<Vec<Gate>> {
     ledger.read().await?.open_gates_after(after, PAGE).await
-}
-
-async fn is_open(ledger: &Ledger, id: &str) -> Result<bool> {
-    let record = ledger.read().await?.gate(&GateId::new(id)).await?;
-    Ok(record.is_some_and(|record| record.decision.is_none()))
 }
 
 /// When the next rebuild may begin.

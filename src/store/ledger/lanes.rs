@@ -11,24 +11,26 @@ impl Session {
     /// Takes the lane that has waited longest; at most `per_chat` leased lanes of one chat at a time.
     pub async fn claim_lane(&mut self, owner: &str, lease_ms: i64, per_chat: i64) -> Result<Option<Lease>> {
         // While leased, `ready_at` is the lease's end: a lane whose worker died is found like any other.
-        sqlx::query(
+        let text = self.claiming(
             "UPDATE lanes SET owner = $1, fence = fence + 1, lease_until = $2, ready_at = $2
              WHERE id = (SELECT ripe.id FROM lanes AS ripe
                WHERE ripe.ready_at <= $3 AND ripe.lease_until <= $3
                  AND (SELECT COUNT(*) FROM lanes AS busy
                       WHERE busy.chat_key = ripe.chat_key AND busy.owner <> '' AND busy.lease_until > $3) < $4
-               ORDER BY ripe.ready_at, ripe.id LIMIT 1)
+               ORDER BY ripe.ready_at, ripe.id LIMIT 1 {skip})
                AND lease_until <= $3
              RETURNING id, conversation, requester, fence, wakes, turn_id",
-        )
-        .bind(owner)
-        .bind(self.now().0.saturating_add(lease_ms))
-        .bind(self.now().0)
-        .bind(per_chat)
-        .fetch_optional(&mut *self.tx)
-        .await?
-        .map(|row| read(&row))
-        .transpose()
+            "ripe",
+        );
+        sqlx::query(text)
+            .bind(owner)
+            .bind(self.now().0.saturating_add(lease_ms))
+            .bind(self.now().0)
+            .bind(per_chat)
+            .fetch_optional(&mut *self.tx)
+            .await?
+            .map(|row| read(&row))
+            .transpose()
     }
 
     /// Prolongs a lease.

@@ -1,7 +1,8 @@
 //! Opening the database: which kind the address names, its connections, and the end of them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::AnyPool;
@@ -17,6 +18,11 @@ use crate::domain::Clock;
 use crate::store::StoreError;
 use crate::store::coordination::{Redis, Standing};
 use crate::store::reviews::PendingReviews;
+
+/// A look at the database for `/readyz`.
+const PING: Duration = Duration::from_secs(1);
+/// Some pages long, so that it finds a disk full on which a few bytes still fit.
+static PROBE: LazyLock<String> = LazyLock::new(|| "-".repeat(16_384));
 
 /// How a database stands; see [`Ledger::look`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +121,6 @@ impl Ledger {
             clock,
             sequence,
             pools,
-            shared: turnstile.is_none(),
             reviews: PendingReviews::new(redis.as_ref(), turnstile.is_none()),
             turnstile,
             bells: Bells::of(redis.clone()),
@@ -141,17 +146,16 @@ impl Ledger {
     /// # Errors
     /// `Unusable` when there is no such database, or its schema is not this program's.
     pub async fn open_read_only(url: &SecretString) -> Result<Self> {
-        let (pools, shared) = match Place::of(url)? {
-            Place::File(path) => (sqlite::open_read_only(&path).await?, false),
-            Place::Server(url) => (postgres::open_read_only(&url).await?, true),
+        let (pools, turnstile) = match Place::of(url)? {
+            Place::File(path) => (sqlite::open_read_only(&path).await?, Some(Turnstile::default())),
+            Place::Server(url) => (postgres::open_read_only(&url).await?, None),
         };
         Ok(Self {
             inner: Arc::new(Inner {
                 clock: Clock::system(),
                 sequence: Sequence::after(0, 0),
                 pools,
-                shared,
-                turnstile: None,
+                turnstile,
                 bells: Bells::of(None),
                 reviews: PendingReviews::new(None, false),
                 lock: std::sync::Mutex::new(None),
@@ -167,16 +171,29 @@ impl Ledger {
         &self.inner.clock
     }
 
-    /// Cheap liveness check for `/readyz`: reads, and asks whether the writer still takes events.
+    /// Cheap liveness check for `/readyz`: reads, and asks whether events are still taken. After one that was not, it writes: a disk
+    /// may be full while everything can be read.
     ///
     /// # Errors
-    /// `Unavailable` when the database does not answer or is closed.
+    /// `Unavailable` when the database does not answer within a second, cannot be written or is closed.
     pub async fn ping(&self) -> Result<()> {
         if self.acceptor.as_ref().is_some_and(Acceptor::is_closed) {
             return Err(StoreError::Unavailable("closed".to_owned()));
         }
-        sqlx::query("SELECT 1").fetch_one(&self.inner.pools.read).await?;
-        Ok(())
+        let answer = async {
+            sqlx::query("SELECT 1").fetch_one(&self.inner.pools.read).await?;
+            let Some(acceptor) = self.acceptor.as_ref().filter(|acceptor| acceptor.is_refusing()) else {
+                return Ok(());
+            };
+            let mut tx = self.begin().await?;
+            tx.set_fact("probe", &PROBE).await?;
+            tx.commit().await?;
+            acceptor.is_well();
+            Ok(())
+        };
+        tokio::time::timeout(PING, answer)
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("no answer within a second".to_owned())))
     }
 
     /// How the look-up of pending reviews and the wake-ups between processes stand.

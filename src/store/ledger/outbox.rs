@@ -104,7 +104,7 @@ impl Session {
     /// Takes up to `limit` due heads of their queues. One whose last holder never said what came of it counts one try
     /// more, and is uncertain: it may have arrived. A patch whose target is not sent yet waits behind it.
     pub async fn claim_outbox(&mut self, owner: &str, hold_ms: i64, limit: i64) -> Result<Vec<OutboxRow>> {
-        let rows = sqlx::query(
+        let text = self.claiming(
             "UPDATE outbox SET owner = $1, held_until = $2, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END,
                uncertain = CASE WHEN owner <> '' THEN 1 ELSE uncertain END WHERE id IN (SELECT head.id FROM outbox AS head
                WHERE head.state = 'waiting' AND head.ready_at <= $3 AND head.held_until <= $3
@@ -112,16 +112,18 @@ impl Session {
                    WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND ahead.id < head.id)
                  AND (head.target IS NULL
                    OR EXISTS (SELECT 1 FROM outbox AS post WHERE post.key = head.target AND post.state = 'sent'))
-               ORDER BY head.ready_at, head.id LIMIT $4)
+               ORDER BY head.ready_at, head.id LIMIT $4 {skip})
                AND state = 'waiting' AND held_until <= $3
-             RETURNING *",
-        )
-        .bind(owner)
-        .bind(self.now().0.saturating_add(hold_ms))
-        .bind(self.now().0)
-        .bind(limit)
-        .fetch_all(&mut *self.tx)
-        .await?;
+             RETURNING id, key, queue, gate_id, turn_id, conversation, body, tries, plain, uncertain, created_at, give_up_at",
+            "head",
+        );
+        let rows = sqlx::query(text)
+            .bind(owner)
+            .bind(self.now().0.saturating_add(hold_ms))
+            .bind(self.now().0)
+            .bind(limit)
+            .fetch_all(&mut *self.tx)
+            .await?;
         let mut claimed = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
         claimed.sort_by_key(|row| row.id);
         for row in &mut claimed {
@@ -139,7 +141,8 @@ impl Session {
     /// It was carried: as which message, and when by the platform's clock. The card of a gate starts the gate's TTL.
     pub async fn outbox_sent(&mut self, id: i64, message_id: Option<&str>, at: Option<Millis>) -> Result<()> {
         let Some(row) = sqlx::query(
-            "UPDATE outbox SET state = 'sent', owner = '', held_until = 0, sent_at = $1 WHERE id = $2 AND state = 'waiting' RETURNING *",
+            "UPDATE outbox SET state = 'sent', owner = '', held_until = 0, sent_at = $1 WHERE id = $2 AND state = 'waiting'
+             RETURNING id, key, queue, gate_id, turn_id, conversation, body, tries, plain, uncertain, created_at, give_up_at",
         )
         .bind(self.now().0)
         .bind(id)
@@ -154,7 +157,7 @@ impl Session {
             return Ok(());
         }
         sqlx::query("UPDATE outbox SET platform_id = $1, message_ref = $2 WHERE id = $3")
-            .bind(message_id)
+            .bind(message_id.map(keys::shown).as_deref())
             .bind(message_id.map(|message| keys::message_ref(&row.new.conversation, message)))
             .bind(id)
             .execute(&mut *self.tx)
@@ -168,18 +171,20 @@ impl Session {
         }
     }
 
-    /// Try again at `at`; `plain`: as text from now on; `uncertain`: this try may have arrived.
-    pub async fn outbox_retry(&mut self, id: i64, at: Millis, error: &str, plain: bool, uncertain: bool) -> Result<()> {
+    /// Try again at `at`; `plain`: as text from now on; `uncertain`: this try may have arrived. Nothing when the row is in other
+    /// hands by now: its number of tries is its fence.
+    pub async fn outbox_retry(&mut self, row: &OutboxRow, at: Millis, error: &str, plain: bool, uncertain: bool) -> Result<()> {
         sqlx::query(
             "UPDATE outbox SET owner = '', held_until = 0, tries = tries + 1, ready_at = $1, error = $2,
                plain = CASE WHEN $3 = 1 THEN 1 ELSE plain END, uncertain = CASE WHEN $4 = 1 THEN 1 ELSE uncertain END
-             WHERE id = $5 AND state = 'waiting'",
+             WHERE id = $5 AND state = 'waiting' AND owner <> '' AND tries = $6",
         )
         .bind(at.0)
         .bind(&*keys::shown(error))
         .bind(i64::from(plain))
         .bind(i64::from(uncertain))
-        .bind(id)
+        .bind(row.id)
+        .bind(row.tries)
         .execute(&mut *self.tx)
         .await?;
         // Who sleeps until the next due moment must reckon anew.
@@ -188,13 +193,16 @@ impl Session {
     }
 
     /// Given up. Patches of a post that never came are given up with it, and a gate whose card it was cannot be answered.
-    pub async fn outbox_failed(&mut self, id: i64, error: &str) -> Result<()> {
+    /// Nothing when the row is in other hands by now.
+    pub async fn outbox_failed(&mut self, row: &OutboxRow, error: &str) -> Result<()> {
         let Some(row) = sqlx::query(
             "UPDATE outbox SET state = 'failed', owner = '', held_until = 0, tries = tries + 1, error = $1
-             WHERE id = $2 AND state = 'waiting' RETURNING *",
+             WHERE id = $2 AND state = 'waiting' AND owner <> '' AND tries = $3
+             RETURNING id, key, queue, gate_id, turn_id, conversation, body, tries, plain, uncertain, created_at, give_up_at",
         )
         .bind(&*keys::shown(error))
-        .bind(id)
+        .bind(row.id)
+        .bind(row.tries)
         .fetch_optional(&mut *self.tx)
         .await?
         else {

@@ -99,14 +99,37 @@ pub(super) async fn open_read_only(url: &SecretString) -> Result<Pools> {
 
 /// Begins a transaction. Nothing was done yet when that fails, so it is tried over the next connection when one has broken:
 /// after a restart of the server each of a pool's is found out once.
+///
+/// In a task of its own: a caller may be dropped in the middle (a call that a person interrupts, a lease that ends), and the
+/// driver would give the connection back to its pool with a transaction open that nobody knows of.
 pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
-    for _ in 0..pool.options().get_max_connections() {
-        match pool.begin_with(statement).await {
-            Err(error) if fault::is_broken(&error) => tracing::debug!(%error, "a connection to the database broke"),
-            begun => return begun,
+    let pool = pool.clone();
+    let begun = tokio::spawn(async move {
+        for _ in 0..pool.options().get_max_connections() {
+            match pool.begin_with(statement).await {
+                Err(error) if fault::is_broken(&error) => tracing::debug!(%error, "a connection to the database broke"),
+                begun => return begun,
+            }
         }
-    }
-    pool.begin_with(statement).await
+        pool.begin_with(statement).await
+    });
+    begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
+}
+
+/// The text of a claim, in whose inner SELECT `{skip}` stands for: rows that another process is taking at this moment are not waited
+/// for, they are passed over, so that many who claim at once take different ones. One writer at a time needs no such words.
+pub(super) fn claiming(text: &str, rows: &str, shared: bool) -> String {
+    let skip = if shared {
+        format!("FOR UPDATE OF {rows} SKIP LOCKED")
+    } else {
+        String::new()
+    };
+    text.replace("{skip}", &skip)
+}
+
+/// One process removes old rows at a time; the lock ends with the transaction. Two would each remove half of what the other has chosen.
+pub(super) async fn prune_lock(conn: &mut AnyConnection) -> Result<()> {
+    lock(conn, 0).await
 }
 
 /// Whoever changes what belongs to a chat waits here for the others who do; the lock ends with the transaction. Every rule that
@@ -114,9 +137,13 @@ pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::resul
 pub(super) async fn chat_lock(conn: &mut AnyConnection, place: &Conversation) -> Result<()> {
     // Without the tenant: a click on Slack does not name it.
     let key = digest128(&[place.channel.as_str(), &place.app, &place.chat]);
+    lock(conn, number(&key)).await
+}
+
+async fn lock(conn: &mut AnyConnection, number: i64) -> Result<()> {
     // The function gives `void`, which the driver cannot read.
     sqlx::query("SELECT 1 FROM (SELECT pg_advisory_xact_lock($1)) AS held")
-        .bind(number(&key))
+        .bind(number)
         .execute(conn)
         .await?;
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Ledger, Result, Session};
+use super::{Ledger, Result, Session, Tx, postgres};
 use crate::domain::Millis;
 
 /// Platforms push an event again for up to 7 h; de-duplication keys are kept this long whatever the retention.
@@ -35,7 +35,7 @@ impl Ledger {
     pub async fn prune(&self, before: Millis) -> Result<Pruned> {
         let mut pruned = Pruned::default();
         loop {
-            let mut tx = self.begin().await?;
+            let mut tx = self.begin_pruning().await?;
             let turns = tx.prune_turns(before).await?;
             tx.commit().await?;
             pruned.turns += turns;
@@ -60,26 +60,36 @@ impl Ledger {
         // Left over when a turn ended beside its gate; decided gates have removed theirs.
         self.prune_rows(
             "DELETE FROM pending_reviews WHERE review_key IN
-               (SELECT review_key FROM pending_reviews WHERE expires_at < $1 LIMIT $2)",
+               (SELECT review_key FROM pending_reviews WHERE expires_at < $1 LIMIT $2) AND expires_at < $1",
             before,
         )
         .await?;
-        // A lane that sleeps for ever: no turn, no task, no worker.
+        // A lane that sleeps for ever: no turn, no task, no worker. Said twice: of a row that was changed while we waited for
+        // it, only the outer conditions are looked at again, and a task that has just come must not lose its lane.
         pruned.lanes = self
             .prune_rows(
                 "DELETE FROM lanes WHERE id IN (SELECT id FROM lanes WHERE turn_id IS NULL AND owner = '' AND ready_at > $1
                    AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.lane_id = lanes.id)
-                   AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned') LIMIT $2)",
+                   AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned') LIMIT $2)
+                   AND turn_id IS NULL AND owner = '' AND ready_at > $1",
                 Millis(Millis::NEVER.0 - 1),
             )
             .await?;
         Ok(pruned)
     }
 
+    async fn begin_pruning(&self) -> Result<Tx> {
+        let mut tx = self.begin().await?;
+        if self.inner.is_shared() {
+            postgres::prune_lock(&mut tx.tx).await?;
+        }
+        Ok(tx)
+    }
+
     async fn prune_rows(&self, text: &'static str, before: Millis) -> Result<u64> {
         let mut removed = 0;
         loop {
-            let mut tx = self.begin().await?;
+            let mut tx = self.begin_pruning().await?;
             let done = sqlx::query(text)
                 .bind(before.0)
                 .bind(ROWS)

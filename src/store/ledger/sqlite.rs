@@ -155,10 +155,13 @@ async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
         .max_lifetime(None)
         // When SQLite rolls back by itself (disk full, I/O error), the driver's ROLLBACK fails and it believes for ever
         // that a transaction is open: later ones would be savepoints inside nothing, or inside one that nobody ends,
-        // and their "commits" not durable. Such a connection is replaced. The ping waits for a queued rollback.
+        // and their "commits" not durable. Such a connection is replaced. The ping waits for a queued rollback; a connection
+        // that is in no transaction has none queued.
         .after_release(|conn, _| {
             Box::pin(async move {
-                conn.ping().await?;
+                if conn.is_in_transaction() {
+                    conn.ping().await?;
+                }
                 Ok(!conn.is_in_transaction())
             })
         })
@@ -183,6 +186,8 @@ fn pragmas(access: Access) -> &'static [&'static str] {
             "PRAGMA synchronous = FULL",
             "PRAGMA foreign_keys = ON",
             "PRAGMA busy_timeout = 5000",
+            // 16 MiB: keys are spread, and a page that changes again before the checkpoint is written once.
+            "PRAGMA wal_autocheckpoint = 4000",
         ],
         Access::Read | Access::Look => &["PRAGMA busy_timeout = 5000", "PRAGMA query_only = ON"],
     }

@@ -10,6 +10,13 @@ use super::{Result, Session};
 use crate::domain::{Conversation, LaneId, Message, Millis, TurnId};
 use crate::store::{Lease, ListQuery, Page, StoreError, TurnRow, keys};
 
+/// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
+macro_rules! columns {
+    () => {
+        "id, lane_id, request, inbox_id, status, reason, state, messages, events, said, created_at, started_at, finished_at"
+    };
+}
+
 /// What never changes about a turn.
 #[derive(Serialize, Deserialize)]
 struct Request {
@@ -119,8 +126,8 @@ impl Session {
 
     /// One turn.
     pub async fn turn(&mut self, id: &TurnId) -> Result<Option<TurnRow>> {
-        sqlx::query("SELECT * FROM turns WHERE id = $1")
-            .bind(id.as_str())
+        sqlx::query(concat!("SELECT ", columns!(), " FROM turns WHERE id = $1"))
+            .bind(&*keys::shown(id.as_str()))
             .fetch_optional(&mut *self.tx)
             .await?
             .map(|row| read(&row))
@@ -155,18 +162,24 @@ impl Session {
 
     /// Unfinished turns of a chat (recall, leave, `/stop` look here), all threads, oldest first.
     pub async fn open_turns(&mut self, conversation: &Conversation) -> Result<Vec<TurnRow>> {
-        let rows = sqlx::query("SELECT * FROM turns WHERE chat_key = $1 AND finished_at IS NULL ORDER BY created_at, id")
-            .bind(keys::chat_key(conversation))
-            .fetch_all(&mut *self.tx)
-            .await?;
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM turns WHERE chat_key = $1 AND finished_at IS NULL ORDER BY created_at, id"
+        ))
+        .bind(keys::chat_key(conversation))
+        .fetch_all(&mut *self.tx)
+        .await?;
         rows.iter().map(read).collect()
     }
 
     /// Finished turns of the conversation, newest first (shared sessions).
     pub async fn earlier_turns(&mut self, conversation: &Conversation, limit: i64) -> Result<Vec<TurnRow>> {
-        let rows = sqlx::query(
-            "SELECT * FROM turns WHERE conversation_key = $1 AND finished_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT $2",
-        )
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM turns WHERE conversation_key = $1 AND finished_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT $2"
+        ))
         .bind(keys::conversation_key(conversation))
         .bind(limit)
         .fetch_all(&mut *self.tx)
@@ -178,11 +191,13 @@ impl Session {
     pub async fn turn_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<TurnRow>> {
         let mut newest: Option<TurnRow> = None;
         for id in message_ids {
-            let found = sqlx::query(
-                "SELECT * FROM turns WHERE id IN (SELECT id FROM turns WHERE request_ref = $1
+            let found = sqlx::query(concat!(
+                "SELECT ",
+                columns!(),
+                " FROM turns WHERE id IN (SELECT id FROM turns WHERE request_ref = $1
                    UNION SELECT turn_id FROM outbox WHERE message_ref = $1 AND turn_id IS NOT NULL)
-                 ORDER BY created_at DESC, id DESC LIMIT 1",
-            )
+                 ORDER BY created_at DESC, id DESC LIMIT 1"
+            ))
             .bind(keys::message_ref(conversation, id))
             .fetch_optional(&mut *self.tx)
             .await?;
@@ -199,17 +214,19 @@ impl Session {
     /// Turns for the API, newest first.
     pub async fn list_turns(&mut self, query: &ListQuery) -> Result<Page<TurnRow>> {
         let after = Cursor::of(query);
-        let rows = sqlx::query(
-            "SELECT * FROM turns
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM turns
              WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)
                AND (CAST($3 AS TEXT) IS NULL OR user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR id = $4)
                AND (created_at < $5 OR (created_at = $5 AND id < $6))
-             ORDER BY created_at DESC, id DESC LIMIT $7",
-        )
-        .bind(query.status.as_deref())
+             ORDER BY created_at DESC, id DESC LIMIT $7"
+        ))
+        .bind(query.status.as_deref().map(keys::shown).as_deref())
         .bind(query.chat.as_deref().map(keys::shown).as_deref())
         .bind(query.user.as_deref().map(keys::shown).as_deref())
-        .bind(query.turn.as_deref())
+        .bind(query.turn.as_deref().map(keys::shown).as_deref())
         .bind(after.at)
         .bind(after.id)
         .bind(query.limit + 1)

@@ -50,11 +50,14 @@ pub(super) async fn remove(conn: &mut AnyConnection, key: &LaneId, review_id: &s
 }
 
 pub(super) async fn find(conn: &mut AnyConnection, key: &LaneId, now: Millis) -> Result<Option<PendingReview>, StoreError> {
-    let row = sqlx::query("SELECT * FROM pending_reviews WHERE review_key = $1 AND expires_at > $2")
-        .bind(key.as_str())
-        .bind(now.0)
-        .fetch_optional(conn)
-        .await?;
+    let row = sqlx::query(
+        "SELECT user_id, chat_id, run_id, overall_goal_ui, internal_plan, created_at, expires_at, review_id FROM pending_reviews
+         WHERE review_key = $1 AND expires_at > $2",
+    )
+    .bind(key.as_str())
+    .bind(now.0)
+    .fetch_optional(conn)
+    .await?;
     let Some(row) = row else { return Ok(None) };
     Ok(Some(PendingReview {
         user_id: row.try_get("user_id")?,

@@ -53,7 +53,7 @@ async fn fifty_parallel_taps_make_one_continuation(on: On) {
     world.end().await;
 }
 
-/// S1, H4: ten copies of one event at once are one turn; so is the same message under another event id.
+/// S1, S2, S7, H4: ten copies of one event at once are one turn; so is the same message under another event id.
 async fn ten_parallel_copies_of_a_message_are_one_turn(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;
@@ -72,7 +72,7 @@ async fn ten_parallel_copies_of_a_message_are_one_turn(on: On) {
     world.end().await;
 }
 
-/// B3, S1: what the platform sends again after 15 s, 5 min, 1 h and 6 h, and after a restart, is known: request, OK and click.
+/// B3, S1, S6: what the platform sends again after 15 s, 5 min, 1 h and 6 h, and after a restart, is known: request, OK and click.
 async fn redelivery_for_hours_and_after_a_restart_does_nothing(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let mut world = World::frozen_on(on, &[("CHAT__PLAN_REVIEW_PENDING_TTL_MINUTES", "1440")], reporter).await;

@@ -11,7 +11,7 @@ use crate::support::quiet::{hold, quiet};
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, World};
 
-/// M-1: a body without a told length is cut off at the limit, and the refusal is heard however long the body is.
+/// M-1, P7: a body without a told length is cut off at the limit, and the refusal is heard however long the body is.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_over_the_limit_is_refused() {
     let world = World::process(&[], None, reporter).await;

@@ -189,11 +189,11 @@ async fn the_log_level_takes_effect() {
     let mut world = World::by_file(&[], &[], "telemetry: {log_level: warn}\n", writer()).await;
     world.say("ou_u1", "oc_a", "整理笔记", DIRECT).await;
     world.plan_card("oc_a").await;
-    assert_eq!(lines(&mut world, "event accepted"), 0);
+    assert_eq!(lines(&mut world, "triaged"), 0);
     save(&world, "telemetry: {log_level: info}\n");
     logged(&mut world, "turn that starts now: telemetry.log_level").await;
     world.say("ou_u1", "oc_b", "整理笔记", DIRECT).await;
-    logged(&mut world, "event accepted").await;
+    logged(&mut world, "triaged").await;
     world.plan_card("oc_b").await;
     quiet(&world).await;
     save(&world, "telemetry: {log_level: error}\n");
@@ -202,9 +202,9 @@ async fn the_log_level_takes_effect() {
         (process.log().matches("turn that starts now: telemetry.log_level").count() == 2).then_some(())
     })
     .await;
-    let before = lines(&mut world, "event accepted");
+    let before = lines(&mut world, "triaged");
     world.say("ou_u1", "oc_c", "整理笔记", DIRECT).await;
     world.plan_card("oc_c").await;
-    assert_eq!(lines(&mut world, "event accepted"), before);
+    assert_eq!(lines(&mut world, "triaged"), before);
     world.end().await;
 }

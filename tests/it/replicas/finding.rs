@@ -36,6 +36,7 @@ async fn found(extra: &[(&str, &str)]) -> Option<Vec<Duration>> {
 /// design: with Redis another process hears of work at once; the mark on the message, two hops later, is there long before a look
 /// of every second would have begun.
 #[tokio::test]
+#[ignore = "the wake-ups between processes are not there yet"]
 async fn with_redis_it_is_found_at_once() {
     let Some(took) = found(&[]).await else { return };
     // Three looks follow each other: triage, outbox, the platform's call. Without bells they would take a second and a half.

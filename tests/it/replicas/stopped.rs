@@ -60,7 +60,8 @@ async fn one_that_stood_still_over_a_write_does_not_write(on: On) {
     hand.same_when_pushed_again().await;
 }
 
-/// P4: stopped with the card's call in a socket: the other finds or repeats it under the same key; one card.
+/// P4: stopped with the card's call in a socket, where nobody can take it back: the other repeats it under the same key, or
+/// finds it there; one card. (On Slack a call that lands after the other has looked is the one double that cannot be told.)
 async fn one_that_stood_still_over_a_delivery_delivers_nothing(on: On) {
     let Some((mut fleet, world)) = Fleet::prepare(on, SHORT, &[&[], &[]], &[], reporter).await else {
         return;
@@ -74,16 +75,16 @@ async fn one_that_stood_still_over_a_delivery_delivers_nothing(on: On) {
         .seen("the card's call", |seen| (seen.count("reply") > 0).then_some(()))
         .await;
     fleet.stop(0);
+    if on == On::Slack {
+        hand.world.chat.release("reply");
+    }
     fleet.start(1).await;
-    let second = match on {
-        On::Lark => "reply",
-        On::Slack => "replies",
-    };
-    let before = usize::from(on == On::Lark);
-    hand.world
-        .seen("the other's try", |seen| (seen.count(second) > before).then_some(()))
-        .await;
-    hand.world.chat.release("reply");
+    if on == On::Lark {
+        hand.world
+            .seen("the other's try", |seen| (seen.count("reply") > 1).then_some(()))
+            .await;
+        hand.world.chat.release("reply");
+    }
     hand.card().await;
     fleet.go_on(0);
     fleet.says(0, "outcome of a delivery not recorded").await;

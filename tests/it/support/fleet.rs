@@ -35,6 +35,18 @@ pub struct Fleet {
     lease: u64,
 }
 
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for (number, replica) in self.replicas.iter().enumerate() {
+                let log = std::fs::read_to_string(replica.folder.path().join("gateway.log")).unwrap_or_default();
+                let trouble: Vec<&str> = log.lines().filter(|line| line.contains("WARN") || line.contains("ERROR")).collect();
+                eprintln!("process {number}:\n{}", trouble[..trouble.len().min(40)].join("\n"));
+            }
+        }
+    }
+}
+
 struct Replica {
     folder: TempDir,
     /// Settings of its own.

@@ -1,0 +1,225 @@
+//! A PostgreSQL that starts again, is set up wrongly, or has a schema of another version.
+
+use std::time::Duration;
+
+use countersign::config::Stores;
+use countersign::domain::Clock;
+use countersign::store::{AuditCheck, Ledger, Looked, StoreError};
+use futures_util::future::join_all;
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
+
+use crate::store_kit::{START, accept, claim, decision, gate, lane_task, open, place, server, simple, working};
+use crate::support::servers::PostgresServer;
+use crate::support::stores::fresh_database;
+
+async fn opened(url: &str) -> Result<Ledger, StoreError> {
+    Ledger::open(&Stores::embedded(SecretString::from(url.to_owned())), Clock::system()).await
+}
+
+/// design: after the server has started again every verb goes well at the first try, however many connections have broken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_starts_again_is_not_noticed() {
+    let Some(mut postgres) = PostgresServer::start().await else {
+        return;
+    };
+    let ledger = opened(&postgres.fresh_database().await).await.unwrap();
+    let home = place("oc_1", "");
+    // Several connections of each kind.
+    let writers = join_all((0..6).map(|_| ledger.begin())).await;
+    let readers = join_all((0..6).map(|_| ledger.read())).await;
+    assert!(writers.iter().all(Result::is_ok) && readers.iter().all(Result::is_ok));
+    drop((writers, readers));
+    ledger.accept(&simple("a", &home, "ou_1")).await.unwrap();
+    postgres.restart().await;
+    ledger.accept(&simple("b", &home, "ou_1")).await.unwrap();
+    ledger.begin_in(&home).await.unwrap().set_fact("x", "y").await.unwrap();
+    assert_eq!(ledger.read().await.unwrap().untriaged(10).await.unwrap().len(), 2);
+
+    postgres.kill().await;
+    let refused = ledger.accept(&simple("c", &home, "ou_1")).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unavailable(_)), "{refused}");
+    postgres.restart().await;
+    for round in 0..20 {
+        ledger.accept(&simple(&format!("d{round}"), &home, "ou_1")).await.unwrap();
+    }
+    ledger.close().await;
+}
+
+/// design: a server that hangs is told to the platform within the deadline, and forgotten when it goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_hangs_is_told_in_time() {
+    let Some(postgres) = PostgresServer::start().await else { return };
+    let ledger = opened(&postgres.fresh_database().await).await.unwrap();
+    let home = place("oc_1", "");
+    ledger.accept(&simple("a", &home, "ou_1")).await.unwrap();
+    postgres.stall();
+    for name in ["b", "c", "d"] {
+        let answer = tokio::time::timeout(Duration::from_millis(1500), ledger.accept(&simple(name, &home, "ou_1"))).await;
+        let error = answer.expect("an answer in time").unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+    }
+    postgres.resume();
+    for name in ["b", "c", "d", "e"] {
+        ledger.accept(&simple(name, &home, "ou_1")).await.unwrap();
+    }
+    assert_eq!(ledger.read().await.unwrap().untriaged(10).await.unwrap().len(), 5);
+    ledger.close().await;
+}
+
+/// design: what is wrong with an address is said, with the server and without the password.
+#[tokio::test]
+async fn wrong_addresses_are_told() {
+    let Some(store) = server().await else { return };
+    let url = store.stores.database_url.expose_secret();
+    let (server, _) = url.rsplit_once('/').unwrap();
+    let error = opened(&format!("{server}/no_such_database")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unusable(_)), "{error:?}");
+    assert!(error.to_string().contains("does not exist: create it"), "{error}");
+    let error = opened(&format!("{server}/postgres").replace("postgres@", "nobody_here:secret@"))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, StoreError::Unusable(_)), "{error:?}");
+    assert!(
+        error.to_string().contains("refuses the user") && !error.to_string().contains("secret"),
+        "{error}"
+    );
+    let error = opened("postgres://u:secret@127.0.0.1:1/x").await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+    assert!(
+        error.to_string().contains("127.0.0.1:1, database `x`") && !error.to_string().contains("secret"),
+        "{error}"
+    );
+}
+
+/// design: processes that start at once on an empty database migrate it once, and all of them run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_database_is_migrated_once() {
+    let Some(url) = fresh_database().await else { return };
+    let secret = SecretString::from(url.clone());
+    assert_eq!(Ledger::look(&secret).await.unwrap(), Looked::Behind);
+    let read_only = Ledger::open_read_only(&secret).await.unwrap_err().to_string();
+    assert!(read_only.contains("run `countersign migrate`"), "{read_only}");
+    let ledgers: Vec<Ledger> = join_all((0..4).map(|_| opened(&url)))
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(Ledger::look(&secret).await.unwrap(), Looked::Current);
+    Ledger::migrate(&secret).await.unwrap();
+    let look = Ledger::open_read_only(&secret).await.unwrap();
+    assert_eq!(
+        look.read().await.unwrap().verify_audit().await.unwrap(),
+        AuditCheck::Sound { rows: 0 }
+    );
+    assert!(look.begin().await.is_err());
+    for (number, ledger) in ledgers.iter().enumerate() {
+        ledger
+            .accept(&simple(&number.to_string(), &place("oc_1", ""), "ou_1"))
+            .await
+            .unwrap();
+    }
+}
+
+/// design: a newer program may add columns and tables while an older one runs; the older one goes on, and is refused only at its next start.
+#[tokio::test]
+async fn an_older_program_goes_on_beside_a_newer_schema() {
+    let Some(mut store) = server().await else { return };
+    let url = store.stores.database_url.expose_secret().to_owned();
+    let home = place("oc_1", "");
+    for round in 0..2 {
+        // Every text is prepared in the first round and used again after the change.
+        let (lease, turn) = working(&store, &format!("t{round}"), &home, &format!("ou_{round}")).await;
+        let opened = open(&store, &lease, &turn, &format!("rv_{round}")).await;
+        let mut tx = store.ledger.begin_in(&home).await.unwrap();
+        tx.insert_action(
+            &lease,
+            &crate::store_kit::action(&turn, &format!("act_{round}"), countersign::domain::ActionStatus::Pending, START),
+        )
+        .await
+        .unwrap();
+        assert!(tx.turn(&turn.id).await.unwrap().is_some());
+        assert!(tx.gate(&opened.id).await.unwrap().is_some());
+        assert_eq!(tx.actions_of_turn(&turn.id).await.unwrap().len(), 1);
+        assert_eq!(tx.open_turns(&home).await.unwrap().len(), round + 1);
+        assert!(tx.events(&turn.id, 0, 10).await.unwrap().is_empty());
+        assert!(tx.pending_review(&home, &turn.user).await.unwrap().is_some());
+        tx.verify_audit().await.unwrap();
+        tx.depth().await.unwrap();
+        assert!(
+            tx.decide(&opened, &decision(countersign::domain::DecisionKind::Approve, "ou_9", START))
+                .await
+                .unwrap()
+        );
+        tx.commit().await.unwrap();
+        if round == 0 {
+            let mut newer = AnyConnection::connect(&url).await.unwrap();
+            let tables = newer
+                .fetch_all(
+                    "SELECT CAST(tablename AS TEXT) AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> '_sqlx_migrations'",
+                )
+                .await
+                .unwrap();
+            assert!(tables.len() > 10);
+            for table in tables {
+                let name: String = table.get("name");
+                let add = format!("ALTER TABLE {name} ADD COLUMN newer BIGINT NOT NULL DEFAULT 0");
+                newer.execute(AssertSqlSafe(add)).await.unwrap();
+            }
+            newer.execute("CREATE TABLE newer (id BIGINT PRIMARY KEY)").await.unwrap();
+            newer
+                .execute("INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (9999, 'x', TRUE, '', 0)")
+                .await
+                .unwrap();
+            newer.close().await.unwrap();
+        }
+    }
+    accept(&store, &simple("last", &home, "ou_1")).await;
+    store.ledger.close().await;
+    for migrate_on_start in [true, false] {
+        store.stores.migrate_on_start = migrate_on_start;
+        let error = Ledger::open(&store.stores, store.clock.clone()).await.unwrap_err().to_string();
+        assert!(error.contains("version 9999, newer than this program's"), "{error}");
+    }
+}
+
+/// design: leases and expiries go by the server's time, not by the machine's.
+#[tokio::test]
+async fn time_is_the_servers() {
+    let Some(url) = fresh_database().await else { return };
+    let ledger = opened(&url).await.unwrap();
+    let mut conn = AnyConnection::connect(&url).await.unwrap();
+    let before = ledger.clock().now();
+    let row = conn
+        .fetch_one("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now")
+        .await
+        .unwrap();
+    let after = ledger.clock().now();
+    let there: i64 = row.get("now");
+    // What the first questions took is what it can be wrong by.
+    assert!((before.0 - 250..=after.0 + 250).contains(&there), "{before:?} {there} {after:?}");
+}
+
+/// design: a stale fence of another process writes nothing; it says so and stops.
+#[tokio::test]
+async fn a_stale_fence_of_another_process_writes_nothing() {
+    let Some(store) = server().await else { return };
+    let home = place("oc_1", "");
+    let (lease, mut turn) = working(&store, "a", &home, "ou_1").await;
+    let other = store.another(&store.clock).await;
+    store.pass(crate::store_kit::LEASE_MS + 1);
+    let taken = claim(&other).await.unwrap();
+    turn.said = 9;
+    let mut tx = store.ledger.begin_in(&home).await.unwrap();
+    assert!(matches!(tx.save_turn(&lease, &turn).await, Err(StoreError::Stale)));
+    assert!(matches!(
+        tx.open_gate(&lease, &gate(&turn, "rv_1", START)).await,
+        Err(StoreError::Stale)
+    ));
+    assert!(matches!(tx.renew(&lease, 1).await, Err(StoreError::Stale)));
+    tx.commit().await.unwrap();
+    let mut read = other.ledger.read().await.unwrap();
+    assert_eq!(read.turn(&turn.id).await.unwrap().unwrap().said, 0);
+    assert_eq!(read.open_gate_of_lane(&taken.lane_id).await.unwrap(), None);
+    lane_task(&other, &simple("b", &home, "ou_2")).await;
+}
