@@ -91,8 +91,8 @@ fn no_double_effect(seen: &[&What], broken: &mut Broken<'_>) {
     for what in seen {
         match what {
             What::Deliver { verb, .. } => match verb {
-                Verb::RunAgain(action) => {
-                    again.insert(action);
+                Verb::RunAgain(card) => {
+                    again.insert(card);
                 }
                 Verb::Approve(review) | Verb::Revise(review) => {
                     decided.insert(review);
