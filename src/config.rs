@@ -28,7 +28,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 pub use env::environment;
-pub use failpoint::{failpoint, lease};
+pub use failpoint::{failpoint, lease, poll};
 pub use problem::Problem;
 pub use redis_address::{RedisAddress, RedisKind};
 pub use reload::{Edit, Found, Reloader};

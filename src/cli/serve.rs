@@ -28,6 +28,9 @@ pub(super) async fn serve(source: Source) -> anyhow::Result<ExitCode> {
     if let Some(lease) = config::lease() {
         parts.timings.lease = lease;
     }
+    if let Some(poll) = config::poll() {
+        parts.timings.poll = poll;
+    }
     let running = Box::pin(app::start(loaded.boot, loaded.live, parts))
         .await?
         .following(reloader, logs);

@@ -20,10 +20,16 @@ pub fn failpoint() -> Failpoint {
 /// `COUNTERSIGN_LEASE_MS`, in debug builds: how long a lane is leased, so that a test of a takeover need not last half a minute.
 #[must_use]
 pub fn lease() -> Option<Duration> {
-    let named = if cfg!(debug_assertions) {
-        std::env::var_os("COUNTERSIGN_LEASE_MS")
-    } else {
-        None
-    };
+    millis("COUNTERSIGN_LEASE_MS")
+}
+
+/// `COUNTERSIGN_POLL_MS`, in debug builds: how often a worker looks without having been woken, so that a test can tell the two apart.
+#[must_use]
+pub fn poll() -> Option<Duration> {
+    millis("COUNTERSIGN_POLL_MS")
+}
+
+fn millis(name: &str) -> Option<Duration> {
+    let named = if cfg!(debug_assertions) { std::env::var_os(name) } else { None };
     named.and_then(|text| text.to_str()?.parse().ok()).map(Duration::from_millis)
 }

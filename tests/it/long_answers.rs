@@ -14,7 +14,7 @@ on_both! {
 }
 
 /// Twelve sections of a thousand characters each.
-fn report() -> String {
+pub(crate) fn report() -> String {
     let section = |number: usize| format!("## 第 {number} 节\n\n{}终{number}终。", "内容".repeat(490));
     let sections: Vec<String> = (1..=12).map(section).collect();
     sections.join("\n\n")
@@ -27,7 +27,8 @@ fn sections(on: On, seen: &Snapshot) -> Vec<Vec<usize>> {
     found.filter(|numbers| !numbers.is_empty()).collect()
 }
 
-async fn all_sections(world: &World) -> Vec<Vec<usize>> {
+/// The sections of each message, once the last one is there.
+pub(crate) async fn all_sections(world: &World) -> Vec<Vec<usize>> {
     world
         .seen("all sections", |seen| {
             let found = sections(world.on, seen);

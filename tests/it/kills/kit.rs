@@ -4,6 +4,8 @@ use std::os::unix::process::ExitStatusExt;
 
 use countersign::cli::demo::{Event, Parcel, Posted, Snapshot};
 use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 use crate::support::heard::Heard;
 use crate::support::people::reply;
@@ -53,6 +55,23 @@ impl Handshake {
         let parcels = self.world.tenant.seal(event);
         self.pushed.push(parcels.clone());
         self.world.tenant.post(&parcels).await.ok()
+    }
+
+    /// Pushes the head and half of the body to the gateway at `base`, and leaves it at that.
+    pub async fn push_half(&self, event: &Event, base: &str) -> TcpStream {
+        let sealed = self.world.tenant.seal(event).remove(0);
+        let host = base.strip_prefix("http://").unwrap();
+        let (path, kind) = (&sealed.path, sealed.content_type);
+        let mut half = format!("POST /webhooks/{path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: {kind}\r\n");
+        for (name, value) in &sealed.headers {
+            half.push_str(&format!("{name}: {value}\r\n"));
+        }
+        half.push_str(&format!("content-length: {}\r\n\r\n", sealed.body.len()));
+        let mut connection = TcpStream::connect(host).await.unwrap();
+        connection.write_all(half.as_bytes()).await.unwrap();
+        connection.write_all(&sealed.body[..sealed.body.len() / 2]).await.unwrap();
+        connection.flush().await.unwrap();
+        connection
     }
 
     /// The person's words, in a group with the bot mentioned, and their message id; not said within the millisecond of the bot's

@@ -1,8 +1,5 @@
 //! From the request's first byte to the waiting card.
 
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
-
 use super::kit::{Handshake, TASK};
 use crate::support::fake_model::{Gate, Script, Step, Then, call, say};
 use crate::support::platform::{On, on_both};
@@ -36,18 +33,8 @@ async fn dies_over_the_request(on: On, point: &str) -> Handshake {
 async fn a_kill_before_the_body_is_read_leaves_nothing(on: On) {
     let mut hand = Handshake::start(on, None).await;
     let event = hand.words(TASK, None).await;
-    let sealed = hand.world.tenant.seal(&event).remove(0);
-    let host = hand.world.child().base.strip_prefix("http://").unwrap().to_owned();
-    let (path, kind) = (&sealed.path, sealed.content_type);
-    let mut half = format!("POST /webhooks/{path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: {kind}\r\n");
-    for (name, value) in &sealed.headers {
-        half.push_str(&format!("{name}: {value}\r\n"));
-    }
-    half.push_str(&format!("content-length: {}\r\n\r\n", sealed.body.len()));
-    let mut connection = TcpStream::connect(&host).await.unwrap();
-    connection.write_all(half.as_bytes()).await.unwrap();
-    connection.write_all(&sealed.body[..sealed.body.len() / 2]).await.unwrap();
-    connection.flush().await.unwrap();
+    let base = hand.world.child().base.clone();
+    let _connection = hand.push_half(&event, &base).await;
     hand.kill_and_restart();
     assert!(hand.world.api.turns().await.is_empty());
     assert_eq!(hand.push(&event).await.unwrap().0, 200);

@@ -3,12 +3,15 @@
 use std::time::Instant;
 
 use crate::kills::kit::{Handshake, TASK};
+use crate::long_answers::{all_sections, report};
 use crate::support::fake_model::{Gate, Script, Step, say};
 use crate::support::fleet::{Fleet, SHORT};
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::reporter;
+use crate::support::world::DIRECT;
 
 on_both! {
+    a_death_with_half_a_request_is_nobodys_loss,
     a_death_before_the_commit_is_nobodys_loss,
     a_death_after_the_commit_is_nobodys_loss,
     a_queued_request_is_taken_over,
@@ -29,6 +32,7 @@ on_both! {
     a_journaled_result_is_used_by_the_other,
     a_journaled_answer_is_posted_by_the_other,
     a_posted_answer_is_not_posted_by_the_other,
+    the_parts_of_an_answer_are_gone_on_with_by_the_other,
 }
 
 /// Two processes, and a person before them.
@@ -101,6 +105,21 @@ async fn over_a_sent_write(on: On, row: &str, point: &str) {
     let turn = hand.ended(2).await;
     assert_eq!(hand.executed(&turn).await, Vec::<serde_json::Value>::new());
     hand.same_when_pushed_again().await;
+}
+
+/// K0: one process dies with half of the request read; pushed again it is the other's.
+async fn a_death_with_half_a_request_is_nobodys_loss(on: On) {
+    let Some((mut fleet, mut hand)) = two(on).await else { return };
+    let event = hand.words(TASK, None).await;
+    let base = fleet.process(0).base.clone();
+    let _connection = hand.push_half(&event, &base).await;
+    let died = Instant::now();
+    fleet.kill(0);
+    assert!(hand.world.api.turns().await.is_empty());
+    assert_eq!(hand.push(&event).await.unwrap().0, 200);
+    hand.card().await;
+    told("K0", on, died, WHOLE);
+    hand.carried_out().await;
 }
 
 /// K1, P1: one process dies with the event in hand; the other has it too.
@@ -225,4 +244,23 @@ async fn a_journaled_answer_is_posted_by_the_other(on: On) {
 /// K18: the answer posted, and not noted.
 async fn a_posted_answer_is_not_posted_by_the_other(on: On) {
     over_the_word(on, "K18", "answer_posted").await;
+}
+
+/// K18: the first part of a long answer is in the chat, and not noted; every part is there once.
+async fn the_parts_of_an_answer_are_gone_on_with_by_the_other(on: On) {
+    let answer = |_: &serde_json::Value| say(&report());
+    let Some((mut fleet, world)) = Fleet::open(on, SHORT, &[&[], &[]], &[], answer).await else {
+        return;
+    };
+    fleet.arm("part_posted");
+    world.say(on.user("u1"), on.direct("long"), "写一份长报告", DIRECT).await;
+    let (_, died) = fleet.one_dies().await;
+    let found = all_sections(&world).await;
+    assert_eq!(found.concat(), (1..=12).collect::<Vec<_>>());
+    println!(
+        "K18 (parts) {}: gone on with within {:.1} s, each once",
+        on.name(),
+        died.elapsed().as_secs_f32()
+    );
+    world.end().await;
 }

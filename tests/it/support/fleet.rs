@@ -33,6 +33,8 @@ pub struct Fleet {
     points: TempDir,
     settings: Vec<(String, String)>,
     lease: u64,
+    /// How often the processes look without having been woken, in milliseconds; none: as in production.
+    pub poll: Option<u64>,
 }
 
 impl Drop for Fleet {
@@ -100,6 +102,7 @@ impl Fleet {
             points: tempfile::tempdir().unwrap(),
             settings: world.settings().to_vec(),
             lease,
+            poll: None,
         };
         Some((fleet, world))
     }
@@ -110,10 +113,11 @@ impl Fleet {
         let mut settings = self.settings.clone();
         settings.retain(|(key, _)| !replica.own.iter().any(|(own, _)| own == key));
         settings.extend(replica.own.clone());
-        let variables = [
+        let mut variables = vec![
             ("COUNTERSIGN_FAILPOINT", format!("@{}", self.points.path().display())),
             ("COUNTERSIGN_LEASE_MS", self.lease.to_string()),
         ];
+        variables.extend(self.poll.map(|poll| ("COUNTERSIGN_POLL_MS", poll.to_string())));
         let folder = replica.folder.path().to_owned();
         // Beside the played platform, which others may be talking to meanwhile.
         let starting = tokio::task::spawn_blocking(move || Process::start_with(&folder, &settings, &variables));
