@@ -246,6 +246,25 @@ async fn claims_at_two_processes_take_different_lanes() {
     assert_eq!((lanes.len(), lanes.iter().collect::<HashSet<_>>().len()), (6, 6));
 }
 
+/// design: whoever claims passes over what another process is taking at this moment, and waits for nobody.
+#[tokio::test]
+async fn a_claim_passes_over_what_is_being_taken() {
+    let Some((one, other)) = two().await else { return };
+    for number in 0..2 {
+        lane_task(&one, &simple(&format!("t{number}"), &place(&format!("oc_{number}"), ""), "ou_1")).await;
+        enqueue(&one.ledger, &post(&format!("k{number}"), &format!("q{number}"))).await;
+    }
+    let mut taking = one.ledger.begin().await.unwrap();
+    let lane = taking.claim_lane("w1", LEASE_MS, 10).await.unwrap().unwrap();
+    let rows = taking.claim_outbox("d1", LEASE_MS, 1).await.unwrap();
+    // Whoever waited here would wait for ever.
+    assert_ne!(claim(&other).await.unwrap().lane_id, lane.lane_id);
+    let others = take(&other.ledger, "d2", 10).await;
+    assert_eq!((rows.len(), others.len()), (1, 1));
+    assert_ne!(rows[0].id, others[0].id);
+    taking.commit().await.unwrap();
+}
+
 /// design: a row that two processes look at together has one effect: what the second did about it is rolled back.
 #[tokio::test]
 async fn a_row_at_two_processes_has_one_effect() {
