@@ -155,7 +155,7 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Serve => serve::serve(source(file)).await,
         Command::Demo(DemoArgs { channel, replies, json }) => demo::run(&channel, replies, json).await,
         Command::Check(CheckArgs { online }) => match load(file) {
-            Ok(loaded) => check::check(loaded, online).await,
+            Ok(loaded) => Box::pin(check::check(loaded, online)).await,
             Err(code) => Ok(code),
         },
         Command::Migrate => match load(file) {

@@ -34,7 +34,8 @@ fn filler(n: usize, salt: u64) -> String {
 
 /// About 1.2 KB of JSON. `chatter`: a message among people that does not name the bot; else a mention.
 pub fn slack_body(run: u64, i: u64, chatter: bool) -> String {
-    let ts = format!("{}.{:06}", now(), i % 1_000_000);
+    // The message's id: another one in every run, also within the same second.
+    let ts = format!("{}.{:06}", 1_600_000_000 + (run >> 12) % 100_000_000, i % 1_000_000);
     let text = filler(150, run ^ i);
     serde_json::json!({
         "token": "bench-legacy-token", "team_id": "T0BENCH01", "context_team_id": "T0BENCH01",

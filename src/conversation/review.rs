@@ -138,7 +138,7 @@ async fn vote(session: &mut Session, record: &GateRecord, actor: &Actor, rights:
     if quorum == 1 {
         return Ok(None);
     }
-    audit(session, "vote", gate, None, actor, json!({"digest": gate.digest})).await?;
+    audit(session, "vote", gate, None, actor, json!({"digest": gate.digest}));
     // A vote that came through the API of a platform's gate has the token's authority, not the user's.
     let by_token = |vote: &Vote| vote.via == Via::Api && gate.conversation.channel != ChannelKind::Console;
     let current = session.gate(&gate.id).await?.map(|record| record.votes).unwrap_or_default();
@@ -164,7 +164,7 @@ pub(super) async fn close(session: &mut Session, gate: &Gate, decision: Decision
     let rows = close_rows(session, gate, &decision, actor).await?;
     say::repaint(session, gate, "decided", paint::decided(&gate.card, &decision, &rows)).await?;
     let details = json!({"kind": decision.kind, "digest": gate.digest});
-    audit(session, "decision", gate, None, actor, details).await?;
+    audit(session, "decision", gate, None, actor, details);
     Ok(Settled::Decided(decision))
 }
 
@@ -180,7 +180,7 @@ async fn close_rows(session: &mut Session, gate: &Gate, decision: &Decision, act
     };
     for row in session.actions_of_gate(&gate.id).await? {
         if is_open(&row) && session.decide_action(&row.id, status, decision).await? {
-            audit(session, "action_decision", gate, Some(&row.id), actor, json!({"status": status})).await?;
+            audit(session, "action_decision", gate, Some(&row.id), actor, json!({"status": status}));
         }
     }
     session.actions_of_gate(&gate.id).await
@@ -202,14 +202,14 @@ pub(super) async fn lapse(session: &mut Session, gate: &Gate, now: Millis) -> Re
 }
 
 /// Adds to the trail.
-pub(super) async fn audit(
+pub(super) fn audit(
     session: &mut Session,
     kind: &'static str,
     gate: &Gate,
     action: Option<&ActionId>,
     actor: &Actor,
     mut details: serde_json::Value,
-) -> Result<(), StoreError> {
+) {
     details["via"] = json!(actor.via);
     details["event_id"] = json!(actor.event_id);
     if actor.principal != actor.user {
@@ -223,7 +223,7 @@ pub(super) async fn audit(
         principal: actor.principal.clone(),
         details,
     };
-    session.audit(&entry).await
+    session.audit(entry);
 }
 
 /// Waits for a person: proposed, or of unknown outcome and asked about again.

@@ -56,7 +56,7 @@ impl Desk {
     async fn handle_in_turn(&self, row: &InboxRow, waiting: &mut HashSet<Conversing>) -> Result<bool, StoreError> {
         let who = Conversing::of(row);
         let behind = waiting.contains(&who);
-        let handled = match self.handle(row, behind).await {
+        let handled = match self.handle_twice(row, behind).await {
             // A row that cannot be understood must not hold up the others for ever.
             Err(StoreError::Corrupt(why)) => {
                 tracing::error!(inbox = row.id, event_id = %row.inbound.event_key, why, "row given up: the ledger does not read back");
@@ -69,6 +69,15 @@ impl Desk {
             waiting.insert(who);
         }
         Ok(handled)
+    }
+
+    /// As [`Desk::handle`]. What a row is about may have been removed for its age between our look and our commit, which then
+    /// does not read back; the second look knows.
+    async fn handle_twice(&self, row: &InboxRow, behind: bool) -> Result<bool, StoreError> {
+        match self.handle(row, behind).await {
+            Err(StoreError::Corrupt(_)) => self.handle(row, behind).await,
+            handled => handled,
+        }
     }
 
     /// Handles one row; false: it must wait.
@@ -143,7 +152,7 @@ impl Desk {
             Verdict::Refuse(gate) => {
                 let requester = scene.rights.named(&gate);
                 say::tell(tx, row, Notice::NotEntitled { requester }).await?;
-                audit(tx, "refused", &gate, None, &actor, serde_json::json!({})).await?;
+                audit(tx, "refused", &gate, None, &actor, serde_json::json!({}));
                 Ok(Outcome::Done("not entitled"))
             }
             Verdict::Status => {

@@ -201,16 +201,14 @@ pub(super) async fn close_gate(
             session.decide_action(&action.id, status, &settled).await?;
         }
     }
-    session
-        .audit(&AuditEntry {
-            kind: "decision",
-            turn_id: Some(gate.turn_id.clone()),
-            gate_id: Some(gate.id.clone()),
-            action_id: None,
-            principal: None,
-            details: json!({ "kind": kind.as_str(), "digest": gate.digest }),
-        })
-        .await?;
+    session.audit(AuditEntry {
+        kind: "decision",
+        turn_id: Some(gate.turn_id.clone()),
+        gate_id: Some(gate.id.clone()),
+        action_id: None,
+        principal: None,
+        details: json!({ "kind": kind.as_str(), "digest": gate.digest }),
+    });
     repaint(session, gate, &settled).await?;
     Ok(Some(settled))
 }
@@ -263,15 +261,14 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, run: &Run, opening: GateOpening, 
     tx.open_gate(lease, &gate).await?;
     let key = outbox_key(&["gate", id.as_str()]);
     tx.enqueue(&post(run, key, Some(id.clone()), card)).await?;
-    tx.audit(&AuditEntry {
+    tx.audit(AuditEntry {
         kind: "gate_opened",
         turn_id: Some(run.row.id.clone()),
         gate_id: Some(id.clone()),
         action_id: None,
         principal: Some(run.row.user.clone()),
         details: json!({ "kind": kind.as_str(), "digest": digest, "plan_version": plan_version, "quorum": quorum }),
-    })
-    .await?;
+    });
     info!(gate.id = %id, kind = kind.as_str(), "waiting for a person");
     Ok(())
 }

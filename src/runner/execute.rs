@@ -143,15 +143,14 @@ impl Runner {
             return Ok(());
         }
         tx.finish_action(lease, &action.id, status, result).await?;
-        tx.audit(&AuditEntry {
+        tx.audit(AuditEntry {
             kind: "action_executed",
             turn_id: Some(action.turn_id.clone()),
             gate_id: action.gate_id.clone(),
             action_id: Some(action.id.clone()),
             principal: None,
             details: json!({ "tool": action.tool, "ok": result.ok, "result_sha256": sha256(&result.text) }),
-        })
-        .await?;
+        });
         if let Some(gate) = &action.gate_id
             && let Some(GateRecord {
                 gate,

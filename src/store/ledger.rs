@@ -10,6 +10,7 @@ mod audit;
 mod bells;
 mod decisions;
 mod depth;
+mod doors;
 mod events;
 pub(super) mod facts;
 mod fault;
@@ -43,12 +44,13 @@ use tokio::sync::{Notify, watch};
 
 use self::accept::Acceptor;
 use self::bells::{Bells, Touched};
+use self::doors::{Doors, Inside};
 use self::ids::Sequence;
 use self::keeper::Keeper;
 use self::open::Pools;
 use self::turnstile::{Pass, Turnstile};
-use super::StoreError;
 use super::reviews::PendingReviews;
+use super::{AuditEntry, StoreError};
 use crate::domain::{Clock, Conversation, LaneId, Millis};
 
 pub use self::audit::AuditCheck;
@@ -79,6 +81,8 @@ struct Inner {
     pools: Pools,
     /// Who writes next, where one writes at a time; none: any number of writers and processes.
     turnstile: Option<Turnstile>,
+    /// Who is next in a chat, where there are many writers.
+    doors: Doors,
     bells: Bells,
     reviews: PendingReviews,
     /// Held as long as the ledger is open.
@@ -99,6 +103,8 @@ pub struct Session {
     touched: Touched,
     /// The lease that this transaction has proved to hold.
     held: Option<(LaneId, i64)>,
+    /// What goes into the approval trail with the commit.
+    trail: Vec<AuditEntry>,
 }
 
 impl std::fmt::Debug for Session {
@@ -114,6 +120,7 @@ impl Session {
             tx,
             touched: Touched::default(),
             held: None,
+            trail: Vec::new(),
         }
     }
 
@@ -137,6 +144,7 @@ pub struct Tx {
     // Before the pass: the connection is on its way back when the next writer moves up.
     session: Session,
     pass: Option<Pass>,
+    inside: Option<Inside>,
 }
 
 impl Deref for Tx {
@@ -158,9 +166,14 @@ impl Tx {
     /// # Errors
     /// `Unavailable` when it is not known to be committed.
     pub async fn commit(self) -> Result<()> {
-        let Self { session, pass } = self;
+        let Self { mut session, pass, inside } = self;
+        let trail = session.append_trail().await?;
+        // What was added to the trail has proved it already.
+        if !trail && session.inner.is_shared() {
+            postgres::prove(&mut session.tx).await?;
+        }
         session.tx.commit().await?;
-        drop(pass);
+        drop((pass, inside));
         session.inner.bells.ring(session.touched);
         Ok(())
     }
@@ -188,7 +201,11 @@ impl Ledger {
             journal.begin().await?
         };
         let session = Session::new(&self.inner, begun);
-        Ok(Tx { session, pass })
+        Ok(Tx {
+            session,
+            pass,
+            inside: None,
+        })
     }
 
     /// A write transaction on what belongs to this chat: such transactions run one after another, whatever process they are of.
@@ -196,10 +213,16 @@ impl Ledger {
     /// # Errors
     /// Those of [`Ledger::begin`].
     pub async fn begin_in(&self, place: &Conversation) -> Result<Tx> {
-        let mut tx = self.begin().await?;
-        if self.inner.is_shared() {
-            postgres::chat_lock(&mut tx.tx, place).await?;
+        if !self.inner.is_shared() {
+            return self.begin().await;
         }
+        let chat = postgres::chat_number(place);
+        let inside = tokio::time::timeout(WRITE_WAIT, self.inner.doors.enter(chat))
+            .await
+            .map_err(|_| StoreError::Unavailable("another transaction of the chat takes too long".to_owned()))?;
+        let mut tx = self.begin().await?;
+        postgres::chat_lock(&mut tx.tx, chat).await?;
+        tx.inside = Some(inside);
         Ok(tx)
     }
 

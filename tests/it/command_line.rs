@@ -5,6 +5,7 @@ mod demo;
 mod ledger;
 mod manifest;
 mod online;
+mod server;
 
 use std::time::Duration;
 

@@ -1,6 +1,13 @@
 //! One integration-test binary: the specification as tests, one file a theme.
 #![expect(clippy::unwrap_used, reason = "a helper that cannot go on fails its test")]
 #![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "which servers and how many rounds a run has is told by its environment; what was skipped, counted or measured is printed"
+)]
+#![expect(
     unreachable_pub,
     reason = "`pub` marks what the themes may use of a support file; nothing leaves this binary"
 )]
@@ -68,6 +75,7 @@ mod store_restart;
 mod store_retention;
 mod store_server;
 mod store_simulation;
+mod store_transactions;
 mod store_turns;
 mod sweep;
 mod template;

@@ -118,6 +118,15 @@ async fn a_rolled_back_redis_is_not_believed() {
     })
     .await;
     assert!(waits(&store, "oc_1").await);
+    // The same without a restart, so that no rebuild comes before the look: a sentinel of another server, and nothing else.
+    in_force(&redis).await;
+    let sentinel = redis.cli(&["GET", "t:ready"]).await;
+    let epoch = sentinel.split(' ').nth(1).unwrap().to_owned();
+    for key in redis.cli(&["KEYS", "t:chat:*"]).await.lines() {
+        redis.cli(&["DEL", key]).await;
+    }
+    redis.cli(&["SET", "t:ready", &format!("ready {epoch} 00.0")]).await;
+    assert!(waits(&store, "oc_1").await);
 }
 
 /// R3: a Redis that does not answer costs a moment once, not each time, and shows; then all goes on as if nothing had been.

@@ -62,16 +62,18 @@ fn claims(root: &Path) -> Claims {
     found
 }
 
-/// The numbers before the first colon, if all of them look like requirement numbers.
+/// The numbers before the first colon; what stands among them (`S0-35, design: …`) is no number and no obstacle.
 fn tags(doc: &str) -> Option<(Vec<String>, String)> {
     let (head, sentence) = doc.split_once(": ")?;
-    let numbers: Vec<String> = head
-        .split([',', ' ', '·'])
-        .filter(|part| !part.is_empty())
-        .map(str::to_owned)
-        .collect();
-    let all = !numbers.is_empty() && numbers.iter().all(|number| is_number(number));
-    all.then(|| (numbers, sentence.trim().to_owned()))
+    let numbers: Vec<String> = head.split([',', '·']).flat_map(numbers).collect();
+    (!numbers.is_empty()).then(|| (numbers, sentence.trim().to_owned()))
+}
+
+/// `S0-13`, `R4 R11`; nothing of a part that is words, for a number in the middle of words belongs to a sentence.
+fn numbers(part: &str) -> Vec<String> {
+    let words: Vec<&str> = part.split_whitespace().collect();
+    let all = words.iter().all(|word| is_number(word));
+    words.into_iter().filter(|_| all).map(str::to_owned).collect()
 }
 
 /// `S0-13`, `S0-T4`, `M-1`, `C8`, `K5`, `H1`, `B7` (the twenty beyond the documents), `A3`.
@@ -108,4 +110,15 @@ fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
             into.push(path);
         }
     }
+}
+
+/// design: numbers are read beside other words, and words alone are no claim.
+#[test]
+fn numbers_are_read_beside_other_words() {
+    let numbers = |doc| tags(doc).map(|(numbers, _)| numbers.join(" "));
+    assert_eq!(numbers("S0-35, design: a disabled channel answers 404").as_deref(), Some("S0-35"));
+    assert_eq!(numbers("R4 R11: emptied").as_deref(), Some("R4 R11"));
+    assert_eq!(numbers("S0-1, C8 · design row 9: nudged").as_deref(), Some("S0-1 C8"));
+    assert_eq!(numbers("design: the page names H1, H2 and more"), None);
+    assert_eq!(numbers("The race H1 again: nothing"), None);
 }

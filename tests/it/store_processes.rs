@@ -312,7 +312,7 @@ async fn two_processes_write_one_trail() {
         let (store, entry) = (if number % 2 == 0 { &one } else { &other }, &entry);
         async move {
             let mut tx = store.ledger.begin_in(&place(&format!("oc_{number}"), "")).await.unwrap();
-            tx.audit(entry).await.unwrap();
+            tx.audit(entry.clone());
             tx.commit().await.unwrap();
         }
     });

@@ -23,16 +23,14 @@ async fn old_and_finished_rows_go() {
             .await
             .unwrap();
         tx.decide(&gate, &decision(DecisionKind::Approve, "ou_1", START)).await.unwrap();
-        tx.audit(&AuditEntry {
+        tx.audit(AuditEntry {
             kind: "decision",
             turn_id: Some(old.id.clone()),
             gate_id: Some(gate.id.clone()),
             action_id: None,
             principal: None,
             details: serde_json::Value::Null,
-        })
-        .await
-        .unwrap();
+        });
         old.status = TurnStatus::Completed;
         tx.save_turn(&lease, &old).await.unwrap();
         let again = tx.refresh(&lease).await.unwrap();

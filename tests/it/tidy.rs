@@ -99,6 +99,18 @@ fn only_config_reads_the_environment() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
+/// design: SQL names its columns: a prepared `*` breaks on PostgreSQL when a newer version adds one while this one runs.
+#[test]
+fn sql_names_its_columns() {
+    let stars = ["SELECT *", "RETURNING *", ".* FROM"];
+    let lazy: Vec<String> = sources()
+        .into_iter()
+        .filter(|(_, text)| stars.iter().any(|star| code(text).contains(star)))
+        .map(|(file, _)| file)
+        .collect();
+    assert!(lazy.is_empty(), "{lazy:?}");
+}
+
 /// design: the scan sees every spelling of an import.
 #[test]
 fn the_scan_sees_imports() {

@@ -6,5 +6,6 @@ mod clicks;
 mod lanes;
 mod late;
 mod remote;
+mod removed;
 mod words;
 mod world;

@@ -261,7 +261,7 @@ static INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|row| marks(r
 
 /// The same with marks that have no names: SQLite's driver asks for the name of every mark of a statement, and SQLite looks
 /// through all of them for each, 400 000 steps for 64 rows.
-static FILE_INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|_| vec!["?"; COLUMNS].join(", ")));
+static FILE_INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|_| ["?"; COLUMNS].join(", ")));
 
 static LOOKS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
     texts(|rows| {

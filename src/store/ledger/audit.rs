@@ -60,21 +60,45 @@ impl Link<'_> {
 }
 
 impl Session {
-    /// Adds to the approval trail.
-    pub async fn audit(&mut self, entry: &AuditEntry) -> Result<()> {
+    /// Adds to the approval trail, with the commit.
+    pub fn audit(&mut self, entry: AuditEntry) {
+        self.trail.push(entry);
+    }
+
+    /// Writes what was added to the trail; false: nothing was. Last of all: whoever else adds to the trail, in whatever
+    /// chat, waits from here to the commit.
+    pub(super) async fn append_trail(&mut self) -> Result<bool> {
+        let entries = std::mem::take(&mut self.trail);
+        if entries.is_empty() {
+            return Ok(false);
+        }
+        let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
         // The head's row is also the lock: two writers append one after the other.
         let head = sqlx::query(
-            "INSERT INTO audit_head (id, seq, hash) VALUES (1, 1, $1)
-             ON CONFLICT (id) DO UPDATE SET seq = audit_head.seq + 1 RETURNING seq, hash",
+            "INSERT INTO audit_head (id, seq, hash) VALUES (1, $1, $2)
+             ON CONFLICT (id) DO UPDATE SET seq = audit_head.seq + excluded.seq RETURNING seq, hash",
         )
+        .bind(count)
         .bind(&[][..])
         .fetch_one(&mut *self.tx)
         .await?;
-        let previous = head.bytes("hash")?;
+        let (last, mut hash) = (head.int("seq")?, head.bytes("hash")?);
+        for (seq, entry) in (last - count + 1..).zip(&entries) {
+            hash = self.append(seq, hash, entry).await?;
+        }
+        sqlx::query("UPDATE audit_head SET hash = $1 WHERE id = 1")
+            .bind(hash)
+            .execute(&mut *self.tx)
+            .await?;
+        Ok(true)
+    }
+
+    /// Writes one row of the trail and gives its hash.
+    async fn append(&mut self, seq: i64, previous: Vec<u8>, entry: &AuditEntry) -> Result<Vec<u8>> {
         let principal = entry.principal.as_deref().map(keys::shown);
         let details = encode(&entry.details)?;
         let link = Link {
-            seq: head.int("seq")?,
+            seq,
             at: self.now().0,
             kind: entry.kind,
             turn: entry.turn_id.as_ref().map(TurnId::as_str),
@@ -100,11 +124,7 @@ impl Session {
         .bind(hash.as_slice())
         .execute(&mut *self.tx)
         .await?;
-        sqlx::query("UPDATE audit_head SET hash = $1 WHERE id = 1")
-            .bind(hash)
-            .execute(&mut *self.tx)
-            .await?;
-        Ok(())
+        Ok(hash)
     }
 
     /// Walks the approval trail from its first row to its head.

@@ -246,9 +246,11 @@ impl Session {
     /// Open gates of all chats, in the order of their lanes and ids, behind this one.
     pub(super) async fn open_gates_after(&mut self, after: Option<&(LaneId, GateId)>, limit: i64) -> Result<Vec<Gate>> {
         let (lane, id) = after.map_or(("", ""), |(lane, id)| (lane.as_str(), id.as_str()));
-        let rows = sqlx::query(
-            "SELECT * FROM gates WHERE status = 'pending' AND lane_id >= $1 AND (lane_id > $1 OR id > $2) ORDER BY lane_id, id LIMIT $3",
-        )
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE status = 'pending' AND lane_id >= $1 AND (lane_id > $1 OR id > $2) ORDER BY lane_id, id LIMIT $3",
+        ))
         .bind(lane)
         .bind(id)
         .bind(limit)

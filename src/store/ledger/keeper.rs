@@ -99,7 +99,7 @@ async fn keep(ledger: Ledger, redis: Arc<Redis>) {
                 round = 0;
             }
             Err(failed @ (Failed::Ledger(_) | Failed::Lost)) => {
-                warn!(%failed, "the look-up of pending reviews could not be rebuilt; trying again")
+                warn!(%failed, "the look-up of pending reviews could not be rebuilt; trying again");
             }
         }
         // Whoever listens hears at least this.

@@ -9,6 +9,7 @@ use sqlx::AnyPool;
 
 use super::accept::Acceptor;
 use super::bells::Bells;
+use super::doors::Doors;
 use super::ids::Sequence;
 use super::keeper::Keeper;
 use super::turnstile::Turnstile;
@@ -123,6 +124,7 @@ impl Ledger {
             pools,
             reviews: PendingReviews::new(redis.as_ref(), turnstile.is_none()),
             turnstile,
+            doors: Doors::default(),
             bells: Bells::of(redis.clone()),
             lock: std::sync::Mutex::new(lock),
         });
@@ -156,6 +158,7 @@ impl Ledger {
                 sequence: Sequence::after(0, 0),
                 pools,
                 turnstile,
+                doors: Doors::default(),
                 bells: Bells::of(None),
                 reviews: PendingReviews::new(None, false),
                 lock: std::sync::Mutex::new(None),

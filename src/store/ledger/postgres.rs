@@ -30,8 +30,8 @@ const TIME_CHECK: Duration = Duration::from_secs(30);
 /// Statements that a connection keeps prepared: more than there are in this program.
 const STATEMENTS: u32 = 500;
 
-/// How a transaction that writes begins.
-pub(super) const WRITE: &str = "BEGIN";
+/// How a transaction that writes begins: of two of a chat the second sees what the first has committed while it waited.
+pub(super) const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE";
 /// How a transaction that only looks begins: what it reads is one snapshot, as on SQLite.
 pub(super) const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
@@ -134,10 +134,21 @@ pub(super) async fn prune_lock(conn: &mut AnyConnection) -> Result<()> {
 
 /// Whoever changes what belongs to a chat waits here for the others who do; the lock ends with the transaction. Every rule that
 /// holds between rows of one chat (a quorum, the queue of a lane, which gate is open) may so be checked and then written.
-pub(super) async fn chat_lock(conn: &mut AnyConnection, place: &Conversation) -> Result<()> {
+pub(super) async fn chat_lock(conn: &mut AnyConnection, chat: i64) -> Result<()> {
+    lock(conn, chat).await
+}
+
+/// The chat's number for [`chat_lock`].
+pub(super) fn chat_number(place: &Conversation) -> i64 {
     // Without the tenant: a click on Slack does not name it.
-    let key = digest128(&[place.channel.as_str(), &place.app, &place.chat]);
-    lock(conn, number(&key)).await
+    number(&digest128(&[place.channel.as_str(), &place.app, &place.chat]))
+}
+
+/// Is all well with the transaction? The server answers COMMIT of one in which a statement failed with ROLLBACK, which the driver
+/// takes for a success; any other statement it refuses.
+pub(super) async fn prove(conn: &mut AnyConnection) -> Result<()> {
+    conn.execute("SELECT 1").await?;
+    Ok(())
 }
 
 async fn lock(conn: &mut AnyConnection, number: i64) -> Result<()> {
@@ -214,8 +225,15 @@ fn options(url: &SecretString) -> Result<AnyConnectOptions> {
 
 /// A connection outside the pools, which would try again for a while what cannot go well.
 async fn connect(url: &SecretString) -> Result<AnyConnection> {
-    let connected = tokio::time::timeout(CONNECTION_WAIT, AnyConnection::connect_with(&options(url)?)).await;
-    Ok(connected.map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))??)
+    let options = options(url)?;
+    let connected = async {
+        let mut conn = AnyConnection::connect_with(&options).await?;
+        conn.execute(SESSION).await?;
+        Ok(conn)
+    };
+    tokio::time::timeout(CONNECTION_WAIT, connected)
+        .await
+        .unwrap_or_else(|_| Err(StoreError::Unavailable("the server does not answer".to_owned())))
 }
 
 /// Says of which server and database it is; never the password.
@@ -247,6 +265,7 @@ async fn pool(url: &SecretString, size: u32) -> Result<AnyPool> {
         .after_connect(|conn, _| {
             Box::pin(async move {
                 conn.execute(SESSION).await?;
+                conn.execute(LIMITS).await?;
                 Ok(())
             })
         })
@@ -255,16 +274,17 @@ async fn pool(url: &SecretString, size: u32) -> Result<AnyPool> {
     Ok(pool)
 }
 
-/// What a session needs, whatever the server's or the user's defaults are. A stopped or cut-off process keeps what it has
-/// locked for as long as the server lets it. An answered commit survives a crash of the server. Of two transactions of a chat
-/// the second sees what the first has committed while it waited.
+/// What a session needs, whatever the server's or the user's defaults are. An answered commit survives a crash of the server.
 const SESSION: &str = "SET application_name = 'countersign';
-    SET lock_timeout = '5s';
-    SET statement_timeout = '30s';
-    SET idle_in_transaction_session_timeout = '10s';
     SET default_transaction_isolation = 'read committed';
     SET default_transaction_read_only = off;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
+
+/// A stopped or cut-off process keeps what it has locked for as long as the server lets it. Not for a start, which may have to
+/// wait for another that migrates.
+const LIMITS: &str = "SET lock_timeout = '5s';
+    SET statement_timeout = '30s';
+    SET idle_in_transaction_session_timeout = '10s'";
 
 #[cfg(test)]
 mod tests {

@@ -91,8 +91,8 @@ fn no_double_effect(seen: &[&What], broken: &mut Broken<'_>) {
     for what in seen {
         match what {
             What::Deliver { verb, .. } => match verb {
-                Verb::RunAgain(action) => {
-                    again.insert(action);
+                Verb::RunAgain(card) => {
+                    again.insert(card);
                 }
                 Verb::Approve(review) | Verb::Revise(review) => {
                     decided.insert(review);
@@ -181,7 +181,7 @@ fn nobody_elses(task: &str, seen: &[&What], broken: &mut Broken<'_>) {
     }
 }
 
-/// K9, K18: where the platform knows no keys, a message may stand there twice once for each time that a sender was cut off.
+/// I2: where the platform knows no keys, a message may stand there twice once for each time that a sender was cut off.
 fn doubled_posts(entries: &[Entry], verdict: &mut Verdict) {
     let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
     let mut cuts = 0;

@@ -61,7 +61,7 @@ pub enum Verb {
     Cancel,
     /// Somebody who may not says yes.
     Foreign(String),
-    /// A call whose outcome is lost may run again.
+    /// A call whose outcome is lost may run again, says the requester to the card with this key.
     RunAgain(String),
     /// It may not.
     Leave(String),

@@ -222,25 +222,25 @@ impl Task<'_> {
         .await
     }
 
-    /// Waits for the last word; a call whose outcome was lost is run again by even numbers and left by odd ones.
+    /// Waits for the last word; a call whose outcome was lost is run again by even numbers and left by odd ones. It may be lost
+    /// again: each card is a question of its own.
     async fn see_through(&mut self) -> Option<()> {
         let mut settled = HashSet::new();
         loop {
             let seen = self
                 .find("the last word", |seen| {
-                    is_last(&all_words(seen)) || lost_call(seen).is_some_and(|call| !settled.contains(&call))
+                    is_last(&all_words(seen)) || (asks_of_a_lost_call(seen) && !settled.contains(&seen.uuid))
                 })
                 .await?;
             if is_last(&all_words(&seen)) {
                 return Some(());
             }
-            let call = lost_call(&seen)?;
             if self.person.number.is_multiple_of(2) {
-                self.press(&seen, "approve", Verb::RunAgain(call.clone())).await?;
+                self.press(&seen, "approve", Verb::RunAgain(seen.uuid.clone())).await?;
             } else {
-                self.press(&seen, "reject", Verb::Leave(call.clone())).await?;
+                self.press(&seen, "reject", Verb::Leave(seen.uuid.clone())).await?;
             }
-            settled.insert(call);
+            settled.insert(seen.uuid);
         }
     }
 
@@ -284,7 +284,7 @@ fn review_of(card: &Posted) -> Option<String> {
     Some(card.first().button("approve")?["review_id"].as_str()?.to_owned())
 }
 
-/// The action that an open card asks about.
-fn lost_call(card: &Posted) -> Option<String> {
-    Some(card.button("approve")?["action_id"].as_str()?.to_owned())
+/// An open card that asks about an action.
+fn asks_of_a_lost_call(card: &Posted) -> bool {
+    card.button("approve").is_some_and(|value| value["action_id"].is_string())
 }

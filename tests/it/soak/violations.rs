@@ -92,7 +92,7 @@ fn broken(history: Vec<What>) -> Vec<Violation> {
     check(&entries).violations
 }
 
-/// Good but for this, put in place of the entry at `at` or behind it.
+/// The checker objects to this history, by this rule and in these words.
 #[track_caller]
 fn sees(rule: &str, words: &str, history: Vec<What>) {
     let seen = broken(history);
@@ -165,7 +165,7 @@ fn a_write_that_a_person_let_run_again_is_none() {
     sees("I2", "written 3 times, 2 allowed", history);
 }
 
-/// K9, K18: one doubled message for each cut, where the platform has no keys.
+/// I2: one doubled message for each cut, where the platform has no keys.
 #[test]
 fn doubled_posts_are_counted_against_the_cuts() {
     let doubled = || with(vec![answer("3", "b")]);

@@ -39,9 +39,14 @@ impl World {
     /// A world whose settings `edit` changed; the bot knows itself.
     pub async fn with(edit: impl FnOnce(&mut Live)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Clock::manual(Millis(1_800_000_000_000));
         let url = format!("sqlite://{}", folder.path().join("ledger.db").display());
-        let ledger = Ledger::open(&Stores::embedded(url.into()), clock.clone()).await.unwrap();
+        Self::on(&url, folder, edit).await
+    }
+
+    /// The same in this database.
+    pub async fn on(url: &str, folder: tempfile::TempDir, edit: impl FnOnce(&mut Live)) -> Self {
+        let clock = Clock::manual(Millis(1_800_000_000_000));
+        let ledger = Ledger::open(&Stores::embedded(url.to_owned().into()), clock.clone()).await.unwrap();
         let mut live = live();
         edit(&mut live);
         let desk = Desk::new(ledger.clone(), Settings::new(live.clone()), clock.clone());

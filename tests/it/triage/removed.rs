@@ -1,0 +1,51 @@
+//! Gates that are removed, for their age, between the look of whoever answers and the answer's commit.
+
+use countersign::domain::{ClickTarget, ClickVerb, GateKind, Notice};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
+
+use super::words::says;
+use super::world::World;
+use crate::support::stores::fresh_database;
+
+/// A transaction that is removing this gate.
+async fn removing(conn: &mut AnyConnection, gate: &str) {
+    conn.execute("BEGIN").await.unwrap();
+    let delete = format!("DELETE FROM gates WHERE id = '{gate}'");
+    conn.execute(AssertSqlSafe(delete)).await.unwrap();
+}
+
+/// Waits until somebody waits for a row of it, and ends it.
+async fn removed(conn: &mut AnyConnection, watch: &mut AnyConnection) {
+    let waiting = "SELECT COUNT(*) AS n FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event <> 'advisory'";
+    while watch.fetch_one(waiting).await.unwrap().get::<i64, _>("n") == 0 {
+        tokio::task::yield_now().await;
+    }
+    conn.execute("COMMIT").await.unwrap();
+}
+
+/// design: an OK or a tap that meets the removal of its gate finds nothing to answer; neither is given up as unreadable.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_meets_the_removal() {
+    let Some(url) = fresh_database().await else { return };
+    let mut world = World::on(&url, tempfile::tempdir().unwrap(), |_| {}).await;
+    let mut conn = AnyConnection::connect(&url).await.unwrap();
+    let mut watch = AnyConnection::connect(&url).await.unwrap();
+
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    removing(&mut conn, gate.id.as_str()).await;
+    world.accept(says("2", "u1", "OK")).await;
+    let (triaged, ()) = tokio::join!(world.desk.triage(), removed(&mut conn, &mut watch));
+    triaged.unwrap();
+    let told = world.notices().await;
+    assert!(!told.iter().any(|notice| matches!(notice, Notice::Internal { .. })), "{told:?}");
+
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    removing(&mut conn, gate.id.as_str()).await;
+    let target = ClickTarget::Gate(gate.id.clone());
+    let tap = world.click("u1", ClickVerb::Approve, target);
+    let (notice, ()) = tokio::join!(tap, removed(&mut conn, &mut watch));
+    assert_eq!(notice, Notice::UnknownReview {});
+}
