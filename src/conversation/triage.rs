@@ -24,11 +24,22 @@ impl Desk {
     /// # Errors
     /// When the ledger cannot be read or written; rows that were handled stay handled.
     pub async fn triage(&self) -> Result<usize, StoreError> {
+        self.triage_until(|| false).await
+    }
+
+    /// The same, which begins no further row once `over`: what is left is for others.
+    ///
+    /// # Errors
+    /// As [`Desk::triage`].
+    pub async fn triage_until(&self, over: impl Fn() -> bool + Send + Sync) -> Result<usize, StoreError> {
         let mut waiting = HashSet::new();
         let (mut after, mut seen, mut handled) = (0, 0, 0);
         loop {
             let rows = self.ledger.read().await?.untriaged_after(after, BATCH).await?;
             for row in &rows {
+                if over() {
+                    return Ok(handled);
+                }
                 handled += usize::from(self.handle_in_turn(row, &mut waiting).await?);
             }
             seen += rows.len();

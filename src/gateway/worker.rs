@@ -131,7 +131,7 @@ where
 async fn triage_loop(gateway: Gateway, stop: CancellationToken) {
     let bell = gateway.ledger.inbox_bell();
     repeat(&gateway, &stop, &bell, "triage", || async {
-        let handled = gateway.desk.triage().await?;
+        let handled = gateway.desk.triage_until(|| stop.is_cancelled()).await?;
         if handled > 0 {
             gateway.failpoint.reach("triaged");
         }

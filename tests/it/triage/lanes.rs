@@ -1,5 +1,7 @@
 //! Everything that answers no gate: tasks and their order, commands, and what happens to messages and chats.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use countersign::domain::{GateKind, InboundBody, Notice, Outbound, QueueMode};
 use countersign::store::{Accepted, OutboxOp, SignalKind};
 
@@ -48,6 +50,20 @@ async fn many_triage_at_once() {
         .filter(|sent| matches!(sent.op, OutboxOp::React { .. }))
         .count();
     assert_eq!(marks, 60);
+}
+
+/// P2: a process that stops begins no further row, however many it has read: what is left is found by others.
+#[tokio::test]
+async fn who_stops_leaves_the_rest() {
+    let world = World::new().await;
+    for nth in 0..5 {
+        world.accept(says(&nth.to_string(), "u1", &format!("任务{nth}"))).await;
+    }
+    let looks = AtomicUsize::new(0);
+    let over = || looks.fetch_add(1, Ordering::SeqCst) == 2;
+    assert_eq!(world.desk.triage_until(over).await.unwrap(), 2);
+    assert_eq!(world.untriaged().await, 3);
+    assert_eq!(world.queue("u1", "").await, ["任务0", "任务1"]);
 }
 
 /// design: until the bot knows its own id, group messages wait, in order, and hold up nobody else.
