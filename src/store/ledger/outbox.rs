@@ -105,15 +105,17 @@ impl Session {
     /// more, and is uncertain: it may have arrived. A patch whose target is not sent yet waits behind it.
     pub async fn claim_outbox(&mut self, owner: &str, hold_ms: i64, limit: i64) -> Result<Vec<OutboxRow>> {
         let text = self.claiming(
-            "UPDATE outbox SET owner = $1, held_until = $2, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END,
-               uncertain = CASE WHEN owner <> '' THEN 1 ELSE uncertain END WHERE id IN (SELECT head.id FROM outbox AS head
+            // The heads are chosen once, before the update: chosen anew for each row, as a server may, more than `limit` would go.
+            "WITH heads AS MATERIALIZED (SELECT head.id FROM outbox AS head
                WHERE head.state = 'waiting' AND head.ready_at <= $3 AND head.held_until <= $3
                  AND NOT EXISTS (SELECT 1 FROM outbox AS ahead
                    WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND ahead.id < head.id)
                  AND (head.target IS NULL
                    OR EXISTS (SELECT 1 FROM outbox AS post WHERE post.key = head.target AND post.state = 'sent'))
                ORDER BY head.ready_at, head.id LIMIT $4 {skip})
-               AND state = 'waiting' AND held_until <= $3
+             UPDATE outbox SET owner = $1, held_until = $2, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END,
+               uncertain = CASE WHEN owner <> '' THEN 1 ELSE uncertain END
+             WHERE id IN (SELECT id FROM heads) AND state = 'waiting' AND held_until <= $3
              RETURNING id, key, queue, gate_id, turn_id, conversation, body, tries, plain, uncertain, created_at, give_up_at",
             "head",
         );
