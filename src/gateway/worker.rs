@@ -183,7 +183,8 @@ async fn work(runner: &Runner, lease: Lease, hold: Hold, stop: &Stop) {
             Err(WorkError::Store(StoreError::Stale)) => return info!(%lane, "lease lost; somebody else goes on"),
             Err(WorkError::Store(error @ StoreError::Unavailable(_))) => {
                 warn!(%lane, %error, "work on a lane broke off; it is taken up again when the ledger answers");
-                FAILURE_PAUSE
+                tokio::time::sleep(FAILURE_PAUSE).await;
+                Duration::ZERO
             }
             Err(error) => {
                 error!(%lane, %error, "work on a lane failed");

@@ -25,7 +25,7 @@ const INSPECTION: u32 = 10;
 const FIRST: Duration = Duration::from_millis(500);
 /// A rebuild that was soon lost again is tried again after a pause that doubles up to this: a server that throws keys away, or
 /// another process with another Redis, must not make the ledger read all its gates every second.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// Gates of one page.
 const PAGE: i64 = 200;
 /// What is in Redis for a gate that the ledger does not know may be of a transaction that is not committed yet.
@@ -261,7 +261,7 @@ impl Pace {
             return false;
         }
         // What lasted is over: the next trouble is another one.
-        if now > self.not_before + 2 * LONGEST_PAUSE {
+        if now > self.not_before + 3 * self.pause {
             self.pause = ROUND;
         }
         true
