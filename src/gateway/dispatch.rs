@@ -50,6 +50,10 @@ impl Dispatcher {
         let (span, asked) = (self.gateway.timings.lease, Instant::now());
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         let rows = tx.claim_outbox(&self.owner, millis, i64::try_from(free).unwrap_or(1)).await?;
+        if rows.is_empty() {
+            // Nothing is committed: a commit is news to every open page and to other processes.
+            return Ok(0);
+        }
         tx.commit().await?;
         let hold = Hold::since(asked, span);
         let taken = rows.len();

@@ -54,8 +54,13 @@ enum Failed {
 
 impl Keeper {
     pub(super) async fn start(inner: &Arc<Inner>, redis: &Arc<Redis>, errands: mpsc::UnboundedReceiver<Errand>) -> Arc<Self> {
-        // What it says is noted by the rounds below.
-        let _first = tokio::time::timeout(FIRST, redis.connect()).await;
+        // What it says of its trouble is noted by the rounds below; what is to be said of its settings is said from the first.
+        let first = async {
+            if redis.connect().await.is_ok() {
+                redis.inspect().await;
+            }
+        };
+        let _late = tokio::time::timeout(FIRST, first).await;
         let ledger = Ledger {
             inner: Arc::clone(inner),
             acceptor: None,
