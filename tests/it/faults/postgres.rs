@@ -2,11 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use countersign::config::Stores;
-use countersign::domain::Clock;
-use countersign::store::Ledger;
 use futures_util::future::join_all;
-use sqlx::{AnyConnection, Connection, Executor, Row};
+use sqlx::{AnyConnection, Connection, Executor};
 
 use super::ready;
 use crate::support::api::eventually;
@@ -106,36 +103,6 @@ async fn a_ledger_that_is_locked(on: On) {
     let statuses = join_all(people.iter().map(|(user, chat)| told(&world, user, chat))).await;
     assert!(statuses.iter().all(|status| *status == Some(200)), "{statuses:?}");
     world.end().await;
-}
-
-/// Q7: callers that go away while their transaction begins leave none open: an open one would be cut off by the server with whoever uses its
-/// connection next.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_abandoned_begin_leaves_nothing_open() {
-    let Some(server) = PostgresServer::start().await else {
-        return;
-    };
-    let url = server.fresh_database().await;
-    let ledger = Ledger::open(&Stores::embedded(url.clone().into()), Clock::system()).await.unwrap();
-    for micros in 0..200 {
-        let patience = Duration::from_micros(micros * 5);
-        let _ = tokio::time::timeout(patience, ledger.read()).await;
-        let _ = tokio::time::timeout(patience, ledger.begin()).await;
-    }
-    let mut conn = AnyConnection::connect(&url).await.unwrap();
-    let open = "SELECT COUNT(*) AS n FROM pg_stat_activity
-        WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
-    let mut left = -1;
-    // Long before the server itself would end them.
-    for _ in 0..300 {
-        left = conn.fetch_one(open).await.unwrap().get::<i64, _>("n");
-        if left == 0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(left, 0, "transactions that nobody ends");
-    ledger.close().await;
 }
 
 /// Q1: no server at the start: exit 1 with one line that names it and no password.
