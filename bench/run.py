@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Alternating rounds of the accept path, on loopback only; prints Markdown. scripts/bench builds what it needs and calls it.
 
-  run.py --work DIR [--rounds 5] [--seconds 3] [--only a,b] [--skip-table] [--skip-latency] [--skip-flat] [--json FILE]
+  run.py --work DIR [--rounds 5] [--seconds 3] [--only "a;b"] [--skip-table] [--skip-latency] [--skip-flat] [--json FILE]
 
 DIR/bin holds countersign, load and limit; DIR/peers (optional) the Node peers. Every round starts each server anew: start-up,
 idle memory, throughput, latency and CPU a request come from the same run. Server on core 0, everything else on core 1.
@@ -14,7 +14,7 @@ parser.add_argument("--work", required=True)
 parser.add_argument("--rounds", type=int, default=5)
 parser.add_argument("--seconds", type=float, default=3)
 parser.add_argument("--connections", type=int, default=32)
-parser.add_argument("--only", default="", help="substrings of names, with commas between")
+parser.add_argument("--only", default="", help="substrings of names, with semicolons between")
 parser.add_argument("--rate", type=float, default=250, help="events a second of the latency runs")
 parser.add_argument("--skip-latency", action="store_true")
 parser.add_argument("--skip-table", action="store_true")
@@ -426,7 +426,7 @@ def growth(databases):
 
 def main():
     global postgres, platform_port
-    only = [part for part in args.only.split(",") if part]
+    only = [part for part in args.only.split(";") if part]
     entries = [what for what in TABLE if not only or any(part in what["name"] for part in only)]
     if not os.path.isdir(f"{work}/peers/node_modules"):
         entries = [what for what in entries if what["name"] not in ("Bolt JS", "Lark Node SDK")]

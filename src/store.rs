@@ -48,15 +48,6 @@ pub enum StoreError {
     Corrupt(String),
 }
 
-/// Whether an event was new.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
-    /// Committed under this inbox id.
-    New(i64),
-    /// Seen before, by event id or by message id.
-    Duplicate,
-}
-
 /// One row of the inbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboxRow {

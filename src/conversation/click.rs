@@ -1,7 +1,7 @@
 //! Buttons and forms of our cards, decided in the request that brings them: one transaction for the inbox row and the decision.
 
 use crate::domain::{ActionId, Click, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice, Outbound, Via};
-use crate::store::{GateRecord, InboxState, Session, StoreError};
+use crate::store::{GateRecord, Session, StoreError};
 
 use super::approvals::{RowSettled, settle_row};
 use super::review::{Act, Actor, Settled, audit, lapse, settle, told, told_decision};
@@ -26,7 +26,7 @@ impl Desk {
 
     async fn click_once(&self, inbound: &Inbound, click: &Click) -> Result<ClickAnswer, StoreError> {
         let mut tx = self.ledger.begin_in(&inbound.conversation).await?;
-        let fresh = tx.insert_inbox(inbound, InboxState::Done).await?.is_some();
+        let fresh = tx.insert_handled(inbound).await?;
         let asked = Asked {
             inbound,
             click,

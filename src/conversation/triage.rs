@@ -4,6 +4,8 @@ mod look;
 
 use std::collections::HashSet;
 
+use metrics::counter;
+
 use crate::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Notice, Via};
 use crate::store::{InboxRow, SignalKind, StoreError, Tx};
 
@@ -102,12 +104,26 @@ impl Desk {
             }
         };
         if !taken {
-            // Somebody else handled it in the meantime: what we did about it is rolled back.
+            // Somebody else handled it in the meantime, or a copy of it: what we did about it is rolled back.
+            drop(tx);
+            self.drop_copy(row).await?;
             return Ok(true);
         }
         tx.commit().await?;
         tracing::info!(inbox = row.id, event_id = %row.inbound.event_key, kind = row.inbound.body.name(), outcome = name, "triaged");
         Ok(true)
+    }
+
+    /// Platforms push an event again until they hear 200 in time, and Slack tells of a mention twice.
+    async fn drop_copy(&self, row: &InboxRow) -> Result<(), StoreError> {
+        let mut tx = self.ledger.begin_in(&row.inbound.conversation).await?;
+        if tx.drop_copy(row.id).await? {
+            tx.commit().await?;
+            let channel = row.inbound.conversation.channel.as_str();
+            counter!("countersign_duplicates_total", "channel" => channel).increment(1);
+            tracing::info!(inbox = row.id, event_id = %row.inbound.event_key, kind = row.inbound.body.name(), "a copy of what was triaged before");
+        }
+        Ok(())
     }
 
     async fn give_up(&self, row: &InboxRow) -> Result<(), StoreError> {

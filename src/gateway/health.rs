@@ -62,7 +62,7 @@ impl Since {
 }
 
 async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
-    let part = |name, status, message: Option<String>| gateway.since.part(name, status, message, now);
+    let part = |name, status, message: Option<String>| gateway.since().part(name, status, message, now);
     let ledger = match gateway.ledger.ping().await {
         Ok(()) => part("ledger", "ok", None),
         // The text of a store error holds no URL and no secret; see its definition.

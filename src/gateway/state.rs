@@ -104,22 +104,25 @@ pub struct GatewayParts {
     pub retention: Duration,
 }
 
-/// Shared state of handlers and workers; cheap to clone.
+/// Shared state of handlers and workers; cheap to clone, which every request does.
 #[derive(Clone, Debug)]
-pub struct Gateway {
-    parts: Arc<GatewayParts>,
-    draining: Arc<AtomicBool>,
-    pub(super) since: Arc<Since>,
+pub struct Gateway(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    parts: GatewayParts,
+    draining: AtomicBool,
+    since: Since,
     /// Why a platform does not tell who the bot is, as long as it does not.
-    unnamed: Arc<Mutex<BTreeMap<&'static str, String>>>,
-    pub(super) tries: Arc<Tries>,
-    pub(super) readers: Arc<Readers>,
+    unnamed: Mutex<BTreeMap<&'static str, String>>,
+    tries: Tries,
+    readers: Readers,
 }
 
 impl Deref for Gateway {
     type Target = GatewayParts;
     fn deref(&self) -> &GatewayParts {
-        &self.parts
+        &self.0.parts
     }
 }
 
@@ -127,14 +130,14 @@ impl Gateway {
     /// Puts the gateway together.
     #[must_use]
     pub fn new(parts: GatewayParts) -> Self {
-        Self {
-            parts: Arc::new(parts),
-            draining: Arc::default(),
-            since: Arc::default(),
-            unnamed: Arc::default(),
-            tries: Arc::default(),
-            readers: Arc::default(),
-        }
+        Self(Arc::new(Shared {
+            parts,
+            draining: AtomicBool::default(),
+            since: Since::default(),
+            unnamed: Mutex::default(),
+            tries: Tries::default(),
+            readers: Readers::default(),
+        }))
     }
 
     /// Name of the small fact that holds the bot's own user id on `kind`.
@@ -149,7 +152,7 @@ impl Gateway {
 
     /// The platform was asked who the bot is: it told, or why it did not.
     pub(super) fn note_identity(&self, kind: ChannelKind, problem: Option<String>) {
-        let mut unnamed = self.unnamed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unnamed = self.0.unnamed.lock().unwrap_or_else(PoisonError::into_inner);
         match problem {
             Some(problem) => unnamed.insert(kind.as_str(), problem),
             None => unnamed.remove(kind.as_str()),
@@ -158,7 +161,8 @@ impl Gateway {
 
     /// Why the platform does not tell who the bot is; none: it told, or was not asked yet.
     pub(super) fn identity_problem(&self, kind: ChannelKind) -> Option<String> {
-        self.unnamed
+        self.0
+            .unnamed
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get(kind.as_str())
@@ -167,10 +171,25 @@ impl Gateway {
 
     /// From now on `/readyz` says `not_ready`, so that a balancer sends traffic elsewhere.
     pub fn drain(&self) {
-        self.draining.store(true, Ordering::SeqCst);
+        self.0.draining.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::SeqCst)
+        self.0.draining.load(Ordering::SeqCst)
+    }
+
+    /// Since when each part of `/readyz` is as it is.
+    pub(super) fn since(&self) -> &Since {
+        &self.0.since
+    }
+
+    /// Wrong tokens at the console's door.
+    pub(super) fn tries(&self) -> &Tries {
+        &self.0.tries
+    }
+
+    /// Who watches the console's pages.
+    pub(super) fn readers(&self) -> &Readers {
+        &self.0.readers
     }
 }

@@ -18,7 +18,6 @@ use super::state::Gateway;
 use crate::channels::Refusal;
 use crate::conversation::ClickAnswer;
 use crate::domain::Inbound;
-use crate::store::Accepted;
 
 pub(super) use lark::lark;
 pub(super) use slack::slack;
@@ -32,7 +31,6 @@ const CLICK_TIME: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug)]
 enum Outcome {
     Accepted,
-    Duplicate,
     Decided,
     Ignored,
     Handshake,
@@ -42,7 +40,6 @@ impl Outcome {
     fn as_str(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
-            Self::Duplicate => "duplicate",
             Self::Decided => "decided",
             Self::Ignored => "ignored",
             Self::Handshake => "handshake",
@@ -98,17 +95,19 @@ fn refused(refusal: Refusal) -> ApiError {
     }
 }
 
-/// 200 only after the commit; a duplicate is as good.
+/// 200 only after the commit; a copy of an earlier event is as good.
 async fn accept(gateway: &Gateway, inbound: &Inbound) -> Result<Outcome, ApiError> {
     gateway.failpoint.reach("verified");
-    let outcome = gateway.ledger.accept(inbound).await?;
+    let id = gateway.ledger.accept(inbound).await?;
     gateway.failpoint.reach("accepted");
     // Triage says it again at `info`, with what became of it.
-    debug!(event.id = inbound.event_key, kind = inbound.body.name(), ?outcome, "event accepted");
-    Ok(match outcome {
-        Accepted::New(_) => Outcome::Accepted,
-        Accepted::Duplicate => Outcome::Duplicate,
-    })
+    debug!(
+        event.id = inbound.event_key,
+        kind = inbound.body.name(),
+        inbox = id,
+        "event accepted"
+    );
+    Ok(Outcome::Accepted)
 }
 
 const JSON: &str = "application/json";

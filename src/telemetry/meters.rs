@@ -69,13 +69,18 @@ pub const METERS: &[Meter] = &[
     counter(
         "countersign_webhook_requests_total",
         &["channel", "outcome"],
-        "Webhook requests by what became of them: accepted, duplicate, decided, ignored, handshake, or why they were refused",
+        "Webhook requests by what became of them: accepted, decided, ignored, handshake, or why they were refused",
     ),
     seconds(
         "countersign_webhook_seconds",
         &["channel"],
         ANSWER,
         "From the head of a webhook request to its answer",
+    ),
+    counter(
+        "countersign_duplicates_total",
+        &["channel"],
+        "Events that were handled before: pushed again, or told of twice",
     ),
     counter(
         "countersign_turns_total",

@@ -4,56 +4,70 @@
 use std::collections::HashSet;
 
 use countersign::domain::{ChannelKind, Click, ClickVerb, Inbound, InboundBody};
-use countersign::store::{Accepted, InboxState};
 use futures_util::future::join_all;
 use proptest::prelude::*;
 
-use crate::store_kit::{Store, accept, claim, file, lane_task, message, place, place_on, simple, stores, untriaged};
+use crate::store_kit::{Store, accept, claim, file, handle_all, lane_task, message, place, place_on, simple, stores, untriaged};
 
 async fn rows(store: &Store) -> Vec<i64> {
     let mut read = store.ledger.read().await.unwrap();
     read.untriaged(10_000).await.unwrap().iter().map(|row| row.id).collect()
 }
 
-/// design: an event is stored once by its event id, and a message once by its message id, per channel and app.
+/// design: an event is handled once by its event id, and a message once by its message id, per channel and app; whether the
+/// copy came before it was handled or after.
 #[tokio::test]
 async fn both_keys_deduplicate() {
     for store in stores().await {
         let home = place("oc_1", "");
         let first = accept(&store, &message("ev_1", "om_1", &home, "ou_1")).await;
-        for copy in [message("ev_1", "om_2", &home, "ou_1"), message("ev_2", "om_1", &home, "ou_1")] {
-            assert_eq!(store.ledger.accept(&copy).await.unwrap(), Accepted::Duplicate);
+        let copies = [message("ev_1", "om_2", &home, "ou_1"), message("ev_2", "om_1", &home, "ou_1")];
+        for copy in &copies {
+            accept(&store, copy).await;
         }
         // The same ids of another app or platform are other events.
         let mut other_app = home.clone();
         other_app.app = "cli_b".to_owned();
-        accept(&store, &message("ev_1", "om_1", &other_app, "ou_1")).await;
-        accept(&store, &message("ev_1", "om_1", &place_on(ChannelKind::Slack, "oc_1", ""), "ou_1")).await;
-        assert_eq!(rows(&store).await.len(), 3);
-
-        let mut read = store.ledger.read().await.unwrap();
-        let found = read.inbox_by_event(&message("ev_1", "om_9", &home, "ou_1")).await.unwrap().unwrap();
-        assert_eq!((found.id, found.state), (first, InboxState::New));
-        assert_eq!(found.inbound, message("ev_1", "om_1", &home, "ou_1"));
-        assert!(
-            read.inbox_by_event(&message("ev_9", "om_1", &home, "ou_1"))
-                .await
-                .unwrap()
-                .is_none()
-        );
+        let app = accept(&store, &message("ev_1", "om_1", &other_app, "ou_1")).await;
+        let slack = accept(&store, &message("ev_1", "om_1", &place_on(ChannelKind::Slack, "oc_1", ""), "ou_1")).await;
+        assert_eq!(handle_all(&store).await, [first, app, slack]);
+        for copy in &copies {
+            accept(&store, copy).await;
+        }
+        assert_eq!(handle_all(&store).await, [0; 0]);
+        assert!(rows(&store).await.is_empty(), "copies go when they are looked at");
     }
 }
 
-/// design: 100 parallel copies of one event make one row, and exactly one caller hears "new".
+/// design: 100 parallel copies of one event are one; a copy of a task that waits is none of its own either.
 #[tokio::test]
 async fn parallel_copies_are_one() {
     for store in stores().await {
         let copy = simple("x", &place("oc_1", ""), "ou_1");
         let answers = join_all((0..100).map(|_| store.ledger.accept(&copy))).await;
-        let new = answers.iter().filter(|answer| matches!(answer, Ok(Accepted::New(_)))).count();
-        let duplicates = answers.iter().filter(|answer| matches!(answer, Ok(Accepted::Duplicate))).count();
-        assert_eq!((new, duplicates), (1, 99));
-        assert_eq!(rows(&store).await.len(), 1);
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!(handle_all(&store).await.len(), 1);
+
+        let task = simple("task", &place("oc_1", ""), "ou_1");
+        lane_task(&store, &task).await;
+        let copy = accept(&store, &task).await;
+        let mut tx = store.ledger.begin().await.unwrap();
+        let row = untriaged(&mut tx, copy).await;
+        assert!(!tx.assign(&row, &task.conversation.lane("ou_1")).await.unwrap());
+        assert!(tx.drop_copy(copy).await.unwrap());
+        assert!(!tx.drop_copy(copy).await.unwrap());
+    }
+}
+
+/// design: what is no copy is not removed as one.
+#[tokio::test]
+async fn only_copies_are_dropped() {
+    for store in stores().await {
+        let id = accept(&store, &simple("x", &place("oc_1", ""), "ou_1")).await;
+        let mut tx = store.ledger.begin().await.unwrap();
+        assert!(!tx.drop_copy(id).await.unwrap());
+        assert!(tx.triaged(id, "answer").await.unwrap());
+        assert!(!tx.drop_copy(id).await.unwrap());
     }
 }
 
@@ -64,13 +78,7 @@ async fn concurrent_events_share_commits() {
         let home = place("oc_1", "");
         let events: Vec<Inbound> = (0..200).map(|number| simple(&number.to_string(), &home, "ou_1")).collect();
         let answers = join_all(events.iter().map(|event| store.ledger.accept(event))).await;
-        let ids: HashSet<i64> = answers
-            .into_iter()
-            .map(|answer| match answer.unwrap() {
-                Accepted::New(id) => id,
-                Accepted::Duplicate => panic!("a duplicate of nothing"),
-            })
-            .collect();
+        let ids: HashSet<i64> = answers.into_iter().map(Result::unwrap).collect();
         assert_eq!(ids.len(), 200);
         assert_eq!(rows(&store).await.into_iter().collect::<HashSet<_>>(), ids);
         let commits = store.ledger.accept_commits();
@@ -90,9 +98,9 @@ async fn a_stuck_writer_is_told_to_the_platform() {
     let error = store.ledger.accept(&event).await.unwrap_err();
     assert!(error.to_string().contains("too slow"), "{error}");
     drop(stuck);
-    // It may have been committed late: then the repeat is a duplicate, and there is one row all the same.
+    // It may have been committed late: then the repeat is a copy.
     store.ledger.accept(&event).await.unwrap();
-    assert_eq!(rows(&store).await.len(), 1);
+    assert_eq!(handle_all(&store).await.len(), 1);
 }
 
 /// design: clicks go in with their decision in one transaction; rolled back, they leave nothing.
@@ -110,15 +118,14 @@ async fn a_row_inside_a_transaction_lives_and_dies_with_it() {
             ..simple("click", &place("oc_1", ""), "ou_1")
         };
         let mut tx = store.ledger.begin().await.unwrap();
-        assert!(tx.insert_inbox(&click, InboxState::Done).await.unwrap().is_some());
+        assert!(tx.insert_handled(&click).await.unwrap());
         drop(tx);
         let mut tx = store.ledger.begin().await.unwrap();
-        assert!(tx.insert_inbox(&click, InboxState::Done).await.unwrap().is_some());
+        assert!(tx.insert_handled(&click).await.unwrap());
         tx.commit().await.unwrap();
         let mut tx = store.ledger.begin().await.unwrap();
-        assert!(tx.insert_inbox(&click, InboxState::Done).await.unwrap().is_none());
+        assert!(!tx.insert_handled(&click).await.unwrap());
         tx.commit().await.unwrap();
-        assert_eq!(store.ledger.accept(&click).await.unwrap(), Accepted::Duplicate);
         assert!(rows(&store).await.is_empty());
     }
 }
@@ -227,13 +234,13 @@ async fn odd_ids_do_not_collide() {
             for user in odd {
                 let home = place(chat, "");
                 let event = message(&format!("{chat}\u{1f}{user}"), &format!("{user}\u{1e}{chat}"), &home, user);
-                assert!(seen.insert(accept(&store, &event).await));
-                assert_eq!(store.ledger.accept(&event).await.unwrap(), Accepted::Duplicate);
+                let id = accept(&store, &event).await;
+                assert!(seen.insert(id));
                 let mut read = store.ledger.read().await.unwrap();
-                assert_eq!(read.inbox_by_event(&event).await.unwrap().unwrap().inbound, event);
+                assert_eq!(untriaged(&mut read, id).await.inbound, event);
             }
         }
-        assert_eq!(rows(&store).await.len(), odd.len() * odd.len());
+        assert_eq!(handle_all(&store).await.len(), odd.len() * odd.len());
     }
 }
 
@@ -265,14 +272,17 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             for store in stores().await {
-                let mut seen = HashSet::new();
+                let (mut seen, mut new) = (HashSet::new(), Vec::new());
                 for (app, event) in &pairs {
                     let mut home = place("oc_1", "");
                     home.app.clone_from(app);
                     let inbound = Inbound { message_key: None, ..message(event, "om", &home, "ou_1") };
-                    let new = matches!(store.ledger.accept(&inbound).await.unwrap(), Accepted::New(_));
-                    assert_eq!(new, seen.insert((app, event)));
+                    let id = accept(&store, &inbound).await;
+                    if seen.insert((app, event)) {
+                        new.push(id);
+                    }
                 }
+                assert_eq!(handle_all(&store).await, new);
             }
         });
     }

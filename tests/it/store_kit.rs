@@ -9,7 +9,7 @@ use countersign::domain::{
     Action, ActionId, ActionStatus, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision, DecisionKind, EffectClass, Gate,
     GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, StepStatus, StepView, TurnId, TurnStatus, Via,
 };
-use countersign::store::{Accepted, InboxRow, Lease, Ledger, PendingReview, TurnRow};
+use countersign::store::{InboxRow, Lease, Ledger, PendingReview, TurnRow};
 use serde_json::json;
 
 use crate::support::api::eventually;
@@ -170,12 +170,29 @@ pub(crate) fn simple(name: &str, place: &Conversation, sender: &str) -> Inbound 
     message(&format!("ev_{name}"), &format!("om_{name}"), place, sender)
 }
 
-/// Accepts a message that is new.
+/// Accepts a message.
 pub(crate) async fn accept(store: &Store, inbound: &Inbound) -> i64 {
-    match store.ledger.accept(inbound).await.unwrap() {
-        Accepted::New(id) => id,
-        Accepted::Duplicate => panic!("{} is a duplicate", inbound.event_key),
+    store.ledger.accept(inbound).await.unwrap()
+}
+
+/// Looks at all that came in, oldest first, as triage does; gives the ids of what was handled, and removes copies.
+pub(crate) async fn handle_all(store: &Store) -> Vec<i64> {
+    let rows = store.ledger.read().await.unwrap().untriaged(10_000).await.unwrap();
+    let mut handled = Vec::new();
+    for row in rows {
+        let mut tx = store.ledger.begin_in(&row.inbound.conversation).await.unwrap();
+        if tx.triaged(row.id, "looked at").await.unwrap() {
+            tx.commit().await.unwrap();
+            handled.push(row.id);
+            continue;
+        }
+        drop(tx);
+        let mut tx = store.ledger.begin_in(&row.inbound.conversation).await.unwrap();
+        if tx.drop_copy(row.id).await.unwrap() {
+            tx.commit().await.unwrap();
+        }
     }
+    handled
 }
 
 /// Accepts a message and puts it into its sender's lane.

@@ -4,10 +4,10 @@
 use countersign::config::Stores;
 use countersign::domain::{Clock, Millis};
 use countersign::store::{Ledger, StoreError};
-use secrecy::SecretString;
-use sqlx::{AnyConnection, Connection, Executor};
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::{AnyConnection, Connection, Executor, Row};
 
-use crate::store_kit::{LEASE_MS, START, accept, claim, file, lane_task, open, place, simple, stores, working};
+use crate::store_kit::{LEASE_MS, START, accept, claim, file, handle_all, lane_task, open, place, simple, stores, working};
 
 async fn refused(url: &SecretString) -> String {
     let error = Ledger::open(&Stores::embedded(url.clone()), Clock::manual(START))
@@ -15,6 +15,57 @@ async fn refused(url: &SecretString) -> String {
         .unwrap_err();
     assert!(matches!(error, StoreError::Unusable(_)), "{error:?}");
     error.to_string()
+}
+
+/// design: the schema before copies were told apart at triage is brought up to date with all that came in: what waits still waits,
+/// and what was handled is known when it comes again.
+#[tokio::test]
+async fn an_older_inbox_keeps_what_waits_and_what_it_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let older = folder.path().join("migrations");
+    std::fs::create_dir(&older).unwrap();
+    for name in ["0001_ledger.sql", "0002_outbox_uncertain.sql"] {
+        let text = format!("{}/migrations/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::copy(text, older.join(name)).unwrap();
+    }
+    let url = SecretString::from(format!("sqlite://{}", folder.path().join("x.db").display()));
+    // A file of the newest schema names the keys that the older one is to hold.
+    let newest = file().await;
+    let home = place("oc_1", "");
+    let events = ["new", "laned", "done"].map(|name| simple(name, &home, "ou_1"));
+    for event in &events {
+        accept(&newest, event).await;
+    }
+    let mut from = AnyConnection::connect(newest.stores.database_url.expose_secret()).await.unwrap();
+    let mut into = AnyConnection::connect(&format!("{}?mode=rwc", url.expose_secret())).await.unwrap();
+    sqlx::migrate::Migrator::new(older).await.unwrap().run(&mut into).await.unwrap();
+    let rows = from.fetch_all("SELECT id, event_key, message_key, person_key, received_at, payload FROM inbox ORDER BY id");
+    for (row, state) in rows.await.unwrap().iter().zip(["new", "laned", "done"]) {
+        let insert = "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
+            VALUES ($1, $2, $3, 'lark', 'oc_1', $4, 'message', $5, $6, $7)";
+        sqlx::query(insert)
+            .bind(row.get::<i64, _>(0))
+            .bind(row.get::<Vec<u8>, _>(1))
+            .bind(row.get::<Vec<u8>, _>(2))
+            .bind(row.get::<Vec<u8>, _>(3))
+            .bind(state)
+            .bind(row.get::<i64, _>(4))
+            .bind(row.get::<String, _>(5))
+            .execute(&mut into)
+            .await
+            .unwrap();
+    }
+    into.close().await.unwrap();
+
+    let mut store = newest;
+    store.ledger.close().await;
+    store.ledger = Ledger::open(&Stores::embedded(url), store.clock.clone()).await.unwrap();
+    for event in &events {
+        accept(&store, event).await;
+    }
+    let rows = store.ledger.read().await.unwrap().untriaged(10).await.unwrap();
+    assert_eq!(rows.iter().filter(|row| row.inbound == events[0]).count(), 2);
+    assert_eq!(handle_all(&store).await, [rows[0].id], "the one that waited; all others are copies");
 }
 
 /// design: at start on SQLite every lease and hold is void, so that nothing waits for a dead worker; nothing is lost.
@@ -186,10 +237,10 @@ async fn other_schemas_are_refused() {
     .unwrap_err()
     .to_string();
     assert!(
-        error.contains("version 0") && error.contains("needs 2") && error.contains("migrate"),
+        error.contains("version 0") && error.contains("needs 3") && error.contains("migrate"),
         "{error}"
     );
-    assert!(Ledger::open_read_only(&url).await.unwrap_err().to_string().contains("needs 2"));
+    assert!(Ledger::open_read_only(&url).await.unwrap_err().to_string().contains("needs 3"));
     Ledger::open(&Stores::embedded(url.clone()), Clock::manual(START))
         .await
         .unwrap()
@@ -225,7 +276,7 @@ async fn other_schemas_are_refused() {
         .await
         .unwrap_err()
         .to_string();
-        assert!(error.contains("version 9999") && error.contains("program's 2"), "{error}");
+        assert!(error.contains("version 9999") && error.contains("program's 3"), "{error}");
     }
     admin.execute("DELETE FROM _sqlx_migrations WHERE version = 9999").await.unwrap();
     admin.execute("UPDATE _sqlx_migrations SET success = FALSE").await.unwrap();

@@ -63,7 +63,10 @@ async fn a_server_that_hangs_is_told_in_time() {
     for name in ["b", "c", "d", "e"] {
         ledger.accept(&simple(name, &home, "ou_1")).await.unwrap();
     }
-    assert_eq!(ledger.read().await.unwrap().untriaged(10).await.unwrap().len(), 5);
+    // What was refused may have been committed late: then what was sent again is a copy.
+    let rows = ledger.read().await.unwrap().untriaged(20).await.unwrap();
+    let events: std::collections::BTreeSet<_> = rows.iter().map(|row| row.inbound.event_key.as_str()).collect();
+    assert_eq!(events, ["ev_a", "ev_b", "ev_c", "ev_d", "ev_e"].into());
     ledger.close().await;
 }
 

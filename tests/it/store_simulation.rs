@@ -1,10 +1,10 @@
 //! Random lives of a ledger: whatever crashes when, no task is lost and none runs twice.
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use countersign::domain::{ActionId, ActionStatus, DecisionKind, GateId, Millis, ToolResult, TurnId, TurnStatus};
-use countersign::store::{Accepted, Lease, Ledger, Session, StoreError};
+use countersign::store::{Lease, Ledger, Session, StoreError};
 use proptest::prelude::*;
 
 use crate::store_kit::{LEASE_MS, Store, action, decision, gate, place, simple, stores, turn};
@@ -56,7 +56,7 @@ struct World {
     other: Option<Store>,
     workers: Vec<Worker>,
     /// Inbox ids that were answered with "new".
-    accepted: BTreeSet<i64>,
+    accepted: BTreeMap<String, Vec<i64>>,
     /// How often each turn's tool did its work outside.
     ran: BTreeMap<i64, u32>,
     /// How often each gate took a decision.
@@ -81,7 +81,7 @@ impl World {
             store,
             other,
             workers: (0..3).map(|_| Worker::default()).collect(),
-            accepted: BTreeSet::new(),
+            accepted: BTreeMap::new(),
             ran: BTreeMap::new(),
             decided: BTreeMap::new(),
         }
@@ -100,9 +100,8 @@ impl World {
             Step::Arrive { user, event } => {
                 let name = format!("{user}_{event}");
                 let inbound = simple(&name, &place("oc_1", ""), &format!("ou_{user}"));
-                if let Accepted::New(id) = self.ledger(usize::from(*event)).accept(&inbound).await.unwrap() {
-                    assert!(self.accepted.insert(id));
-                }
+                let id = self.ledger(usize::from(*event)).accept(&inbound).await.unwrap();
+                self.accepted.entry(name).or_default().push(id);
             }
             Step::Triage { pick } => self.triage(*pick).await,
             Step::Work { worker } => self.work(usize::from(*worker)).await,
@@ -127,7 +126,9 @@ impl World {
         }
         let row = &rows[usize::from(pick) % rows.len()];
         let lane = row.inbound.conversation.lane(&row.inbound.sender);
-        assert!(tx.assign(row, &lane).await.unwrap());
+        if !tx.assign(row, &lane).await.unwrap() {
+            assert!(tx.drop_copy(row.id).await.unwrap(), "nobody else looks");
+        }
         tx.commit().await.unwrap();
     }
 
@@ -247,10 +248,15 @@ impl World {
         }
         let mut read = self.store.ledger.read().await.unwrap();
         assert!(read.untriaged(10).await.unwrap().is_empty());
-        for id in &self.accepted {
-            let (turn_id, act, rv) = names(*id);
-            let turn = read.turn(&turn_id).await.unwrap();
-            assert_eq!(turn.map(|turn| turn.status), Some(TurnStatus::Completed), "task {id} was lost");
+        for (name, ids) in &self.accepted {
+            let mut turns = Vec::new();
+            for id in ids {
+                turns.extend(read.turn(&names(*id).0).await.unwrap().map(|turn| (id, turn.status)));
+            }
+            let [(id, TurnStatus::Completed)] = turns[..] else {
+                panic!("of the copies {ids:?} of {name}: {turns:?}");
+            };
+            let (_, act, rv) = names(*id);
             let ended = read.action(&act).await.unwrap().unwrap().action.status;
             let ran = self.ran.get(id).copied().unwrap_or(0);
             assert_eq!(ran, 1, "task {id} ran {ran} times and ended {ended:?}");

@@ -58,14 +58,14 @@ pub(super) struct LiveParams {
 
 /// The parts that changed, or none after [`PATIENCE`].
 pub(super) async fn live(State(gateway): State<Gateway>, Params(params): Params<LiveParams>) -> Result<Json<Value>, ApiError> {
-    let _seat = gateway.readers.seats.try_acquire().map_err(|_| ApiError::unavailable())?;
+    let _seat = gateway.readers().seats.try_acquire().map_err(|_| ApiError::unavailable())?;
     let until = Instant::now() + PATIENCE;
     let mut commits = gateway.ledger.commits();
     loop {
         // Settings may change while we wait: the scene is set anew each time.
         let scene = Scene::new(&gateway, params.chat.as_deref(), params.who.as_deref())?;
         commits.borrow_and_update();
-        let brush = gateway.readers.brushes.acquire().await.map_err(|_| ApiError::internal())?;
+        let brush = gateway.readers().brushes.acquire().await.map_err(|_| ApiError::internal())?;
         let parts = scene.parts().await?;
         drop(brush);
         let now = have(&parts);

@@ -107,12 +107,12 @@ pub(super) async fn enter(State(gateway): State<Gateway>, headers: HeaderMap, bo
         return Ok(see("/console/", StatusCode::SEE_OTHER));
     };
     let now = gateway.clock.now();
-    if !gateway.tries.open(now) {
+    if !gateway.tries().open(now) {
         return Ok(page(&gateway, StatusCode::TOO_MANY_REQUESTS, Some("console.login.slow")));
     }
     let given = form.get("token").trim();
     if !bool::from(given.as_bytes().ct_eq(token.expose_secret().as_bytes())) {
-        gateway.tries.wrong(now);
+        gateway.tries().wrong(now);
         tracing::warn!("a wrong console token was given");
         return Ok(page(&gateway, StatusCode::FORBIDDEN, Some("console.login.wrong")));
     }

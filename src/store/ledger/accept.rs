@@ -10,7 +10,7 @@ use super::arrive::{self, BATCH, NewRow};
 use super::bells::Touched;
 use super::{Inner, Ledger, Result};
 use crate::domain::Inbound;
-use crate::store::{Accepted, StoreError};
+use crate::store::StoreError;
 
 /// Events that wait for the writer at most; more than this and the platform shall send again.
 const WAITING: usize = 1024;
@@ -18,12 +18,13 @@ const WAITING: usize = 1024;
 pub(super) const DEADLINE: Duration = Duration::from_millis(900);
 
 impl Ledger {
-    /// Stores one verified event. Concurrent calls share one commit; returns after it. 900 ms at most.
+    /// Stores one verified event and gives its id. Concurrent calls share one commit; returns after it. 900 ms at most. An event
+    /// that was stored before is stored again: triage tells copies apart.
     ///
     /// # Errors
     /// `Unavailable` when it is not known to be committed; should the commit come through later, the event that is
-    /// sent again is a duplicate.
-    pub async fn accept(&self, inbound: &Inbound) -> Result<Accepted> {
+    /// sent again is a copy.
+    pub async fn accept(&self, inbound: &Inbound) -> Result<i64> {
         let Some(acceptor) = &self.acceptor else {
             return Err(StoreError::Unavailable("opened read-only".to_owned()));
         };
@@ -58,7 +59,7 @@ fn closing() -> StoreError {
 /// What the writer task is asked for.
 #[derive(Debug)]
 enum Job {
-    Row(NewRow, oneshot::Sender<Result<Accepted>>),
+    Row(NewRow, oneshot::Sender<Result<i64>>),
     /// Commit what came before, then stop.
     Finish(oneshot::Sender<()>),
 }
@@ -129,9 +130,9 @@ async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commit
         }
         if !rows.is_empty() {
             let outcomes = commit_batch(&inner, &rows, &commits).await;
-            let new = outcomes.iter().any(|outcome| matches!(outcome, Ok(Accepted::New(_))));
+            let new = outcomes.iter().any(Result::is_ok);
             for (reply, outcome) in replies.into_iter().zip(outcomes) {
-                // A closed reply means that the caller's time was up; the row is committed and its repeat a duplicate.
+                // A closed reply means that the caller's time was up; the row is committed and its repeat a copy.
                 let _late = reply.send(outcome);
             }
             inner.bells.ring(Touched {
@@ -146,7 +147,7 @@ async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commit
 }
 
 /// One commit for all rows; when one of them is refused, one each, so that it does not take the others with it.
-async fn commit_batch(inner: &Inner, rows: &[NewRow], commits: &AtomicU64) -> Vec<Result<Accepted>> {
+async fn commit_batch(inner: &Inner, rows: &[NewRow], commits: &AtomicU64) -> Vec<Result<i64>> {
     let Some(write) = &inner.pools.accept else {
         return rows.iter().map(|_| Err(closing())).collect();
     };
@@ -155,9 +156,9 @@ async fn commit_batch(inner: &Inner, rows: &[NewRow], commits: &AtomicU64) -> Ve
         None => None,
     };
     match arrive::store(inner, write, rows).await {
-        Ok(verdicts) => {
+        Ok(ids) => {
             commits.fetch_add(1, Ordering::Relaxed);
-            verdicts.into_iter().map(Ok).collect()
+            ids.into_iter().map(Ok).collect()
         }
         // A row that the database refuses; what it cannot do now, it can do for none of them.
         Err(StoreError::Corrupt(_)) if rows.len() > 1 => {
@@ -165,7 +166,7 @@ async fn commit_batch(inner: &Inner, rows: &[NewRow], commits: &AtomicU64) -> Ve
             for row in rows {
                 let one = arrive::store(inner, write, std::slice::from_ref(row)).await;
                 commits.fetch_add(u64::from(one.is_ok()), Ordering::Relaxed);
-                outcomes.push(one.map(|verdicts| verdicts.first().copied().unwrap_or(Accepted::Duplicate)));
+                outcomes.push(one.and_then(|ids| ids.first().copied().ok_or_else(closing)));
             }
             outcomes
         }

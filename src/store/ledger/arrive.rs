@@ -1,8 +1,7 @@
-//! New rows of the inbox: stored once, and told from copies by their keys.
+//! New rows of the inbox: appended here, told from copies by their keys when they are triaged.
 
 use std::sync::{Arc, LazyLock};
 
-use sqlx::any::AnyRow;
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Executor, Row};
 
@@ -10,12 +9,12 @@ use super::accept::DEADLINE;
 use super::sql::encode;
 use super::{Inner, Result, fault};
 use crate::domain::{Inbound, Millis};
-use crate::store::{Accepted, InboxState, StoreError, keys};
+use crate::store::{StoreError, keys};
 
 /// Rows of one commit at most.
 pub(super) const BATCH: usize = 64;
 /// Bound values of a row.
-const COLUMNS: usize = 10;
+const COLUMNS: usize = 9;
 /// How often a row whose id somebody else has taken gets another one.
 const IDS: usize = 4;
 
@@ -49,18 +48,15 @@ impl NewRow {
 struct Arrival<'a> {
     id: i64,
     row: &'a NewRow,
-    verdict: Option<Accepted>,
 }
 
-/// Stores the rows in one commit and says of each whether it was new. On a server: over another connection when one has broken
-/// (the keys keep what came through all the same from being stored twice), and for no longer than anybody waits for the
-/// answer, else a connection that has gone silent would hold up the inbox.
-pub(super) async fn store(inner: &Inner, write: &AnyPool, rows: &[NewRow]) -> Result<Vec<Accepted>> {
+/// Stores the rows in one commit and gives their ids. On a server: over another connection when one has broken (their ids keep
+/// what came through all the same from being stored twice), and for no longer than anybody waits for the answer, else a
+/// connection that has gone silent would hold up the inbox.
+pub(super) async fn store(inner: &Inner, write: &AnyPool, rows: &[NewRow]) -> Result<Vec<i64>> {
     let now = inner.clock.now();
     // Ids are given when it is the batch's turn: on one machine their order is the order of commits.
     let mut batch: Vec<Arrival<'_>> = rows.iter().map(|row| Arrival::of(inner, row, now)).collect();
-    // Two processes that are pushed the same events wait for each other's rows in one order, not in a circle.
-    batch.sort_by_key(|arrival| arrival.row.message_key.as_ref().unwrap_or(&arrival.row.event_key));
     let stored = store_over_any(inner, write, &mut batch, now);
     if inner.is_shared() {
         let slow = |_| StoreError::Unavailable("the database is too slow".to_owned());
@@ -68,13 +64,7 @@ pub(super) async fn store(inner: &Inner, write: &AnyPool, rows: &[NewRow]) -> Re
     } else {
         stored.await?;
     }
-    // As they came: ids were given in that order.
-    let mut verdicts = Vec::with_capacity(rows.len());
-    for row in rows {
-        let arrival = batch.iter().find(|arrival| std::ptr::eq(arrival.row, row));
-        verdicts.push(arrival.and_then(|arrival| arrival.verdict).unwrap_or(Accepted::Duplicate));
-    }
-    Ok(verdicts)
+    Ok(batch.iter().map(|arrival| arrival.id).collect())
 }
 
 async fn store_over_any(inner: &Inner, write: &AnyPool, batch: &mut [Arrival<'_>], now: Millis) -> Result<()> {
@@ -96,24 +86,11 @@ async fn store_over_any(inner: &Inner, write: &AnyPool, batch: &mut [Arrival<'_>
     }
 }
 
-/// Inserts one row inside somebody's transaction and gives its id; none: it is a duplicate.
-pub(super) async fn store_one(inner: &Inner, conn: &mut AnyConnection, row: &NewRow, state: InboxState) -> Result<Option<i64>> {
-    let now = inner.clock.now();
-    let mut batch = [Arrival::of(inner, row, now)];
-    settle(inner, conn, &mut batch, state, now).await?;
-    let [arrival] = batch;
-    match arrival.verdict {
-        Some(Accepted::New(id)) => Ok(Some(id)),
-        Some(Accepted::Duplicate) | None => Ok(None),
-    }
-}
-
 impl<'a> Arrival<'a> {
     fn of(inner: &Inner, row: &'a NewRow, now: Millis) -> Self {
         Self {
             id: inner.sequence.next(now),
             row,
-            verdict: None,
         }
     }
 }
@@ -125,7 +102,7 @@ struct Line(Option<PoolConnection<Any>>);
 impl Line {
     async fn store(&mut self, inner: &Inner, batch: &mut [Arrival<'_>], now: Millis) -> sqlx::Result<()> {
         let Some(conn) = &mut self.0 else { return Ok(()) };
-        settle(inner, conn, batch, InboxState::New, now).await
+        append(inner, conn, batch, now).await
     }
 
     fn give_back(mut self) {
@@ -141,47 +118,37 @@ impl Drop for Line {
     }
 }
 
-/// Inserts until every row has its verdict. When an insert leaves something out, a row whose key is there under its own id is
-/// new (now, or before the connection broke), under another's it is a duplicate; else its id was taken, and it gets another.
-async fn settle(inner: &Inner, conn: &mut AnyConnection, batch: &mut [Arrival<'_>], state: InboxState, now: Millis) -> sqlx::Result<()> {
+/// Inserts until every row is there. One that was left out is there already (the connection broke after the commit), or its id was
+/// taken by another, and it gets another.
+async fn append(inner: &Inner, conn: &mut AnyConnection, batch: &mut [Arrival<'_>], now: Millis) -> sqlx::Result<()> {
+    let mut open: Vec<&mut Arrival<'_>> = batch.iter_mut().collect();
     for _ in 0..IDS {
-        let mut open: Vec<&mut Arrival<'_>> = batch.iter_mut().filter(|arrival| arrival.verdict.is_none()).collect();
-        if open.is_empty() {
-            return Ok(());
-        }
-        if insert(inner, conn, &open, state, now).await? == open.len() as u64 {
-            for arrival in &mut open {
-                arrival.verdict = Some(Accepted::New(arrival.id));
-            }
+        if insert(inner, conn, &open, now).await? == open.len() as u64 {
             return Ok(());
         }
         let there = known(conn, &open).await?;
-        for arrival in open {
-            let row = arrival.row;
-            let found = there
-                .iter()
-                .find(|known| known.event == row.event_key || row.message_key.is_some() && known.message == row.message_key);
-            match found {
-                Some(known) if known.id == arrival.id => arrival.verdict = Some(Accepted::New(known.id)),
-                Some(_) => arrival.verdict = Some(Accepted::Duplicate),
-                None => arrival.id = inner.sequence.next(now),
+        open.retain_mut(|arrival| {
+            let found = there.iter().find(|(id, _)| *id == arrival.id);
+            if found.is_some_and(|(_, event)| *event == arrival.row.event_key) {
+                return false;
             }
+            arrival.id = inner.sequence.next(now);
+            true
+        });
+        if open.is_empty() {
+            return Ok(());
         }
     }
-    if batch.iter().all(|arrival| arrival.verdict.is_some()) {
-        Ok(())
-    } else {
-        Err(sqlx::Error::Protocol("ids are taken again and again".to_owned()))
-    }
+    Err(sqlx::Error::Protocol("ids are taken again and again".to_owned()))
 }
 
-/// Inserts in one statement, which is a transaction of its own, and gives the number of rows that were new. Not `RETURNING`:
+/// Inserts in one statement, which is a transaction of its own, and gives the number of rows that went in. Not `RETURNING`:
 /// SQLite's driver hands over every row from its thread to ours, which costs more than the insert.
-async fn insert(inner: &Inner, conn: &mut AnyConnection, rows: &[&mut Arrival<'_>], state: InboxState, now: Millis) -> sqlx::Result<u64> {
+async fn insert(inner: &Inner, conn: &mut AnyConnection, rows: &[&mut Arrival<'_>], now: Millis) -> sqlx::Result<u64> {
     let (at, filled) = fitting(rows);
     let texts = if inner.is_shared() { &INSERTS } else { &FILE_INSERTS };
     let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&texts[at])));
-    for Arrival { id, row, .. } in filled {
+    for Arrival { id, row } in filled {
         query = query
             .bind(*id)
             .bind(row.event_key.as_slice())
@@ -190,46 +157,57 @@ async fn insert(inner: &Inner, conn: &mut AnyConnection, rows: &[&mut Arrival<'_
             .bind(row.chat.as_str())
             .bind(row.person_key.as_slice())
             .bind(row.kind)
-            .bind(state.as_str())
             .bind(now.0)
             .bind(row.payload.as_str());
     }
     Ok(conn.execute(query).await?.rows_affected())
 }
 
-/// A row that is there.
-struct Known {
-    id: i64,
-    event: Vec<u8>,
-    message: Option<Vec<u8>>,
-}
-
-/// The rows that have a key of one of these.
-async fn known(conn: &mut AnyConnection, rows: &[&mut Arrival<'_>]) -> sqlx::Result<Vec<Known>> {
+/// Which of these ids are there, and with which event.
+async fn known(conn: &mut AnyConnection, rows: &[&mut Arrival<'_>]) -> sqlx::Result<Vec<(i64, Vec<u8>)>> {
     let (at, filled) = fitting(rows);
     let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&LOOKS[at])));
-    for arrival in filled.clone() {
-        query = query.bind(arrival.row.event_key.as_slice());
-    }
     for arrival in filled {
-        query = query.bind(arrival.row.message_key.as_deref());
+        query = query.bind(arrival.id);
     }
     let rows = conn.fetch_all(query).await?;
-    let known = rows.iter().map(|row: &AnyRow| {
-        Ok(Known {
-            id: row.try_get("id")?,
-            event: row.try_get("event_key")?,
-            message: row.try_get("message_key")?,
-        })
-    });
-    known.collect()
+    rows.iter().map(|row| Ok((row.try_get("id")?, row.try_get("event_key")?))).collect()
+}
+
+/// Inserts a row that somebody's transaction has handled; false: a copy of it was handled before.
+pub(super) async fn insert_handled(inner: &Inner, conn: &mut AnyConnection, row: &NewRow) -> Result<bool> {
+    let now = inner.clock.now();
+    for _ in 0..IDS {
+        let id = inner.sequence.next(now);
+        let query = sqlx::query(
+            "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, 'done', $8, $9) ON CONFLICT DO NOTHING",
+        )
+        .bind(id)
+        .bind(row.event_key.as_slice())
+        .bind(row.message_key.as_deref())
+        .bind(row.channel)
+        .bind(row.chat.as_str())
+        .bind(row.person_key.as_slice())
+        .bind(row.kind)
+        .bind(now.0)
+        .bind(row.payload.as_str());
+        if conn.execute(query).await?.rows_affected() > 0 {
+            return Ok(true);
+        }
+        let taken = sqlx::query("SELECT id FROM inbox WHERE id = $1").bind(id);
+        if conn.fetch_optional(taken).await?.is_none() {
+            return Ok(false);
+        }
+    }
+    Err(StoreError::Unavailable("ids are taken again and again".to_owned()))
 }
 
 /// Rows of a statement: few numbers, so that each text is prepared once a connection and stays there.
 const SIZES: [usize; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, BATCH];
 
-/// The smallest of [`SIZES`] that takes the rows, and the rows with the last one repeated until it is full: it is a duplicate
-/// of itself.
+/// The smallest of [`SIZES`] that takes the rows, and the rows with the last one repeated until it is full: what has the id of
+/// another is left out.
 fn fitting<'r, 'a>(rows: &'r [&mut Arrival<'a>]) -> (usize, impl Iterator<Item = &'r Arrival<'a>> + Clone) {
     let at = SIZES.partition_point(|size| *size < rows.len()).min(SIZES.len() - 1);
     let filled = rows.iter().chain(rows.last().into_iter().cycle()).take(SIZES[at]);
@@ -241,14 +219,19 @@ fn texts(text: impl Fn(usize) -> String) -> Vec<Arc<str>> {
 }
 
 /// `$from, …`, so many of them.
-fn marks(from: usize, count: usize) -> String {
-    let marks: Vec<String> = (from..from + count).map(|number| format!("${number}")).collect();
-    marks.join(", ")
+fn marks(from: usize, count: usize) -> Vec<String> {
+    (from..from + count).map(|number| format!("${number}")).collect()
 }
 
-fn inserts(marks: impl Fn(usize) -> String) -> Vec<Arc<str>> {
+fn inserts(marks: impl Fn(usize) -> Vec<String>) -> Vec<Arc<str>> {
     texts(|rows| {
-        let rows: Vec<String> = (0..rows).map(|row| format!("({})", marks(row))).collect();
+        let rows: Vec<String> = (0..rows)
+            .map(|row| {
+                let mut values = marks(row);
+                values.insert(7, "'new'".to_owned());
+                format!("({})", values.join(", "))
+            })
+            .collect();
         format!(
             "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
              VALUES {} ON CONFLICT DO NOTHING",
@@ -261,15 +244,7 @@ static INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|row| marks(r
 
 /// The same with marks that have no names: SQLite's driver asks for the name of every mark of a statement, and SQLite looks
 /// through all of them for each, 400 000 steps for 64 rows.
-static FILE_INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|_| ["?"; COLUMNS].join(", ")));
+static FILE_INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|_| vec!["?".to_owned(); COLUMNS]));
 
-static LOOKS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
-    texts(|rows| {
-        format!(
-            "SELECT id, event_key, message_key FROM inbox WHERE event_key IN ({})
-             UNION SELECT id, event_key, message_key FROM inbox WHERE message_key IN ({})",
-            marks(1, rows),
-            marks(rows + 1, rows)
-        )
-    })
-});
+static LOOKS: LazyLock<Vec<Arc<str>>> =
+    LazyLock::new(|| texts(|rows| format!("SELECT id, event_key FROM inbox WHERE id IN ({})", marks(1, rows).join(", "))));

@@ -2,44 +2,32 @@
 
 use sqlx::any::AnyRow;
 
-use super::arrive::{NewRow, store_one};
+use super::arrive::{self, NewRow};
 use super::sql::{Columns, named};
 use super::{Result, Session};
 use crate::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
-use crate::store::{InboxRow, InboxState, Lease, keys};
+use crate::store::{InboxRow, Lease, keys};
+
+/// Copies of a row that were looked at before it. Their keys are unique among all that were (`inbox_event`, `inbox_message`).
+macro_rules! handled {
+    () => {
+        "(SELECT 1 FROM inbox AS copy WHERE copy.state <> 'new' AND copy.event_key = inbox.event_key
+          UNION ALL SELECT 1 FROM inbox AS copy WHERE copy.state <> 'new' AND copy.message_key = inbox.message_key)"
+    };
+}
+
+/// Row `$2` as the first of its copies that is looked at.
+macro_rules! first {
+    () => {
+        concat!("id = $2 AND state = 'new' AND NOT EXISTS ", handled!())
+    };
+}
 
 impl Session {
-    /// Inserts an inbox row in this transaction (clicks, API); none: it is a duplicate. A row that goes in as
-    /// `laned` waits in its sender's lane, which is woken.
-    pub async fn insert_inbox(&mut self, inbound: &Inbound, state: InboxState) -> Result<Option<i64>> {
+    /// Inserts a row that this transaction handles (a click); false: a copy of it was handled before.
+    pub async fn insert_handled(&mut self, inbound: &Inbound) -> Result<bool> {
         let row = NewRow::new(inbound)?;
-        let Some(id) = store_one(&self.inner, &mut self.tx, &row, state).await? else {
-            return Ok(None);
-        };
-        match state {
-            InboxState::New => self.touched.inbox = true,
-            InboxState::Laned => {
-                let lane = inbound.conversation.lane(&inbound.sender);
-                sqlx::query("UPDATE inbox SET lane_id = $1 WHERE id = $2")
-                    .bind(lane.as_str())
-                    .bind(id)
-                    .execute(&mut *self.tx)
-                    .await?;
-                self.make_lane_ready(&lane, &inbound.conversation, &inbound.sender).await?;
-            }
-            InboxState::Done => {}
-        }
-        Ok(Some(id))
-    }
-
-    /// The row with this event key.
-    pub async fn inbox_by_event(&mut self, inbound: &Inbound) -> Result<Option<InboxRow>> {
-        sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE event_key = $1")
-            .bind(keys::event_key(inbound))
-            .fetch_optional(&mut *self.tx)
-            .await?
-            .map(|row| read(&row))
-            .transpose()
+        arrive::insert_handled(&self.inner, &mut self.tx, &row).await
     }
 
     /// Rows that nobody looked at, oldest first.
@@ -58,28 +46,49 @@ impl Session {
         rows.iter().map(read).collect()
     }
 
-    /// `new` → `done`; false: somebody else handled it.
+    /// `new` → `done`; false: somebody else handled it, or a copy of it.
     pub async fn triaged(&mut self, id: i64, outcome: &str) -> Result<bool> {
-        let row = sqlx::query("UPDATE inbox SET state = 'done', outcome = $1 WHERE id = $2 AND state = 'new' RETURNING person_key")
-            .bind(outcome)
-            .bind(id)
-            .fetch_optional(&mut *self.tx)
-            .await?;
+        let row = sqlx::query(concat!(
+            "UPDATE inbox SET state = 'done', outcome = $1 WHERE ",
+            first!(),
+            " RETURNING person_key"
+        ))
+        .bind(outcome)
+        .bind(id)
+        .fetch_optional(&mut *self.tx)
+        .await?;
         self.let_younger_pass(id, row).await
     }
 
-    /// `new` → `laned`, creating and waking the lane; false: somebody else handled it.
+    /// `new` → `laned`, creating and waking the lane; false: somebody else handled it, or a copy of it.
     pub async fn assign(&mut self, row: &InboxRow, lane: &LaneId) -> Result<bool> {
-        let moved = sqlx::query("UPDATE inbox SET state = 'laned', lane_id = $1 WHERE id = $2 AND state = 'new' RETURNING person_key")
-            .bind(lane.as_str())
-            .bind(row.id)
-            .fetch_optional(&mut *self.tx)
-            .await?;
+        let moved = sqlx::query(concat!(
+            "UPDATE inbox SET state = 'laned', lane_id = $1 WHERE ",
+            first!(),
+            " RETURNING person_key"
+        ))
+        .bind(lane.as_str())
+        .bind(row.id)
+        .fetch_optional(&mut *self.tx)
+        .await?;
         if !self.let_younger_pass(row.id, moved).await? {
             return Ok(false);
         }
         self.make_lane_ready(lane, &row.inbound.conversation, &row.inbound.sender).await?;
         Ok(true)
+    }
+
+    /// Removes a row of which a copy was handled; false: it is none, or is gone.
+    pub async fn drop_copy(&mut self, id: i64) -> Result<bool> {
+        let row = sqlx::query(concat!(
+            "DELETE FROM inbox WHERE id = $1 AND state = 'new' AND EXISTS ",
+            handled!(),
+            " RETURNING person_key"
+        ))
+        .bind(id)
+        .fetch_optional(&mut *self.tx)
+        .await?;
+        self.let_younger_pass(id, row).await
     }
 
     /// Wakes lanes whose younger tasks of the same person had to wait until this row was looked at: `next_task`
@@ -165,16 +174,4 @@ pub(super) fn read(row: &AnyRow) -> Result<InboxRow> {
         received_at: Millis(row.int("received_at")?),
         state: named("state", row.text("state")?)?,
     })
-}
-
-impl InboxState {
-    /// Name in the ledger.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Laned => "laned",
-            Self::Done => "done",
-        }
-    }
 }
