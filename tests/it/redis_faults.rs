@@ -224,6 +224,23 @@ async fn junk_under_our_keys_is_replaced() {
     pending_when(&store, &gate.conversation, "ou_1", |pending| pending.is_some()).await;
 }
 
+/// design: an error in an answer is an answer: the line stays, and whoever uses it beside goes on.
+#[tokio::test]
+async fn a_refusal_does_not_cut_the_line() {
+    let Some(redis) = RedisServer::start(&[]).await else { return };
+    let (store, gate) = waiting(&redis).await;
+    let review = redis.cli(&["KEYS", "t:review:*"]).await;
+    redis.cli(&["SET", &review, "junk"]).await;
+    let mut read = store.ledger.read().await.unwrap();
+    let error = read.pending_review(&gate.conversation, "ou_1").await.unwrap_err();
+    assert!(error.to_string().contains("refuses: WRONGTYPE"), "{error}");
+    drop(read);
+    // What only Redis believes shows that Redis was asked.
+    let notes = note_key(&redis).await;
+    redis.cli(&["DEL", &notes]).await;
+    assert!(!waits(&store, "oc_1").await, "nobody asked Redis");
+}
+
 /// interface §8: the key's TTL is twice the configured one until the card is delivered, then the configured one; written before the
 /// commit, it is there with it; a gate that was decided takes nobody else's along.
 #[tokio::test]

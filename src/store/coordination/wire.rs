@@ -10,7 +10,7 @@ use redis::cluster_async::ClusterConnection;
 use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError,
-    TlsMode, Value,
+    RedisResult, TlsMode, Value,
 };
 use secrecy::ExposeSecret as _;
 use tokio::sync::Notify;
@@ -240,7 +240,9 @@ async fn send(line: Line, commands: &[Cmd]) -> Result<Vec<Value>, RedisError> {
             for command in commands {
                 together.add_command(command.clone());
             }
-            together.query_async(&mut connection).await
+            // One by one: an error of the whole tells neither its code nor its words.
+            let answers: Vec<RedisResult<Value>> = together.ignore_errors().query_async(&mut connection).await?;
+            answers.into_iter().collect()
         }
         // They may belong to different nodes.
         Line::Cluster(mut connection) => {
