@@ -14,7 +14,7 @@ use crate::support::badinput::{Record, Request, Secrets, Values, bases, expand, 
 use crate::support::fake_model::say;
 use crate::support::platform::On;
 use crate::support::quiet::{heard, quiet, stored};
-use crate::support::raw::{Reply, send};
+use crate::support::raw::{Reply, push};
 use crate::support::scripts::reporter;
 use crate::support::world::{GROUP, SLACK_SECRETS, World, user_words};
 
@@ -79,7 +79,7 @@ fn deliveries(world: &World, record: &Record, review: &Value, second: i64) -> Ve
 
 async fn deliver(world: &World, request: &Request) -> Reply {
     let path = format!("/webhooks/slack/{}", request.path);
-    send(world, &request.method, &path, &request.headers, request.body.clone()).await
+    push(world, &request.method, &path, &request.headers, request.body.clone()).await
 }
 
 /// A server that nobody has a reason to call; counts who does all the same.

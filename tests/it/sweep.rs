@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::badinput::{Record, Request, Secrets, Values, bases, expand, mutations, requests};
 use crate::support::fake_model::{call, say};
 use crate::support::quiet::{heard, quiet, stored};
-use crate::support::raw::{Reply, send};
+use crate::support::raw::{Reply, push};
 use crate::support::scripts::{feedback, reporter};
 use crate::support::world::{GROUP, World, last, plan, user_words};
 
@@ -92,7 +92,7 @@ fn deliveries(world: &World, record: &Record, review: &Value) -> Vec<Request> {
 
 async fn deliver(world: &World, channel: &str, request: &Request) -> Reply {
     let path = format!("/webhooks/{channel}/{}", request.path);
-    send(world, &request.method, &path, &request.headers, request.body.clone()).await
+    push(world, &request.method, &path, &request.headers, request.body.clone()).await
 }
 
 /// Does an answer with so many turns after it belong to the class?

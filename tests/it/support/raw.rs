@@ -74,6 +74,18 @@ pub async fn send(world: &World, method: &str, path: &str, headers: &[(String, S
     }
 }
 
+/// As [`send`], and again while the gateway says "not committed, send it again", as platforms do: on a machine whose disk is
+/// busy an event may not be stored in time.
+pub async fn push(world: &World, method: &str, path: &str, headers: &[(String, String)], body: Vec<u8>) -> Reply {
+    for _ in 0..5 {
+        let reply = send(world, method, path, headers, body.clone()).await;
+        if reply.status != 503 {
+            return reply;
+        }
+    }
+    send(world, method, path, headers, body).await
+}
+
 /// Headers as [`send`] takes them.
 pub fn headers(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs
