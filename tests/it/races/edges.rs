@@ -107,15 +107,29 @@ async fn words_after_the_time(on: On) {
 
 /// H10: an OK while the card appears: it counts exactly if it was said after the card was there, by the platform's time.
 async fn words_around_the_card(on: On) {
-    let race = Race::new("H10", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("H10", on, World::start_on(on, &[], reporter).await).await.one_by_one();
     race.run(
         async |round| {
+            let chat = &round.world.chat;
+            let before = chat.snapshot().count("reply");
+            chat.hold("reply");
             round.world.say(round.user, round.chat, TASK, GROUP).await;
-            round.world.api.turn_in(round.chat, "paused").await;
-            round.offset().await;
-            // Said at this moment, and on its way for its offset.
-            let at = round.world.clock.now();
-            round.push(&round.words("OK", GROUP)).await;
+            round
+                .world
+                .seen("the card's call", |seen| (seen.count("reply") > before).then_some(()))
+                .await;
+            let appears = async {
+                round.offset().await;
+                chat.release("reply");
+            };
+            let says = async {
+                round.offset().await;
+                // Said at this moment, and on its way for its offset.
+                let at = round.world.clock.now();
+                round.push(&round.words("OK", GROUP)).await;
+                at
+            };
+            let ((), at) = join(appears, says).await;
             let card = round
                 .world
                 .seen("the card", |seen| {
