@@ -1,11 +1,12 @@
 //! Gates that are removed, for their age, between the look of whoever answers and the answer's commit.
 
 use countersign::domain::{ClickTarget, ClickVerb, GateKind, Notice};
+use secrecy::ExposeSecret;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
 
 use super::words::says;
 use super::world::World;
-use crate::support::stores::fresh_database;
+use crate::store_kit::server;
 
 /// A transaction that is removing this gate.
 async fn removing(conn: &mut AnyConnection, gate: &str) {
@@ -27,8 +28,9 @@ async fn removed(conn: &mut AnyConnection, watch: &mut AnyConnection) {
 /// design: an OK or a tap that meets the removal of its gate finds nothing to answer; neither is given up as unreadable.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_meets_the_removal() {
-    let Some(url) = fresh_database().await else { return };
-    let mut world = World::on(&url, tempfile::tempdir().unwrap(), |_| {}).await;
+    let Some(store) = server().await else { return };
+    let mut world = World::on(store, |_| {}).await;
+    let url = world.store.stores.database_url.expose_secret().to_owned();
     let mut conn = AnyConnection::connect(&url).await.unwrap();
     let mut watch = AnyConnection::connect(&url).await.unwrap();
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use countersign::config::Stores;
 use countersign::config::{Live, Settings};
 use countersign::conversation::Desk;
 use countersign::domain::{
@@ -11,17 +10,19 @@ use countersign::domain::{
 };
 use countersign::store::{AuditCheck, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, SignalKind, TurnRow, Tx, outbox_key};
 
+use crate::store_kit::{Store, stores};
+
 use super::cards::{TTL, card, live, proposed};
 use super::words::{BOT, Words, place, press};
 
-/// Everything a test needs; dropped with its folder.
+/// Everything a test needs, in the stores of this run.
 pub struct World {
     pub ledger: Ledger,
     pub desk: Desk,
     pub clock: Clock,
     pub live: Live,
     posted: u32,
-    _folder: tempfile::TempDir,
+    pub store: Store,
 }
 
 /// One thing that went out.
@@ -38,15 +39,12 @@ impl World {
 
     /// A world whose settings `edit` changed; the bot knows itself.
     pub async fn with(edit: impl FnOnce(&mut Live)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite://{}", folder.path().join("ledger.db").display());
-        Self::on(&url, folder, edit).await
+        Self::on(stores().await.remove(0), edit).await
     }
 
-    /// The same in this database.
-    pub async fn on(url: &str, folder: tempfile::TempDir, edit: impl FnOnce(&mut Live)) -> Self {
-        let clock = Clock::manual(Millis(1_800_000_000_000));
-        let ledger = Ledger::open(&Stores::embedded(url.to_owned().into()), clock.clone()).await.unwrap();
+    /// The same in this store.
+    pub async fn on(store: Store, edit: impl FnOnce(&mut Live)) -> Self {
+        let (ledger, clock) = (store.ledger.clone(), store.clock.clone());
         let mut live = live();
         edit(&mut live);
         let desk = Desk::new(ledger.clone(), Settings::new(live.clone()), clock.clone());
@@ -56,7 +54,7 @@ impl World {
             clock,
             live,
             posted: 0,
-            _folder: folder,
+            store,
         };
         world.introduce().await;
         world
