@@ -13,7 +13,7 @@ fn write(path: &str) -> (&str, serde_json::Value) {
     ("write_file", json!({"path": path, "content": "x"}))
 }
 
-/// S4-2, S4-4: reads run at once and loop back; the rest waits in one card, a row a call, with the model's words.
+/// S4-2, S4-4, S4-5, S4-12: reads run at once and loop back; the rest waits in one card, a row a call, with the model's words.
 #[test]
 fn reads_run_and_writes_wait() {
     let mut play = Play::new();
@@ -78,14 +78,15 @@ fn reads_run_and_writes_wait() {
             Event::TurnPaused {
                 pending_action_count: 2,
                 gate: GateKind::ToolApproval,
-                ..
+                steps_used: 1,
+                steps_remaining: 49,
             }
         )
     };
     assert_eq!(play.events().iter().filter(paused).count(), 1, "S4-5");
 }
 
-/// S4-7, S4-8, S4-11: approved rows run in call order, the results answer their calls; no further user message.
+/// S4-5, S4-7, S4-8, S4-11: approved rows run in call order, the results answer their calls; no further user message.
 #[test]
 fn approved_rows_run_in_call_order() {
     let mut play = Play::new();
@@ -125,7 +126,7 @@ fn approved_rows_run_in_call_order() {
             event,
             Event::TurnResumed {
                 resumed_reason: ResumedReason::AllActionsResolved,
-                ..
+                steps_remaining: 49,
             }
         )
     };
@@ -202,7 +203,7 @@ fn refusal_rejects_all() {
     );
 }
 
-/// design: a granted call runs without asking and is listed with its grant; an undeclared one asks.
+/// S4-12, design: a granted call runs without asking and is listed with its grant; an undeclared one asks.
 #[test]
 fn grants_cover_declared_tools_only() {
     let mut play = Play::at_work();
