@@ -370,7 +370,7 @@ fn a_tool_may_end_the_turn() {
     assert!(play.log(Role::User)[1].contains("  wait\n"));
 }
 
-/// S4-T: pause, approve, run, resume, pause, approve, resume, answer; the budget is one (test 17, H21).
+/// S4-6, S4-T: pause, approve, run, resume, pause, approve, resume, answer; the budget is one (test 17, H21).
 #[test]
 fn the_worked_example() {
     let mut play = Play::new();
@@ -383,4 +383,22 @@ fn the_worked_example() {
     play.says("Synthesis.");
     play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
     assert_eq!(play.state().next, Next::Nothing);
+    let told: Vec<_> = play
+        .events()
+        .into_iter()
+        .map(|event| serde_json::to_value(event).unwrap()["type"].clone())
+        .collect();
+    for (kind, times) in [
+        ("turn_started", 1),
+        ("tool_planned", 3),
+        ("action_proposed", 3),
+        ("turn_paused", 3),
+        ("turn_resumed", 3),
+        ("assistant_text", 1),
+        ("turn_completed", 1),
+    ] {
+        assert_eq!(told.iter().filter(|one| **one == kind).count(), times, "{kind} in {told:?}");
+    }
+    let moved = told.iter().filter(|one| **one == "action_status").count();
+    assert!(moved >= 3, "every row's way is told: {told:?}");
 }
