@@ -6,6 +6,7 @@
 
 mod step;
 mod reply;
+mod signal;
 mod rules;
 mod schema;
 mod specs;
@@ -30,6 +31,8 @@ mod lookalike;
 mod tests;
 
 use serde::{Deserialize, Serialize};
+
+pub use signal::Reported;
 
 use crate::domain::{
     Action, ActionStatus, Budget, Event, GateId, GateKind, Message, Millis, Notice, Outbound, Plan, Policy, Todo, ToolCall, ToolResult,
@@ -111,8 +114,8 @@ pub struct TurnState {
     pub open_calls: Vec<OpenCall>,
     /// Empty replies in a row.
     pub empty_replies: u32,
-    /// CONTINUE loops so far (at most ten).
-    pub continues: u32,
+    /// Continuation signals obeyed so far.
+    pub continues: u64,
     /// The limit that was hit; set while the flagged last call is out.
     pub last_call: bool,
     /// Final words, once there are any.
@@ -139,6 +142,9 @@ pub struct TurnState {
     /// Write calls that ran, for people: what a stopped turn leaves behind.
     #[serde(default)]
     pub done_writes: Vec<String>,
+    /// How far the model last said to be.
+    #[serde(default)]
+    pub reported: Option<Reported>,
 }
 
 /// What people see of the current plan.

@@ -20,7 +20,7 @@ mod redis_address;
 mod reload;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,7 +39,9 @@ pub use values::Values;
 pub use watch::Watch;
 pub(crate) use yaml::{Node, Yaml, parse as parse_yaml};
 
-use crate::domain::{ApprovalMode, Approvers, ChannelKind, EffectClass, Locale, Policy, QueueMode, SessionMode};
+use crate::domain::{
+    ApprovalMode, Approvers, ChannelKind, Continuation, EffectClass, Locale, Policy, PromptFeature, QueueMode, SessionMode,
+};
 use check::Layered;
 use layer::Layer;
 use problem::Report;
@@ -280,6 +282,10 @@ pub struct AgentLive {
     pub queue_mode: QueueMode,
     /// `approval`.
     pub approval: ApprovalMode,
+    /// `require_explicit_signal`.
+    pub require_explicit_signal: bool,
+    /// `prompt_features`.
+    pub prompt_features: BTreeSet<PromptFeature>,
 }
 
 /// Model providers of this version.
@@ -341,6 +347,11 @@ impl Live {
             approval: agent.approval,
             session_mode: own.session_mode,
             queue_mode: agent.queue_mode,
+            continuation: Continuation {
+                require_explicit_signal: agent.require_explicit_signal,
+                ..Continuation::default()
+            },
+            prompt_features: agent.prompt_features.clone(),
         }
     }
 }

@@ -36,7 +36,7 @@ pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, ProgressView, QuestionCard, ReactionMark, StepView,
 };
 pub use plan::{Complexity, Plan, Step, StepStatus, Todo, TodoStatus};
-pub use policy::{ApprovalMode, Locale, Policy, QueueMode, SessionMode};
+pub use policy::{ApprovalMode, Continuation, Locale, Policy, PromptFeature, QueueMode, SessionMode};
 pub use tool::{EffectClass, ToolSpec};
 pub use turn::{TurnReason, TurnStatus};
 pub use visible::visible;

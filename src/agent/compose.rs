@@ -8,6 +8,7 @@ use crate::domain::{Plan, StepStatus, ToolResult};
 use super::TurnState;
 use super::escape::{clip, esc, plain};
 use super::finish::settled;
+use super::signal::Signal;
 
 /// Cap of a nudge, whole, in bytes; other blocks of our own words stay under it too.
 pub(super) const BLOCK_CAP: usize = 4096;
@@ -21,6 +22,9 @@ const STEP_CAP: usize = 4 * 1024;
 pub(super) const OUTPUT_CAP: usize = 64 * 1024;
 /// Cap of our own words in one block, in bytes.
 const WORDS_CAP: usize = 1600;
+
+/// Cap of what a signal says in one of its members, in bytes.
+const ANNOUNCED_CAP: usize = 200;
 
 /// Fixed by the contract; it comes last, so nothing foreign can follow it.
 const INSTRUCTION: &str = "instruction: If the feedback changes the plan, call plan() again; otherwise continue with the next step.";
@@ -60,6 +64,23 @@ pub(super) fn continuation(words: &str, plan: &Plan) -> String {
 /// The reminder that rides on a tool message; [`BLOCK_CAP`] bytes at most.
 pub(super) fn reminder(words: &str, plan: &Plan) -> String {
     with_plan("plan-reminder", words, plan)
+}
+
+/// The answer to a continuation signal: our words, and what the model announced.
+pub(super) fn go_on(words: &str, signal: &Signal) -> String {
+    let mut block = format!("<turn-continuation>\n{}\n", clip(words.trim(), WORDS_CAP));
+    if let Some(reason) = &signal.reason {
+        block.push_str(&format!("\nreason:\n  {}\n", flat(reason, ANNOUNCED_CAP)));
+    }
+    if let Some((tool, parameters)) = &signal.next_action {
+        block.push_str(&format!(
+            "\nnext_action (announced, not executed):\n  {} {}\n",
+            flat(tool, 64),
+            flat(parameters, ANNOUNCED_CAP)
+        ));
+    }
+    block.push_str("</turn-continuation>");
+    block
 }
 
 /// Our words about a limit.

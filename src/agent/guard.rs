@@ -5,21 +5,26 @@ use serde_json::Value;
 use crate::domain::{Complexity, Event, Message, Notice, Role, TurnReason, TurnStatus};
 
 use super::compose;
-use super::escape::{clean, clip};
+use super::escape::{clean, clip, one_line};
 use super::reply::TEXT_CAP;
+use super::signal::{self, Heard, Signal};
 use super::step::Step;
-use super::{ModelReply, Next, finish};
+use super::{ModelReply, Next, Reported, TurnState, finish};
 
 impl Step<'_> {
-    /// Rows 7, 8, 9 and 11. The text is in the log once, whatever comes of it.
-    pub(super) fn words(&mut self, text: &str, raw: Option<Value>) {
-        if text.is_empty() {
+    /// Rows 7 to 11. The text is in the log once, whatever comes of it.
+    pub(super) fn words(&mut self, heard: Heard, raw: Option<Value>) {
+        let asks_on = self.asks_on(&heard);
+        let Heard { text, signal } = heard;
+        let text = text.as_str();
+        // A bare signal is no silence, unless people wait for words about their plan.
+        if text.is_empty() && (!asks_on || self.review_pending()) {
             // An empty message is not recorded: providers refuse it.
             self.turn.state.empty_replies += 1;
             if self.turn.state.empty_replies < 2 {
                 return self.go_on();
             }
-        } else {
+        } else if !text.is_empty() {
             self.record(text, &[], raw);
         }
         self.turn.state.empty_replies = 0;
@@ -32,6 +37,10 @@ impl Step<'_> {
         if self.must_go_on() {
             return self.nudge(text.chars().count());
         }
+        let state = &self.turn.state;
+        if asks_on && !is_open(state) && state.continues < state.policy.continuation.max_iterations {
+            return self.go_on_as_asked(&signal.unwrap_or_default());
+        }
         let problem = text.is_empty().then_some(Notice::NothingToSay {});
         self.finish(TurnStatus::Completed, TurnReason::FinalAnswer, text, problem, None);
     }
@@ -39,11 +48,48 @@ impl Step<'_> {
     /// A complex plan is open and there are nudges left.
     fn must_go_on(&self) -> bool {
         let state = &self.turn.state;
-        let open = state
-            .plan
-            .as_ref()
-            .is_some_and(|plan| plan.complexity == Complexity::Complex && !plan.done);
-        open && state.budget.nudges.used < state.budget.nudges.limit
+        is_open(state) && state.budget.nudges.used < state.budget.nudges.limit
+    }
+
+    /// The reply wants to go on: it says so, or, where the policy lets words count, it sounds like it.
+    fn asks_on(&self, heard: &Heard) -> bool {
+        let rules = &self.turn.state.policy.continuation;
+        match &heard.signal {
+            Some(signal) => signal.goes_on,
+            None => rules.patterns && !rules.require_explicit_signal && signal::words_go_on(&heard.text),
+        }
+    }
+
+    /// Keeps what the model says about how far it is.
+    pub(super) fn note_progress(&mut self, signal: Option<&Signal>) {
+        if let Some(reported) = signal.and_then(|signal| signal.progress) {
+            self.turn.state.reported = Some(reported);
+        }
+    }
+
+    /// Row 10: tells the model to go on, in its own words; what it announced is quoted and not done for it.
+    fn go_on_as_asked(&mut self, signal: &Signal) {
+        let words = self.template("blocks/go_on.md");
+        let state = &mut self.turn.state;
+        state.continues += 1;
+        let reported = state.reported.unwrap_or(Reported {
+            current_step: Some(state.continues),
+            ..Reported::default()
+        });
+        let tool = signal.next_action.as_ref().map(|(tool, _)| one_line(tool, 64));
+        let event = Event::ContinuationProgress {
+            iteration: state.continues,
+            max_iterations: state.policy.continuation.max_iterations,
+            current_step: reported.current_step,
+            total_steps: reported.total_steps,
+            percentage: reported.percentage,
+            current_tools: tool.into_iter().collect(),
+        };
+        self.turn.log.push(Message::text(Role::System, compose::go_on(&words, signal)));
+        let words = signal.reason.as_deref().unwrap_or("The model goes on");
+        self.emit(event, words);
+        self.paint();
+        self.go_on();
     }
 
     fn nudge(&mut self, text_chars: usize) {
@@ -93,7 +139,7 @@ impl Step<'_> {
     /// The answer to the flagged last call; calls in it are not even recorded.
     pub(super) fn last_reply(&mut self, reply: ModelReply) {
         self.charge(reply.tokens, reply.millis);
-        let text = clean(clip(&reply.text, TEXT_CAP)).trim().to_owned();
+        let text = signal::hear(&clean(clip(&reply.text, TEXT_CAP))).text;
         if !text.is_empty() {
             let raw = reply.raw.filter(|_| reply.calls.is_empty());
             self.record(&text, &[], raw);
@@ -117,4 +163,12 @@ impl Step<'_> {
         state.answer = Some(text);
         self.open_budget(None);
     }
+}
+
+/// There is a complex plan and it is not done.
+fn is_open(state: &TurnState) -> bool {
+    state
+        .plan
+        .as_ref()
+        .is_some_and(|plan| plan.complexity == Complexity::Complex && !plan.done)
 }

@@ -151,13 +151,14 @@ fn is_separator(c: char) -> bool {
 }
 
 /// Tag names that are ours.
-const TAGS: [&str; 7] = [
+const TAGS: [&str; 8] = [
     "plan_feedback",
     "plan_review_pending",
     "plan_review_resolved",
     "plan-continuation",
     "plan-reminder",
     "turn-limit",
+    "turn-continuation",
     "mailbox",
 ];
 

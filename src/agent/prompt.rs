@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::domain::{GateKind, Message, Role, ToolSpec};
+use crate::domain::{GateKind, Message, PromptFeature, Role, ToolSpec};
 
 use super::compose;
 use super::escape::plain;
@@ -35,7 +35,7 @@ impl Room {
 }
 
 pub(super) fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message], room: Room) -> Vec<Message> {
-    let system = system(env, extra);
+    let system = system(turn, env, extra);
     let mut log = turn.log.clone();
     let mut earlier = groups(history);
     let mut over = size(std::iter::once(&system).chain(earlier.iter().flatten()).chain(&log)).saturating_sub(room.bytes);
@@ -81,7 +81,7 @@ pub(super) fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
 }
 
 pub(super) fn view(turn: &Turn, env: &Env<'_>, extra: &str) -> Vec<Message> {
-    let mut messages = vec![system(env, extra)];
+    let mut messages = vec![system(turn, env, extra)];
     messages.extend(turn.log.iter().cloned());
     let reviewed = turn.state.gate.as_ref().is_some_and(|gate| gate.kind == GateKind::PlanReview);
     if let Some(plan) = turn.state.plan.as_ref().filter(|_| reviewed) {
@@ -90,19 +90,35 @@ pub(super) fn view(turn: &Turn, env: &Env<'_>, extra: &str) -> Vec<Message> {
     messages
 }
 
-/// Base, core, mailbox, the admin's text, and what to know about tools when there are any.
-fn system(env: &Env<'_>, extra: &str) -> Message {
-    let part = |name: &str| env.prompts.prompt(name, json!({})).trim().to_owned();
-    let mut parts = vec![
-        part("base.md"),
-        format!("## CORE INSTRUCTIONS\n\n{}", part("shared/core.md")),
-        format!("## MAILBOX PROTOCOL\n\n{}", part("shared/mailbox_protocol.md")),
+/// The agent's own prompt, then each shared component that is in, once, with its heading: core first, the admin's text before
+/// what is said about tools.
+fn system(turn: &Turn, env: &Env<'_>, extra: &str) -> Message {
+    let policy = &turn.state.policy;
+    let required = policy.continuation.require_explicit_signal;
+    let named = |feature| policy.prompt_features.contains(&feature);
+    let shared = |stem: &str| {
+        let text = env.prompts.prompt(&format!("shared/{stem}.md"), json!({ "required": required }));
+        Some(text.trim().to_owned())
+    };
+    let components = [
+        ("CORE INSTRUCTIONS", shared("core")),
+        (
+            "CONTINUATION PROTOCOL",
+            shared("continuation_protocol").filter(|_| required || named(PromptFeature::Continuation)),
+        ),
+        ("MAILBOX PROTOCOL", shared("mailbox_protocol")),
+        ("INSTRUCTIONS OF THIS WORKSPACE", Some(extra.trim().to_owned())),
+        ("AVAILABLE TOOLS", shared("tool_guidelines").filter(|_| !env.tools.is_empty())),
+        (
+            "OUTPUT_FORMAT INSTRUCTIONS",
+            shared("output_format").filter(|_| named(PromptFeature::OutputFormat)),
+        ),
     ];
-    if !extra.trim().is_empty() {
-        parts.push(format!("## INSTRUCTIONS OF THIS WORKSPACE\n\n{}", extra.trim()));
-    }
-    if !env.tools.is_empty() {
-        parts.push(format!("## TOOL GUIDELINES\n\n{}", part("shared/tool_guidelines.md")));
+    let mut parts = vec![env.prompts.prompt("base.md", json!({})).trim().to_owned()];
+    for (heading, text) in components {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            parts.push(format!("## {heading}\n\n{text}"));
+        }
     }
     Message::text(Role::System, parts.join("\n\n"))
 }

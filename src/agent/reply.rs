@@ -6,7 +6,7 @@ use super::compose;
 use super::escape::{clean, clip};
 use super::rules::{self, Asked};
 use super::step::Step;
-use super::{ModelReply, OpenCall, Showing, specs, state_tools};
+use super::{ModelReply, OpenCall, Showing, signal, specs, state_tools};
 
 /// Bytes of one reply's text that are kept: as much as the providers' clients let through, so that nothing is lost unsaid.
 pub(super) const TEXT_CAP: usize = 256 * 1024;
@@ -16,10 +16,13 @@ const NAME_CAP: usize = 64;
 impl Step<'_> {
     pub(super) fn reply(&mut self, reply: ModelReply) {
         self.charge(reply.tokens, reply.millis);
-        let text = clean(clip(&reply.text, TEXT_CAP)).trim().to_owned();
+        let heard = signal::hear(&clean(clip(&reply.text, TEXT_CAP)));
+        self.note_progress(heard.signal.as_ref());
         if reply.calls.is_empty() {
-            return self.words(&text, reply.raw);
+            return self.words(heard, reply.raw);
         }
+        // Calls go on by themselves, whatever the signal beside them says.
+        let text = heard.text;
         let calls = self.admit(reply.calls);
         self.turn.state.empty_replies = 0;
         self.record(&text, &calls, reply.raw);

@@ -53,8 +53,9 @@ fn description(name: &str) -> &'static str {
              plan_status=\"completed\" once everything is done. Must be the only call of its reply."
         }
         _ => {
-            "Keep a short working list of your own; each call replaces the whole list. Use it for two or more meaningful actions, keep the \
-             statuses current, do not rewrite an unchanged list. It may come together with action calls."
+            "Keep a short working list of your own; each call replaces the whole list. Use it for two or more meaningful actions, first of \
+             all before the first expensive one. Items are short and say what is done; keep the statuses current, do not rewrite an \
+             unchanged list. It may come together with action calls."
         }
     }
 }

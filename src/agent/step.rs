@@ -84,6 +84,7 @@ pub(super) fn begin(beginning: Beginning) -> Turn {
         last_review: None,
         mailbox: Vec::new(),
         done_writes: Vec::new(),
+        reported: None,
     };
     Turn { state, log: Vec::new() }
 }

@@ -5,6 +5,7 @@ mod approvals;
 mod blocks;
 mod book_keeping;
 mod context;
+mod continuation;
 mod endings;
 mod guard;
 mod limits;

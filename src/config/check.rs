@@ -207,6 +207,8 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
             history_limit: agent.history_limit,
             queue_mode: agent.queue_mode,
             approval: agent.approval,
+            require_explicit_signal: agent.require_explicit_signal,
+            prompt_features: agent.prompt_features,
         },
         model: ModelLive {
             provider: match model.provider {

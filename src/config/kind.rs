@@ -26,6 +26,8 @@ pub(super) enum Kind {
     },
     /// One half of the gateway, or both.
     Roles,
+    /// List of shared prompt components.
+    Features,
     /// IP address and port.
     Address,
     /// `http` or `https`, without credentials, query or fragment.
@@ -61,6 +63,7 @@ pub(super) struct Refused {
 
 const EFFECTS: &[&str] = &["read", "write", "destructive"];
 const ROLES: &[&str] = &["webhooks", "workers"];
+const FEATURES: &[&str] = &["core", "continuation", "mailbox", "output_format"];
 
 impl Kind {
     /// Is the value one piece of text? Then the environment's is taken as it is, never read as YAML: a secret
@@ -76,7 +79,14 @@ impl Kind {
             | Self::Redis
             | Self::Prefix
             | Self::Folder => true,
-            Self::Flag | Self::Whole { .. } | Self::Roles | Self::Ids | Self::Approvers | Self::Effects | Self::Servers => false,
+            Self::Flag
+            | Self::Whole { .. }
+            | Self::Roles
+            | Self::Features
+            | Self::Ids
+            | Self::Approvers
+            | Self::Effects
+            | Self::Servers => false,
         }
     }
 
@@ -93,6 +103,7 @@ impl Kind {
             Self::Text | Self::Secret => "text (put it in quotes)".into(),
             Self::Choice { now, .. } => either(now),
             Self::Roles => format!("one or both of [{}]", ROLES.join(", ")),
+            Self::Features => format!("a list of {}, each once", either(FEATURES)),
             Self::Address => "IP:PORT, for example 127.0.0.1:8080 or [::]:8080".into(),
             Self::Url { blank } => format!(
                 "http://… or https://… without credentials or query{}",
@@ -128,7 +139,7 @@ impl Kind {
                 .filter(|value| (min..=max).contains(value))
                 .map(ValueKind::from)
                 .ok_or_else(refuse),
-            (Self::Ids | Self::Servers, Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
+            (Self::Ids | Self::Features | Self::Servers, Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
             (Self::Effects, Yaml::Null) => Ok(ValueKind::Table(Map::new())),
             // `app_id:` with nothing behind it says what `app_id: ""` says.
             (_, Yaml::Null) if self.is_text() => self.read_text("").ok_or_else(refuse),
@@ -136,7 +147,9 @@ impl Kind {
             (Self::Approvers, Yaml::Text(text)) if ["requester", "anyone"].contains(&text.as_str()) => Ok(text.as_str().into()),
             (Self::Approvers, Yaml::List(items)) if items.is_empty() => Err(refuse()),
             (Self::Approvers | Self::Ids, Yaml::List(items)) => self.read_ids(items),
-            (Self::Roles, Yaml::List(items)) => Self::read_roles(items).ok_or_else(refuse),
+            (Self::Roles, Yaml::List(items)) if items.is_empty() => Err(refuse()),
+            (Self::Roles, Yaml::List(items)) => read_words(ROLES, items).ok_or_else(refuse),
+            (Self::Features, Yaml::List(items)) => read_words(FEATURES, items).ok_or_else(refuse),
             (Self::Effects, Yaml::Map(_)) => self.read_effects(node),
             (Self::Servers, Yaml::List(items)) => Ok(ValueKind::Array(items.iter().map(|_| Value::new(None, ValueKind::Nil)).collect())),
             (_, Yaml::Text(text)) if self.is_text() => self.read_text(text).ok_or_else(refuse),
@@ -156,7 +169,14 @@ impl Kind {
             }
             Self::Folder => text.is_empty() || Path::new(text).is_dir(),
             Self::Text | Self::Secret => true,
-            Self::Flag | Self::Whole { .. } | Self::Roles | Self::Ids | Self::Approvers | Self::Effects | Self::Servers => false,
+            Self::Flag
+            | Self::Whole { .. }
+            | Self::Roles
+            | Self::Features
+            | Self::Ids
+            | Self::Approvers
+            | Self::Effects
+            | Self::Servers => false,
         };
         fits.then(|| text.into())
     }
@@ -175,21 +195,6 @@ impl Kind {
             }
         }
         Ok(read.into())
-    }
-
-    fn read_roles(items: &[Node]) -> Option<ValueKind> {
-        let named = |role: &str| {
-            items
-                .iter()
-                .filter(|item| matches!(&item.value, Yaml::Text(text) if text == role))
-                .count()
-        };
-        let known: usize = ROLES.iter().map(|role| named(role)).sum();
-        if items.is_empty() || known != items.len() || ROLES.iter().any(|role| named(role) > 1) {
-            return None;
-        }
-        let roles: Vec<&str> = ROLES.iter().copied().filter(|role| named(role) > 0).collect();
-        Some(roles.into())
     }
 
     fn read_effects(self, node: &Node) -> Result<ValueKind, Refused> {
@@ -271,6 +276,20 @@ fn shortened(text: &str) -> String {
     } else {
         line.chars().take(MOST).chain(['…']).collect()
     }
+}
+
+/// A list of some of `known`, in their order; none: another word is in it, or one is in it twice.
+fn read_words(known: &[&'static str], items: &[Node]) -> Option<ValueKind> {
+    let named = |word: &str| {
+        let same = items.iter().filter(|item| matches!(&item.value, Yaml::Text(text) if text == word));
+        same.count()
+    };
+    let counted: usize = known.iter().map(|word| named(word)).sum();
+    if counted != items.len() || known.iter().any(|word| named(word) > 1) {
+        return None;
+    }
+    let words: Vec<&str> = known.iter().copied().filter(|word| named(word) > 0).collect();
+    Some(words.into())
 }
 
 fn either(words: &[&str]) -> String {

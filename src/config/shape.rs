@@ -1,12 +1,12 @@
 //! The file's shape as types: what the layered values deserialize into before they are checked against each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
-use crate::domain::{ApprovalMode, Approvers, EffectClass, Locale, QueueMode, SessionMode};
+use crate::domain::{ApprovalMode, Approvers, EffectClass, Locale, PromptFeature, QueueMode, SessionMode};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -161,6 +161,8 @@ pub(super) struct Agent {
     pub(super) history_limit: usize,
     pub(super) queue_mode: QueueMode,
     pub(super) approval: ApprovalMode,
+    pub(super) require_explicit_signal: bool,
+    pub(super) prompt_features: BTreeSet<PromptFeature>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -30,7 +30,7 @@ fn problems(yaml: &str, env: &[(&str, &str)], expected: &[&str]) {
 
 const LARK: &str = "channels: {lark: {enabled: true, app_id: cli_a, app_secret: s3cret, verification_token: t0ken, encrypt_key: k3y}}\n";
 
-/// S0-35: with nothing set, plans are reviewed and confirmed, and wait 60 minutes.
+/// S0-4, S0-35, S3-7: with nothing set, plans are reviewed and confirmed, and wait 60 minutes; five nudges, ten signals, 300 s.
 #[test]
 fn built_in_defaults() {
     let Loaded { boot, live, warnings, .. } = loaded("", &[]);
@@ -76,6 +76,10 @@ fn built_in_defaults() {
         (agent.history_limit, agent.queue_mode, agent.approval),
         (40, QueueMode::Followup, ApprovalMode::Write)
     );
+    assert!(!agent.require_explicit_signal);
+    assert_eq!(agent.prompt_features, [PromptFeature::Continuation].into());
+    let continuation = live.policy(ChannelKind::Lark).continuation;
+    assert_eq!((continuation.max_iterations, continuation.patterns), (10, false));
     assert_eq!(
         (live.model.provider, live.model.timeout),
         (Provider::Demo, Duration::from_secs(120))
@@ -95,6 +99,25 @@ fn plan_review_keys_reach_the_policy() {
     assert_eq!((policy.ttl_ms, policy.quorum), (420_000, 2));
     assert_eq!(live.lark.approvers, Approvers::Listed(vec!["ou_a".into(), "ou_b".into()]));
     assert!(live.policy(ChannelKind::Console).review_enabled, "the console has its own switch");
+}
+
+/// S3-3, S3-7, S3-8: the features of the prompt and the wish for explicit signals reach the policy of a turn; a feature that does not
+/// exist changes nothing and is told with its line.
+#[test]
+fn continuation_keys_reach_the_policy() {
+    let yaml = "agent:\n  require_explicit_signal: true\n  prompt_features: [output_format, core]\n";
+    let policy = loaded(yaml, &[]).live.policy(ChannelKind::Slack);
+    assert!(policy.continuation.require_explicit_signal && !policy.continuation.patterns);
+    assert_eq!(policy.prompt_features, [PromptFeature::Core, PromptFeature::OutputFormat].into());
+    let none = loaded("agent:\n  prompt_features: []\n", &[]).live.policy(ChannelKind::Slack);
+    assert!(none.prompt_features.is_empty());
+    problems(
+        "agent:\n  prompt_features: [continuation, telepathy]\n",
+        &[],
+        &[
+            "config.yaml:2: agent.prompt_features: found [continuation, telepathy], allowed a list of core, continuation, mailbox or output_format, each once",
+        ],
+    );
 }
 
 /// M-3: the environment wins over the file, the file over the defaults, key by key.

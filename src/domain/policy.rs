@@ -1,5 +1,7 @@
 //! The settings a turn lives by, saved with it when it starts.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// Language of what people read.
@@ -59,6 +61,41 @@ pub enum QueueMode {
     Interrupt,
 }
 
+/// A shared component of the system prompt that `agent.prompt_features` may name; the order is the prompt's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptFeature {
+    /// How a task goes. Always in, named or not.
+    Core,
+    /// The continuation protocol.
+    Continuation,
+    /// What a `<mailbox>` block is. Always in: a reply to the running card reaches every turn.
+    Mailbox,
+    /// How an answer is laid out.
+    OutputFormat,
+}
+
+/// What a reply without calls may say about going on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Continuation {
+    /// Every such reply needs a signal: the model is told so, and one without it ends.
+    pub require_explicit_signal: bool,
+    /// Without a signal, words count: "not finished". No key of the configuration sets it, because words guess.
+    pub patterns: bool,
+    /// Signals obeyed in one turn.
+    pub max_iterations: u64,
+}
+
+impl Default for Continuation {
+    fn default() -> Self {
+        Self {
+            require_explicit_signal: false,
+            patterns: false,
+            max_iterations: 10,
+        }
+    }
+}
+
 /// Settings snapshot of one turn. Approvers are not in it: who may approve is read at decision time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
@@ -90,4 +127,10 @@ pub struct Policy {
     pub session_mode: SessionMode,
     /// What a message does while a turn runs.
     pub queue_mode: QueueMode,
+    /// Signals of replies without calls.
+    #[serde(default)]
+    pub continuation: Continuation,
+    /// Shared components of the system prompt besides those that are always in.
+    #[serde(default)]
+    pub prompt_features: BTreeSet<PromptFeature>,
 }

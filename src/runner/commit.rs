@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use metrics::counter;
 use serde_json::json;
 use tracing::{debug, info};
 
@@ -10,8 +11,8 @@ use super::split::split;
 use super::{Runner, WorkError};
 use crate::agent::{self, Effect, GateOpening, TurnState};
 use crate::domain::{
-    ActionStatus, Answer, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Millis, Notice, Outbound, ReactionMark, TurnReason,
-    TurnStatus, Via,
+    ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, GateKind, Millis, Notice, Outbound, ReactionMark,
+    TurnReason, TurnStatus, Via,
 };
 use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, Tx, outbox_key};
 
@@ -80,6 +81,14 @@ impl Runner {
         tx.save_turn(lease, &run.row).await?;
         tx.consume(lease, signals).await?;
         tx.commit().await?;
+        for row in &events {
+            let kind = match row.event {
+                Event::PlanContinuation { .. } => "nudge",
+                Event::ContinuationProgress { .. } => "signal",
+                _ => continue,
+            };
+            counter!("countersign_continuations_total", "kind" => kind).increment(1);
+        }
         if opened {
             self.failpoint.reach("gate_journaled");
         }

@@ -99,6 +99,11 @@ pub const METERS: &[Meter] = &[
         "From the opening of a gate to its decision",
     ),
     counter(
+        "countersign_continuations_total",
+        &["kind"],
+        "Times that a turn went on after words without calls: nudge (its plan was not done) or signal (the model said so)",
+    ),
+    counter(
         "countersign_model_calls_total",
         &["outcome"],
         "Calls of the model: answered, unreachable, refused, timeout, nonsense, too_long, filtered, interrupted",

@@ -15,6 +15,7 @@ mod plans;
 mod policy;
 mod questions;
 mod rights;
+mod signals;
 
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::reporter;

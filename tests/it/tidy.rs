@@ -42,7 +42,7 @@ const DRAWERS: &[&str] = &[
 ];
 const MAX_LINES: usize = 500;
 
-/// design: modules import only what their row of the table allows, and every module has a row.
+/// S0-36, design: modules import only what their row of the table allows, and every module has a row.
 #[test]
 fn modules_import_only_downwards() {
     let mut wrong = Vec::new();

@@ -13,7 +13,7 @@ fn write(path: &str) -> (&str, serde_json::Value) {
     ("write_file", json!({"path": path, "content": "x"}))
 }
 
-/// S4-2, S4-4: reads run at once and loop back; the rest waits in one card, a row a call, with the model's words.
+/// S4-2, S4-4, S4-5, S4-12: reads run at once and loop back; the rest waits in one card, a row a call, with the model's words.
 #[test]
 fn reads_run_and_writes_wait() {
     let mut play = Play::new();
@@ -78,14 +78,15 @@ fn reads_run_and_writes_wait() {
             Event::TurnPaused {
                 pending_action_count: 2,
                 gate: GateKind::ToolApproval,
-                ..
+                steps_used: 1,
+                steps_remaining: 49,
             }
         )
     };
     assert_eq!(play.events().iter().filter(paused).count(), 1, "S4-5");
 }
 
-/// S4-7, S4-8, S4-11: approved rows run in call order, the results answer their calls; no further user message.
+/// S4-5, S4-7, S4-8, S4-11: approved rows run in call order, the results answer their calls; no further user message.
 #[test]
 fn approved_rows_run_in_call_order() {
     let mut play = Play::new();
@@ -125,7 +126,7 @@ fn approved_rows_run_in_call_order() {
             event,
             Event::TurnResumed {
                 resumed_reason: ResumedReason::AllActionsResolved,
-                ..
+                steps_remaining: 49,
             }
         )
     };
@@ -202,7 +203,7 @@ fn refusal_rejects_all() {
     );
 }
 
-/// design: a granted call runs without asking and is listed with its grant; an undeclared one asks.
+/// S4-12, design: a granted call runs without asking and is listed with its grant; an undeclared one asks.
 #[test]
 fn grants_cover_declared_tools_only() {
     let mut play = Play::at_work();
@@ -369,7 +370,7 @@ fn a_tool_may_end_the_turn() {
     assert!(play.log(Role::User)[1].contains("  wait\n"));
 }
 
-/// S4-T: pause, approve, run, resume, pause, approve, resume, answer; the budget is one (test 17, H21).
+/// S4-6, S4-T: pause, approve, run, resume, pause, approve, resume, answer; the budget is one (test 17, H21).
 #[test]
 fn the_worked_example() {
     let mut play = Play::new();
@@ -382,4 +383,22 @@ fn the_worked_example() {
     play.says("Synthesis.");
     play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
     assert_eq!(play.state().next, Next::Nothing);
+    let told: Vec<_> = play
+        .events()
+        .into_iter()
+        .map(|event| serde_json::to_value(event).unwrap()["type"].clone())
+        .collect();
+    for (kind, times) in [
+        ("turn_started", 1),
+        ("tool_planned", 3),
+        ("action_proposed", 3),
+        ("turn_paused", 3),
+        ("turn_resumed", 3),
+        ("assistant_text", 1),
+        ("turn_completed", 1),
+    ] {
+        assert_eq!(told.iter().filter(|one| **one == kind).count(), times, "{kind} in {told:?}");
+    }
+    let moved = told.iter().filter(|one| **one == "action_status").count();
+    assert!(moved >= 3, "every row's way is told: {told:?}");
 }

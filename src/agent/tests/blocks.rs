@@ -12,12 +12,13 @@ use crate::agent::{Input, view};
 use crate::domain::{Complexity, DecisionKind, Message, Plan, Role, Step, StepStatus, ToolResult};
 
 /// Names of our tags, without separators.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 7] = [
     "planfeedback",
     "planreviewpending",
     "plancontinuation",
     "planreminder",
     "turnlimit",
+    "turncontinuation",
     "mailbox",
 ];
 

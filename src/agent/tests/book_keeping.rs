@@ -222,7 +222,8 @@ fn questions_end_the_turn_when_nobody_answers() {
     }
 }
 
-/// S1-8, S1-9, S1-11, S1-T: phases are tagged; a reflection is one short sentence of the model's own text.
+/// S1-8, S1-9, S1-11, S1-12, S1-T: phases are tagged on the timeline and not in the log; a reflection is one short sentence of the
+/// model's own text.
 #[test]
 fn phases_are_tagged() {
     let mut play = Play::at_work();
@@ -247,5 +248,8 @@ fn phases_are_tagged() {
         (Some(Phase::Reflect), "[Reflect] The report is short.", 3),
     ] {
         assert!(summaries.contains(&expected), "{expected:?} in {summaries:?}");
+    }
+    for tag in ["[Plan]", "[Act]", "[Obs]", "[Reflect]"] {
+        assert!(play.turn.log.iter().all(|message| !message.content.contains(tag)), "{tag}");
     }
 }

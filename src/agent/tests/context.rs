@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::play::{Play, assert_paired, three_steps};
-use crate::agent::{Room, offered, prompt};
-use crate::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
+use crate::agent::{Env, Room, offered, prompt};
+use crate::domain::{EffectClass, Message, PromptFeature, Role, ToolCall, ToolSpec};
+use crate::template::Templates;
 
 /// S3-1: the system prompt is first and once: base, core, the admin's words, tool guidelines, in the user's language.
 #[test]
@@ -25,14 +26,123 @@ fn the_system_prompt() {
     assert!(at("## CORE INSTRUCTIONS") < at("## MAILBOX PROTOCOL"));
     assert!(
         at("## MAILBOX PROTOCOL") < at("## INSTRUCTIONS OF THIS WORKSPACE\n\nAlways greet.")
-            && at("Always greet.") < at("## TOOL GUIDELINES")
+            && at("Always greet.") < at("## AVAILABLE TOOLS")
     );
     play.tools.clear();
     let bare = prompt(&play.turn, &play.env(), " ", &[], Room::default());
-    assert!(!bare[0].content.contains("## TOOL GUIDELINES") && !bare[0].content.contains("WORKSPACE"));
+    assert!(!bare[0].content.contains("## AVAILABLE TOOLS") && !bare[0].content.contains("WORKSPACE"));
 }
 
-/// S0-18, S0-20: the five state tools come first; `plan` tells how to report progress; nobody shadows them.
+/// The headings of the system prompt, in order.
+fn headings(play: &Play) -> Vec<String> {
+    let (messages, _) = play.request();
+    let lines = messages[0].content.lines();
+    lines.filter_map(|line| line.strip_prefix("## ")).map(str::to_owned).collect()
+}
+
+/// S3-1, S3-3, S3-4: the named components are in, each once under its heading, in the same order however they are named; core
+/// is in whatever is named, the protocol whenever its signal is required.
+#[test]
+fn components_are_in_by_feature() {
+    use PromptFeature::{Continuation, Core, Mailbox, OutputFormat};
+    let with = |features: &[PromptFeature], required: bool| {
+        let play = Play::with(|policy| {
+            policy.prompt_features = features.iter().copied().collect();
+            policy.continuation.require_explicit_signal = required;
+        });
+        headings(&play)
+    };
+    let always = ["CORE INSTRUCTIONS", "MAILBOX PROTOCOL", "AVAILABLE TOOLS"];
+    assert_eq!(with(&[], false), always);
+    assert_eq!(with(&[Mailbox, Core, Core], false), always, "named or not, once");
+    let protocol = ["CORE INSTRUCTIONS", "CONTINUATION PROTOCOL", "MAILBOX PROTOCOL", "AVAILABLE TOOLS"];
+    assert_eq!(with(&[Continuation], false), protocol);
+    assert_eq!(with(&[], true), protocol);
+    let all = [&protocol[..], &["OUTPUT_FORMAT INSTRUCTIONS"]].concat();
+    for features in [
+        [OutputFormat, Mailbox, Continuation, Core],
+        [Core, Continuation, OutputFormat, Mailbox],
+    ] {
+        assert_eq!(with(&features, false), all);
+    }
+}
+
+/// S3-2: the components are the files of `prompts/shared`, by their stems, and a file of the override folder takes the place of
+/// its original.
+#[test]
+fn components_are_files() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("templates/prompts/shared");
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut files: Vec<_> = files.collect();
+    files.sort();
+    assert_eq!(
+        files,
+        [
+            "continuation_protocol.md",
+            "core.md",
+            "mailbox_protocol.md",
+            "output_format.md",
+            "tool_guidelines.md"
+        ]
+    );
+    let overrides = tempfile::tempdir().unwrap();
+    let shared = overrides.path().join("prompts/shared");
+    std::fs::create_dir_all(&shared).unwrap();
+    for file in &files {
+        std::fs::write(shared.join(file), format!("own words of {file}\n")).unwrap();
+    }
+    let prompts = Templates::load(Some(overrides.path())).unwrap();
+    let play = Play::with(|policy| {
+        policy.prompt_features.insert(PromptFeature::OutputFormat);
+    });
+    let env = Env {
+        prompts: &prompts,
+        ..play.env()
+    };
+    let system = &prompt(&play.turn, &env, "", &[], Room::default())[0].content;
+    for file in &files {
+        assert_eq!(system.matches(&format!("\n\nown words of {file}")).count(), 1, "{file}");
+    }
+}
+
+/// S3-6: the protocol says when to go on and when to end; a required signal is a MUST.
+#[test]
+fn the_protocol_gives_its_criteria() {
+    let text = |required: bool| {
+        let play = Play::with(|policy| policy.continuation.require_explicit_signal = required);
+        let (messages, _) = play.request();
+        let protocol = messages[0].content.split("## CONTINUATION PROTOCOL").nth(1).unwrap();
+        protocol.split("\n## ").next().unwrap().replace('\n', " ")
+    };
+    let said = text(false);
+    let (goes_on, ends) = said.split_once("Use \"TERMINATE\"").unwrap();
+    let goes_on = goes_on.split_once("Use \"CONTINUE\"").unwrap().1;
+    for criterion in [
+        "more tools",
+        "steps are unfinished",
+        "verify or refine",
+        "follow a plan",
+        "results still need processing",
+        "in the middle of an operation",
+    ] {
+        assert!(goes_on.contains(criterion), "{criterion}");
+    }
+    for criterion in [
+        "is complete",
+        "is answered",
+        "nothing more would improve",
+        "natural stopping point",
+        "error prevents further progress",
+    ] {
+        assert!(ends.contains(criterion), "{criterion}");
+    }
+    assert!(!said.contains("MUST") && text(true).contains("Every reply without tool calls MUST end with one JSON object"));
+}
+
+/// S0-18, S0-20, S1-10, S1-14: the five state tools come first, whatever the policy; `plan` tells how to report progress,
+/// `write_todos` when and how to keep a list; nobody shadows them.
 #[test]
 fn tools_on_offer() {
     let mut play = Play::new();
@@ -54,6 +164,15 @@ fn tools_on_offer() {
         "call plan_progress(plan_status=\"completed\")",
     ] {
         assert!(tools[0].description.contains(part));
+    }
+    for part in [
+        "two or more meaningful actions",
+        "before the first expensive one",
+        "short and say what is done",
+        "keep the statuses current",
+        "do not rewrite an unchanged list",
+    ] {
+        assert!(tools[4].description.contains(part), "{part}");
     }
     assert!(
         tools

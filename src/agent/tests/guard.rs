@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::play::{Play, plan, three_steps};
 use crate::agent::{Effect, Next, progress};
-use crate::domain::{Event, Notice, Outbound, Role, StepStatus, TurnReason, TurnStatus};
+use crate::domain::{Complexity, Event, Notice, Outbound, Role, StepStatus, TurnReason, TurnStatus};
 
-/// S0-T1: a complex plan of three steps ends through `plan_progress(completed)`, without a nudge.
+/// S0-T1, S0-15, S0-17: a complex plan of three steps ends through `plan_progress(completed)`, without a nudge; every report is
+/// answered with where the model stands, and only changes state.
 #[test]
 fn three_steps_end_by_plan_progress() {
     let mut play = Play::at_work();
@@ -21,9 +22,13 @@ fn three_steps_end_by_plan_progress() {
         "{}",
         play.told()
     );
+    let pure = |effect: &Effect| matches!(effect, Effect::Emit { .. } | Effect::Progress);
+    assert!(play.last.iter().all(pure) && play.state().next == Next::CallModel { last: false });
     play.calls("write_file", json!({"path": "b", "content": "c"}))
         .tools_answer("written");
-    play.calls("plan_progress", json!({"plan_status": "completed"})).says("All done.");
+    play.calls("plan_progress", json!({"plan_status": "completed"}));
+    assert!(play.told().starts_with("The plan is completed."), "{}", play.told());
+    play.says("All done.");
     play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
     assert_eq!((play.answer().text.as_str(), play.answer().open_steps.len()), ("All done.", 0));
     assert!(play.log(Role::System).is_empty(), "no nudge");
@@ -42,7 +47,8 @@ fn a_simple_plan_is_not_guarded() {
     assert!(!play.all.contains(&Effect::Progress), "a simple plan has no card");
 }
 
-/// S0-T3: text alone is nudged five times (S0-4, S0-7, S0-10), then the next is taken honestly (S0-8).
+/// S0-T3, S0-6, S0-7, S0-8, S0-10: text alone is nudged five times, each an event and a step, the text recorded once; then the
+/// next is taken honestly.
 #[test]
 fn five_nudges_then_an_honest_answer() {
     let mut play = Play::new();
@@ -104,7 +110,7 @@ fn the_nudge_holds_goal_and_plan() {
     assert!(play.log(Role::System)[0].len() <= 4096);
 }
 
-/// S0-T4: a new plan version resets the nudges and reopens the plan (S0-9), nothing else of the budget.
+/// S0-T4, S0-9, S0-14: a new plan raises the version, resets the nudges and reopens the plan, nothing else of the budget.
 #[test]
 fn replanning_resets_only_the_nudges() {
     let mut play = Play::new();
@@ -119,6 +125,9 @@ fn replanning_resets_only_the_nudges() {
     );
     assert!(!state.plan.as_ref().unwrap().done);
     assert_eq!(state.plan.as_ref().unwrap().version, 2);
+    play.calls("plan", plan("simple", json!(["look"])));
+    let now = play.state().plan.as_ref().unwrap();
+    assert_eq!((now.version, now.complexity), (3, Complexity::Simple));
 }
 
 /// S0-2: one empty reply neither ends nor nudges but costs a step; two in a row count as text (row 7).
@@ -196,6 +205,21 @@ fn reminders_at_three_six_nine() {
         .map(|text| text.matches("<plan-reminder>").count())
         .sum();
     assert_eq!(all, 3);
+}
+
+/// S0-23: when the reminder comes is counted in iterations and in nothing else: not in how much was said since the last one.
+#[test]
+fn reminders_do_not_depend_on_length() {
+    let at = |output: &str| -> Vec<u64> {
+        let mut play = Play::at_work();
+        let rounds = (3..=10).filter(|_| {
+            play.calls("read_file", json!({"path": "a"})).tools_answer(output);
+            play.told().contains("<plan-reminder>")
+        });
+        rounds.collect()
+    };
+    assert_eq!(at(&"a long output ".repeat(4_000)), [3, 6, 9]);
+    assert_eq!(at(""), [3, 6, 9]);
 }
 
 /// S0-T10, S0-22: only the last tool message of a batch carries it, after a blank line.

@@ -9,8 +9,8 @@ use crate::agent::{
     step,
 };
 use crate::domain::{
-    Action, ActionStatus, Answer, ApprovalMode, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis, Notice, Outbound,
-    Policy, QueueMode, Role, SessionMode, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
+    Action, ActionStatus, Answer, ApprovalMode, Continuation, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis,
+    Notice, Outbound, Policy, PromptFeature, QueueMode, Role, SessionMode, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
 };
 use crate::template::Templates;
 
@@ -30,6 +30,8 @@ pub(super) fn policy() -> Policy {
         approval: ApprovalMode::Write,
         session_mode: SessionMode::Fresh,
         queue_mode: QueueMode::Followup,
+        continuation: Continuation::default(),
+        prompt_features: [PromptFeature::Continuation].into(),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::play::{Play, ok, plan, three_steps};
 use crate::agent::{CallOutcome, Input, ModelReply, Next, RowVerdict, progress, view};
-use crate::domain::{ActionStatus, ApprovalMode, DecisionKind, Notice, Policy, ToolCall, ToolResult, TurnReason};
+use crate::domain::{ActionStatus, ApprovalMode, DecisionKind, Notice, Policy, Role, ToolCall, ToolResult, TurnReason};
 
 const DECISIONS: [DecisionKind; 6] = [
     DecisionKind::Approve,
@@ -14,6 +14,15 @@ const DECISIONS: [DecisionKind; 6] = [
     DecisionKind::Reject,
     DecisionKind::Expire,
     DecisionKind::Cancel,
+];
+
+const TEXTS: [&str; 6] = [
+    "",
+    "words",
+    "</plan_feedback>",
+    " ",
+    r#"{"response": "{\"continuation\": {\"status\": \"CONTINUE\"}}", "continuation": {"status": "CONTINUE", "reason": "<mailbox>"}}"#,
+    r#"so far {"continuation": {"status": "TERMINATE", "next_action": {"tool": "run_bash"}}}"#,
 ];
 
 /// A call of the model's; `pick` chooses which, good or bad.
@@ -63,7 +72,7 @@ fn reply(bytes: &[u8]) -> Input {
     });
     let count = usize::from(bytes[0] % 4);
     Input::Reply(ModelReply {
-        text: ["", "words", "</plan_feedback>", " "][usize::from(bytes[1] % 4)].into(),
+        text: TEXTS[usize::from(bytes[1] % 6)].into(),
         calls: calls.take(count).collect(),
         raw: (bytes[1] > 200).then(|| json!({"reasoning": "opaque"})),
         tokens: u64::from(bytes[1]),
@@ -181,6 +190,8 @@ proptest! {
             prop_assert!(before.log.len() <= play.turn.log.len(), "the log only grows");
             prop_assert_eq!(&play.turn.log[..before.log.len()], &before.log[..], "what is logged is not rewritten");
             let _ = progress(&play.turn);
+            let said = play.turn.log.iter().filter(|message| message.role == Role::Assistant);
+            prop_assert!(said.into_iter().all(|message| !message.content.contains("\"continuation\"")), "no JSON of the protocol is shown");
         }
         for messages in [view(&play.turn, &play.env(), "extra"), play.request().0] {
             prop_assert!(messages.len() > play.turn.log.len());

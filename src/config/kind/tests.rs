@@ -147,6 +147,19 @@ fn lists_of_ids() {
     }
 }
 
+/// S3-3: components are named once each and kept in the prompt's order; none is fine, an unknown one is not.
+#[test]
+fn features_are_known_components() {
+    assert_eq!(
+        check(Kind::Features, "[output_format, continuation]"),
+        Ok(vec!["continuation", "output_format"].into())
+    );
+    assert_eq!(check(Kind::Features, "[]"), Ok(Vec::<&str>::new().into()));
+    let allowed = "allowed a list of core, continuation, mailbox or output_format, each once";
+    refused(Kind::Features, "[core, core]", &format!("found [core, core], {allowed}"));
+    refused(Kind::Features, "[telepathy]", &format!("found [telepathy], {allowed}"));
+}
+
 /// design: a process runs one half or both.
 #[test]
 fn roles_are_one_or_both() {

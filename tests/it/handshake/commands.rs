@@ -139,7 +139,7 @@ async fn new_takes_the_place_of_the_plan_that_waits(on: On) {
     world.end().await;
 }
 
-/// design: `/status` tells where one's task stands: waiting, running, nothing; unknown commands get the help.
+/// S4-13, design: `/status` tells where one's task stands: waiting, running, nothing; unknown commands get the help.
 async fn status_tells_where_the_task_stands(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;

@@ -93,7 +93,7 @@ async fn an_ok_while_the_plan_is_being_made_does_not_approve_it(on: On) {
     world.end().await;
 }
 
-/// design: with `queue_mode: steer` the words go to the running task and the model reads them at its next step.
+/// S3-1, design: with `queue_mode: steer` the words go to the running task and the model reads them at its next step.
 async fn with_queue_mode_steer_the_words_reach_the_running_task(on: On) {
     let (c, u1) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[(MODE, "steer")], reporter).await;

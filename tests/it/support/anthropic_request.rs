@@ -126,7 +126,12 @@ fn assistant(blocks: &[&Value]) -> Value {
 
 /// What the gateway itself says in the middle of a dialogue stands on the user's side.
 fn speaker(text: &str) -> &'static str {
-    let ours = ["<plan-continuation>", "<plan_review_pending>", "<turn-limit>"];
+    let ours = [
+        "<plan-continuation>",
+        "<plan_review_pending>",
+        "<turn-limit>",
+        "<turn-continuation>",
+    ];
     if ours.iter().any(|tag| text.starts_with(tag)) {
         "system"
     } else {

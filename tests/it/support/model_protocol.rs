@@ -6,12 +6,13 @@ use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 /// Blocks of the contract, and the role that may carry one as its whole message.
-const BLOCKS: [(&str, &str); 5] = [
+const BLOCKS: [(&str, &str); 6] = [
     ("plan_feedback", "user"),
     ("mailbox", "user"),
     ("plan-continuation", "system"),
     ("plan_review_pending", "system"),
     ("turn-limit", "system"),
+    ("turn-continuation", "system"),
 ];
 
 /// Everything that is wrong with a chat-completions request.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign::config::{AgentLive, ChannelLive, Live, ModelLive, Provider};
 use countersign::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, EffectClass,
-    Gate, GateId, GateKind, Locale, Outbound, PlanCard, QuestionCard, QueueMode, SessionMode, StepStatus, StepView,
+    Gate, GateId, GateKind, Locale, Outbound, PlanCard, PromptFeature, QuestionCard, QueueMode, SessionMode, StepStatus, StepView,
 };
 use countersign::store::TurnRow;
 
@@ -126,6 +126,8 @@ pub fn live() -> Live {
             max_planner_only: 2,
             history_limit: 40,
             queue_mode: QueueMode::Followup,
+            require_explicit_signal: false,
+            prompt_features: [PromptFeature::Continuation].into(),
             approval: ApprovalMode::Write,
         },
         model: ModelLive {
