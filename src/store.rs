@@ -59,6 +59,8 @@ pub struct InboxRow {
     pub received_at: Millis,
     /// `new`, `laned`, `done`.
     pub state: InboxState,
+    /// Of a `new` row: one of the same event was handled before this look.
+    pub is_copy: bool,
 }
 
 /// Where an inbox row stands.

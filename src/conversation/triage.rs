@@ -56,6 +56,10 @@ impl Desk {
 
     /// Handles a row unless an older one of the same person and chat waits; false: it waits too. Only a stop overtakes.
     async fn handle_in_turn(&self, row: &InboxRow, waiting: &mut HashSet<Conversing>) -> Result<bool, StoreError> {
+        if row.is_copy {
+            self.drop_copy(row).await?;
+            return Ok(true);
+        }
         let who = Conversing::of(row);
         let behind = waiting.contains(&who);
         let handled = match self.handle_twice(row, behind).await {
@@ -73,8 +77,8 @@ impl Desk {
         Ok(handled)
     }
 
-    /// As [`Desk::handle`]. What a row is about may have been removed for its age between our look and our commit, which then
-    /// does not read back; the second look knows.
+    /// As [`Desk::handle`]. Between our look and our commit what a row is about may have been removed for its age, which then does
+    /// not read back, or a copy of the row in another chat may have been handled, whose key then refuses ours; the second look knows.
     async fn handle_twice(&self, row: &InboxRow, behind: bool) -> Result<bool, StoreError> {
         match self.handle(row, behind).await {
             Err(StoreError::Corrupt(_)) => self.handle(row, behind).await,

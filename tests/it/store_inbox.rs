@@ -34,7 +34,10 @@ async fn both_keys_deduplicate() {
         for copy in &copies {
             accept(&store, copy).await;
         }
-        assert_eq!(handle_all(&store).await, [0; 0]);
+        let fresh = accept(&store, &message("ev_3", "om_3", &home, "ou_1")).await;
+        let rows_now = store.ledger.read().await.unwrap().untriaged(10).await.unwrap();
+        assert_eq!(rows_now.iter().map(|row| row.is_copy).collect::<Vec<_>>(), [true, true, false]);
+        assert_eq!(handle_all(&store).await, [fresh]);
         assert!(rows(&store).await.is_empty(), "copies go when they are looked at");
     }
 }
@@ -207,6 +210,12 @@ async fn a_waiting_message_is_found_by_its_id() {
         assert_eq!(find(&home, "om_laned").await, Some(laned));
         assert_eq!(find(&away, "om_fresh").await, None);
         assert_eq!(find(&home, "om_nothing").await, None);
+        drop(tx);
+        // A copy of what waits in a lane is nothing that could be recalled.
+        accept(&store, &simple("laned", &home, "ou_1")).await;
+        let mut tx = store.ledger.begin().await.unwrap();
+        let found = tx.waiting_message(&home, "om_laned").await.unwrap();
+        assert_eq!(found.map(|row| row.id), Some(laned));
         tx.finish_task(laned, "recalled").await.unwrap();
         assert!(tx.waiting_message(&home, "om_laned").await.unwrap().is_none());
     }

@@ -52,7 +52,11 @@ async fn old_and_finished_rows_go() {
         );
         accept(&store, &simple("old", &home, "ou_1")).await;
         assert_eq!(handle_all(&store).await, [0; 0], "a copy still");
+        // Nor is it removed while something of that time waits to be looked at, which may be another copy.
+        let waits = accept(&store, &simple("waits", &home, "ou_1")).await;
         store.clock.advance(Duration::from_secs(2 * 3600));
+        assert_eq!(store.ledger.prune(store.clock.now()).await.unwrap().inbox, 0);
+        assert_eq!(handle_all(&store).await, [waits]);
         let pruned = store.ledger.prune(store.clock.now()).await.unwrap();
         assert_eq!(pruned.inbox, 2, "the requests of both turns");
 

@@ -38,12 +38,22 @@ impl Session {
     /// As [`Session::untriaged`], but only rows with a greater id: for a caller that leaves rows where they are
     /// (the bot does not know its own name yet) and wants to see what is behind them.
     pub async fn untriaged_after(&mut self, after: i64, limit: i64) -> Result<Vec<InboxRow>> {
-        let rows = sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE state = 'new' AND id > $1 ORDER BY id LIMIT $2")
-            .bind(after)
-            .bind(limit)
-            .fetch_all(&mut *self.tx)
-            .await?;
-        rows.iter().map(read).collect()
+        let rows = sqlx::query(concat!(
+            "SELECT id, state, received_at, payload, (SELECT COUNT(*) FROM ",
+            handled!(),
+            " AS copies) AS copies FROM inbox WHERE state = 'new' AND id > $1 ORDER BY id LIMIT $2"
+        ))
+        .bind(after)
+        .bind(limit)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let untriaged = |row: &AnyRow| {
+            Ok(InboxRow {
+                is_copy: row.int("copies")? > 0,
+                ..read(row)?
+            })
+        };
+        rows.iter().map(untriaged).collect()
     }
 
     /// `new` → `done`; false: somebody else handled it, or a copy of it.
@@ -111,10 +121,11 @@ impl Session {
     /// Oldest task of the lane, unless an older untriaged row of the same sender and chat exists: that one may be
     /// a `/stop`, or the first of two messages.
     pub async fn next_task(&mut self, lease: &Lease) -> Result<Option<InboxRow>> {
+        // A count, not EXISTS: PostgreSQL would join, and read all new rows instead of the few that are older.
         sqlx::query(
             "SELECT id, state, received_at, payload FROM inbox WHERE lane_id = $1 AND state = 'laned'
-               AND NOT EXISTS (SELECT 1 FROM inbox AS older
-                 WHERE older.state = 'new' AND older.person_key = inbox.person_key AND older.id < inbox.id)
+               AND (SELECT COUNT(*) FROM inbox AS older
+                 WHERE older.state = 'new' AND older.person_key = inbox.person_key AND older.id < inbox.id) = 0
              ORDER BY id LIMIT 1",
         )
         .bind(lease.lane_id.as_str())
@@ -146,10 +157,11 @@ impl Session {
     /// The task (untriaged or laned) whose message id is this one, so that a recall can drop it.
     pub async fn waiting_message(&mut self, conversation: &Conversation, message_id: &str) -> Result<Option<InboxRow>> {
         // A recall is rare and what waits is short: no index is kept for it on the accept path.
-        let rows = sqlx::query(
-            "SELECT id, state, received_at, payload FROM inbox WHERE state = 'new' AND chat = $1
-             UNION ALL SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1",
-        )
+        let rows = sqlx::query(concat!(
+            "SELECT id, state, received_at, payload FROM inbox WHERE state = 'new' AND chat = $1 AND NOT EXISTS ",
+            handled!(),
+            " UNION ALL SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1"
+        ))
         .bind(&*keys::shown(&conversation.chat))
         .fetch_all(&mut *self.tx)
         .await?;
@@ -173,5 +185,6 @@ pub(super) fn read(row: &AnyRow) -> Result<InboxRow> {
         inbound: row.json("payload")?,
         received_at: Millis(row.int("received_at")?),
         state: named("state", row.text("state")?)?,
+        is_copy: false,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::sql::Columns;
 use super::{Ledger, Result, Session, Tx, postgres};
 use crate::domain::Millis;
 
@@ -43,7 +44,10 @@ impl Ledger {
                 break;
             }
         }
-        let keys = Millis(self.inner.clock.now().0.saturating_sub(Millis(0).plus(KEEP_KEYS).0).min(before.0));
+        // Counted from the oldest event that nobody has looked at: a copy of what is handled may wait behind it.
+        let oldest = self.read().await?.oldest_untriaged().await?;
+        let seen = oldest.unwrap_or(self.inner.clock.now()).0.min(self.inner.clock.now().0);
+        let keys = Millis(seen.saturating_sub(Millis(0).plus(KEEP_KEYS).0).min(before.0));
         pruned.inbox = self
             .prune_rows(
                 "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE state = 'done' AND received_at < $1 LIMIT $2)",
@@ -106,6 +110,14 @@ impl Ledger {
 }
 
 impl Session {
+    /// When the oldest event came in that nobody has looked at.
+    async fn oldest_untriaged(&mut self) -> Result<Option<Millis>> {
+        let row = sqlx::query("SELECT received_at FROM inbox WHERE state = 'new' ORDER BY id LIMIT 1")
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        row.map(|row| Ok(Millis(row.int("received_at")?))).transpose()
+    }
+
     /// Some finished turns with everything that hangs on them.
     async fn prune_turns(&mut self, before: Millis) -> Result<u64> {
         let old = "SELECT id FROM turns WHERE finished_at IS NOT NULL AND finished_at < $1 ORDER BY finished_at, id LIMIT $2";

@@ -1,5 +1,7 @@
 //! What was said in a console chat, put together from what came in and what went out.
 
+use std::collections::HashSet;
+
 use super::inbox;
 use super::sql::{Columns, decode};
 use super::{Result, Session};
@@ -31,9 +33,13 @@ impl Session {
         .await?;
         // Both kinds of ids come from one rising sequence: they tell the order.
         let mut said: Vec<(i64, Said)> = Vec::with_capacity(heard.len() + posted.len());
-        for row in &heard {
+        // Copies of what is not handled yet may be among them: the first stands.
+        let mut events = HashSet::new();
+        for row in heard.iter().rev() {
             let row = inbox::read(row)?;
-            said.push((row.id, Said::User(row)));
+            if events.insert(row.inbound.event_key.clone()) {
+                said.push((row.id, Said::User(row)));
+            }
         }
         for row in &posted {
             let shown: OutboxOp = match row.maybe_text("newest")? {

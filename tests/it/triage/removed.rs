@@ -25,6 +25,53 @@ async fn removed(conn: &mut AnyConnection, watch: &mut AnyConnection) {
     conn.execute("COMMIT").await.unwrap();
 }
 
+/// design: copies that name different chats are looked at side by side; the key refuses the second, and its second look knows why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_meets_its_original() {
+    let Some(store) = server().await else { return };
+    let mut world = World::on(store, |_| {}).await;
+    let url = world.store.stores.database_url.expose_secret().to_owned();
+    let mut watch = AnyConnection::connect(&url).await.unwrap();
+
+    let original = says("1", "u1", "写周报");
+    world.accept(says("1", "u1", "写周报").chat("oc_other")).await;
+    let mut tx = world.ledger.begin_in(&original.inbound.conversation).await.unwrap();
+    assert!(tx.insert_handled(&original.inbound).await.unwrap());
+    let handled = async {
+        let waiting = "SELECT COUNT(*) AS n FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event <> 'advisory'";
+        while watch.fetch_one(waiting).await.unwrap().get::<i64, _>("n") == 0 {
+            tokio::task::yield_now().await;
+        }
+        tx.commit().await.unwrap();
+    };
+    let (triaged, ()) = tokio::join!(world.desk.triage(), handled);
+    assert_eq!((triaged.unwrap(), world.untriaged().await), (1, 0));
+    assert_eq!(world.notices().await, []);
+}
+
+/// design: a row that cannot be understood is given up, told of once, and holds up nobody; so is the copy behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_understood_is_given_up_with_its_copies() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    let url = world.store.stores.database_url.expose_secret().to_owned();
+    let mut conn = AnyConnection::connect(&url).await.unwrap();
+    let damage = format!("UPDATE gates SET card = 'damaged' WHERE id = '{}'", gate.id);
+    conn.execute(AssertSqlSafe(damage)).await.unwrap();
+    for _ in 0..2 {
+        world.accept(says("2", "u1", "OK")).await;
+    }
+    for _ in 0..4 {
+        world.desk.triage().await.unwrap();
+    }
+    assert_eq!((world.desk.triage().await.unwrap(), world.untriaged().await), (0, 0));
+    let told = world.notices().await;
+    assert!(matches!(told[..], [Notice::Internal { .. }]), "{told:?}");
+}
+
 /// design: an OK or a tap that meets the removal of its gate finds nothing to answer; neither is given up as unreadable.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_meets_the_removal() {
