@@ -379,7 +379,7 @@ def filling(database):
         f"""INSERT INTO turns (id, lane_id, chat_key, conversation_key, channel, chat, user_id, request, inbox_id, status, state, messages, events, said, created_at) {with_reviews}
             SELECT 'turn_' || n, 'lane' || n, {key}, {key}, 'slack', 'C' || n, 'U' || n, {words}, n, 'paused', '{{}}', 3, 5, 1, {hour} + n FROM {reviews}""",
         f"""INSERT INTO gates (id, turn_id, lane_id, kind, status, chat_key, person_key, channel, chat, user_id, request, digest, plan_version, card, quorum, ttl_ms, opened_at, expires_at, undeliverable) {with_reviews}
-            SELECT 'rv_' || n, 'turn_' || n, 'lane' || n, 'plan_review', 'open', {key}, {key}, 'slack', 'C' || n, 'U' || n, {words}, 'digest', 1, {words}, 1, 3600000, {hour}, {hour} + 864000000, 0 FROM {reviews}""",
+            SELECT 'rv_' || n, 'turn_' || n, 'lane' || n, 'plan_review', 'pending', {key}, {key}, 'slack', 'C' || n, 'U' || n, {words}, 'digest', 1, {words}, 1, 3600000, {hour}, {hour} + 864000000, 0 FROM {reviews}""",
         f"""INSERT INTO pending_reviews (review_key, chat_key, user_id, chat_id, run_id, overall_goal_ui, internal_plan, created_at, expires_at, review_id) {with_reviews}
             SELECT {text}, {key}, 'U' || n, 'C' || n, 'turn_' || n, {words}, {words}, {hour}, {hour} + 864000000, 'rv_' || n FROM {reviews}""",
     ]
