@@ -1,5 +1,5 @@
 -- What comes in is appended: the keys that tell copies apart are looked at when a row is triaged, in the transaction that gives it
--- its meaning, and indexed from then on. Random digests in indexes were most of what accepting an event cost.
+-- its meaning, and indexed from then on. Random digests in indexes were more than a third of what accepting an event cost on SQLite.
 -- The older schema never stood on a shared server, so no older program relies on its keys beside this one.
 
 ALTER TABLE inbox RENAME TO inbox_before;
