@@ -216,7 +216,7 @@ pub fn outbox_key(parts: &[&str]) -> String {
 pub struct NewOutbox {
     /// Idempotency key; a second row with the same key is dropped.
     pub key: String,
-    /// FIFO among rows of the same queue (turn id or inbox id).
+    /// FIFO among rows of the same queue (turn id or inbox id); repaints are FIFO among those of their card instead.
     pub queue: String,
     /// The gate whose TTL starts when this is delivered.
     pub gate_id: Option<GateId>,

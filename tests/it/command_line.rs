@@ -157,7 +157,7 @@ async fn send_slack_reaches_a_running_gateway() {
     assert_eq!(ran.code, 1);
     one_line(&ran.err, "channels.slack");
     // The command's message is not one of the played workspace, which objects to the mark on it; nothing else may be wrong.
-    let objections = world.chat.snapshot().violations;
+    let objections = world.chat.snapshot().violations.clone();
     assert!(objections.iter().all(|what| what.starts_with("reactions.add")), "{objections:?}");
 }
 

@@ -1,5 +1,6 @@
 //! The Lark client against a Lark that we play: tokens, retries, fall-backs, and what is never said.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::channels::{Channel as _, Delivery, DeliveryError, DeliveryOp, LarkClient, Receipt};
@@ -53,7 +54,7 @@ impl Bench {
     }
 
     /// The state at the end: nothing that was sent broke a rule of the platform.
-    fn clean(&self) -> Snapshot {
+    fn clean(&self) -> Arc<Snapshot> {
         let state = self.lark.snapshot();
         assert_eq!(state.violations, Vec::<String>::new());
         state

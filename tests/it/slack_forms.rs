@@ -59,7 +59,7 @@ async fn rights_come_before_words() {
     world.tap("U0U1", "C0C1", &card, "cancel", None).await.done("");
     world.press("U0U1", "C0C1", &card, &revise, None).await.told("").await;
     assert_eq!(world.chat.snapshot().forms.len(), 0);
-    let notes = world.chat.snapshot().notes;
+    let notes = world.chat.snapshot().notes.clone();
     assert!(notes.iter().all(|note| note.thread.is_some()), "below the request: {notes:?}");
     world.api.turn_in("C0C1", "cancelled").await;
     quiet(&world).await;

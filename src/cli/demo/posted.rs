@@ -229,7 +229,7 @@ pub struct Call {
     pub body: Value,
 }
 
-/// A copy of what happened.
+/// What happened on a played platform, up to some moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// Messages in order.

@@ -1,6 +1,7 @@
 //! What the played platforms have in common: what happened so far, and how a test makes calls wait or go wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::posted::{Call, Form, Note, Posted, Snapshot};
+use super::posted::{Call, Posted, Snapshot};
 use crate::domain::{Clock, Millis};
 
 /// How a call goes wrong.
@@ -40,20 +41,29 @@ pub struct Stage {
     clock: Clock,
 }
 
-/// The memory itself.
+/// The memory itself; what happened so far is read and written as if its fields were here.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    pub(super) messages: Vec<Posted>,
-    pub(super) reactions: Vec<(String, String)>,
-    pub(super) notes: Vec<Note>,
-    pub(super) forms: Vec<Form>,
-    pub(super) calls: Vec<Call>,
-    pub(super) violations: Vec<String>,
+    /// Shared with whoever looks at it, and copied only when something happens while they do.
+    seen: Arc<Snapshot>,
     pub(super) recalled: BTreeSet<String>,
     /// Chats of people's messages.
     pub(super) chats: BTreeMap<String, String>,
     faults: Vec<(String, Fault)>,
     held: BTreeSet<String>,
+}
+
+impl Deref for Memory {
+    type Target = Snapshot;
+    fn deref(&self) -> &Snapshot {
+        &self.seen
+    }
+}
+
+impl DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut Snapshot {
+        Arc::make_mut(&mut self.seen)
+    }
 }
 
 impl Memory {
@@ -112,16 +122,8 @@ impl Stage {
 
     /// Everything that happened so far.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        let memory = self.lock();
-        Snapshot {
-            messages: memory.messages.clone(),
-            reactions: memory.reactions.clone(),
-            notes: memory.notes.clone(),
-            forms: memory.forms.clone(),
-            calls: memory.calls.clone(),
-            violations: memory.violations.clone(),
-        }
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.lock().seen.clone()
     }
 
     /// How many messages the bot posted.

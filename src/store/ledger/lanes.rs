@@ -2,6 +2,7 @@
 
 use sqlx::any::AnyRow;
 
+use super::outbox::heads;
 use super::sql::{Columns, encode};
 use super::{Result, Session};
 use crate::domain::{Conversation, LaneId, Millis, TurnId};
@@ -105,17 +106,15 @@ impl Session {
     /// The moment the next lane or outbox row is due; in the past when something is due already. A lane may be
     /// due and still not be given out while `per_chat` others of its chat are leased.
     pub async fn next_due(&mut self) -> Result<Option<Millis>> {
-        let row = sqlx::query(
+        let row = sqlx::query(concat!(
             "SELECT CAST(MIN(due) AS BIGINT) AS due FROM (
                SELECT MIN(CASE WHEN lease_until > ready_at THEN lease_until ELSE ready_at END) AS due FROM lanes WHERE ready_at < $1
                UNION ALL
-               SELECT MIN(CASE WHEN held_until > ready_at THEN held_until ELSE ready_at END) FROM outbox
-                WHERE state = 'waiting'
-                  AND NOT EXISTS (SELECT 1 FROM outbox AS ahead
-                    WHERE ahead.queue = outbox.queue AND ahead.state = 'waiting' AND ahead.id < outbox.id)
-                  AND (target IS NULL OR EXISTS (SELECT 1 FROM outbox AS post WHERE post.key = outbox.target AND post.state = 'sent'))
-             ) AS dues",
-        )
+               SELECT MIN(CASE WHEN held_until > ready_at THEN held_until ELSE ready_at END) FROM outbox AS head
+                WHERE state = 'waiting' AND ",
+            heads!(),
+            ") AS dues"
+        ))
         .bind(Millis::NEVER.0)
         .fetch_one(&mut *self.tx)
         .await?;

@@ -40,3 +40,30 @@ pub(super) fn take(database: &Path) -> Result<File> {
         Err(TryLockError::Error(error)) => Err(trouble(error)),
     }
 }
+
+/// Gives it back at once. To close the file would not do: a child of ours that has not come to its `exec` yet has the same open
+/// file, and with it the lock.
+pub(super) fn give_back(held: &File) {
+    if let Err(error) = held.unlock() {
+        tracing::warn!(%error, "the lock of the database file is free when this process ends");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that was just forked has our open files: what is given back is free all the same.
+    #[test]
+    fn given_back_means_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("ledger.db");
+        let held = take(&database).unwrap();
+        let of_a_child = held.try_clone().unwrap();
+        assert!(matches!(take(&database), Err(StoreError::Held { .. })));
+        give_back(&held);
+        drop(held);
+        take(&database).unwrap();
+        drop(of_a_child);
+    }
+}

@@ -13,7 +13,7 @@ use super::doors::Doors;
 use super::ids::Sequence;
 use super::keeper::Keeper;
 use super::turnstile::Turnstile;
-use super::{Inner, Ledger, Result, file, postgres, sqlite};
+use super::{Inner, Ledger, Result, file, lock, postgres, sqlite};
 use crate::config::{Coordination, Stores};
 use crate::domain::Clock;
 use crate::store::StoreError;
@@ -223,8 +223,10 @@ impl Ledger {
             keeper.end();
         }
         self.inner.pools.close().await;
-        if let Ok(mut lock) = self.inner.lock.lock() {
-            lock.take();
+        if let Ok(mut lock) = self.inner.lock.lock()
+            && let Some(held) = lock.take()
+        {
+            lock::give_back(&held);
         }
     }
 }

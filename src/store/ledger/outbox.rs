@@ -1,4 +1,4 @@
-//! The outbox: each row goes out once, in the order of its queue; cards show their newest state only.
+//! The outbox: each row goes out once, posts in the order of their queue; cards show their newest state only.
 
 use sqlx::any::AnyRow;
 
@@ -9,6 +9,20 @@ use crate::store::{NewOutbox, OutboxOp, OutboxRow, keys};
 
 /// A row that could not be sent for this long (milliseconds) is given up.
 pub(super) const GIVE_UP_MS: i64 = 10 * 60 * 1000;
+
+/// Whether the row `head` is first in its line: behind no post or mark of its queue, or, a patch, behind its card's post and
+/// no other patch of the card. A macro, for SQL is put together when it is compiled.
+macro_rules! heads {
+    () => {
+        "(head.target IS NOT NULL OR NOT EXISTS (SELECT 1 FROM outbox AS ahead
+            WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND ahead.target IS NULL AND ahead.id < head.id))
+         AND (head.target IS NULL
+           OR NOT EXISTS (SELECT 1 FROM outbox AS ahead
+             WHERE ahead.target = head.target AND ahead.state = 'waiting' AND ahead.id < head.id)
+           AND EXISTS (SELECT 1 FROM outbox AS post WHERE post.key = head.target AND post.state = 'sent'))"
+    };
+}
+pub(super) use heads;
 
 impl Session {
     /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target; a patch of a post
@@ -101,22 +115,24 @@ impl Session {
         Ok(row.map(|row| row.text("state")).transpose()?.is_some_and(|state| state != "failed"))
     }
 
-    /// Takes up to `limit` due heads of their queues. One whose last holder never said what came of it counts one try
-    /// more, and is uncertain: it may have arrived. A patch whose target is not sent yet waits behind it.
+    /// Takes up to `limit` due heads. One whose last holder never said what came of it counts one try more, and is
+    /// uncertain: it may have arrived. A patch has the order of its target, behind whose post it waits, and holds up no other
+    /// row: platforms ration repaints, and an answer must not wait for the progress before it.
     pub async fn claim_outbox(&mut self, owner: &str, hold_ms: i64, limit: i64) -> Result<Vec<OutboxRow>> {
         let text = self.claiming(
             // The heads are chosen once, before the update: chosen anew for each row, as a server may, more than `limit` would go.
-            "WITH heads AS MATERIALIZED (SELECT head.id FROM outbox AS head
+            concat!(
+                "WITH heads AS MATERIALIZED (SELECT head.id FROM outbox AS head
                WHERE head.state = 'waiting' AND head.ready_at <= $3 AND head.held_until <= $3
-                 AND NOT EXISTS (SELECT 1 FROM outbox AS ahead
-                   WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND ahead.id < head.id)
-                 AND (head.target IS NULL
-                   OR EXISTS (SELECT 1 FROM outbox AS post WHERE post.key = head.target AND post.state = 'sent'))
+                 AND ",
+                heads!(),
+                "
                ORDER BY head.ready_at, head.id LIMIT $4 {skip})
              UPDATE outbox SET owner = $1, held_until = $2, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END,
                uncertain = CASE WHEN owner <> '' THEN 1 ELSE uncertain END
              WHERE id IN (SELECT id FROM heads) AND state = 'waiting' AND held_until <= $3
-             RETURNING id, key, queue, gate_id, turn_id, conversation, body, tries, plain, uncertain, created_at, give_up_at",
+             RETURNING id, key, queue, gate_id, turn_id, conversation, body, tries, plain, uncertain, created_at, give_up_at"
+            ),
             "head",
         );
         let rows = sqlx::query(text)

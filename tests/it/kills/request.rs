@@ -123,7 +123,7 @@ async fn a_journaled_plan_gets_its_card_after_a_kill(on: On) {
 async fn a_posted_card_is_not_posted_twice(on: On) {
     let hand = dies_over_the_request(on, "card_posted").await;
     let card = hand.card().await;
-    let calls = hand.world.chat.snapshot().calls;
+    let calls = hand.world.chat.snapshot().calls.clone();
     match on {
         On::Lark => {
             let same = calls.iter().filter(|call| call.body["uuid"] == card.uuid.as_str());

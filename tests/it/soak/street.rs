@@ -220,8 +220,8 @@ impl Street {
                     self.history.note_at(at, "", What::Posted(post(side.on, posted, &words)));
                 }
             }
-            for violation in seen.violations {
-                self.history.note("", What::Objection(violation));
+            for violation in &seen.violations {
+                self.history.note("", What::Objection(violation.clone()));
             }
         }
         for violation in self.model.violations() {

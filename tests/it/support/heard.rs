@@ -67,10 +67,11 @@ impl Heard {
     }
 
     fn notes(&self) -> Vec<String> {
-        let notes = self.stage.snapshot().notes.into_iter().skip(self.before);
+        let seen = self.stage.snapshot();
+        let notes = seen.notes.iter().skip(self.before);
         notes
             .filter(|note| note.user == self.user && note.chat == self.chat)
-            .map(|note| note.text)
+            .map(|note| note.text.clone())
             .collect()
     }
 }
