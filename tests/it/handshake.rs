@@ -15,6 +15,8 @@ mod plans;
 mod policy;
 mod questions;
 mod rights;
+mod rounds;
+mod side_by_side;
 mod signals;
 
 use crate::support::platform::{On, on_both};

@@ -162,6 +162,7 @@ fn revise_then_a_new_plan() {
     play.waits_for(GateKind::PlanReview);
     assert_eq!(play.gates().len(), 2);
     assert_ne!(play.gates()[0].id, play.gates()[1].id);
+    assert_eq!(play.gate().replaces.as_ref(), Some(&play.gates()[0].id));
     assert_eq!(
         (play.gate().plan_version, play.state().budget.replans.used),
         (2, 0),
