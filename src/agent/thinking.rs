@@ -40,7 +40,10 @@ mod tests {
             ("<think>secret, cut off by the lim", ""),
             ("secret\n</think>\n\nDone.", "\n\nDone."),
             ("</think>\nDone.", "\nDone."),
-            ("Write `<think>` and `</think>` around it.", "Write `<think>` and `</think>` around it."),
+            (
+                "Write `<think>` and `</think>` around it.",
+                "Write `<think>` and `</think>` around it.",
+            ),
             ("It ends with </think> there.", "It ends with </think> there."),
             ("```\n<think>\nx\n</think>\n```", "```\n<think>\nx\n</think>\n```"),
             ("<thinker> is no tag of theirs", "<thinker> is no tag of theirs"),

@@ -36,16 +36,35 @@ impl Runner {
             return;
         };
         let looked = tokio::time::timeout(PATIENCE, tool.preview(&arguments)).await;
-        row.preview = looked.ok().flatten().map(cut);
+        row.preview = looked.ok().flatten().map(|text| cut(&text));
     }
 }
 
 /// At most [`PREVIEW_CAP`] bytes, whole lines where there are any, and what is missing is told.
-fn cut(text: String) -> String {
+fn cut(text: &str) -> String {
+    let text = text.trim_end();
     if text.len() <= PREVIEW_CAP {
-        return text;
+        return text.to_owned();
     }
     let head = &text[..text.floor_char_boundary(PREVIEW_CAP)];
     let head = head.rsplit_once('\n').map_or(head, |(lines, _)| lines);
     format!("{head}\n[cut: {} more bytes]", text.len() - head.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PREVIEW_CAP, cut};
+
+    /// S4-12: a long preview keeps its first whole lines and says how much is missing; one endless line is cut inside.
+    #[test]
+    fn long_previews_are_cut_and_say_so() {
+        assert_eq!(cut("+a\n+b\n"), "+a\n+b");
+        let lines = "+一行很长的文字\n".repeat(1000);
+        let shown = cut(&lines);
+        let (kept, told) = shown.rsplit_once('\n').unwrap();
+        assert!(shown.len() < PREVIEW_CAP + 40 && kept.ends_with("文字"), "{shown}");
+        assert_eq!(told, format!("[cut: {} more bytes]", lines.trim_end().len() - kept.len()));
+        let endless = cut(&"字".repeat(10_000));
+        assert!(endless.starts_with("字字") && endless.ends_with(" more bytes]") && endless.len() < PREVIEW_CAP + 40);
+    }
 }

@@ -33,7 +33,10 @@ async fn a_write_is_previewed_as_a_diff() {
         write(&tools, "notes/new.md", "eins\nzwei").await.unwrap(),
         "--- /dev/null\n+++ notes/new.md\n@@ -0,0 +1,2 @@\n+eins\n+zwei\n\\ No newline at end of file\n"
     );
-    assert_eq!(write(&tools, "a.md", &old).await.unwrap(), "changes nothing: `a.md` holds exactly this");
+    assert_eq!(
+        write(&tools, "a.md", &old).await.unwrap(),
+        "changes nothing: `a.md` holds exactly this"
+    );
     fs::write(folder.path().join("picture.png"), [0xff, 0xd8, 0xff]).unwrap();
     let told = write(&tools, "picture.png", "x").await.unwrap();
     assert!(told.contains("no text that could be compared"), "{told}");
@@ -58,7 +61,11 @@ async fn what_is_refused_has_no_preview() {
     }
     let told = write(&tools, "link", "x").await;
     assert!(told.is_none_or(|told| !told.contains("canary")));
-    assert_eq!(preview(&tools, "write_file", json!({"path": "a"})).await, None, "arguments that do not fit");
+    assert_eq!(
+        preview(&tools, "write_file", json!({"path": "a"})).await,
+        None,
+        "arguments that do not fit"
+    );
     assert_eq!(preview(&tools, "read_file", json!({"path": "link"})).await, None);
 }
 

@@ -39,12 +39,7 @@ fn reads_run_and_writes_wait() {
         .map(|row| (row.tool.as_str(), row.justification.as_str(), row.effect, row.status))
         .collect();
     let expected = [
-        (
-            "write_file",
-            "Write: a (1 bytes)",
-            EffectClass::Write,
-            ActionStatus::Pending,
-        ),
+        ("write_file", "Write: a (1 bytes)", EffectClass::Write, ActionStatus::Pending),
         ("run_bash", "Run: ls -l", EffectClass::Destructive, ActionStatus::Pending),
     ];
     assert_eq!(rows, expected, "S4-12");
@@ -95,10 +90,19 @@ fn calls_are_justified_by_their_primary_argument() {
     let long = "很".repeat(2000);
     for (words, expected) in [
         (said("run_bash", json!({"command": "ls -l\nrm x"})), "Run: ls -l rm x".to_owned()),
-        (said("web_fetch", json!({"url": "https://example.org/"})), "Fetch: https://example.org/".to_owned()),
-        (said("write_file", json!({"path": "a/b.md", "content": "é"})), "Write: a/b.md (2 bytes)".to_owned()),
+        (
+            said("web_fetch", json!({"url": "https://example.org/"})),
+            "Fetch: https://example.org/".to_owned(),
+        ),
+        (
+            said("write_file", json!({"path": "a/b.md", "content": "é"})),
+            "Write: a/b.md (2 bytes)".to_owned(),
+        ),
         (said("write_file", json!({"path": "a"})), "Proposed by planning model.".to_owned()),
-        (said("mail__send", json!({"path": "a", "command": "b"})), "Proposed by planning model.".to_owned()),
+        (
+            said("mail__send", json!({"path": "a", "command": "b"})),
+            "Proposed by planning model.".to_owned(),
+        ),
     ] {
         assert_eq!(words, expected);
     }

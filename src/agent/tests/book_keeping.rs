@@ -226,10 +226,7 @@ fn questions_end_the_turn_when_nobody_answers() {
 #[test]
 fn reasoning_shows_nowhere() {
     let mut play = Play::new();
-    play.reply(
-        "<think>canary one</think>Reading first.",
-        &[("read_file", json!({"path": "a.md"}))],
-    );
+    play.reply("<think>canary one</think>Reading first.", &[("read_file", json!({"path": "a.md"}))]);
     play.tools_answer("x").says("canary two\n</think>\n\nDone.");
     assert_eq!(play.answer().text, "Done.");
     let mut last = Play::with(|policy| policy.max_iterations = 1);

@@ -180,7 +180,10 @@ fn the_capsule() {
     let said = memory("请写周报", play.state()).map(|message| message.content);
     assert_eq!(
         said,
-        ["请写周报", "Half of it.\n[done: write_file a.md]\n[not done: 2. write; 3. tell]\n12 files"]
+        [
+            "请写周报",
+            "Half of it.\n[done: write_file a.md]\n[not done: 2. write; 3. tell]\n12 files"
+        ]
     );
 }
 
@@ -188,7 +191,9 @@ fn the_capsule() {
 #[test]
 fn the_memory_of_a_turn_is_bounded() {
     let long = "很长的一句话。".repeat(500);
-    let steps: Vec<_> = (1..=50).map(|number| json!({"content": format!("{number} {}", "步".repeat(100))})).collect();
+    let steps: Vec<_> = (1..=50)
+        .map(|number| json!({"content": format!("{number} {}", "步".repeat(100))}))
+        .collect();
     let mut play = Play::with(|policy| policy.max_nudges = 1);
     play.calls("plan", plan("complex", json!(steps))).approves();
     for id in 1..=30 {
@@ -196,8 +201,16 @@ fn the_memory_of_a_turn_is_bounded() {
     }
     play.says(&long).says(&long);
     let [asked, told] = memory(&long, play.state());
-    assert!(asked.content.len() <= 4096 && asked.content.ends_with('…'), "{}", asked.content.len());
-    assert!(told.content.len() <= 4096 && told.content.starts_with("很长的一句话。"), "{}", told.content.len());
+    assert!(
+        asked.content.len() <= 4096 && asked.content.ends_with('…'),
+        "{}",
+        asked.content.len()
+    );
+    assert!(
+        told.content.len() <= 4096 && told.content.starts_with("很长的一句话。"),
+        "{}",
+        told.content.len()
+    );
     let capsule = play.state().capsule.clone().unwrap();
     assert_eq!((capsule.key_findings.len(), capsule.next_actions.len()), (11, 10));
     let mut stopped = Play::new();
@@ -210,7 +223,8 @@ fn the_memory_of_a_turn_is_bounded() {
 fn failed_steps_are_named_as_such() {
     let mut play = Play::at_work();
     play.turn.state.plan.as_mut().unwrap().steps[1].status = StepStatus::Failed;
-    play.calls("plan_progress", json!({"plan_status": "completed"})).says("As far as it went.");
+    play.calls("plan_progress", json!({"plan_status": "completed"}))
+        .says("As far as it went.");
     assert_eq!(play.answer().open_steps, ["✗ 2. write"]);
 }
 

@@ -18,6 +18,7 @@ on_both! {
     reads_run_side_by_side_and_answer_in_call_order,
     a_stop_does_not_wait_for_a_slow_read,
     a_settled_card_shows_the_first_ten_lines,
+    a_tool_may_end_the_turn,
 }
 
 /// A tool that may wait for something, then tells others that it ran, and says its words.
@@ -28,6 +29,7 @@ struct Slow {
     waits_for: Option<Arc<Notify>>,
     tells: Arc<Notify>,
     says: String,
+    exit: Option<&'static str>,
 }
 
 impl Tool for Slow {
@@ -48,6 +50,7 @@ impl Tool for Slow {
             self.tells.notify_one();
             Ok(ToolOutput {
                 text: self.says.clone(),
+                exit: self.exit.map(str::to_owned),
                 ..ToolOutput::default()
             })
         })
@@ -66,9 +69,13 @@ async fn reads_run_side_by_side_and_answer_in_call_order(on: On) {
             waits_for,
             tells: Arc::clone(tells),
             says: format!("{name} is done"),
+            exit: None,
         }) as Arc<dyn Tool>
     };
-    let tools = vec![tool("first", Some(Arc::clone(&second_ran)), &nobody), tool("second", None, &second_ran)];
+    let tools = vec![
+        tool("first", Some(Arc::clone(&second_ran)), &nobody),
+        tool("second", None, &second_ran),
+    ];
     let both = call([("first", json!({})), ("second", json!({}))]);
     let world = World::with_tools_on(on, tools, in_order(vec![both, say("都读了。")])).await;
     world.say(u, c, "读", GROUP).await;
@@ -90,10 +97,15 @@ async fn a_stop_does_not_wait_for_a_slow_read(on: On) {
         waits_for: Some(Arc::clone(&never)),
         tells: Arc::clone(&never),
         says: String::new(),
+        exit: None,
     };
     let world = World::with_tools_on(on, vec![Arc::new(hanging)], |request| {
         let task = crate::support::world::user_words(request);
-        if task.contains("慢慢读") { call([("hang", json!({}))]) } else { say("第二件做好了。") }
+        if task.contains("慢慢读") {
+            call([("hang", json!({}))])
+        } else {
+            say("第二件做好了。")
+        }
     })
     .await;
     world.say(u, c, "慢慢读", GROUP).await;
@@ -122,6 +134,7 @@ async fn a_settled_card_shows_the_first_ten_lines(on: On) {
         waits_for: None,
         tells: Arc::new(Notify::new()),
         says: lines.join("\n"),
+        exit: None,
     };
     let answers = vec![call([("print", json!({}))]), say("打印好了。")];
     let world = World::with_tools_on(on, vec![Arc::new(tool)], in_order(answers)).await;
@@ -131,9 +144,34 @@ async fn a_settled_card_shows_the_first_ten_lines(on: On) {
     world.say(u, c, "OK", reply(&card.id)).await;
     world.hears(c, "打印好了。").await;
     let settled = world.repainted(&card, "line 10").await.words();
-    assert!(settled.contains("line 01") && settled.contains('…') && !settled.contains("line 11"), "{settled}");
+    assert!(
+        settled.contains("line 01") && settled.contains('…') && !settled.contains("line 11"),
+        "{settled}"
+    );
     assert!(tool_words(&world).await[0].ends_with("line 12"));
     let done = super::actions::actions(&world, "executed").await;
     assert!(done[0]["result"]["text"].as_str().unwrap().ends_with("line 12"));
+    world.end().await;
+}
+
+/// S2-13, design row 6: a tool may end the turn: its words are the answer once every call of the reply is answered, and the model is
+/// not asked again.
+async fn a_tool_may_end_the_turn(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let quiet = Arc::new(Notify::new());
+    let leaving = Slow {
+        name: "leave",
+        effect: EffectClass::Read,
+        waits_for: None,
+        tells: Arc::clone(&quiet),
+        says: String::from("left"),
+        exit: Some("工具说：到此为止。"),
+    };
+    let world = World::with_tools_on(on, vec![Arc::new(leaving)], in_order(vec![call([("leave", json!({}))]), say("不该到这里")])).await;
+    world.say(u, c, "走吧", GROUP).await;
+    world.hears(c, "工具说：到此为止。").await;
+    assert_eq!(world.api.turn_in(c, "completed").await["reason"], "final_answer");
+    assert_eq!(tool_words(&world).await, ["[tool_result:leave] left"]);
+    assert_eq!(world.model.seen_of("走吧").len(), 1);
     world.end().await;
 }

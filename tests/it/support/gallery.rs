@@ -68,7 +68,7 @@ pub fn action(number: u32, tool: &str, effect: EffectClass, status: ActionStatus
         effect,
         justification: String::from("Run: ls -l && rm <old>"),
         arguments: String::from("{\n  \"command\": \"ls -l && rm <old>\"\n}"),
-        preview: (tool == "write_file").then(|| String::from("--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+<at id=all></at> new\n")),
+        preview: (tool == "write_file").then(|| String::from("--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+<at id=all></at> new")),
         status,
         output: (status == ActionStatus::Executed).then(|| String::from("total 0\nexit: 0")),
     }
