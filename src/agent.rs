@@ -6,6 +6,7 @@
 
 mod step;
 mod reply;
+mod thinking;
 mod signal;
 mod rules;
 mod schema;
@@ -20,6 +21,7 @@ mod gates;
 mod decide;
 mod guard;
 mod finish;
+mod capsule;
 mod reminder;
 mod progress;
 mod prompt;
@@ -32,6 +34,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use capsule::{Artifact, Capsule, StepSnapshot};
 pub use signal::Reported;
 
 use crate::domain::{
@@ -123,7 +126,7 @@ pub struct TurnState {
     /// Steps that were open at the end.
     pub open_steps: Vec<String>,
     /// Memory for later turns of a shared session.
-    pub capsule: Option<serde_json::Value>,
+    pub capsule: Option<Capsule>,
     /// What people see of the current plan, settled when it was accepted.
     #[serde(default)]
     pub showing: Showing,
@@ -133,7 +136,7 @@ pub struct TurnState {
     /// Declared tools that the plan's card says will still ask.
     #[serde(default)]
     pub card_asks: Vec<String>,
-    /// The latest plan review, open or decided: a card that takes its place points back to it.
+    /// The latest plan review, open or decided: the next one takes its place.
     #[serde(default)]
     pub last_review: Option<GateId>,
     /// Words of the requester that the model has not seen yet.
@@ -326,7 +329,7 @@ pub struct GateOpening {
     pub quorum: u32,
     /// The card, state `Open`.
     pub card: Outbound,
-    /// The older gate whose card now points to this one (row 8).
+    /// The gate whose place this one takes: the two cards are tied together, so that the older one leads to the newer.
     pub replaces: Option<GateId>,
 }
 
@@ -402,6 +405,13 @@ pub struct Room {
 #[must_use]
 pub fn prompt(turn: &Turn, env: &Env<'_>, extra_system_prompt: &str, history: &[Message], room: Room) -> Vec<Message> {
     prompt::prompt(turn, env, extra_system_prompt, history, room)
+}
+
+/// What a later turn of a shared session is told of a finished one: what was asked (`asked`, in the person's words), and what came of
+/// it, from its capsule; a few KiB whatever was said and done.
+#[must_use]
+pub fn memory(asked: &str, finished: &TurnState) -> [Message; 2] {
+    capsule::memory(asked, finished)
 }
 
 /// The tools of the next model request: the five state tools, then `tools`; none for the flagged last call.

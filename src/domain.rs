@@ -22,7 +22,7 @@ mod failpoint;
 mod visible;
 
 pub use action::{Action, ActionStatus, ToolResult};
-pub use budget::{Budget, Meter};
+pub use budget::{Budget, Limit, Meter};
 pub use clock::{Clock, Millis, ServerTime};
 pub use decision::{Decision, DecisionKind, Via, Vote};
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};

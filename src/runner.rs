@@ -9,6 +9,7 @@ mod execute;
 mod inspect;
 mod model_call;
 mod news;
+mod preview;
 mod split;
 
 pub use inspect::Details;

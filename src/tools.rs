@@ -52,6 +52,12 @@ pub trait Tool: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`ToolError::TellModel`] for everything the model can mend.
     fn run<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+    /// What [`Tool::run`] would change if it ran now, for the person who is asked: files as a unified diff. It changes nothing
+    /// itself. None: the arguments say it all.
+    fn preview<'a>(&'a self, _arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
 }
 
 /// The action tools that are switched on, in the order in which the model sees them.

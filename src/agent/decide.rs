@@ -1,6 +1,6 @@
 //! What a person's decision does to the turn that waited for it.
 
-use crate::domain::{Decision, DecisionKind, Event, GateKind, Message, Meter, Notice, ResumedReason, Role, TurnReason, TurnStatus};
+use crate::domain::{Decision, DecisionKind, Event, GateKind, Limit, Message, Meter, Notice, ResumedReason, Role, TurnReason, TurnStatus};
 
 use super::compose;
 use super::escape::{clip, plain};
@@ -102,9 +102,14 @@ impl Step<'_> {
                 let state = &mut self.turn.state;
                 let (budget, policy) = (&mut state.budget, &state.policy);
                 budget.top_ups.used += 1;
-                extend(&mut budget.steps, policy.max_iterations);
-                extend(&mut budget.millis, policy.timeout_ms);
-                extend(&mut budget.tokens, policy.max_tokens);
+                // What is not reached was not asked about.
+                for limit in budget.reached() {
+                    match limit {
+                        Limit::Steps => extend(&mut budget.steps, policy.max_iterations),
+                        Limit::Time => extend(&mut budget.millis, policy.timeout_ms),
+                        Limit::Tokens => extend(&mut budget.tokens, policy.max_tokens),
+                    }
+                }
                 state.answer = None;
                 let words = self.template("blocks/extended.md");
                 self.turn.log.push(Message::text(Role::System, compose::limit(&words)));
@@ -134,7 +139,7 @@ impl Step<'_> {
             resumed_reason,
             steps_remaining,
         };
-        self.emit(event, "Turn resumed");
+        self.emit(event, "Continuing…");
     }
 }
 

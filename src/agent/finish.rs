@@ -1,29 +1,31 @@
-//! The end of a turn: status, last words, what stays open, what later turns remember.
-
-use serde_json::{Value, json};
+//! The end of a turn: status, last words, what stays open.
 
 use crate::domain::{Answer, Complexity, Event, Notice, Outbound, StepStatus, TurnReason, TurnStatus};
 
+use super::capsule;
 use super::compose;
 use super::escape::one_line;
 use super::step::Step;
 use super::{Effect, Next, TurnState};
 
-/// Characters of a finding in the capsule.
-const FINDING_CAP: usize = 300;
+/// Characters of a step where it is only named.
+const STEP_CAP: usize = 300;
 
 /// Nothing more is to be done about such a step.
 pub(super) fn settled(status: StepStatus) -> bool {
     matches!(status, StepStatus::Completed | StepStatus::Skipped)
 }
 
-/// Steps of a complex plan that are not done, as people read them. A simple plan has no ceremony.
+/// Steps of a complex plan that are not done, as people read them; those that failed are marked. A simple plan has no ceremony.
 pub(super) fn open_steps(state: &TurnState) -> Vec<String> {
     let plan = state.plan.as_ref().filter(|plan| plan.complexity == Complexity::Complex);
     let numbered = plan.into_iter().flat_map(|plan| (1..).zip(&plan.steps));
     numbered
         .filter(|(_, step)| !settled(step.status))
-        .map(|(number, step): (usize, _)| format!("{number}. {}", step.content))
+        .map(|(number, step): (usize, _)| {
+            let failed = if step.status == StepStatus::Failed { "✗ " } else { "" };
+            format!("{failed}{number}. {}", step.content)
+        })
         .collect()
 }
 
@@ -37,7 +39,7 @@ pub(super) fn standing(state: &TurnState) -> String {
             StepStatus::Failed => "✗",
             StepStatus::Pending | StepStatus::InProgress => "○",
         };
-        format!("{sign} {number}. {}", one_line(&step.content, FINDING_CAP))
+        format!("{sign} {number}. {}", one_line(&step.content, STEP_CAP))
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -62,7 +64,7 @@ impl Step<'_> {
         state.last_call = false;
         state.open_steps = open_steps(state);
         state.answer = Some(text.to_owned()).filter(|text| !text.is_empty());
-        state.capsule = Some(capsule(state));
+        state.capsule = Some(capsule::capsule(state));
         let (event, words) = match status {
             TurnStatus::Completed => (Event::TurnCompleted { reason }, "Turn completed"),
             TurnStatus::Cancelled => (Event::TurnCancelled { reason }, "Turn cancelled"),
@@ -110,28 +112,4 @@ impl Step<'_> {
             })),
         }
     }
-}
-
-/// What a later turn of a shared session is told about this one (S1-13).
-fn capsule(state: &TurnState) -> Value {
-    let plan = state.plan.as_ref();
-    let snapshot = plan.map(|plan| {
-        let step = |step: &crate::domain::Step| json!({"id": step.id, "content": step.content, "status": step.status});
-        plan.steps.iter().map(step).collect::<Vec<_>>()
-    });
-    let results = plan
-        .into_iter()
-        .flat_map(|plan| &plan.steps)
-        .filter_map(|step| step.result.as_deref());
-    let findings: Vec<_> = results
-        .chain(state.answer.as_deref())
-        .map(|text| one_line(text, FINDING_CAP))
-        .collect();
-    json!({
-        "goal": one_line(plan.map_or(&state.task, |plan| &plan.goal), FINDING_CAP),
-        "planSnapshot": snapshot,
-        "keyFindings": findings,
-        "artifacts": [],
-        "nextActions": state.open_steps,
-    })
 }

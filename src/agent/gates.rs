@@ -23,14 +23,20 @@ pub(super) fn digest(parts: &[&str]) -> String {
     format!("sha256:{}", hex::encode(digest128(parts)))
 }
 
-/// One line for people: why the model wants this call (S4-12).
+/// One line for people: what this call does, by its primary argument (S4-12).
 pub(super) fn justification(tool: &str, arguments: &Value) -> String {
     let word = |name: &str| arguments.get(name).and_then(Value::as_str);
-    match (tool, word("command"), word("url")) {
-        ("run_bash", Some(command), _) => one_line(&format!("Run: {command}"), LINE_CAP),
-        ("web_fetch", _, Some(url)) => one_line(&format!("Fetch: {url}"), LINE_CAP),
-        _ => String::from("Proposed by planning model."),
-    }
+    let said = match tool {
+        "run_bash" => word("command").map(|command| one_line(&format!("Run: {command}"), LINE_CAP)),
+        "web_fetch" => word("url").map(|url| one_line(&format!("Fetch: {url}"), LINE_CAP)),
+        // How much it is stands behind a path of any length.
+        "write_file" => word("path").zip(word("content")).map(|(path, content)| {
+            let path = one_line(&format!("Write: {path}"), LINE_CAP);
+            format!("{path} ({} bytes)", content.len())
+        }),
+        _ => None,
+    };
+    said.unwrap_or_else(|| String::from("Proposed by planning model."))
 }
 
 /// One line for the timeline and for what a stopped turn leaves behind.
@@ -79,15 +85,15 @@ impl Step<'_> {
         last.map(|message| message.content.clone()).filter(|text| !text.trim().is_empty())
     }
 
-    /// Waits for people to countersign the plan; `replaces` is the card that now points to this one.
-    pub(super) fn open_review(&mut self, note: Option<String>, replaces: Option<GateId>) {
+    /// Waits for people to countersign the plan, on a card that takes the place of the latest one.
+    pub(super) fn open_review(&mut self, note: Option<String>) {
         let Some(plan) = &self.turn.state.plan else { return };
         let (digest, plan_version) = (plan.digest(), plan.version);
         let id = self.mint_gate();
         let Some(card) = plan_card(self.turn, Some(id.clone()), note, CardState::Open { votes: 0 }) else {
             return;
         };
-        self.turn.state.last_review = Some(id.clone());
+        let replaces = self.turn.state.last_review.replace(id.clone());
         let quorum = self.turn.state.policy.quorum;
         self.open(
             GateOpening {
@@ -149,7 +155,12 @@ impl Step<'_> {
             steps_used: steps.used,
             steps_remaining: steps.limit.saturating_sub(steps.used),
         };
-        self.emit(event, &format!("Waiting for a person: {}", gate.as_str()));
+        // The words that clients show while it waits (S4-13).
+        let words = match gate {
+            GateKind::PlanReview | GateKind::ToolApproval | GateKind::Budget => "Waiting for approval",
+            GateKind::Question => "Waiting for an answer",
+        };
+        self.emit(event, &format!("{words}: {}", gate.as_str()));
     }
 
     /// One gate for all calls of the batch that need a person: a row a call. Calls whose outcome was
@@ -183,6 +194,7 @@ impl Step<'_> {
                 } else {
                     pretty
                 },
+                preview: None,
                 status: open.status,
                 output: None,
             });
@@ -232,6 +244,7 @@ impl Step<'_> {
         let summary = state.answer.clone().unwrap_or_default();
         let (requester, ttl_ms) = (state.requester.clone(), state.policy.ttl_ms);
         let (open_steps, steps_used) = (finish::open_steps(state), state.budget.steps.used);
+        let reached = state.budget.reached();
         let digest = digest(&[&summary, &steps_used.to_string()]);
         self.pause(GateKind::Budget, digest, None, replaces, |gate_id| {
             Outbound::BudgetCard(BudgetCard {
@@ -240,6 +253,7 @@ impl Step<'_> {
                 summary,
                 open_steps,
                 steps_used,
+                reached,
                 ttl_ms,
                 state: CardState::Open { votes: 0 },
             })

@@ -5,11 +5,10 @@ use serde_json::Value;
 use crate::domain::{Complexity, Event, Message, Notice, Role, TurnReason, TurnStatus};
 
 use super::compose;
-use super::escape::{clean, clip, one_line};
-use super::reply::TEXT_CAP;
+use super::escape::one_line;
 use super::signal::{self, Heard, Signal};
 use super::step::Step;
-use super::{ModelReply, Next, Reported, TurnState, finish};
+use super::{ModelReply, Next, Reported, TurnState, finish, reply};
 
 impl Step<'_> {
     /// Rows 7 to 11. The text is in the log once, whatever comes of it.
@@ -31,8 +30,7 @@ impl Step<'_> {
         self.turn.state.budget.planner_only.used = 0;
         if self.turn.state.revised && self.review_pending() {
             let note = Some(text.to_owned()).filter(|text| !text.is_empty());
-            let replaces = self.turn.state.last_review.clone();
-            return self.open_review(note, replaces);
+            return self.open_review(note);
         }
         if self.must_go_on() {
             return self.nudge(text.chars().count());
@@ -123,8 +121,7 @@ impl Step<'_> {
 
     /// Steps, working time or tokens are spent.
     pub(super) fn limit_reached(&self) -> bool {
-        let budget = &self.turn.state.budget;
-        budget.steps.spent() || budget.millis.spent() || budget.tokens.spent()
+        !self.turn.state.budget.reached().is_empty()
     }
 
     /// The flagged last call: no tools, its text is always taken.
@@ -139,7 +136,7 @@ impl Step<'_> {
     /// The answer to the flagged last call; calls in it are not even recorded.
     pub(super) fn last_reply(&mut self, reply: ModelReply) {
         self.charge(reply.tokens, reply.millis);
-        let text = signal::hear(&clean(clip(&reply.text, TEXT_CAP))).text;
+        let text = reply::hear(&reply.text).text;
         if !text.is_empty() {
             let raw = reply.raw.filter(|_| reply.calls.is_empty());
             self.record(&text, &[], raw);

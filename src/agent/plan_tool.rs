@@ -95,7 +95,7 @@ impl Step<'_> {
         self.close_batch(false);
         if self.review_pending() {
             let note = self.said_with_calls();
-            return self.open_review(note, None);
+            return self.open_review(note);
         }
         self.begin_work();
         self.go_on();

@@ -6,17 +6,17 @@ use super::compose;
 use super::escape::{clean, clip};
 use super::rules::{self, Asked};
 use super::step::Step;
-use super::{ModelReply, OpenCall, Showing, signal, specs, state_tools};
+use super::{ModelReply, OpenCall, Showing, signal, specs, state_tools, thinking};
 
 /// Bytes of one reply's text that are kept: as much as the providers' clients let through, so that nothing is lost unsaid.
-pub(super) const TEXT_CAP: usize = 256 * 1024;
+const TEXT_CAP: usize = 256 * 1024;
 /// Characters of a tool's name, as providers allow them.
 const NAME_CAP: usize = 64;
 
 impl Step<'_> {
     pub(super) fn reply(&mut self, reply: ModelReply) {
         self.charge(reply.tokens, reply.millis);
-        let heard = signal::hear(&clean(clip(&reply.text, TEXT_CAP)));
+        let heard = hear(&reply.text);
         self.note_progress(heard.signal.as_ref());
         if reply.calls.is_empty() {
             return self.words(heard, reply.raw);
@@ -148,6 +148,11 @@ impl Step<'_> {
         let words = super::gates::describe(&tool, arguments);
         self.emit(Event::ToolPlanned { call_id, tool, effect }, &words);
     }
+}
+
+/// What a reply says: its words as they may be shown, and its signal.
+pub(super) fn hear(text: &str) -> signal::Heard {
+    signal::hear(&clean(clip(thinking::spoken(text), TEXT_CAP)))
 }
 
 fn open_call(call: ToolCall) -> OpenCall {

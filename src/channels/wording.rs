@@ -4,7 +4,9 @@ mod plain;
 
 use serde_json::{Value, json};
 
-use crate::domain::{Answer, CardState, Decision, DecisionKind, EffectClass, Locale, Millis, Notice, Outbound, StepStatus, StepView};
+use crate::domain::{
+    Answer, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, Outbound, StepStatus, StepView,
+};
 use crate::template::Templates;
 
 pub use plain::plain_text;
@@ -165,6 +167,20 @@ pub(super) fn settled_text(templates: &Templates, locale: Locale, kind: Decision
         DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Reject => return None,
     };
     Some(templates.say(locale, key, json!({})))
+}
+
+/// The values of the budget card's first sentence: model calls spent, and which limits are reached, in words.
+pub(super) fn spent(templates: &Templates, locale: Locale, card: &BudgetCard) -> Value {
+    let word = |limit: &Limit| {
+        let key = match limit {
+            Limit::Steps => "budget.limit.steps",
+            Limit::Time => "budget.limit.time",
+            Limit::Tokens => "budget.limit.tokens",
+        };
+        templates.say(locale, key, json!({}))
+    };
+    let limits: Vec<String> = card.reached.iter().map(word).collect();
+    json!({"steps": card.steps_used, "limits": limits})
 }
 
 /// A moment for people: minutes, and the zone in words, since a chat's readers sit in several zones.

@@ -25,6 +25,18 @@ impl Meter {
     }
 }
 
+/// A limit of the work itself; past one nothing more is begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Model calls.
+    Steps,
+    /// Working time.
+    Time,
+    /// Tokens.
+    Tokens,
+}
+
 /// All limits of a turn. Pausing never gives anything back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
@@ -44,4 +56,14 @@ pub struct Budget {
     pub rounds: Meter,
     /// How often a person granted the original limit again.
     pub top_ups: Meter,
+}
+
+impl Budget {
+    /// The limits of the work that are reached.
+    #[must_use]
+    pub fn reached(&self) -> Vec<Limit> {
+        let limits = [(Limit::Steps, self.steps), (Limit::Time, self.millis), (Limit::Tokens, self.tokens)];
+        let reached = limits.into_iter().filter(|(_, meter)| meter.spent());
+        reached.map(|(limit, _)| limit).collect()
+    }
 }

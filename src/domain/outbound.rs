@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Action, ActionId, ActionStatus, Complexity, Decision, EffectClass, GateId, Millis, Notice, StepStatus, TurnReason};
+use super::{Action, ActionId, ActionStatus, Complexity, Decision, EffectClass, GateId, Limit, Millis, Notice, StepStatus, TurnReason};
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,6 +160,10 @@ pub struct ActionView {
     pub justification: String,
     /// Arguments as pretty JSON, capped; foreign text.
     pub arguments: String,
+    /// What the call would change, as its tool foresaw it when the card was made: for files a unified diff, capped;
+    /// foreign text.
+    #[serde(default)]
+    pub preview: Option<String>,
     /// Where it stands.
     pub status: ActionStatus,
     /// First lines of its output once it ran; foreign text.
@@ -219,6 +223,9 @@ pub struct BudgetCard {
     pub open_steps: Vec<String>,
     /// Model calls spent.
     pub steps_used: u64,
+    /// The limits that are reached: what the OK grants once more.
+    #[serde(default)]
+    pub reached: Vec<Limit>,
     /// How long it waits.
     pub ttl_ms: i64,
     /// How it stands.
@@ -245,7 +252,7 @@ pub struct Answer {
     pub requester: String,
     /// Why the turn ended.
     pub reason: TurnReason,
-    /// Steps that were not finished, as `id. content`; named honestly under the text.
+    /// Steps that were not finished, as `1. content`, with a ✗ before those that failed; named honestly under the text.
     pub open_steps: Vec<String>,
     /// For a model error: one sentence for people, no internals.
     pub problem: Option<Notice>,

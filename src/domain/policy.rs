@@ -45,7 +45,7 @@ pub enum ApprovalMode {
 pub enum SessionMode {
     /// No.
     Fresh,
-    /// Yes: capsules and messages of earlier turns.
+    /// Yes: what was asked before, and the capsules of those turns.
     Shared,
 }
 

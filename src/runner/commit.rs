@@ -244,7 +244,7 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, run: &Run, opening: GateOpening, 
         plan_version,
         quorum,
         card,
-        replaces: _,
+        replaces,
     } = opening;
     let ttl_ms = run.turn.state.policy.ttl_ms;
     let hard_limit = Duration::from_millis(u64::try_from(ttl_ms.saturating_mul(2)).unwrap_or(0));
@@ -268,8 +268,19 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, run: &Run, opening: GateOpening, 
         ttl_ms,
     };
     tx.open_gate(lease, &gate).await?;
-    let key = outbox_key(&["gate", id.as_str()]);
-    tx.enqueue(&post(run, key, Some(id.clone()), card)).await?;
+    let replaced = match &replaces {
+        Some(older) => tx.gate(older).await?.and_then(|record| record.gate.card_message),
+        None => None,
+    };
+    // Said in reply to the card whose place it takes: where platforms have replies, the two lead to each other.
+    let row = NewOutbox {
+        op: OutboxOp::Post {
+            reply_to: replaced.or_else(|| run.row.request_message.clone()),
+            content: card.clone(),
+        },
+        ..post(run, outbox_key(&["gate", id.as_str()]), Some(id.clone()), card)
+    };
+    tx.enqueue(&row).await?;
     tx.audit(AuditEntry {
         kind: "gate_opened",
         turn_id: Some(run.row.id.clone()),

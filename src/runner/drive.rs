@@ -246,7 +246,8 @@ impl Runner {
                 agent::step(&mut run.turn, &env, Input::Edited);
                 signals.extend(edits);
             }
-            let effects = agent::step(&mut run.turn, &env, input);
+            let mut effects = agent::step(&mut run.turn, &env, input);
+            self.preview(&run.turn.state, &mut effects).await;
             if !self.commit(lease, &mut run, &before, effects, &signals).await? {
                 // Words came in at the last moment: the step is undone and they are read first.
                 run.turn.state = before;

@@ -2,7 +2,7 @@
 
 use super::drive::read_state;
 use super::{Runner, WorkError};
-use crate::agent::{self, Env, Turn};
+use crate::agent::{self, Capsule, Env, Turn};
 use crate::domain::{Budget, GateId, Message, Plan, Todo};
 use crate::store::TurnRow;
 
@@ -24,7 +24,7 @@ pub struct Details {
     /// Steps that were open at the end.
     pub open_steps: Vec<String>,
     /// Memory for later turns.
-    pub capsule: Option<serde_json::Value>,
+    pub capsule: Option<Capsule>,
     /// The gate it waits at.
     pub gate: Option<GateId>,
 }

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::drive::Run;
 use super::{ModelHealth, Runner, WorkError};
 use crate::agent::{self, Env, Input, ModelReply, Room};
-use crate::domain::{Message, Notice, Role, SessionMode};
+use crate::domain::{Message, Notice, SessionMode};
 use crate::model::{ChatReply, ChatRequest, ModelError};
 use crate::store::SignalKind::{self, Cancel, Steer, Supersede};
 
@@ -107,7 +107,7 @@ impl Runner {
         true
     }
 
-    /// Words of earlier tasks of this conversation, for shared sessions: what was asked and what came of it.
+    /// Earlier tasks of this conversation, for shared sessions: what was asked and, from their capsules, what came of it.
     async fn history(&self, run: &Run) -> Result<Vec<Message>, WorkError> {
         let policy = &run.turn.state.policy;
         if policy.session_mode == SessionMode::Fresh || policy.history_limit == 0 {
@@ -119,13 +119,7 @@ impl Runner {
         let mut messages = Vec::new();
         for row in earlier.iter().rev() {
             let Ok(state) = super::drive::read_state(row) else { continue };
-            messages.push(Message::text(Role::User, &row.text));
-            // Many servers refuse a message without words.
-            let answer = state.answer.unwrap_or_else(|| match row.reason {
-                Some(reason) => format!("[no answer: {}]", reason.as_str()),
-                None => String::from("[no answer]"),
-            });
-            messages.push(Message::text(Role::Assistant, answer));
+            messages.extend(agent::memory(&row.text, &state));
         }
         let surplus = messages.len().saturating_sub(policy.history_limit);
         messages.drain(..surplus);

@@ -3,14 +3,19 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use similar::TextDiff;
 
 use super::workspace::{Entry, MAX_ENTRIES, MAX_READ_BYTES, Workspace};
 use super::{BoxFuture, Tool, ToolError, ToolOutput, ToolboxError};
 use crate::domain::{EffectClass, Ids, ToolSpec};
+
+/// After this long a comparison makes do with what it has found: a diff that is right, and longer than it need be.
+const COMPARING: Duration = Duration::from_millis(200);
 
 /// The file tools of `folder`.
 pub(super) fn tools(folder: &Path, ids: &Ids) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
@@ -100,6 +105,16 @@ impl Tool for FileTool {
             })
         })
     }
+
+    fn preview<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            let Verb::Write = self.verb else { return None };
+            let Text { path, content } = read_arguments(arguments).ok()?;
+            let workspace = Arc::clone(&self.workspace);
+            let comparing = tokio::task::spawn_blocking(move || compare(&workspace, &path, &content));
+            comparing.await.ok()?.ok()
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -165,4 +180,21 @@ fn write(workspace: &Workspace, path: &str, content: &str) -> Result<String, Too
         content.len(),
         content.lines().count()
     ))
+}
+
+/// What writing `content` to `path` would change, as a unified diff.
+fn compare(workspace: &Workspace, path: &str, content: &str) -> Result<String, ToolError> {
+    let new = !workspace.exists(path)?;
+    let old = match workspace.read(path) {
+        _ if new => String::new(),
+        Ok(head) if head.text.len() as u64 == head.bytes => head.text,
+        Ok(head) => return Ok(format!("replaces `{path}`, {} bytes, too long to compare", head.bytes)),
+        Err(_) => return Ok(format!("replaces `{path}`, which is no text that could be compared")),
+    };
+    if !new && old == content {
+        return Ok(format!("changes nothing: `{path}` holds exactly this"));
+    }
+    let diff = TextDiff::configure().timeout(COMPARING).diff_lines(old.as_str(), content);
+    let before = if new { "/dev/null" } else { path };
+    Ok(diff.unified_diff().context_radius(3).header(before, path).to_string())
 }

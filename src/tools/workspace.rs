@@ -82,6 +82,15 @@ impl Workspace {
         Ok((entries, more))
     }
 
+    /// Is there anything of that name?
+    pub(super) fn exists(&self, path: &str) -> Result<bool, ToolError> {
+        match self.root.symlink_metadata(file(path)?) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(tell(path, &error, "cannot be looked at")),
+        }
+    }
+
     /// The head of the text file at `path`.
     pub(super) fn read(&self, path: &str) -> Result<Head, ToolError> {
         let inside = file(path)?;

@@ -15,6 +15,8 @@ mod plans;
 mod policy;
 mod questions;
 mod rights;
+mod rounds;
+mod side_by_side;
 mod signals;
 
 use crate::support::platform::{On, on_both};
@@ -26,17 +28,15 @@ on_both! {
     a_plan_approved_by_button_is_carried_out,
 }
 
-/// S0-25, S0-28, S0-32, S4-1: a plan is posted and waits; `OK` as a reply lets it run; one final answer.
+/// S0-25, S0-28, S0-32, S0-T13, S4-1: a plan is posted and waits; `OK` as a reply lets it run; one final answer.
 async fn a_plan_approved_by_text_is_carried_out_once(on: On) {
     let world = World::start_on(on, &[], reporter).await;
     let request = world.say(on.user("u1"), on.chat("c1"), "整理笔记", GROUP).await;
     let card = world.plan_card(on.chat("c1")).await;
     assert_eq!(card.title(), Some("计划确认"));
-    assert!(
-        card.words().contains("请回复 **OK** 继续，或直接回复修改意见。"),
-        "{}",
-        card.words()
-    );
+    for words in ["读取笔记", "写报告", "请回复 **OK** 继续，或直接回复修改意见。"] {
+        assert!(card.words().contains(words), "{words} in {}", card.words());
+    }
     assert_eq!(card.reply_to.as_deref(), Some(request.as_str()));
     assert_eq!(world.file("report.md"), None, "nothing runs before the approval");
     world

@@ -42,6 +42,7 @@ mod model_stream;
 mod openai;
 mod pairings;
 mod phrases;
+mod previews;
 mod races;
 mod redis_faults;
 mod redis_handshake;

@@ -1,12 +1,14 @@
 //! What is counted, seen from outside: the same task on both platforms, then what `/metrics` says of it.
 
 use crate::support::api::eventually;
+use crate::support::fake_model::say;
 use crate::support::platform::{On, on_both};
-use crate::support::scripts::reporter;
+use crate::support::scripts::{clarified, finished, in_order, planned, reporter};
 use crate::support::world::{GROUP, World};
 
 on_both! {
     a_task_is_counted_from_its_request_to_its_answer,
+    continuations_are_counted_by_kind,
 }
 
 /// The value of the sample `name{labels}`; zero when there is none.
@@ -111,5 +113,31 @@ async fn a_task_is_counted_from_its_request_to_its_answer(on: On) {
     for forbidden in [u, c, "整理笔记", &request] {
         assert!(!text.contains(forbidden), "{forbidden} is nobody's business");
     }
+    world.end().await;
+}
+
+/// S3-14, docs/metrics.md: what makes a turn go on without a person is counted: two nudges of a plan that is not done, one signal.
+async fn continuations_are_counted_by_kind(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let goes_on = say(r#"还没完。{"continuation": {"status": "CONTINUE", "reason": "more"}}"#);
+    let script = vec![
+        planned("读", &[("读取笔记", &["read_file"])]),
+        clarified(),
+        say("我想想。"),
+        say("再想想。"),
+        finished(),
+        goes_on,
+        say("好了。"),
+    ];
+    let world = World::process_on(on, &[], None, in_order(script)).await;
+    let counted = |text: &str, kind: &str| value(text, &format!("countersign_continuations_total{{kind=\"{kind}\"}}"));
+    world.say(u, c, "读", GROUP).await;
+    let card = world.plan_card(c).await;
+    let before = scrape(&world).await;
+    assert_eq!((counted(&before, "nudge"), counted(&before, "signal")), (0.0, 0.0));
+    world.tap(u, c, &card, "approve", None).await;
+    world.hears(c, "好了。").await;
+    let text = scrape(&world).await;
+    assert_eq!((counted(&text, "nudge"), counted(&text, "signal")), (2.0, 1.0), "{text}");
     world.end().await;
 }

@@ -152,3 +152,37 @@ async fn a_shared_session_knows_the_earlier_tasks() {
         world.end().await;
     }
 }
+
+/// S1-13: what a shared session remembers of a task is its capsule: what was asked, the answer, what was changed, each cut to a few
+/// KiB; it stands once in every request of the next task, and nothing of the earlier log with it.
+#[tokio::test]
+async fn a_shared_session_remembers_capsules() {
+    let settings = [("CHANNELS__LARK__SESSION_MODE", "shared"), ("AGENT__APPROVAL", "never")];
+    let world = World::start(&settings, |_| say("?")).await;
+    let long = format!("结论在前。{}", "很长的说明。".repeat(3000));
+    let write = call([("write_file", json!({"path": "summary.md", "content": "内部细节"}))]);
+    let read = call([("read_file", json!({"path": "notes.md"}))]);
+    world
+        .model
+        .script("", Script::new().message(write).text(&long).message(read).text("第二个答复"));
+    world.say(U, P, "第一件事", DIRECT).await;
+    world.hears(P, "结论在前").await;
+    world.api.turn_in(P, "completed").await;
+    world.say(U, P, "第二件事", DIRECT).await;
+    world.hears(P, "第二个答复").await;
+    let seen = world.model.seen();
+    assert_eq!(seen.len(), 4);
+    for request in &seen[2..] {
+        let messages = request.chat["messages"].as_array().unwrap();
+        let all = request.chat["messages"].to_string();
+        assert_eq!((all.matches("第一件事").count(), all.matches("结论在前").count()), (1, 1));
+        assert!(!all.contains("内部细节"), "the earlier log stays behind");
+        let memory = messages[2]["content"].as_str().unwrap();
+        assert!(
+            memory.len() <= 4096 && memory.starts_with("结论在前。") && memory.contains("[done: write_file summary.md]"),
+            "{} bytes: {memory}",
+            memory.len()
+        );
+    }
+    world.end().await;
+}

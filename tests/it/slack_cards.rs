@@ -258,6 +258,7 @@ fn messages_fit_whatever_they_hold() {
             summary: noise.clone(),
             open_steps: many.clone(),
             steps_used: 1,
+            reached: Vec::new(),
             ttl_ms: 1,
             state: open,
         }),
@@ -351,7 +352,7 @@ proptest! {
             note: Some(text.clone()),
             ..plan(state)
         });
-        let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
+        let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), preview: Some(text.clone()), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
         let approval = |state| Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), requester: text.clone(), actions: vec![act.clone()], note: Some(text.clone()), group: true, ttl_ms: 1, state });
         let question = Outbound::QuestionCard(QuestionCard { gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
         let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::play::{Play, ok, plan};
+use crate::agent::gates::justification;
 use crate::agent::{CallOutcome, Effect, Input, Next};
 use crate::domain::{
     Action, ActionStatus, ApprovalMode, DecisionKind, EffectClass, Event, GateKind, Notice, Outbound, ResumedReason, Role, ToolResult,
@@ -38,12 +39,7 @@ fn reads_run_and_writes_wait() {
         .map(|row| (row.tool.as_str(), row.justification.as_str(), row.effect, row.status))
         .collect();
     let expected = [
-        (
-            "write_file",
-            "Proposed by planning model.",
-            EffectClass::Write,
-            ActionStatus::Pending,
-        ),
+        ("write_file", "Write: a (1 bytes)", EffectClass::Write, ActionStatus::Pending),
         ("run_bash", "Run: ls -l", EffectClass::Destructive, ActionStatus::Pending),
     ];
     assert_eq!(rows, expected, "S4-12");
@@ -84,6 +80,35 @@ fn reads_run_and_writes_wait() {
         )
     };
     assert_eq!(play.events().iter().filter(paused).count(), 1, "S4-5");
+}
+
+/// S4-12: what a call does is said by its primary argument, on one line, however long; a call that we know nothing of, or that lacks
+/// its argument, is proposed by the model.
+#[test]
+fn calls_are_justified_by_their_primary_argument() {
+    let said = |tool: &str, arguments| justification(tool, &arguments);
+    let long = "很".repeat(2000);
+    for (words, expected) in [
+        (said("run_bash", json!({"command": "ls -l\nrm x"})), "Run: ls -l rm x".to_owned()),
+        (
+            said("web_fetch", json!({"url": "https://example.org/"})),
+            "Fetch: https://example.org/".to_owned(),
+        ),
+        (
+            said("write_file", json!({"path": "a/b.md", "content": "é"})),
+            "Write: a/b.md (2 bytes)".to_owned(),
+        ),
+        (said("write_file", json!({"path": "a"})), "Proposed by planning model.".to_owned()),
+        (
+            said("mail__send", json!({"path": "a", "command": "b"})),
+            "Proposed by planning model.".to_owned(),
+        ),
+    ] {
+        assert_eq!(words, expected);
+    }
+    let words = said("write_file", json!({"path": long, "content": "x"}));
+    assert!(words.ends_with("… (1 bytes)") && words.chars().count() < 320, "{words}");
+    assert!(said("run_bash", json!({"command": long})).ends_with('…'));
 }
 
 /// S4-5, S4-7, S4-8, S4-11: approved rows run in call order, the results answer their calls; no further user message.

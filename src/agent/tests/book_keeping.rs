@@ -222,6 +222,22 @@ fn questions_end_the_turn_when_nobody_answers() {
     }
 }
 
+/// S1-9: reasoning that a server left in a reply stands in no reflection, in no log and in no answer; the flagged last call's neither.
+#[test]
+fn reasoning_shows_nowhere() {
+    let mut play = Play::new();
+    play.reply("<think>canary one</think>Reading first.", &[("read_file", json!({"path": "a.md"}))]);
+    play.tools_answer("x").says("canary two\n</think>\n\nDone.");
+    assert_eq!(play.answer().text, "Done.");
+    let mut last = Play::with(|policy| policy.max_iterations = 1);
+    last.calls("read_file", json!({"path": "a.md"}))
+        .says("<think>canary three</think>So far.");
+    assert_eq!(last.answer().text, "So far.");
+    for play in [play, last] {
+        assert!(!format!("{:?} {:?}", play.all, play.turn).contains("canary"));
+    }
+}
+
 /// S1-8, S1-9, S1-11, S1-12, S1-T: phases are tagged on the timeline and not in the log; a reflection is one short sentence of the
 /// model's own text.
 #[test]

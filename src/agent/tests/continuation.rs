@@ -266,7 +266,7 @@ fn fastest(mut run: impl FnMut()) -> Duration {
     took.min().unwrap()
 }
 
-/// S3-15: a continuation is decided in less than 100 ms and a prompt composed in less than 10 ms, with large texts too.
+/// S3-15, S3-T: a continuation is decided in less than 100 ms and a prompt composed in less than 10 ms, with large texts too.
 #[test]
 fn decisions_are_quick() {
     let long = format!("{}{}", "words {of} all \"kinds\" \n".repeat(4_000), goes_on());

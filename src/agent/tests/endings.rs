@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::play::{Play, assert_paired, three_steps};
-use crate::agent::{Effect, Input, Next, progress};
-use crate::domain::{DecisionKind, Event, Notice, Outbound, Role, TurnReason, TurnStatus};
+use super::play::{Play, assert_paired, plan, three_steps};
+use crate::agent::{Effect, Input, Next, memory, progress};
+use crate::domain::{DecisionKind, Event, Notice, Outbound, Role, StepStatus, TurnReason, TurnStatus};
 
 fn cancel(reason: TurnReason) -> Input {
     Input::Cancel {
@@ -155,22 +155,77 @@ fn steering() {
     assert_eq!(play.log(Role::User).len(), 4);
 }
 
-/// S1-13: the capsule carries goal, plan, findings and what is left.
+/// S1-13: the capsule carries goal, plan, findings, what was changed and what is left.
 #[test]
 fn the_capsule() {
     let mut play = Play::at_work();
+    play.reply("", &[("write_file", json!({"path": "a.md", "content": "x"}))])
+        .tools_answer("written");
     play.calls("plan_progress", json!({"step_id": "1", "step_summary": "12 files"}));
     for _ in 0..6 {
         play.says("Half of it.");
     }
-    let capsule = play.state().capsule.clone().unwrap();
+    let capsule = serde_json::to_value(&play.state().capsule).unwrap();
     assert_eq!(capsule["goal"], "Weekly report");
     assert_eq!(
         capsule["planSnapshot"][0],
         json!({"id": "1", "content": "read", "status": "completed"})
     );
     assert_eq!(capsule["keyFindings"], json!(["12 files", "Half of it."]));
+    assert_eq!(
+        capsule["artifacts"],
+        json!([{"type": "write_file", "ref": "a.md", "summary": "write_file a.md"}])
+    );
     assert_eq!(capsule["nextActions"], json!(["2. write", "3. tell"]));
+    let said = memory("请写周报", play.state()).map(|message| message.content);
+    assert_eq!(
+        said,
+        [
+            "请写周报",
+            "Half of it.\n[done: write_file a.md]\n[not done: 2. write; 3. tell]\n12 files"
+        ]
+    );
+}
+
+/// S1-13: however long a turn was, what a later one is told of it stays small; and a turn without an answer says so.
+#[test]
+fn the_memory_of_a_turn_is_bounded() {
+    let long = "很长的一句话。".repeat(500);
+    let steps: Vec<_> = (1..=50)
+        .map(|number| json!({"content": format!("{number} {}", "步".repeat(100))}))
+        .collect();
+    let mut play = Play::with(|policy| policy.max_nudges = 1);
+    play.calls("plan", plan("complex", json!(steps))).approves();
+    for id in 1..=30 {
+        play.calls("plan_progress", json!({"step_id": id.to_string(), "step_summary": long.clone()}));
+    }
+    play.says(&long).says(&long);
+    let [asked, told] = memory(&long, play.state());
+    assert!(
+        asked.content.len() <= 4096 && asked.content.ends_with('…'),
+        "{}",
+        asked.content.len()
+    );
+    assert!(
+        told.content.len() <= 4096 && told.content.starts_with("很长的一句话。"),
+        "{}",
+        told.content.len()
+    );
+    let capsule = play.state().capsule.clone().unwrap();
+    assert_eq!((capsule.key_findings.len(), capsule.next_actions.len()), (11, 10));
+    let mut stopped = Play::new();
+    stopped.feed(cancel(TurnReason::Cancelled));
+    assert_eq!(memory("x", stopped.state())[1].content, "[no answer: cancelled]");
+}
+
+/// design row 11: the last words name the steps that were not done, and which of them failed.
+#[test]
+fn failed_steps_are_named_as_such() {
+    let mut play = Play::at_work();
+    play.turn.state.plan.as_mut().unwrap().steps[1].status = StepStatus::Failed;
+    play.calls("plan_progress", json!({"plan_status": "completed"}))
+        .says("As far as it went.");
+    assert_eq!(play.answer().open_steps, ["✗ 2. write"]);
 }
 
 /// design: the card is painted a last time when the turn ends; the answer is not repeated on it.

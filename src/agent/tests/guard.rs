@@ -6,8 +6,8 @@ use super::play::{Play, plan, three_steps};
 use crate::agent::{Effect, Next, progress};
 use crate::domain::{Complexity, Event, Notice, Outbound, Role, StepStatus, TurnReason, TurnStatus};
 
-/// S0-T1, S0-15, S0-17: a complex plan of three steps ends through `plan_progress(completed)`, without a nudge; every report is
-/// answered with where the model stands, and only changes state.
+/// S0-T1, S0-15, S0-17, S0-C1, S0-C4: a complex plan of three steps ends through `plan_progress(completed)`, without a nudge or a
+/// person; every report is answered with where the model stands, and only changes state; its completion is an event.
 #[test]
 fn three_steps_end_by_plan_progress() {
     let mut play = Play::at_work();
@@ -28,6 +28,11 @@ fn three_steps_end_by_plan_progress() {
         .tools_answer("written");
     play.calls("plan_progress", json!({"plan_status": "completed"}));
     assert!(play.told().starts_with("The plan is completed."), "{}", play.told());
+    let completed = Event::PlanProgress {
+        step_id: None,
+        status: StepStatus::Completed,
+    };
+    assert!(play.events().contains(&&completed), "S0-C4");
     play.says("All done.");
     play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
     assert_eq!((play.answer().text.as_str(), play.answer().open_steps.len()), ("All done.", 0));
@@ -47,7 +52,7 @@ fn a_simple_plan_is_not_guarded() {
     assert!(!play.all.contains(&Effect::Progress), "a simple plan has no card");
 }
 
-/// S0-T3, S0-6, S0-7, S0-8, S0-10: text alone is nudged five times, each an event and a step, the text recorded once; then the
+/// S0-T3, S0-6, S0-7, S0-8, S0-10, S0-C6: text alone is nudged five times, each an event and a step, the text recorded once; then the
 /// next is taken honestly.
 #[test]
 fn five_nudges_then_an_honest_answer() {
@@ -186,7 +191,7 @@ fn nudged_words_show_on_the_card() {
     }
 }
 
-/// S0-T8, S0-T9, S0-21: the reminder comes at iterations 3, 6 and 9 and at no other.
+/// S0-T8, S0-T9, S0-21, S0-C5: the reminder comes at iterations 3, 6 and 9 and at no other.
 #[test]
 fn reminders_at_three_six_nine() {
     let mut play = Play::at_work();

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::play::{Play, plan, three_steps};
 use crate::agent::{Input, ModelReply, Next};
-use crate::domain::{DecisionKind, Event, GateKind, Notice, Outbound, ResumedReason, Role, TurnReason, TurnStatus};
+use crate::domain::{DecisionKind, Event, GateKind, Limit, Notice, Outbound, ResumedReason, Role, TurnReason, TurnStatus};
 
 /// design: an answer that arrives on the last step is an answer.
 #[test]
@@ -71,6 +71,30 @@ fn a_person_may_extend_the_limit() {
     assert!(play.events().into_iter().any(|event| extended(&event)));
     play.calls("plan_progress", json!({"plan_status": "completed"})).says("Done now.");
     play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
+}
+
+/// design: the OK grants once more what is reached, and the card says what that is; other limits stay where they are.
+#[test]
+fn only_what_is_reached_is_granted_again() {
+    let card = |play: &Play| match &play.gate().card {
+        Outbound::BudgetCard(card) => card.reached.clone(),
+        other => panic!("a budget card: {other:?}"),
+    };
+    let limits = |play: &Play| {
+        let budget = play.state().budget;
+        (budget.steps.limit, budget.millis.limit, budget.tokens.limit)
+    };
+    let mut play = Play::with(|policy| (policy.max_iterations, policy.max_tokens, policy.max_nudges) = (2, 1000, 50));
+    play.calls("plan", three_steps()).approves().says("nudge me").says("Nothing yet.");
+    assert_eq!((card(&play), limits(&play)), (vec![Limit::Steps], (2, 300_000, 1000)));
+    play.approves();
+    assert_eq!(limits(&play), (5, 300_000, 1000));
+    // Two at once: the last call, too, costs time and tokens.
+    let mut play = Play::with(|policy| (policy.timeout_ms, policy.max_tokens, policy.max_nudges) = (200, 30, 50));
+    play.calls("plan", three_steps()).approves().says("nudge me").says("Nothing yet.");
+    assert_eq!((card(&play), limits(&play)), (vec![Limit::Time, Limit::Tokens], (50, 200, 30)));
+    play.approves();
+    assert_eq!(limits(&play), (50, 500, 60));
 }
 
 /// design: three top-ups at most; then the text of the last call ends the turn.

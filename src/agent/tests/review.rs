@@ -55,8 +55,8 @@ fn a_plan_waits_for_its_countersignature() {
     assert!(play.actions().is_empty());
 }
 
-/// S0-26: the marker is a system message while the review is open, on one line each, and never in the log.
-/// S0-T15, S0-33: once answered it is gone.
+/// S0-26, S0-T15, S0-33: the marker is a system message while the review is open, on one line each, and never in the log; once
+/// answered it is gone.
 #[test]
 fn the_marker_is_there_while_the_review_is_open() {
     let mut play = Play::new();
@@ -162,6 +162,7 @@ fn revise_then_a_new_plan() {
     play.waits_for(GateKind::PlanReview);
     assert_eq!(play.gates().len(), 2);
     assert_ne!(play.gates()[0].id, play.gates()[1].id);
+    assert_eq!(play.gate().replaces.as_ref(), Some(&play.gates()[0].id));
     assert_eq!(
         (play.gate().plan_version, play.state().budget.replans.used),
         (2, 0),

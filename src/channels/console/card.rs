@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::markdown;
 use super::view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
 use crate::channels::wording::{
-    Asked, clock_time, decision_words, effect_key, minutes, notice_text, settled_text, state_key, under_way, why_ended, words_key,
+    Asked, clock_time, decision_words, effect_key, minutes, notice_text, settled_text, spent, state_key, under_way, why_ended, words_key,
 };
 use crate::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Locale, Notice, Outbound,
@@ -281,6 +281,8 @@ impl Painter<'_> {
             justification: action.justification.clone(),
             unknown: (action.status == ActionStatus::Unknown).then(|| self.word("approval.unknown")),
             open: open && waits,
+            preview_label: self.word("approval.preview"),
+            preview: action.preview.clone(),
             arguments_label: self.word("approval.arguments"),
             arguments: action.arguments.clone(),
             output_label: self.word("approval.output"),
@@ -324,7 +326,7 @@ impl Painter<'_> {
     fn budget(&self, card: &BudgetCard) -> CardPage {
         let mut page = self.card("budget.title", &card.state, Asked::Approval);
         page.blocks
-            .push(self.quiet(&self.say("budget.intro", json!({"steps": card.steps_used}))));
+            .push(self.quiet(&self.say("budget.intro", spent(self.templates, self.locale, card))));
         page.blocks.extend(self.note(Some(&card.summary)));
         page.blocks.extend(self.open_steps("budget.open_steps", &card.open_steps));
         match &card.state {

@@ -88,6 +88,8 @@ pub struct CallLine {
     pub(super) justification: String,
     pub(super) unknown: Option<String>,
     pub(super) open: bool,
+    pub(super) preview_label: String,
+    pub(super) preview: Option<String>,
     pub(super) arguments_label: String,
     pub(super) arguments: String,
     pub(super) output_label: String,

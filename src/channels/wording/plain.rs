@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    Asked, clock_time, decision_words, effect_key, minutes, notice_text, one_line, settled_text, state_key, step_mark, under_way,
+    Asked, clock_time, decision_words, effect_key, minutes, notice_text, one_line, settled_text, spent, state_key, step_mark, under_way,
     why_ended, words_key,
 };
 use crate::domain::{
@@ -142,8 +142,9 @@ impl Text<'_> {
         let mut lines = vec![
             format!("{number}. {} ({effect}, {status})", action.tool),
             one_line(&action.justification, 1000),
-            self.labelled("approval.arguments", &action.arguments),
         ];
+        lines.extend(action.preview.as_ref().map(|preview| self.labelled("approval.preview", preview)));
+        lines.push(self.labelled("approval.arguments", &action.arguments));
         if action.status == ActionStatus::Unknown {
             lines.push(self.word("approval.unknown"));
         }
@@ -171,7 +172,7 @@ impl Text<'_> {
 
     fn budget(&self, card: &BudgetCard) -> Vec<String> {
         let mut lines = vec![self.title("budget.title", &card.state, Asked::Approval)];
-        lines.push(self.say("budget.intro", json!({"steps": card.steps_used})));
+        lines.push(self.say("budget.intro", spent(self.templates, self.locale, card)));
         lines.push(hang(&card.summary));
         lines.extend(self.open_steps("budget.open_steps", &card.open_steps));
         if matches!(card.state, CardState::Open { .. }) {

@@ -45,6 +45,7 @@ fn gate(id: &str, requester: &str, thread: &str) -> Gate {
             summary: format!("goal of {id}"),
             open_steps: Vec::new(),
             steps_used: 1,
+            reached: Vec::new(),
             ttl_ms: 1,
             state: CardState::Open { votes: 0 },
         }),

@@ -80,7 +80,8 @@ async fn plain_forms_are_enough() {
     world.end().await;
 }
 
-/// S4-2: calls are decided row by row, destructive or not; the record shows arguments and output in full.
+/// S4-2, S4-12: calls are decided row by row, destructive or not, with what each would change in sight; the record shows
+/// arguments and output in full.
 #[tokio::test]
 async fn calls_are_decided_row_by_row() {
     let script = vec![
@@ -106,6 +107,7 @@ async fn calls_are_decided_row_by_row() {
         4,
         "two rows, in the chat and in the list of what waits"
     );
+    assert!(page.contains("改动预览") && page.contains("+++ a.md\n@@ -0,0 +1 @@\n+内容 a.md"), "{page}");
     let named = |name: &str| rows.iter().find(|row| row["arguments"]["path"] == name).unwrap().clone();
     let foreign = press(&world, "zhao", ("call", &named("a.md")), "approve", "").await;
     assert_eq!(foreign.status, 403, "{foreign:?}");

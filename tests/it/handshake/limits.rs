@@ -187,7 +187,7 @@ async fn without_a_plan_the_limit_is_the_end(on: On) {
     world.end().await;
 }
 
-/// S0-8, H23: a model that only talks under an approved plan is nudged five times; then its words are the answer, and the steps
+/// S0-8, S0-C3, H23: a model that only talks under an approved plan is nudged five times; then its words are the answer, and the steps
 /// that are open are named.
 async fn a_model_that_only_talks_is_nudged_five_times(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));

@@ -79,6 +79,13 @@ async fn a_question_about_the_plan_is_answered_and_the_plan_still_waits(on: On) 
     world.say(u, c, "这一步会删数据吗？", reply(&first.id)).await;
     let second = world.card_after(c, &first).await;
     assert!(second.words().contains("不会删除任何数据"), "{}", second.words());
+    if on == On::Lark {
+        assert_eq!(
+            second.reply_to.as_deref(),
+            Some(first.id.as_str()),
+            "the two cards lead to each other"
+        );
+    }
     let (old, new) = (world.review_of(&first).await, world.review_of(&second).await);
     assert_eq!((&old["plan_version"], &old["digest"]), (&new["plan_version"], &new["digest"]));
     assert_eq!(new["status"], "pending");

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use countersign::domain::{
     ActionId, ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Complexity, Decision, DecisionKind, EffectClass,
-    GateId, Millis, Notice, Outbound, PlanCard, ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
+    GateId, Limit, Millis, Notice, Outbound, PlanCard, ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
 };
 use countersign::template::Templates;
 use serde_json::Value;
@@ -68,6 +68,7 @@ pub fn action(number: u32, tool: &str, effect: EffectClass, status: ActionStatus
         effect,
         justification: String::from("Run: ls -l && rm <old>"),
         arguments: String::from("{\n  \"command\": \"ls -l && rm <old>\"\n}"),
+        preview: (tool == "write_file").then(|| String::from("--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+<at id=all></at> new")),
         status,
         output: (status == ActionStatus::Executed).then(|| String::from("total 0\nexit: 0")),
     }
@@ -108,6 +109,7 @@ pub fn budget(state: CardState) -> Outbound {
         summary: String::from("两份文件已写好，第三份没有。"),
         open_steps: vec![String::from("3. 写入周报")],
         steps_used: 50,
+        reached: vec![Limit::Steps],
         ttl_ms: 3_600_000,
         state,
     })

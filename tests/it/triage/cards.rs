@@ -48,6 +48,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
                     effect: EffectClass::Write,
                     justification: "Write: a".to_owned(),
                     arguments: "{}".to_owned(),
+                    preview: None,
                     status: ActionStatus::Pending,
                     output: None,
                 })
@@ -73,6 +74,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             summary: "写了一半".to_owned(),
             open_steps: Vec::new(),
             steps_used: 50,
+            reached: Vec::new(),
             ttl_ms,
             state,
         }),

@@ -82,16 +82,17 @@ impl Painter<'_> {
         if action.status == ActionStatus::Unknown {
             lines.push(format!("⚠️ {}", self.word("approval.unknown")));
         }
-        let mut elements = vec![
-            parts::markdown(&format!("act_{number}"), &lines.join("\n")),
-            parts::markdown(
-                &format!("args_{number}"),
-                &format!("{}\n{}", self.word("approval.arguments"), self.code_block(&action.arguments)),
-            ),
+        let mut elements = vec![parts::markdown(&format!("act_{number}"), &lines.join("\n"))];
+        let blocks = [
+            ("prev", "approval.preview", action.preview.as_ref()),
+            ("args", "approval.arguments", Some(&action.arguments)),
+            ("out", "approval.output", action.output.as_ref()),
         ];
-        if let Some(output) = &action.output {
-            let output = format!("{}\n{}", self.word("approval.output"), self.code_block(output));
-            elements.push(parts::markdown(&format!("out_{number}"), &output));
+        for (name, label, text) in blocks {
+            elements.extend(text.map(|text| {
+                let block = format!("{}\n{}", self.word(label), self.code_block(text));
+                parts::markdown(&format!("{name}_{number}"), &block)
+            }));
         }
         if open && matches!(action.status, ActionStatus::Pending | ActionStatus::Unknown) {
             elements.push(self.action_buttons(number, action));

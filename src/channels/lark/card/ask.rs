@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Painter, parts};
-use crate::channels::wording::{Asked, is_open, one_line};
+use crate::channels::wording::{Asked, is_open, one_line, spent};
 use crate::domain::{BudgetCard, CardState, QuestionCard};
 
 impl Painter<'_> {
@@ -44,7 +44,7 @@ impl Painter<'_> {
         let look = self.look(&card.state, Asked::Approval);
         let open = is_open(&card.state);
         // The view does not say whether this is a group; a mention does no harm in a direct chat.
-        let intro = self.intro("budget.intro", json!({"steps": card.steps_used}), &card.requester, open);
+        let intro = self.intro("budget.intro", spent(self.templates, self.locale, card), &card.requester, open);
         let mut elements = vec![parts::markdown("intro", &intro)];
         if !card.summary.trim().is_empty() {
             elements.push(parts::markdown("summary", &self.block(&card.summary)));

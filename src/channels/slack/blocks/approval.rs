@@ -80,17 +80,21 @@ impl Painter<'_> {
         if action.status == ActionStatus::Unknown {
             lines.push(vec![text(&format!("⚠️ {}", self.word("approval.unknown")))]);
         }
-        lines.push(vec![text(&self.word("approval.arguments"))]);
-        let mut elements = vec![parts::lines(lines), parts::preformatted(&self.block(&action.arguments))];
-        if let Some(output) = &action.output {
-            elements.push(parts::section(vec![text(&self.word("approval.output"))]));
-            elements.push(parts::preformatted(&self.block(output)));
+        let mut elements = vec![parts::lines(lines)];
+        let blocks = [
+            ("approval.preview", action.preview.as_ref()),
+            ("approval.arguments", Some(&action.arguments)),
+            ("approval.output", action.output.as_ref()),
+        ];
+        for (label, shown) in blocks.into_iter().filter_map(|(label, shown)| Some((label, shown?))) {
+            elements.push(parts::section(vec![text(&self.word(label))]));
+            elements.push(parts::preformatted(&self.block(shown)));
         }
-        let mut blocks = vec![parts::rich(&format!("act_{number}"), elements)];
+        let mut drawn = vec![parts::rich(&format!("act_{number}"), elements)];
         if open && matches!(action.status, ActionStatus::Pending | ActionStatus::Unknown) {
-            blocks.push(self.action_buttons(number, action));
+            drawn.push(self.action_buttons(number, action));
         }
-        blocks
+        drawn
     }
 
     fn action_buttons(&self, number: usize, action: &ActionView) -> Value {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::painter::{Painter, mention};
 use super::parts::{self, bold, text};
-use crate::channels::wording::{Asked, is_open};
+use crate::channels::wording::{Asked, is_open, spent};
 use crate::domain::{BudgetCard, CardState, QuestionCard};
 
 impl Painter<'_> {
@@ -41,7 +41,7 @@ impl Painter<'_> {
         // The view does not say whether this is a group; a mention does no harm in a direct chat.
         let intro = self.intro(
             "budget.intro",
-            json!({"steps": card.steps_used}),
+            spent(self.templates, self.locale, card),
             &card.requester,
             is_open(&card.state),
         );

@@ -82,7 +82,11 @@ pub(super) async fn reply(State(shared): State<Shared>, Path(id): Path<String>, 
     if shared.stage.lock().recalled.contains(&id) {
         return failure(GONE, "The message was withdrawn.");
     }
-    let chat = shared.stage.lock().chats.get(&id).cloned().unwrap_or_default();
+    let chat = {
+        let state = shared.stage.lock();
+        let ours = || state.posted(&id).map(|message| message.chat.clone());
+        state.chats.get(&id).cloned().or_else(ours).unwrap_or_default()
+    };
     store(&shared, &body, chat, Some(id), lost)
 }
 

@@ -1,0 +1,125 @@
+//! The context capsule: what is left of a finished turn, every part of it bounded, for later turns of a shared session.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{Message, Role, StepStatus};
+
+use super::escape::{clean, clip, one_line};
+use super::{TurnState, finish};
+
+/// Characters of a line: a goal, a finding, what is left.
+const LINE_CAP: usize = 300;
+/// Bytes of the answer as the last finding.
+const ANSWER_CAP: usize = 3 * 1024;
+/// Findings of steps, the newest; and as many artifacts, the newest, and next actions, the first.
+const ITEMS: usize = 10;
+/// Bytes of each of the two messages in which a later turn reads of this one.
+const MEMORY_CAP: usize = 4 * 1024;
+
+/// What a finished turn leaves behind (S1-13). The names are the design document's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Capsule {
+    /// The plan's goal, else the task.
+    pub goal: String,
+    /// The steps as they stood, if there was a plan.
+    pub plan_snapshot: Option<Vec<StepSnapshot>>,
+    /// What came of the steps, then the answer.
+    pub key_findings: Vec<String>,
+    /// What was changed.
+    pub artifacts: Vec<Artifact>,
+    /// Steps that were left.
+    #[serde(default)]
+    pub next_actions: Vec<String>,
+}
+
+/// A step of the plan as it stood at the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepSnapshot {
+    /// Its id.
+    pub id: String,
+    /// What was to be done, on one line.
+    pub content: String,
+    /// Where it stood.
+    pub status: StepStatus,
+}
+
+/// Something that a call of the turn changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// The tool.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What it was called on: a path, a URL, a command; may be empty.
+    #[serde(rename = "ref")]
+    pub reference: String,
+    /// Both in one line, with `(?)` when nobody knows whether it ran.
+    pub summary: String,
+}
+
+pub(super) fn capsule(state: &TurnState) -> Capsule {
+    let plan = state.plan.as_ref();
+    let snapshot = |step: &crate::domain::Step| StepSnapshot {
+        id: step.id.clone(),
+        content: one_line(&step.content, LINE_CAP),
+        status: step.status,
+    };
+    let results = plan.into_iter().flat_map(|plan| &plan.steps);
+    let results: Vec<String> = results
+        .filter_map(|step| step.result.as_deref().map(|text| one_line(text, LINE_CAP)))
+        .collect();
+    let answer = state.answer.as_deref().map(|text| clipped(text, ANSWER_CAP));
+    let artifact = |done: &String| {
+        let (kind, reference) = done.split_once(' ').unwrap_or((done, ""));
+        Artifact {
+            kind: kind.to_owned(),
+            reference: reference.to_owned(),
+            summary: done.clone(),
+        }
+    };
+    let left = finish::open_steps(state);
+    Capsule {
+        goal: one_line(plan.map_or(&state.task, |plan| &plan.goal), LINE_CAP),
+        plan_snapshot: plan.map(|plan| plan.steps.iter().map(snapshot).collect()),
+        key_findings: newest(&results).iter().cloned().chain(answer).collect(),
+        artifacts: newest(&state.done_writes).iter().map(artifact).collect(),
+        next_actions: left.iter().take(ITEMS).map(|step| one_line(step, LINE_CAP)).collect(),
+    }
+}
+
+/// What was asked and, from the capsule, what came of it: never the log, and at most [`MEMORY_CAP`] bytes each.
+pub(super) fn memory(asked: &str, state: &TurnState) -> [Message; 2] {
+    let mut lines: Vec<String> = Vec::new();
+    if let Some(capsule) = &state.capsule {
+        // The answer first, what came of single steps last: that is what a cut may take.
+        let mut findings = capsule.key_findings.iter().rev().cloned();
+        lines.extend(findings.next());
+        let done: Vec<&str> = capsule.artifacts.iter().map(|artifact| artifact.summary.as_str()).collect();
+        lines.extend((!done.is_empty()).then(|| format!("[done: {}]", done.join("; "))));
+        let left = &capsule.next_actions;
+        lines.extend((!left.is_empty()).then(|| format!("[not done: {}]", left.join("; "))));
+        lines.extend(findings);
+    }
+    if state.answer.is_none() {
+        let reason = state.reason.map(|reason| format!(": {}", reason.as_str()));
+        // Many servers refuse a message without words.
+        lines.insert(0, format!("[no answer{}]", reason.unwrap_or_default()));
+    }
+    [
+        Message::text(Role::User, clipped(asked, MEMORY_CAP)),
+        Message::text(Role::Assistant, clipped(&lines.join("\n"), MEMORY_CAP)),
+    ]
+}
+
+fn newest(items: &[String]) -> &[String] {
+    items.get(items.len().saturating_sub(ITEMS)..).unwrap_or_default()
+}
+
+/// At most `cap` bytes of `text`, a cut marked.
+fn clipped(text: &str, cap: usize) -> String {
+    let text = clean(text.trim());
+    if text.len() <= cap {
+        return text;
+    }
+    format!("{}…", clip(&text, cap - '…'.len_utf8()))
+}

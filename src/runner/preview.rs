@@ -1,0 +1,70 @@
+//! What the calls of an approval card would change, asked of their tools when the card is made.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use super::Runner;
+use crate::agent::{Effect, TurnState};
+use crate::domain::{ActionView, Outbound};
+
+/// Bytes of a preview.
+const PREVIEW_CAP: usize = 4 * 1024;
+/// A tool that takes longer to look gives no preview: a card must not wait for a slow disk.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Runner {
+    /// Completes the approval card that `effects` open: each call with what its tool says that it would change. `state` is the
+    /// turn's after the step that made them.
+    pub(super) async fn preview(&self, state: &TurnState, effects: &mut [Effect]) {
+        for effect in effects {
+            if let Effect::OpenGate(opening) = effect
+                && let Outbound::ApprovalCard(card) = &mut opening.card
+            {
+                join_all(card.actions.iter_mut().map(|row| self.foresee(state, row))).await;
+            }
+        }
+    }
+
+    async fn foresee(&self, state: &TurnState, row: &mut ActionView) {
+        let open = state.open_calls.iter().find(|open| open.action.as_deref() == Some(row.id.as_str()));
+        let Some((tool, arguments)) = open.and_then(|open| {
+            let arguments: Value = serde_json::from_str(&open.call.arguments).ok()?;
+            Some((self.tools.get(&open.call.name)?, arguments))
+        }) else {
+            return;
+        };
+        let looked = tokio::time::timeout(PATIENCE, tool.preview(&arguments)).await;
+        row.preview = looked.ok().flatten().map(|text| cut(&text));
+    }
+}
+
+/// At most [`PREVIEW_CAP`] bytes, whole lines where there are any, and what is missing is told.
+fn cut(text: &str) -> String {
+    let text = text.trim_end();
+    if text.len() <= PREVIEW_CAP {
+        return text.to_owned();
+    }
+    let head = &text[..text.floor_char_boundary(PREVIEW_CAP)];
+    let head = head.rsplit_once('\n').map_or(head, |(lines, _)| lines);
+    format!("{head}\n[cut: {} more bytes]", text.len() - head.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PREVIEW_CAP, cut};
+
+    /// S4-12: a long preview keeps its first whole lines and says how much is missing; one endless line is cut inside.
+    #[test]
+    fn long_previews_are_cut_and_say_so() {
+        assert_eq!(cut("+a\n+b\n"), "+a\n+b");
+        let lines = "+一行很长的文字\n".repeat(1000);
+        let shown = cut(&lines);
+        let (kept, told) = shown.rsplit_once('\n').unwrap();
+        assert!(shown.len() < PREVIEW_CAP + 40 && kept.ends_with("文字"), "{shown}");
+        assert_eq!(told, format!("[cut: {} more bytes]", lines.trim_end().len() - kept.len()));
+        let endless = cut(&"字".repeat(10_000));
+        assert!(endless.starts_with("字字") && endless.ends_with(" more bytes]") && endless.len() < PREVIEW_CAP + 40);
+    }
+}
