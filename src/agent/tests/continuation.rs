@@ -41,7 +41,7 @@ fn progress(play: &Play) -> Vec<Progress<'_>> {
     all.collect()
 }
 
-/// S3-5, S3-8, S3-11: a CONTINUE without a plan loops with its tools, tells its progress, and shows nobody the JSON.
+/// S3-T, S3-5, S3-8, S3-11: a CONTINUE without a plan loops with its tools, tells its progress, and shows nobody the JSON.
 #[test]
 fn a_signal_goes_on() {
     let mut play = Play::new();
@@ -266,7 +266,7 @@ fn fastest(mut run: impl FnMut()) -> Duration {
     took.min().unwrap()
 }
 
-/// S3-15: a continuation is decided in less than 100 ms and a prompt composed in less than 10 ms, with large texts too.
+/// S3-T, S3-15: a continuation is decided in less than 100 ms and a prompt composed in less than 10 ms, with large texts too.
 #[test]
 fn decisions_are_quick() {
     let long = format!("{}{}", "words {of} all \"kinds\" \n".repeat(4_000), goes_on());

@@ -6,7 +6,7 @@ use super::play::{Play, plan, three_steps};
 use crate::agent::{Effect, Next, progress};
 use crate::domain::{Complexity, Event, Notice, Outbound, Role, StepStatus, TurnReason, TurnStatus};
 
-/// S0-T1, S0-15, S0-17: a complex plan of three steps ends through `plan_progress(completed)`, without a nudge; every report is
+/// S0-C1, S0-C4, S0-T1, S0-15, S0-17: a complex plan of three steps ends through `plan_progress(completed)`, without a nudge; every report is
 /// answered with where the model stands, and only changes state.
 #[test]
 fn three_steps_end_by_plan_progress() {
@@ -47,7 +47,7 @@ fn a_simple_plan_is_not_guarded() {
     assert!(!play.all.contains(&Effect::Progress), "a simple plan has no card");
 }
 
-/// S0-T3, S0-6, S0-7, S0-8, S0-10: text alone is nudged five times, each an event and a step, the text recorded once; then the
+/// S0-C3, S0-C6, S0-T3, S0-6, S0-7, S0-8, S0-10: text alone is nudged five times, each an event and a step, the text recorded once; then the
 /// next is taken honestly.
 #[test]
 fn five_nudges_then_an_honest_answer() {
@@ -186,7 +186,7 @@ fn nudged_words_show_on_the_card() {
     }
 }
 
-/// S0-T8, S0-T9, S0-21: the reminder comes at iterations 3, 6 and 9 and at no other.
+/// S0-C5, S0-T8, S0-T9, S0-21: the reminder comes at iterations 3, 6 and 9 and at no other.
 #[test]
 fn reminders_at_three_six_nine() {
     let mut play = Play::at_work();
