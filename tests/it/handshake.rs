@@ -37,6 +37,7 @@ async fn a_plan_approved_by_text_is_carried_out_once(on: On) {
         "{}",
         card.words()
     );
+    assert!(card.words().contains("读取笔记"), "{}", card.words());
     assert_eq!(card.reply_to.as_deref(), Some(request.as_str()));
     assert_eq!(world.file("report.md"), None, "nothing runs before the approval");
     world
