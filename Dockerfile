@@ -5,8 +5,8 @@ FROM rust:1.95-bookworm AS build
 WORKDIR /src
 # The dependencies in a layer of their own, which is made again only when they change: a package without any code needs them all.
 COPY Cargo.toml Cargo.lock ./
-RUN mkdir -p src examples/played_slack && touch src/lib.rs \
-    && for main in src/main.rs examples/played_slack/main.rs; do echo 'fn main() {}' >"$main"; done \
+RUN mkdir -p src examples/played_slack benches && touch src/lib.rs \
+    && for main in src/main.rs examples/played_slack/main.rs benches/agent.rs; do echo 'fn main() {}' >"$main"; done \
     && cargo build --release --locked
 COPY build.rs ./
 COPY src src

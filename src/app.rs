@@ -238,7 +238,8 @@ impl Running {
                 warn!("connections were still open after the grace");
             }
         };
-        tokio::join!(self.workers.stop(grace, tail), listener);
+        let sockets = tokio::time::timeout(grace, self.gateway.sockets_closed());
+        let _ = tokio::join!(self.workers.stop(grace, tail), listener, sockets);
         // Waits for every connection in use, one of which may wait for a server that does not answer.
         if tokio::time::timeout(tail, self.gateway.ledger.close()).await.is_err() {
             warn!("the ledger could not be closed in time; nothing that was told to anybody is lost");

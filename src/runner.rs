@@ -5,6 +5,7 @@
 
 mod commit;
 mod drive;
+mod ears;
 mod execute;
 mod inspect;
 mod model_call;
@@ -18,6 +19,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use self::ears::Ears;
 use crate::config::Settings;
 use crate::domain::{Clock, Failpoint, Ids, Millis};
 use crate::model::ChatModel;
@@ -41,6 +43,10 @@ pub struct Timings {
     pub stop_grace: Duration,
     /// Longest run of one tool call.
     pub tool_timeout: Duration,
+    /// How often a reader of events is pinged; one who has not answered by the next time is gone.
+    pub socket_ping: Duration,
+    /// How long a reader of events may take to read one.
+    pub socket_patience: Duration,
 }
 
 impl Default for Timings {
@@ -51,6 +57,8 @@ impl Default for Timings {
             interrupt_poll: Duration::from_millis(250),
             stop_grace: Duration::from_secs(10),
             tool_timeout: Duration::from_secs(120),
+            socket_ping: Duration::from_secs(30),
+            socket_patience: Duration::from_secs(10),
         }
     }
 }
@@ -91,6 +99,7 @@ pub struct Runner {
     timings: Timings,
     failpoint: Failpoint,
     health: Arc<Mutex<ModelHealth>>,
+    ears: Arc<Ears>,
 }
 
 impl fmt::Debug for Runner {
@@ -155,6 +164,7 @@ impl Runner {
             timings,
             failpoint,
             health,
+            ears: Arc::default(),
         }
     }
 

@@ -12,7 +12,7 @@ mod reviews;
 
 pub use coordination::{Standing, look_at_redis};
 pub use hold::Hold;
-pub use ledger::{AuditCheck, Cursor, Depth, Ledger, Looked, NoCursor, Pruned, Session, Tx};
+pub use ledger::{AuditCheck, Cursor, Depth, Ledger, Looked, NoCursor, Pruned, Session, Tail, Tx};
 pub use reviews::PendingReview;
 
 use serde::{Deserialize, Serialize};
@@ -175,6 +175,34 @@ pub struct EventRow {
     pub summary: String,
     /// Iteration.
     pub iteration: u64,
+}
+
+/// The id of a turn's event.
+#[must_use]
+pub fn event_id(turn: &TurnId, seq: i64) -> String {
+    format!("ev_{}_{seq}", turn.as_str().trim_start_matches("turn_"))
+}
+
+/// Where an event stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPlace {
+    /// When it was.
+    pub at: Millis,
+    /// Its turn.
+    pub turn_id: TurnId,
+    /// Its place there.
+    pub seq: i64,
+}
+
+/// Events of one turn that follow one another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSpan {
+    /// The turn.
+    pub turn_id: TurnId,
+    /// `seq` of the first.
+    pub first: i64,
+    /// `seq` of the last.
+    pub last: i64,
 }
 
 /// What an outbox row does.

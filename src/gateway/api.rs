@@ -3,13 +3,14 @@
 pub(super) mod actions;
 pub(super) mod messages;
 pub(super) mod reviews;
+pub(super) mod socket;
 pub(super) mod turns;
 mod views;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use secrecy::ExposeSecret;
@@ -17,6 +18,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
+
+pub(super) use self::socket::Sockets;
 
 use super::console::{foreign_origin, local_host};
 use super::error::ApiError;
@@ -30,14 +33,7 @@ use crate::store::{Cursor, ListQuery, Page};
 pub(super) async fn auth(State(gateway): State<Gateway>, request: Request, next: Next) -> Result<Response, ApiError> {
     match &gateway.console_token {
         Some(token) => {
-            let given = request
-                .headers()
-                .get(header::AUTHORIZATION)
-                .map(header::HeaderValue::as_bytes)
-                .unwrap_or_default();
-            // The scheme's name is case-insensitive (RFC 9110, 11.1).
-            let (scheme, given) = given.split_at_checked(7).unwrap_or_default();
-            let given = if scheme.eq_ignore_ascii_case(b"bearer ") { given } else { b"" };
+            let given = given_token(request.headers());
             if !bool::from(given.ct_eq(token.expose_secret().as_bytes())) {
                 return Err(ApiError::unauthorized("send Authorization: Bearer with channels.console.token"));
             }
@@ -51,6 +47,24 @@ pub(super) async fn auth(State(gateway): State<Gateway>, request: Request, next:
         return Err(ApiError::forbidden("a page of another site may not do this"));
     }
     Ok(next.run(request).await)
+}
+
+/// The token of a request. Browsers cannot give a WebSocket a header: there it is the second of two subprotocols.
+fn given_token(headers: &HeaderMap) -> &[u8] {
+    if let Some(given) = headers.get(header::AUTHORIZATION) {
+        // The scheme's name is case-insensitive (RFC 9110, 11.1).
+        let (scheme, given) = given.as_bytes().split_at_checked(7).unwrap_or_default();
+        return if scheme.eq_ignore_ascii_case(b"bearer ") { given } else { b"" };
+    }
+    let offered = headers
+        .get(header::SEC_WEBSOCKET_PROTOCOL)
+        .map(HeaderValue::as_bytes)
+        .unwrap_or_default();
+    let mut offered = offered.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    match (offered.next(), offered.next(), offered.next()) {
+        (Some(socket::PROTOCOL), Some(token), None) => token,
+        _ => b"",
+    }
 }
 
 /// The id in a path. One that is no UTF-8, or holds what is in no id, names nothing.

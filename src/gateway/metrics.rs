@@ -19,6 +19,7 @@ pub(super) async fn metrics(State(gateway): State<Gateway>) -> Response {
     }
     let refused = !gateway.settings.state().problems.is_empty();
     gauge!("countersign_config_refused").set(f64::from(u8::from(refused)));
+    gauge!("countersign_event_sockets").set(f64::from(gateway.sockets().open()));
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], gateway.meters.text()).into_response()
 }

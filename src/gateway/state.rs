@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
 
+use super::api::Sockets;
 use super::console::{Readers, Tries};
 use super::health::Since;
 use crate::channels::{Channel, LarkHook, SLACK_APP, SlackClient, SlackHook};
@@ -111,12 +112,13 @@ pub struct Gateway(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     parts: GatewayParts,
-    draining: AtomicBool,
+    draining: CancellationToken,
     since: Since,
     /// Why a platform does not tell who the bot is, as long as it does not.
     unnamed: Mutex<BTreeMap<&'static str, String>>,
     tries: Tries,
     readers: Readers,
+    sockets: Sockets,
 }
 
 impl Deref for Gateway {
@@ -132,11 +134,12 @@ impl Gateway {
     pub fn new(parts: GatewayParts) -> Self {
         Self(Arc::new(Shared {
             parts,
-            draining: AtomicBool::default(),
+            draining: CancellationToken::new(),
             since: Since::default(),
             unnamed: Mutex::default(),
             tries: Tries::default(),
             readers: Readers::default(),
+            sockets: Sockets::default(),
         }))
     }
 
@@ -169,13 +172,28 @@ impl Gateway {
             .cloned()
     }
 
-    /// From now on `/readyz` says `not_ready`, so that a balancer sends traffic elsewhere.
+    /// From now on `/readyz` says `not_ready`, so that a balancer sends traffic elsewhere, and readers of events are sent away.
     pub fn drain(&self) {
-        self.0.draining.store(true, Ordering::SeqCst);
+        self.0.draining.cancel();
     }
 
     pub(super) fn is_draining(&self) -> bool {
-        self.0.draining.load(Ordering::SeqCst)
+        self.0.draining.is_cancelled()
+    }
+
+    /// Comes back once this process is stopping.
+    pub(super) async fn draining(&self) {
+        self.0.draining.cancelled().await;
+    }
+
+    /// Who reads events as they happen.
+    pub(super) fn sockets(&self) -> &Sockets {
+        &self.0.sockets
+    }
+
+    /// Comes back once the last reader of events has gone; none comes any more after [`Gateway::drain`].
+    pub async fn sockets_closed(&self) {
+        self.0.sockets.all_free().await;
     }
 
     /// Since when each part of `/readyz` is as it is.

@@ -18,8 +18,9 @@ use crate::domain::ChannelKind;
 use crate::runner::{Runner, WorkError};
 use crate::store::{Hold, Lease, StoreError};
 
-/// Lanes worked on at a time.
-const LANES: usize = 64;
+/// Lanes worked on at a time. Most of them wait for the model, which costs memory only (docs/performance.md); more than these wait in the
+/// ledger, where they cost nothing.
+const LANES: usize = 1024;
 /// Leased lanes of one chat.
 const LANES_PER_CHAT: i64 = 4;
 /// Between two foldings of the metrics.

@@ -14,7 +14,7 @@ use crate::domain::{
     ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, GateKind, Millis, Notice, Outbound, ReactionMark,
     TurnReason, TurnStatus, Via,
 };
-use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, Tx, outbox_key};
+use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, Tx, event_id, outbox_key};
 
 impl Runner {
     /// Writes everything that a step changed, in one transaction under the fence. False: nothing is written,
@@ -27,8 +27,9 @@ impl Runner {
         effects: Vec<Effect>,
         signals: &[i64],
     ) -> Result<bool, WorkError> {
-        let now = self.clock.now();
         let mut tx = self.ledger.begin_in(&lease.conversation).await?;
+        // Now that nobody is waited for any more: events are stamped shortly before they can be read.
+        let now = self.clock.now();
         if matches!(run.turn.state.status, TurnStatus::Completed | TurnStatus::Failed) {
             let unread = tx.signals(&run.row.id).await?;
             if unread
@@ -60,7 +61,7 @@ impl Runner {
                     debug!(seq = run.row.events, summary, "event");
                     events.push(EventRow {
                         seq: run.row.events,
-                        id: format!("ev_{}_{}", run.row.id.as_str().trim_start_matches("turn_"), run.row.events),
+                        id: event_id(&run.row.id, run.row.events),
                         turn_id: run.row.id.clone(),
                         chat: run.row.conversation.chat.clone(),
                         at: now,

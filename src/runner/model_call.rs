@@ -11,7 +11,7 @@ use super::{ModelHealth, Runner, WorkError};
 use crate::agent::{self, Env, Input, ModelReply, Room};
 use crate::domain::{Message, Notice, SessionMode};
 use crate::model::{ChatReply, ChatRequest, ModelError};
-use crate::store::SignalKind::{self, Cancel, Steer, Supersede};
+use crate::store::SignalKind::{Cancel, Steer, Supersede};
 
 /// The flagged last call has time of its own, whatever the turn has left.
 const LAST_CALL: Duration = Duration::from_secs(30);
@@ -129,22 +129,6 @@ impl Runner {
     /// Comes back once a person has stopped the turn (or something newer took its place).
     pub(super) async fn interrupted(&self, run: &Run) {
         self.heard(run, &[Cancel, Supersede]).await;
-    }
-
-    /// Comes back once a signal of one of these kinds is there. New words for the model are worth a new call: an
-    /// answer that did not know them would only have to be put right.
-    async fn heard(&self, run: &Run, kinds: &[SignalKind]) {
-        loop {
-            tokio::time::sleep(self.timings.interrupt_poll).await;
-            let signals = async { self.ledger.read().await?.signals(&run.row.id).await };
-            // A failing read is no reason to stop the turn: the next look will tell.
-            if signals
-                .await
-                .is_ok_and(|signals| signals.iter().any(|signal| kinds.contains(&signal.kind)))
-            {
-                return;
-            }
-        }
     }
 
     fn note_health(&self, outcome: &Result<ChatReply, ModelError>) {

@@ -31,13 +31,14 @@ mod schema;
 mod signals;
 mod sql;
 mod sqlite;
+mod tail;
 mod turns;
 mod turnstile;
 
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::{Any, AssertSqlSafe, Transaction};
 use tokio::sync::{Notify, watch};
@@ -58,6 +59,7 @@ pub use self::depth::Depth;
 pub use self::open::Looked;
 pub use self::page::{Cursor, NoCursor};
 pub use self::prune::Pruned;
+pub use self::tail::Tail;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -141,6 +143,7 @@ impl Session {
 /// A write transaction; dropped without [`Tx::commit`] it is rolled back.
 #[derive(Debug)]
 pub struct Tx {
+    begun: Instant,
     // Before the pass: the connection is on its way back when the next writer moves up.
     session: Session,
     pass: Option<Pass>,
@@ -164,9 +167,17 @@ impl Tx {
     /// Makes everything durable and wakes whoever has work now.
     ///
     /// # Errors
-    /// `Unavailable` when it is not known to be committed.
+    /// `Unavailable` when it is not known to be committed, or when it holds events and took so long that readers would miss them.
     pub async fn commit(self) -> Result<()> {
-        let Self { mut session, pass, inside } = self;
+        let Self {
+            begun,
+            mut session,
+            pass,
+            inside,
+        } = self;
+        if session.touched.events && begun.elapsed() > tail::OLDEST_COMMIT {
+            return Err(StoreError::Unavailable("the transaction took too long".to_owned()));
+        }
         let trail = session.append_trail().await?;
         // What was added to the trail has proved it already.
         if !trail && session.inner.is_shared() {
@@ -202,6 +213,7 @@ impl Ledger {
         };
         let session = Session::new(&self.inner, begun);
         Ok(Tx {
+            begun: Instant::now(),
             session,
             pass,
             inside: None,

@@ -142,6 +142,12 @@ pub const METERS: &[Meter] = &[
         &[],
         "Times that the look-up of pending reviews was put into Redis anew from the ledger",
     ),
+    gauge("countersign_event_sockets", &[], "WebSockets of events that are open"),
+    counter(
+        "countersign_event_sockets_total",
+        &["end"],
+        "WebSockets of events that ended: gone (the reader left), slow (it did not read), stopping (this process did), failed (the ledger did not answer)",
+    ),
     counter(
         "countersign_config_reloads_total",
         &["outcome"],

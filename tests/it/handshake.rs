@@ -28,7 +28,7 @@ on_both! {
     a_plan_approved_by_button_is_carried_out,
 }
 
-/// S0-25, S0-28, S0-32, S0-T13, S4-1: a plan is posted and waits; `OK` as a reply lets it run; one final answer.
+/// M-4, S0-C1, S0-25, S0-28, S0-32, S0-T13, S4-1: a plan is posted and waits; `OK` as a reply lets it run; one final answer.
 async fn a_plan_approved_by_text_is_carried_out_once(on: On) {
     let world = World::start_on(on, &[], reporter).await;
     let request = world.say(on.user("u1"), on.chat("c1"), "整理笔记", GROUP).await;
@@ -59,7 +59,7 @@ async fn a_plan_approved_by_text_is_carried_out_once(on: On) {
     world.end().await;
 }
 
-/// S0-28, M-5: the button is equal to the word, the toast says what it did, the card loses its buttons.
+/// M-4, S0-28, M-5: the button is equal to the word, the toast says what it did, the card loses its buttons.
 async fn a_plan_approved_by_button_is_carried_out(on: On) {
     let world = World::start_on(on, &[], reporter).await;
     world.say(on.user("u1"), on.direct("p1"), "整理笔记", DIRECT).await;

@@ -48,7 +48,7 @@ async fn becomes(world: &World, status: &str) {
     .await;
 }
 
-/// interface §8: key, fields and expiry of the pending review; gone after the decision; no id of a person or chat is in a key.
+/// M-2, interface §8: key, fields and expiry of the pending review; gone after the decision; no id of a person or chat is in a key.
 async fn the_pending_review_is_there_until_the_decision(on: On) {
     let Some(redis) = RedisServer::start(&[]).await else { return };
     let world = world(on, &redis).await;

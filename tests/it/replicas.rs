@@ -9,3 +9,5 @@ mod rolling;
 mod roles;
 mod stopped;
 mod twice;
+
+pub use self::roles::APART;

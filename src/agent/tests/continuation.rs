@@ -41,7 +41,7 @@ fn progress(play: &Play) -> Vec<Progress<'_>> {
     all.collect()
 }
 
-/// S3-5, S3-8, S3-11: a CONTINUE without a plan loops with its tools, tells its progress, and shows nobody the JSON.
+/// S3-T, S3-5, S3-8, S3-11: a CONTINUE without a plan loops with its tools, tells its progress, and shows nobody the JSON.
 #[test]
 fn a_signal_goes_on() {
     let mut play = Play::new();

@@ -29,6 +29,7 @@ pub(super) struct Touched {
     pub(super) inbox: bool,
     pub(super) lanes: bool,
     pub(super) outbox: bool,
+    pub(super) events: bool,
     pub(super) settled: Vec<Settled>,
     pub(super) errands: Vec<Errand>,
 }

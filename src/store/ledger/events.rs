@@ -3,17 +3,22 @@
 use sqlx::any::AnyRow;
 
 use super::sql::{Columns, encode};
+use super::tail::BEHIND;
 use super::{Result, Session};
 use crate::domain::{Millis, TurnId};
 use crate::store::{EventRow, Lease, StoreError, keys};
 
 impl Session {
-    /// Appends timeline entries; `seq` is given by the caller.
+    /// Appends timeline entries of one turn; `seq` is given by the caller. Their times are set forward where a clock went back: never
+    /// before the turn's earlier ones, and not far before the newest of all.
     ///
     /// # Errors
     /// `Stale` when the lease is lost; `Corrupt` when a `seq` is taken.
     pub async fn append_events(&mut self, lease: &Lease, events: &[EventRow]) -> Result<()> {
         self.hold(lease).await?;
+        let Some(first) = events.first() else { return Ok(()) };
+        self.touched.events = true;
+        let earliest = self.earliest_event_time(&first.turn_id).await?;
         for event in events {
             let iteration = i64::try_from(event.iteration).unwrap_or(i64::MAX);
             sqlx::query(
@@ -23,7 +28,7 @@ impl Session {
             .bind(event.seq)
             .bind(&event.id)
             .bind(&*keys::shown(&event.chat))
-            .bind(event.at.0)
+            .bind(event.at.max(earliest).0)
             .bind(iteration)
             .bind(&*keys::shown(&event.summary))
             .bind(encode(&event.event)?)
@@ -31,6 +36,19 @@ impl Session {
             .await?;
         }
         Ok(())
+    }
+
+    /// No event of this turn may be stamped before this.
+    async fn earliest_event_time(&mut self, turn: &TurnId) -> Result<Millis> {
+        let row = sqlx::query(
+            "SELECT (SELECT at FROM events WHERE turn_id = $1 ORDER BY seq DESC LIMIT 1) AS own, (SELECT MAX(at) FROM events) AS newest",
+        )
+        .bind(turn.as_str())
+        .fetch_one(&mut *self.tx)
+        .await?;
+        let (own, newest) = (row.maybe_int("own")?, row.maybe_int("newest")?);
+        let newest = newest.map(|at| at.saturating_sub(Millis(0).plus(BEHIND).0));
+        Ok(Millis(own.max(newest).unwrap_or(i64::MIN)))
     }
 
     /// The timeline after `after`, oldest first.

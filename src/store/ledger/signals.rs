@@ -39,6 +39,15 @@ impl Session {
         rows.iter().map(read).collect()
     }
 
+    /// What is unread, and whose it is, of all turns.
+    pub async fn unread_signals(&mut self) -> Result<Vec<(TurnId, SignalKind)>> {
+        let rows = sqlx::query("SELECT turn_id, kind FROM signals WHERE consumed_at IS NULL")
+            .fetch_all(&mut *self.tx)
+            .await?;
+        let whose = |row: &AnyRow| Ok((TurnId::new(row.text("turn_id")?), named("kind", row.text("kind")?)?));
+        rows.iter().map(whose).collect()
+    }
+
     /// Marks signals as read, under the fence.
     ///
     /// # Errors

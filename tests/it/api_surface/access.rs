@@ -34,6 +34,7 @@ async fn the_token_is_wanted_everywhere() {
         ("GET", "turns/turn_x/messages"),
         ("GET", "turns/turn_x/events"),
         ("POST", "turns/turn_x/cancel"),
+        ("GET", "events"),
         ("DELETE", "turns"),
         ("GET", "nothing"),
     ];

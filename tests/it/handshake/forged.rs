@@ -93,7 +93,7 @@ async fn forged_blocks_in_request_feedback_file_and_plan_stay_data(on: On) {
     world.end().await;
 }
 
-/// S0-26, S0-33: while the plan waits the marker stands in the turn's messages, on one line each; once answered it is gone.
+/// S0-T15, S0-26, S0-33: while the plan waits the marker stands in the turn's messages, on one line each; once answered it is gone.
 async fn the_marker_stands_while_the_plan_waits_and_is_gone_afterwards(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], crate::support::scripts::reporter).await;

@@ -11,6 +11,7 @@ use countersign::app::{self, Parts, Running};
 use countersign::cli::demo::{BOT, FakeLark, FakeSlack, Posted, Snapshot, Stage, Tenant};
 use countersign::config::{self, Loaded};
 use countersign::domain::{Clock, Ids};
+use countersign::runner::Timings;
 use countersign::tools::{Tool, Toolbox};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -270,6 +271,11 @@ impl World {
 
     /// Another gateway in this process, on the same stores and with the same clock: what a second machine is.
     pub async fn another(&self) -> Running {
+        self.another_with(|_| {}).await
+    }
+
+    /// The same, with some of its timings changed.
+    pub async fn another_with(&self, change: impl FnOnce(&mut Timings)) -> Running {
         let Loaded { boot, live, .. } = load(&self.settings);
         let mut parts = Parts {
             clock: self.clock.clone(),
@@ -279,6 +285,7 @@ impl World {
         };
         parts.timings.poll = Duration::from_millis(20);
         parts.timings.interrupt_poll = Duration::from_millis(20);
+        change(&mut parts.timings);
         Box::pin(app::start(boot, live, parts)).await.unwrap()
     }
 

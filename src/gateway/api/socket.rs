@@ -1,0 +1,280 @@
+//! `GET /events`: events as they happen, over a WebSocket.
+//!
+//! A reader is a cursor over the ledger and nothing else: what it was not told yet is looked up, a page at a time, and the next page
+//! when this one is sent. So a slow reader holds up only itself, and a cut loses nothing.
+
+mod cursor;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use metrics::counter;
+use serde_json::json;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
+use tracing::{debug, warn};
+
+use self::cursor::{Cursor, SocketParams, cursor};
+use super::{Params, views};
+use crate::domain::TurnId;
+use crate::gateway::console::foreign_origin;
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+use crate::store::{Session, StoreError};
+
+/// The subprotocol under which a browser sends its token.
+pub(super) const PROTOCOL: &[u8] = b"bearer";
+/// So many readers may be there at once; one more is asked to come back.
+const SEATS: u32 = 200;
+/// So many of them look at once: each look takes one of the ledger's readers, which webhooks and turns need more.
+const LOOKS: usize = 2;
+/// Not more often than this does one reader look.
+const PACE: Duration = Duration::from_millis(100);
+/// Events of one look.
+const PAGE: i64 = 100;
+/// Bytes of the longest message that is read: readers have nothing to say.
+const HEARD: usize = 4096;
+/// How long a reader has to answer that it is closed.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// The readers of events in this process.
+#[derive(Debug)]
+pub(in crate::gateway) struct Sockets {
+    seats: Arc<Semaphore>,
+    looks: Semaphore,
+}
+
+impl Default for Sockets {
+    fn default() -> Self {
+        Self {
+            seats: Arc::new(Semaphore::new(SEATS as usize)),
+            looks: Semaphore::new(LOOKS),
+        }
+    }
+}
+
+impl Sockets {
+    /// How many there are.
+    pub(in crate::gateway) fn open(&self) -> u32 {
+        SEATS.saturating_sub(u32::try_from(self.seats.available_permits()).unwrap_or(SEATS))
+    }
+
+    /// Comes back once there is none.
+    pub(in crate::gateway) async fn all_free(&self) {
+        // An error means that the seats are closed, which nobody does.
+        let _ = self.seats.acquire_many(SEATS).await;
+    }
+}
+
+/// `GET /events?turn=&chat=&after=`; everything that is wrong is said before the upgrade.
+pub(in crate::gateway) async fn connect(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    Params(params): Params<SocketParams>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    // The request is a GET, but what it opens could be read by the page that sent it: WebSockets know no same-origin rule.
+    if foreign_origin(&headers) {
+        return Err(ApiError::forbidden("a page of another site may not do this"));
+    }
+    let upgrade = upgrade.map_err(|_| ApiError::bad_request("this path is a WebSocket: ask for an upgrade to one, version 13"))?;
+    if gateway.is_draining() {
+        return Err(ApiError::unavailable());
+    }
+    let seats = Arc::clone(&gateway.sockets().seats);
+    let seat = seats.try_acquire_owned().map_err(|_| ApiError::unavailable())?;
+    let cursor = cursor(&gateway, params).await?;
+    let upgrade = upgrade.protocols([str::from_utf8(PROTOCOL).unwrap_or_default()]);
+    Ok(upgrade
+        .max_message_size(HEARD)
+        .max_frame_size(HEARD)
+        .on_upgrade(async move |socket| {
+            Reader::new(gateway, socket).read(cursor).await;
+            drop(seat);
+        }))
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Gone,
+    Slow,
+    Stopping,
+    Failed,
+}
+
+impl End {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Slow => "slow",
+            Self::Stopping => "stopping",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// What the reader is told, if it is there.
+    fn farewell(self) -> Option<(u16, &'static str)> {
+        match self {
+            Self::Gone => None,
+            Self::Slow => Some((close_code::AGAIN, "too slow: come back with after=")),
+            Self::Stopping => Some((close_code::AWAY, "stopping: come back with after=")),
+            Self::Failed => Some((close_code::ERROR, "the ledger does not answer: come back with after=")),
+        }
+    }
+}
+
+impl From<StoreError> for End {
+    fn from(error: StoreError) -> Self {
+        warn!(%error, "events could not be read; a reader is sent away");
+        Self::Failed
+    }
+}
+
+/// One reader.
+struct Reader {
+    gateway: Gateway,
+    socket: WebSocket,
+    commits: watch::Receiver<u64>,
+    ping: Interval,
+    /// Something came from it since the last ping.
+    heard: bool,
+}
+
+impl Reader {
+    fn new(gateway: Gateway, socket: WebSocket) -> Self {
+        let every = gateway.timings.socket_ping;
+        let mut ping = interval_at(Instant::now() + every, every);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            commits: gateway.ledger.commits(),
+            gateway,
+            socket,
+            ping,
+            heard: true,
+        }
+    }
+
+    /// Until it leaves, or has to.
+    async fn read(mut self, cursor: Cursor) {
+        let end = match Box::pin(self.tell_all(cursor)).await {
+            Ok(never) => match never {},
+            Err(end) => end,
+        };
+        debug!(end = end.name(), "a reader of events has ended");
+        counter!("countersign_event_sockets_total", "end" => end.name()).increment(1);
+        let Some((code, reason)) = end.farewell() else { return };
+        let close = CloseFrame {
+            code,
+            reason: reason.into(),
+        };
+        // What a slow reader has not read yet stands before it.
+        let patience = self.gateway.timings.socket_patience;
+        let told = timeout(patience, self.socket.send(Message::Close(Some(close)))).await;
+        if matches!(told, Ok(Ok(()))) {
+            // A connection that is cut at once may lose what is still on its way.
+            let _ = timeout(FAREWELL, async { while let Some(Ok(_)) = self.socket.recv().await {} }).await;
+        }
+    }
+
+    async fn tell_all(&mut self, mut cursor: Cursor) -> Result<std::convert::Infallible, End> {
+        self.send(Message::text(json!({ "type": "hello", "version": 1 }).to_string()))
+            .await?;
+        loop {
+            self.commits.borrow_and_update();
+            match &mut cursor {
+                Cursor::Turn(turn, seq) => *seq = self.tell(turn, *seq, i64::MAX).await?,
+                Cursor::All(tail) => {
+                    let mut more = true;
+                    while more {
+                        let untold;
+                        (untold, more) = tail.look(&mut look(&self.gateway).await?.0).await?;
+                        for span in untold {
+                            self.tell(&span.turn_id, span.first - 1, span.last).await?;
+                        }
+                    }
+                }
+            }
+            self.wait().await?;
+        }
+    }
+
+    /// Tells what a turn has behind `seq` and up to `last`; gives how far it was told.
+    async fn tell(&mut self, turn: &TurnId, mut seq: i64, last: i64) -> Result<i64, End> {
+        while seq < last {
+            // Nothing of the ledger is held while a page is sent.
+            let page = look(&self.gateway).await?.0.events(turn, seq, PAGE.min(last - seq)).await?;
+            if page.is_empty() {
+                break;
+            }
+            for event in &page {
+                self.send(Message::text(views::event(event).to_string())).await?;
+                seq = event.seq;
+            }
+        }
+        Ok(seq)
+    }
+
+    /// Until something was written, or it is time to look anyway: for what other processes write.
+    async fn wait(&mut self) -> Result<(), End> {
+        let Self {
+            gateway,
+            socket,
+            commits,
+            ping,
+            heard,
+        } = self;
+        let patience = gateway.timings.socket_patience;
+        let mut told = pin!(async {
+            sleep(PACE).await;
+            // An error means that the ledger is gone, and with it this process soon.
+            let _ = timeout(gateway.timings.poll, commits.changed()).await;
+        });
+        loop {
+            tokio::select! {
+                // In this order: who has answered in time was in time, although we come to it late.
+                biased;
+                () = gateway.draining() => return Err(End::Stopping),
+                said = socket.recv() => match said {
+                    Some(Ok(_)) => *heard = true,
+                    Some(Err(_)) | None => return Err(End::Gone),
+                },
+                _ = ping.tick() => {
+                    if !std::mem::take(heard) {
+                        return Err(End::Slow);
+                    }
+                    send(socket, patience, Message::Ping(bytes::Bytes::new())).await?;
+                }
+                () = &mut told => return Ok(()),
+            }
+        }
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), End> {
+        send(&mut self.socket, self.gateway.timings.socket_patience, message).await
+    }
+}
+
+/// A look at the ledger, when it is this reader's turn.
+async fn look(gateway: &Gateway) -> Result<(Session, SemaphorePermit<'_>), End> {
+    if gateway.is_draining() {
+        return Err(End::Stopping);
+    }
+    let permit = gateway.sockets().looks.acquire().await.map_err(|_| End::Stopping)?;
+    Ok((gateway.ledger.read().await?, permit))
+}
+
+/// Comes back when the connection has taken all of it, so that no queue forms here.
+async fn send(socket: &mut WebSocket, patience: Duration, message: Message) -> Result<(), End> {
+    match timeout(patience, socket.send(message)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(End::Gone),
+        Err(_) => Err(End::Slow),
+    }
+}

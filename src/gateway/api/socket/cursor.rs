@@ -1,0 +1,74 @@
+//! What a reader of events asks for: whose events, and behind which one.
+
+use serde::Deserialize;
+
+use crate::domain::TurnId;
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+use crate::store::{EventPlace, Session, Tail};
+
+/// So many events may `after` name.
+const NAMED: usize = 100;
+
+/// Which events, and behind which one.
+#[derive(Debug, Deserialize)]
+pub(in crate::gateway) struct SocketParams {
+    turn: Option<String>,
+    chat: Option<String>,
+    after: Option<String>,
+}
+
+/// What a reader has still to be told.
+pub(super) enum Cursor {
+    /// Of one turn, behind this `seq`.
+    Turn(TurnId, i64),
+    /// Of all turns, or of a chat's.
+    All(Tail),
+}
+
+/// The cursor that is asked for, or what is wrong with the question.
+pub(super) async fn cursor(gateway: &Gateway, params: SocketParams) -> Result<Cursor, ApiError> {
+    let SocketParams { turn, chat, after } = params;
+    let mut session = gateway.ledger.read().await?;
+    let Some(turn) = turn else {
+        let Some(after) = after else {
+            return Ok(Cursor::All(Tail::from_now(&mut session, chat).await?));
+        };
+        let mut last = Vec::new();
+        for id in after.split(',') {
+            if last.len() == NAMED {
+                return Err(ApiError::bad_request(format!("after may name {NAMED} events")));
+            }
+            last.push(place(&mut session, id).await?);
+        }
+        return Ok(Cursor::All(Tail::after(chat, &last)));
+    };
+    let row = session.turn(&TurnId::new(turn)).await?;
+    let row = row.filter(|row| chat.is_none_or(|chat| row.conversation.chat == chat));
+    let id = row.ok_or_else(|| ApiError::not_found("there is no such turn"))?.id;
+    let seq = match after.as_deref() {
+        None => 0,
+        Some(after) => match after.parse::<i64>() {
+            Ok(seq) if seq >= 0 => seq,
+            Ok(_) => return Err(ApiError::bad_request("after must be a whole number from 0, or an event's id")),
+            Err(_) => {
+                let place = place(&mut session, after).await?;
+                if place.turn_id != id {
+                    return Err(ApiError::invalid("after names an event of another turn"));
+                }
+                place.seq
+            }
+        },
+    };
+    Ok(Cursor::Turn(id, seq))
+}
+
+async fn place(session: &mut Session, id: &str) -> Result<EventPlace, ApiError> {
+    if !id.starts_with("ev_") || id.chars().any(char::is_control) {
+        return Err(ApiError::bad_request(
+            "after must be an event's id, or several with commas between; with turn a seq will do",
+        ));
+    }
+    let place = session.event_place(id).await?;
+    place.ok_or_else(|| ApiError::invalid("after names an event that is not there, or not any more: begin without it"))
+}

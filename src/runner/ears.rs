@@ -1,0 +1,55 @@
+//! Hearing what people say to turns that are in the middle of a call: one look for all of them.
+
+use std::time::Instant;
+
+use tokio::sync::Mutex;
+
+use super::Runner;
+use super::drive::Run;
+use crate::domain::TurnId;
+use crate::store::SignalKind;
+
+/// The last look at the unread signals of all turns. A thousand turns may wait for the model at a time: each of them looks at this, and
+/// whoever finds it too old looks at the ledger for all.
+#[derive(Debug, Default)]
+pub(super) struct Ears(Mutex<Option<Look>>);
+
+#[derive(Debug)]
+struct Look {
+    /// Just before the question.
+    asked: Instant,
+    /// What is unread, and for whom.
+    unread: Vec<(TurnId, SignalKind)>,
+}
+
+impl Runner {
+    /// Comes back once a signal of one of these kinds is there. New words for the model are worth a new call: an
+    /// answer that did not know them would only have to be put right.
+    pub(super) async fn heard(&self, run: &Run, kinds: &[SignalKind]) {
+        // What was unread before may have been read since.
+        let begun = Instant::now();
+        loop {
+            tokio::time::sleep(self.timings.interrupt_poll).await;
+            if self.is_unread(&run.row.id, kinds, begun).await {
+                return;
+            }
+        }
+    }
+
+    /// Is such a signal unread, by a look that was taken after `begun` and is younger than the pause between two?
+    async fn is_unread(&self, turn: &TurnId, kinds: &[SignalKind], begun: Instant) -> bool {
+        let mut last = self.ears.0.lock().await;
+        let look = match last.take() {
+            Some(look) if look.asked >= begun && look.asked.elapsed() < self.timings.interrupt_poll => look,
+            _ => {
+                let asked = Instant::now();
+                let unread = async { self.ledger.read().await?.unread_signals().await };
+                // A failing read is no reason to stop a turn: the next look will tell.
+                let unread = unread.await.unwrap_or_default();
+                Look { asked, unread }
+            }
+        };
+        let look = last.insert(look);
+        look.unread.iter().any(|(whose, kind)| whose == turn && kinds.contains(kind))
+    }
+}
