@@ -42,6 +42,8 @@ pub struct Parts {
     pub timings: Timings,
     /// This model instead of the configured one.
     pub model: Option<Arc<dyn ChatModel>>,
+    /// These action tools instead of the configured ones.
+    pub tools: Option<Toolbox>,
     /// Where a test lets the process die.
     pub failpoint: Failpoint,
     /// Wait for a balancer when stopping.
@@ -55,6 +57,7 @@ impl Default for Parts {
             ids: Ids::random(),
             timings: Timings::default(),
             model: None,
+            tools: None,
             failpoint: Failpoint::default(),
             drain: DRAIN,
         }
@@ -116,7 +119,10 @@ pub struct Running {
 /// See [`StartError`]; nothing keeps running then.
 pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, StartError> {
     let templates = Arc::new(Templates::load(boot.templates.as_deref())?);
-    let tools = Arc::new(Toolbox::from_config(&boot)?);
+    let tools = match parts.tools {
+        Some(tools) => tools,
+        None => Toolbox::from_config(&boot)?,
+    };
     // The port first: a second start of the same configuration then fails before it touches anything.
     let listener = TcpListener::bind(boot.bind)
         .await
@@ -139,7 +145,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
             clock: clock.clone(),
             ids: parts.ids.clone(),
             templates: Arc::clone(&templates),
-            tools,
+            tools: Arc::new(tools),
             models: models(&settings, http.clone(), parts.model),
             timings: parts.timings,
             failpoint: parts.failpoint.clone(),

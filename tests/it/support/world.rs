@@ -1,16 +1,17 @@
 //! A whole world for one test: a played chat platform, a fake model, people, and the gateway between them — in this
 //! process, with a clock that the test moves, or as the real binary that the test kills.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::ExitStatus;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use countersign::app::{self, Parts, Running};
 use countersign::cli::demo::{BOT, FakeLark, FakeSlack, Posted, Snapshot, Stage, Tenant};
 use countersign::config::{self, Loaded};
 use countersign::domain::{Clock, Ids};
+use countersign::tools::{Tool, Toolbox};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -60,6 +61,7 @@ pub struct World {
     pub clock: Clock,
     pub folder: TempDir,
     settings: Vec<(String, String)>,
+    tools: Option<Toolbox>,
     gateway: Gateway,
 }
 
@@ -105,6 +107,14 @@ impl World {
     /// The same on any platform.
     pub async fn start_on(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let mut world = Self::prepare(on, extra, answer, Clock::system()).await;
+        world.boot().await;
+        world
+    }
+
+    /// The same with these action tools instead of the file tools.
+    pub async fn with_tools_on(on: On, tools: Vec<Arc<dyn Tool>>, answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let mut world = Self::prepare(on, &[], answer, Clock::system()).await;
+        world.tools = Some(Toolbox::new(tools, BTreeMap::new()));
         world.boot().await;
         world
     }
@@ -231,6 +241,7 @@ impl World {
             clock,
             folder,
             settings,
+            tools: None,
             gateway: Gateway::Stopped,
         }
     }
@@ -263,6 +274,7 @@ impl World {
         let mut parts = Parts {
             clock: self.clock.clone(),
             drain: Duration::ZERO,
+            tools: self.tools.clone(),
             ..Parts::default()
         };
         parts.timings.poll = Duration::from_millis(20);
