@@ -303,6 +303,8 @@ pub enum Input {
     Steer(String),
     /// The request was edited after it was read; the turn keeps to what it read, its cards say so.
     Edited,
+    /// This call was sent, did not end when it was told to, and is not waited for any longer: the turn is about to be stopped.
+    Left(String),
     /// A person stopped the turn (or recalled the request, or the chat is gone).
     Cancel {
         /// Who.

@@ -142,6 +142,10 @@ pub struct Boot {
     pub retention: Duration,
     /// `tools.workspace`.
     pub workspace: Option<PathBuf>,
+    /// `tools.web_fetch`.
+    pub web_fetch: bool,
+    /// `tools.run_bash`; never without a workspace.
+    pub run_bash: bool,
     /// `tools.effects`.
     pub effects: BTreeMap<String, EffectClass>,
     /// `templates`.

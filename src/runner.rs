@@ -39,9 +39,9 @@ pub struct Timings {
     pub poll: Duration,
     /// How often a running call looks for `/stop`.
     pub interrupt_poll: Duration,
-    /// How long `/stop` waits for a write call that was already sent.
+    /// How long a write call that was already sent is waited for after it was told to end.
     pub stop_grace: Duration,
-    /// Longest run of one tool call.
+    /// Longest run of one tool call; then it is told to end.
     pub tool_timeout: Duration,
     /// How often a reader of events is pinged; one who has not answered by the next time is gone.
     pub socket_ping: Duration,

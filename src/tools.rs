@@ -1,10 +1,15 @@
 //! Action tools: the trait, and the box that holds those that the configuration switches on.
 
 mod files;
+mod halt;
+mod run_bash;
 mod sample;
+mod web_fetch;
 mod workspace;
 
+pub use halt::{Halt, Halted};
 pub use sample::unpack_sample;
+pub use web_fetch::Reach;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +17,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::config::Boot;
 use crate::domain::{EffectClass, Ids, ToolSpec};
+
+/// Longest output of a tool that is kept, in bytes.
+pub const MAX_OUTPUT_BYTES: usize = 64 << 10;
 
 /// A boxed future, for the traits that are used as `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -27,6 +36,8 @@ pub struct ToolOutput {
     pub text: String,
     /// Exit code of a command.
     pub exit_code: Option<i32>,
+    /// There was more than `text` holds.
+    pub truncated: bool,
     /// End the turn with this text once the batch is answered.
     pub exit: Option<String>,
 }
@@ -47,11 +58,12 @@ pub trait Tool: Send + Sync + fmt::Debug {
     /// Name, schema, effect class.
     fn spec(&self) -> ToolSpec;
 
-    /// Runs it with arguments that are a JSON object.
+    /// Runs it with arguments that are a JSON object. Once `halt` is told, a tool that can end early does, and answers with
+    /// what was done until then. Whatever it has begun ends when the future is dropped.
     ///
     /// # Errors
     /// [`ToolError::TellModel`] for everything the model can mend.
-    fn run<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+    fn run<'a>(&'a self, arguments: &'a Value, halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
     /// What [`Tool::run`] would change if it ran now, for the person who is asked: files as a unified diff. It changes nothing
     /// itself. None: the arguments say it all.
@@ -81,6 +93,12 @@ pub enum ToolboxError {
     /// `tools.effects` gives a tool a class that only the agent's own tools may have.
     #[error("tools.effects.{0}: found state, allowed read, write, destructive")]
     Effect(String),
+    /// `tools.run_bash` without bash.
+    #[error("tools.run_bash: there is no bash on this machine")]
+    NoBash,
+    /// `tools.web_fetch` without a client: TLS roots of this machine.
+    #[error("tools.web_fetch: cannot set up the HTTP client: {0}")]
+    Http(String),
 }
 
 impl Toolbox {
@@ -90,18 +108,32 @@ impl Toolbox {
         Self { tools, effects }
     }
 
-    /// What the configuration switches on: the file tools, when there is a workspace.
+    /// What the configuration switches on: the file tools and `run_bash` in the workspace, `web_fetch` for the public internet.
     ///
     /// # Errors
-    /// The workspace is no folder or cannot be opened; an override that would take a tool out of review.
+    /// The workspace is no folder or cannot be opened; there is no bash; an override that would take a tool out of review.
     pub fn from_config(boot: &Boot) -> Result<Self, ToolboxError> {
+        Self::within(boot, &Reach::default())
+    }
+
+    /// The same, with `web_fetch` for another internet.
+    ///
+    /// # Errors
+    /// As [`Toolbox::from_config`].
+    pub fn within(boot: &Boot, reach: &Reach) -> Result<Self, ToolboxError> {
         if let Some((name, _)) = boot.effects.iter().find(|(_, class)| **class == EffectClass::State) {
             return Err(ToolboxError::Effect(name.clone()));
         }
-        let tools = match &boot.workspace {
-            Some(folder) => files::tools(folder, &Ids::random())?,
-            None => Vec::new(),
-        };
+        let mut tools = Vec::new();
+        if let Some(folder) = &boot.workspace {
+            tools = files::tools(folder, &Ids::random())?;
+            if boot.run_bash {
+                tools.push(run_bash::tool(folder)?);
+            }
+        }
+        if boot.web_fetch {
+            tools.push(web_fetch::tool(reach)?);
+        }
         Ok(Self::new(tools, boot.effects.clone()))
     }
 
@@ -123,4 +155,14 @@ impl Toolbox {
         }
         spec
     }
+}
+
+/// The arguments as the tool wants them.
+fn read_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
+    T::deserialize(arguments).map_err(|error| ToolError::TellModel(format!("wrong arguments: {error}")))
+}
+
+/// Foreign text with U+FFFD in place of the control characters that a reader cannot see.
+fn visible(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r'), "\u{fffd}")
 }

@@ -65,7 +65,8 @@ impl Step<'_> {
         self.advance();
     }
 
-    fn result(&mut self, call_id: &str, result: Option<ToolResult>) {
+    /// What came of a call; none: nobody knows.
+    pub(super) fn result(&mut self, call_id: &str, result: Option<ToolResult>) {
         let effect = self.effect_of(call_id);
         let Some(open) = self.turn.state.open_calls.iter_mut().find(|open| open.call.id == call_id) else {
             return;

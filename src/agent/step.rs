@@ -118,6 +118,7 @@ impl Step<'_> {
             (Input::Decided { decision, rows }, Next::Wait) => self.decided(decision, &rows),
             (Input::Steer(text), next) => self.steer(text, &next),
             (Input::Edited, _) => self.turn.state.request_edited = true,
+            (Input::Left(call), Next::RunTools { calls }) if calls.contains(&call) => self.result(&call, None),
             (Input::Cancel { reason, .. }, _) => self.cancel(reason),
             (Input::Undeliverable, Next::Wait) => self.finish(TurnStatus::Failed, TurnReason::Undeliverable, "", None, None),
             (
@@ -126,6 +127,7 @@ impl Step<'_> {
                 | Input::ModelFailed { .. }
                 | Input::ToolResults { .. }
                 | Input::Decided { .. }
+                | Input::Left(_)
                 | Input::Undeliverable,
                 _,
             ) => {}

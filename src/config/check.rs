@@ -107,6 +107,11 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             format!("found {needed}, allowed 1 to {most}: {why}"),
         );
     }
+    rule(
+        &["tools.run_bash", "tools.workspace"],
+        shape.tools.run_bash && shape.tools.workspace.as_os_str().is_empty(),
+        "found true, needs tools.workspace: the folder that commands run in".into(),
+    );
     let provider = match shape.model.provider {
         ProviderName::Demo => None,
         ProviderName::OpenAi => Some("openai"),
@@ -188,6 +193,8 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
         },
         retention: Duration::from_secs(store.retention_days * 24 * 60 * 60),
         workspace: folder(tools.workspace),
+        web_fetch: tools.web_fetch,
+        run_bash: tools.run_bash,
         effects: tools.effects,
         templates: folder(templates),
         log_json: telemetry.log_format == LogFormat::Json,

@@ -188,6 +188,8 @@ pub(super) enum ProviderName {
 #[serde(deny_unknown_fields)]
 pub(super) struct Tools {
     pub(super) workspace: PathBuf,
+    pub(super) web_fetch: bool,
+    pub(super) run_bash: bool,
     pub(super) effects: BTreeMap<String, EffectClass>,
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Run {
     pub(super) room: Room,
     /// Time of model calls that were interrupted, not yet charged: the next one pays for it.
     pub(super) unpaid: Duration,
+    /// A write call that was sent, and did not end when a person stopped the turn.
+    pub(super) left: Option<String>,
 }
 
 /// Where a turn was left.
@@ -150,6 +152,7 @@ impl Runner {
                     specs: self.tools.specs(),
                     room: Room::default(),
                     unpaid: Duration::ZERO,
+                    left: None,
                 }
             }
             None => {
@@ -209,6 +212,7 @@ impl Runner {
             specs: self.tools.specs(),
             room: Room::default(),
             unpaid: Duration::ZERO,
+            left: None,
         })
     }
 
@@ -226,7 +230,7 @@ impl Runner {
                     let input = match run.turn.state.next.clone() {
                         Next::Start => Some(Input::Start),
                         Next::CallModel { last } => self.call_model(&mut run, last, stop).await?,
-                        Next::RunTools { calls } => self.run_tools(lease, &run, &calls, stop).await?,
+                        Next::RunTools { calls } => self.run_tools(lease, &mut run, &calls, stop).await?,
                         Next::Wait => return Ok(Left::Parked(self.gate_due(&run).await?)),
                         Next::Nothing => return Ok(Left::Finished),
                     };
@@ -245,6 +249,9 @@ impl Runner {
             if !edits.is_empty() {
                 agent::step(&mut run.turn, &env, Input::Edited);
                 signals.extend(edits);
+            }
+            if let (Input::Cancel { .. }, Some(call)) = (&input, &run.left) {
+                agent::step(&mut run.turn, &env, Input::Left(call.clone()));
             }
             let mut effects = agent::step(&mut run.turn, &env, input);
             self.preview(&run.turn.state, &mut effects).await;

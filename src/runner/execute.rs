@@ -1,5 +1,6 @@
 //! Running tools: reads together, write calls one by one, each journaled `sent` before and `done` after.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -13,10 +14,7 @@ use super::{Runner, WorkError};
 use crate::agent::{CallOutcome, Input, OpenCall};
 use crate::domain::{Action, ActionId, ActionStatus, ToolResult};
 use crate::store::{AuditEntry, GateRecord, Lease, StoreError};
-use crate::tools::{ToolError, ToolOutput};
-
-/// Longest tool output that is kept, in bytes; the rest is cut and marked.
-const OUTPUT_CAP: usize = 64 * 1024;
+use crate::tools::{Halt, Halted, MAX_OUTPUT_BYTES, ToolError, ToolOutput};
 
 /// What became of a write call.
 enum Sent {
@@ -34,7 +32,7 @@ impl Runner {
     pub(super) async fn run_tools(
         &self,
         lease: &Lease,
-        run: &Run,
+        run: &mut Run,
         calls: &[String],
         stop: &CancellationToken,
     ) -> Result<Option<Input>, WorkError> {
@@ -49,7 +47,8 @@ impl Runner {
         let (writes, reads): (Vec<&OpenCall>, Vec<&OpenCall>) = open.into_iter().partition(|call| call.action.is_some());
         // Repeating a read is harmless, so reads carry no journal of their own and may be dropped at a stop.
         let reading = join_all(reads.into_iter().map(|call| async {
-            let reading = self.invoke(&call.call.name, &call.call.arguments);
+            let halt = Halt::default();
+            let reading = self.invoke(&call.call.name, &call.call.arguments, &halt);
             let result = tokio::time::timeout(self.timings.tool_timeout, reading).await;
             CallOutcome {
                 call_id: call.call.id.clone(),
@@ -61,6 +60,7 @@ impl Runner {
             () = self.interrupted(run) => return Ok(None),
             () = stop.cancelled() => return Ok(None),
         };
+        let mut left = None;
         for call in writes {
             if stop.is_cancelled() || self.news(run).await?.is_some() {
                 break;
@@ -76,9 +76,13 @@ impl Runner {
                     outcomes.push(CallOutcome { call_id, result: None });
                     break;
                 }
-                Sent::Left => break,
+                Sent::Left => {
+                    left = Some(call_id);
+                    break;
+                }
             }
         }
+        run.left = left;
         if outcomes.is_empty() {
             return Ok(None);
         }
@@ -108,17 +112,31 @@ impl Runner {
         tx.commit().await?;
         info!(action.id = %id, tool = action.tool, "write call sent");
         self.failpoint.reach("action_sent");
+        let halt = Halt::default();
         let invocation = async {
             if let Some(lag) = self.failpoint.lag("action_sent") {
                 tokio::time::sleep(lag).await;
             }
-            self.invoke(&call.call.name, &call.call.arguments).await
+            self.invoke(&call.call.name, &call.call.arguments, &halt).await
         };
-        let result = tokio::select! {
-            result = invocation => result,
-            () = async { self.interrupted(run).await; tokio::time::sleep(self.timings.stop_grace).await } => return Ok(Sent::Left),
-            // It may still land; only a person can say whether it should be run again.
-            () = tokio::time::sleep(self.timings.tool_timeout) => return Ok(Sent::Unknown),
+        let mut invocation = pin!(invocation);
+        let why = tokio::select! {
+            result = &mut invocation => Ok(result),
+            () = self.interrupted(run) => Err(Halted::ByPerson),
+            () = tokio::time::sleep(self.timings.tool_timeout) => Err(Halted::ByTime),
+        };
+        let result = match why {
+            Ok(result) => result,
+            Err(why) => {
+                // Whoever listens ends now and says what it has done, which is then the call's result like any other.
+                halt.tell(why);
+                match tokio::time::timeout(self.timings.stop_grace, invocation).await {
+                    Ok(result) => result,
+                    Err(_) if why == Halted::ByPerson => return Ok(Sent::Left),
+                    // It may still land; only a person can say whether it should be run again.
+                    Err(_) => return Ok(Sent::Unknown),
+                }
+            }
         };
         self.failpoint.reach("action_ran");
         // What came of it is known here and nowhere else: the ledger is told as soon as it answers, as long as the lane is ours.
@@ -163,10 +181,10 @@ impl Runner {
         tx.commit().await
     }
 
-    async fn invoke(&self, name: &str, arguments: &str) -> ToolResult {
+    async fn invoke(&self, name: &str, arguments: &str, halt: &Halt) -> ToolResult {
         let started = Instant::now();
         let answered = match (self.tools.get(name), serde_json::from_str::<Value>(arguments)) {
-            (Some(tool), Ok(arguments)) => tool.run(&arguments).await,
+            (Some(tool), Ok(arguments)) => tool.run(&arguments, halt).await,
             (None, _) => Err(ToolError::TellModel(format!("there is no tool `{name}` any more"))),
             (_, Err(error)) => Err(ToolError::TellModel(format!("the arguments are not JSON: {error}"))),
         };
@@ -178,13 +196,18 @@ impl Runner {
             histogram!("countersign_tool_call_seconds", "tool" => name.to_owned()).record(seconds);
         }
         match answered {
-            Ok(ToolOutput { text, exit_code, exit }) => {
-                let (text, truncated) = cut(text);
+            Ok(ToolOutput {
+                text,
+                exit_code,
+                truncated,
+                exit,
+            }) => {
+                let (text, cut) = cut(text);
                 ToolResult {
                     text,
                     exit_code,
                     seconds,
-                    truncated,
+                    truncated: truncated || cut,
                     ok: true,
                     exit,
                 }
@@ -221,9 +244,9 @@ fn late(limit: Duration) -> ToolResult {
 
 /// Cuts at the cap, on a character border.
 fn cut(mut text: String) -> (String, bool) {
-    let whole = text.len() <= OUTPUT_CAP;
+    let whole = text.len() <= MAX_OUTPUT_BYTES;
     if !whole {
-        text.truncate(text.floor_char_boundary(OUTPUT_CAP));
+        text.truncate(text.floor_char_boundary(MAX_OUTPUT_BYTES));
     }
     (text, !whole)
 }

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::workspace::{Entry, MAX_ENTRIES, MAX_READ_BYTES, Workspace};
-use super::{BoxFuture, Tool, ToolError, ToolOutput, ToolboxError};
+use super::{BoxFuture, Halt, Tool, ToolError, ToolOutput, ToolboxError, read_arguments};
 use crate::domain::{EffectClass, Ids, ToolSpec};
 
 /// After this long a comparison makes do with what it has found: a diff that is right, and longer than it need be.
@@ -78,7 +77,7 @@ impl Tool for FileTool {
         }
     }
 
-    fn run<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, arguments: &'a Value, _halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let workspace = Arc::clone(&self.workspace);
             // The disk may be slow or far away: never on a thread that others wait for.
@@ -128,10 +127,6 @@ struct Place {
 struct Text {
     path: String,
     content: String,
-}
-
-fn read_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
-    T::deserialize(arguments).map_err(|error| ToolError::TellModel(format!("wrong arguments: {error}")))
 }
 
 /// One path a line: folders end in `/`, files carry their size after a tab.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use countersign::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
 use countersign::model::{ChatModel, ChatReply, ChatRequest, Demo};
-use countersign::tools::{ToolError, Toolbox, unpack_sample};
+use countersign::tools::{Halt, ToolError, Toolbox, unpack_sample};
 use serde_json::{Value, json};
 
 use crate::support::workspace::toolbox;
@@ -87,7 +87,7 @@ impl Turn {
         if let (EffectClass::Write, Some(refusal)) = (tool.spec().effect, self.refusal) {
             return refusal.to_owned();
         }
-        match tool.run(&arguments).await {
+        match tool.run(&arguments, &Halt::default()).await {
             Ok(output) => format!("[tool_result:{}] {}", call.name, output.text),
             Err(ToolError::TellModel(text) | ToolError::Fatal(text)) => format!("[tool_result:{}] error: {text}", call.name),
         }

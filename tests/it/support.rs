@@ -9,6 +9,7 @@ pub mod fake_model;
 pub mod fleet;
 pub mod gallery;
 pub mod heard;
+pub mod internet;
 pub mod lark_push;
 pub mod model_protocol;
 pub mod model_wire;

@@ -7,13 +7,13 @@ use std::process::Command;
 use std::sync::Arc;
 
 use countersign::domain::EffectClass;
-use countersign::tools::{ToolError, Toolbox, unpack_sample};
+use countersign::tools::{Halt, ToolError, Toolbox, unpack_sample};
 use serde_json::{Value, json};
 
 use crate::support::workspace::{boot, toolbox};
 
 async fn run(tools: &Toolbox, name: &str, arguments: Value) -> Result<String, String> {
-    match tools.get(name).unwrap().run(&arguments).await {
+    match tools.get(name).unwrap().run(&arguments, &Halt::default()).await {
         Ok(output) => Ok(output.text),
         Err(ToolError::TellModel(text)) => Err(text),
         Err(ToolError::Fatal(text)) => panic!("fatal: {text}"),
@@ -261,8 +261,8 @@ async fn writers_do_not_mix() {
         .map(|n| {
             let tool = Arc::clone(&tool);
             tokio::spawn(async move {
-                tool.run(&json!({"path": "one.md", "content": format!("{n:02}").repeat(1000)}))
-                    .await
+                let arguments = json!({"path": "one.md", "content": format!("{n:02}").repeat(1000)});
+                tool.run(&arguments, &Halt::default()).await
             })
         })
         .collect();

@@ -361,6 +361,9 @@ fn results_may_come_in_parts() {
         (2, 2),
         "announced once"
     );
+    // The second was sent, too, and did not end when it was told to.
+    play.feed(Input::Left(calls[1].clone()));
+    play.feed(Input::Left("ghost".into()));
     play.feed(Input::Cancel {
         by: None,
         reason: TurnReason::Cancelled,
@@ -368,7 +371,7 @@ fn results_may_come_in_parts() {
     assert_eq!(
         play.notices(),
         [&Notice::Stopped {
-            done: vec!["write_file a".into()]
+            done: vec!["write_file a".into(), "write_file b (?)".into()]
         }]
     );
 }

@@ -157,7 +157,7 @@ fn fits(input: &Input, play: &Play) -> bool {
     match input {
         Input::Start => *next == Next::Start,
         Input::Reply(_) | Input::ModelFailed { .. } => matches!(next, Next::CallModel { .. }),
-        Input::ToolResults { .. } => matches!(next, Next::RunTools { .. }),
+        Input::ToolResults { .. } | Input::Left(_) => matches!(next, Next::RunTools { .. }),
         Input::Decided { .. } | Input::Undeliverable => *next == Next::Wait,
         Input::Steer(_) | Input::Cancel { .. } | Input::Edited => *next != Next::Nothing,
     }

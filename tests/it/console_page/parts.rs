@@ -107,7 +107,10 @@ async fn calls_are_decided_row_by_row() {
         4,
         "two rows, in the chat and in the list of what waits"
     );
-    assert!(page.contains("改动预览") && page.contains("+++ a.md\n@@ -0,0 +1 @@\n+内容 a.md"), "{page}");
+    assert!(
+        page.contains("改动预览") && page.contains("+++ a.md\n@@ -0,0 +1 @@\n+内容 a.md"),
+        "{page}"
+    );
     let named = |name: &str| rows.iter().find(|row| row["arguments"]["path"] == name).unwrap().clone();
     let foreign = press(&world, "zhao", ("call", &named("a.md")), "approve", "").await;
     assert_eq!(foreign.status, 403, "{foreign:?}");

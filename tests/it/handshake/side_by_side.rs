@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use countersign::domain::{EffectClass, ToolSpec};
-use countersign::tools::{BoxFuture, Tool, ToolError, ToolOutput};
+use countersign::tools::{BoxFuture, Halt, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -42,7 +42,7 @@ impl Tool for Slow {
         }
     }
 
-    fn run<'a>(&'a self, _arguments: &'a Value) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, _arguments: &'a Value, _halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             if let Some(signal) = &self.waits_for {
                 signal.notified().await;
@@ -167,7 +167,12 @@ async fn a_tool_may_end_the_turn(on: On) {
         says: String::from("left"),
         exit: Some("工具说：到此为止。"),
     };
-    let world = World::with_tools_on(on, vec![Arc::new(leaving)], in_order(vec![call([("leave", json!({}))]), say("不该到这里")])).await;
+    let world = World::with_tools_on(
+        on,
+        vec![Arc::new(leaving)],
+        in_order(vec![call([("leave", json!({}))]), say("不该到这里")]),
+    )
+    .await;
     world.say(u, c, "走吧", GROUP).await;
     world.hears(c, "工具说：到此为止。").await;
     assert_eq!(world.api.turn_in(c, "completed").await["reason"], "final_answer");

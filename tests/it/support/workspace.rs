@@ -32,6 +32,8 @@ pub(crate) fn boot(workspace: Option<&Path>) -> Boot {
         stores: countersign::config::Stores::embedded(blank()),
         retention: Duration::from_secs(86_400),
         workspace: workspace.map(Path::to_path_buf),
+        web_fetch: false,
+        run_bash: false,
         effects: [].into(),
         templates: None,
         log_json: false,

@@ -1,0 +1,86 @@
+//! A command's process group: known by its leader, killed with this value.
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::process::Child;
+
+use crate::tools::ToolError;
+
+/// A process group, killed whole when this is dropped. That must happen before its leader is reaped, so that the number
+/// cannot belong to somebody else.
+#[derive(Debug)]
+pub(super) struct Group {
+    leader: Pid,
+}
+
+impl Group {
+    /// The group of a child that was started as the leader of one and has not been waited for.
+    pub(super) fn led_by(child: &Child) -> Result<Self, ToolError> {
+        let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let leader = id.ok_or_else(|| ToolError::Fatal("a command has no process id".to_owned()))?;
+        Ok(Self { leader })
+    }
+
+    /// Comes back once the leader has ended, without taking its end away from whoever waits for it.
+    pub(super) fn leader_ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        let leader = self.leader;
+        // A thread that waits: it ends with the leader, which does not outlive this value.
+        let waiting = tokio::task::spawn_blocking(move || {
+            while let Err(Errno::INTR) = waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {}
+        });
+        async {
+            let _ = waiting.await;
+        }
+    }
+
+    /// Asks everybody in the group to end.
+    pub(super) fn terminate(&self) {
+        let _ = kill_process_group(self.leader, Signal::TERM);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // In one stroke, as the system does it: a process that is about to fork dies or its child does, too.
+        let _ = kill_process_group(self.leader, Signal::KILL);
+    }
+}
+
+/// How many processes and threads our user has; none where the system does not tell.
+pub(super) fn processes_of_our_user() -> Option<u64> {
+    let us = rustix::process::getuid().as_raw().to_string();
+    let mut count = 0;
+    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
+        if !entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(|first: char| first.is_ascii_digit())
+        {
+            continue;
+        }
+        // Somebody who ended meanwhile does not count.
+        let Ok(status) = std::fs::read_to_string(entry.path().join("status")) else {
+            continue;
+        };
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_ascii_whitespace().next().map(str::to_owned)
+        };
+        if field("Uid:").is_some_and(|uid| uid == us) {
+            count += field("Threads:").and_then(|threads| threads.parse::<u64>().ok()).unwrap_or(1);
+        }
+    }
+    (count > 0).then_some(count)
+}
+
+/// Keeps other processes of our user from reading our memory and our environment: a command would find the secrets there.
+/// Core dumps, which would hold them too, end with it.
+pub(super) fn close_our_memory() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+            tracing::warn!(%error, "commands of run_bash may be able to read this process's memory");
+        }
+    }
+}
