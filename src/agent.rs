@@ -303,14 +303,14 @@ pub enum Input {
     Steer(String),
     /// The request was edited after it was read; the turn keeps to what it read, its cards say so.
     Edited,
-    /// This call was sent, did not end when it was told to, and is not waited for any longer: the turn is about to be stopped.
-    Left(String),
     /// A person stopped the turn (or recalled the request, or the chat is gone).
     Cancel {
         /// Who.
         by: Option<String>,
         /// Cancelled or Superseded.
         reason: TurnReason,
+        /// The call that was sent, did not end when it was told to, and is not waited for any longer.
+        left: Option<String>,
     },
     /// The card could not be delivered in ten minutes.
     Undeliverable,

@@ -118,8 +118,7 @@ impl Step<'_> {
             (Input::Decided { decision, rows }, Next::Wait) => self.decided(decision, &rows),
             (Input::Steer(text), next) => self.steer(text, &next),
             (Input::Edited, _) => self.turn.state.request_edited = true,
-            (Input::Left(call), Next::RunTools { calls }) if calls.contains(&call) => self.result(&call, None),
-            (Input::Cancel { reason, .. }, _) => self.cancel(reason),
+            (Input::Cancel { reason, left, .. }, _) => self.cancel(reason, left),
             (Input::Undeliverable, Next::Wait) => self.finish(TurnStatus::Failed, TurnReason::Undeliverable, "", None, None),
             (
                 Input::Start
@@ -127,7 +126,6 @@ impl Step<'_> {
                 | Input::ModelFailed { .. }
                 | Input::ToolResults { .. }
                 | Input::Decided { .. }
-                | Input::Left(_)
                 | Input::Undeliverable,
                 _,
             ) => {}
@@ -153,7 +151,10 @@ impl Step<'_> {
         }
     }
 
-    fn cancel(&mut self, reason: TurnReason) {
+    fn cancel(&mut self, reason: TurnReason, left: Option<String>) {
+        if let Some(call) = left {
+            self.result(&call, None);
+        }
         let reason = if reason == TurnReason::Superseded {
             reason
         } else {

@@ -194,7 +194,6 @@ zebra_crossing: 1
             "config.yaml:15: store.migrate_on_start: unknown key: nest the parts instead of joining them with dots",
             "config.yaml:17: agent.mode: found plan, not in this version (leave it out)",
             "config.yaml:18: agent.max_iterations: found many, allowed 1 to 1000",
-            "config.yaml:20: tools.run_bash: found true, needs tools.workspace: the folder that commands run in",
             "config.yaml:21: tools.mcp_servers: found a list, not in this version (leave it out)",
             "config.yaml:22: zebra_crossing: unknown key, allowed here: server, channels, store, agent, model, tools, templates, telemetry",
             "env COUNTERSIGN__AGENT__HISTORY_LIMIT: agent.history_limit: found -1, allowed 0 to 1000",
@@ -202,6 +201,7 @@ zebra_crossing: 1
             "env COUNTERSIGN__MODEL__PARALLEL_TOOL_CALLS: model.parallel_tool_calls: not valid YAML, allowed true or false",
             "env COUNTERSIGN__SERVER: server is a section: set its keys one by one",
             "env COUNTERSIGN__server__BIND: unknown key, did you mean COUNTERSIGN__SERVER__BIND?",
+            "config.yaml:20: tools.run_bash: found true, needs tools.workspace: the folder that commands run in",
         ],
     );
 }

@@ -250,9 +250,6 @@ impl Runner {
                 agent::step(&mut run.turn, &env, Input::Edited);
                 signals.extend(edits);
             }
-            if let (Input::Cancel { .. }, Some(call)) = (&input, &run.left) {
-                agent::step(&mut run.turn, &env, Input::Left(call.clone()));
-            }
             let mut effects = agent::step(&mut run.turn, &env, input);
             self.preview(&run.turn.state, &mut effects).await;
             if !self.commit(lease, &mut run, &before, effects, &signals).await? {

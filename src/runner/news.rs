@@ -30,6 +30,7 @@ impl Runner {
             let input = Input::Cancel {
                 by: stop.by.clone(),
                 reason,
+                left: run.left.clone(),
             };
             return Ok(Some(News {
                 input,

@@ -237,10 +237,10 @@ async fn other_schemas_are_refused() {
     .unwrap_err()
     .to_string();
     assert!(
-        error.contains("version 0") && error.contains("needs 3") && error.contains("migrate"),
+        error.contains("version 0") && error.contains("needs 4") && error.contains("migrate"),
         "{error}"
     );
-    assert!(Ledger::open_read_only(&url).await.unwrap_err().to_string().contains("needs 3"));
+    assert!(Ledger::open_read_only(&url).await.unwrap_err().to_string().contains("needs 4"));
     Ledger::open(&Stores::embedded(url.clone()), Clock::manual(START))
         .await
         .unwrap()

@@ -362,11 +362,10 @@ fn results_may_come_in_parts() {
         "announced once"
     );
     // The second was sent, too, and did not end when it was told to.
-    play.feed(Input::Left(calls[1].clone()));
-    play.feed(Input::Left("ghost".into()));
     play.feed(Input::Cancel {
         by: None,
         reason: TurnReason::Cancelled,
+        left: Some(calls[1].clone()),
     });
     assert_eq!(
         play.notices(),

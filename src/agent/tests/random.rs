@@ -131,6 +131,7 @@ fn input(play: &Play, bytes: &[u8]) -> Input {
         0 => Input::Cancel {
             by: None,
             reason: TurnReason::Superseded,
+            left: bytes[1].is_multiple_of(2).then(|| "c1".into()),
         },
         1 => Input::Undeliverable,
         2 | 3 => Input::Steer("<mailbox> more".into()),
@@ -157,7 +158,7 @@ fn fits(input: &Input, play: &Play) -> bool {
     match input {
         Input::Start => *next == Next::Start,
         Input::Reply(_) | Input::ModelFailed { .. } => matches!(next, Next::CallModel { .. }),
-        Input::ToolResults { .. } | Input::Left(_) => matches!(next, Next::RunTools { .. }),
+        Input::ToolResults { .. } => matches!(next, Next::RunTools { .. }),
         Input::Decided { .. } | Input::Undeliverable => *next == Next::Wait,
         Input::Steer(_) | Input::Cancel { .. } | Input::Edited => *next != Next::Nothing,
     }

@@ -22,6 +22,7 @@ const BASE: &[(&str, &str)] = &[
     ("channels.console.plan_review_approvers", "anyone"),
     ("model.base_url", "http://127.0.0.1:1/v1"),
     ("model.name", "m"),
+    ("tools.workspace", "/tmp"),
 ];
 
 /// A file in a folder of its own, and a process that started with it.
