@@ -1,0 +1,556 @@
+//! One life: two processes over one ledger, people, a platform, a model and tools, all of them as a seed throws them.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::config::{Live, Settings};
+use countersign::conversation::Desk;
+use countersign::domain::{ApprovalMode, Approvers, Failpoint, Ids, Inbound, InboundBody, Millis, QueueMode, SessionMode};
+use countersign::runner::{Runner, RunnerParts, Timings};
+use countersign::store::Fate;
+use countersign::tools::{Tool, Toolbox};
+use futures_util::FutureExt;
+
+use super::chat::{Chat, Receipt};
+use super::checks::{self, Runs};
+use super::told;
+use super::dice::Dice;
+use super::lab::Lab;
+use super::people::People;
+use super::replica::{Board, LEASE, News, Process};
+use super::script::{Author, Model, Played, TOOLS, outcome};
+use super::stage::{ActorId, Stage, unpaced};
+use super::cards;
+
+/// Steps in which a life comes to rest once nobody disturbs it any more.
+const PATIENCE: usize = 6000;
+/// Workers on lanes of one process.
+const WORKERS: usize = 3;
+/// Longer than this nothing but gates waits.
+const SOON: i64 = 15 * 60 * 1000;
+
+/// What an actor of which process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Triage,
+    Work,
+    Dispatch,
+    Click,
+}
+
+/// What may happen next.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    Leave(usize),
+    Model(usize),
+    Tool(usize),
+    Post(usize),
+    Event,
+    Person,
+    Begin(Part, usize),
+    Time,
+    Crash(usize),
+    Freeze(usize),
+}
+
+/// Bells that rang for a process.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rung {
+    inbox: bool,
+    lanes: bool,
+    outbox: bool,
+}
+
+pub struct Life<'a> {
+    pub lab: &'a mut Lab,
+    pub live: Live,
+    pub people: People,
+    pub chat: Chat,
+    pub runs: Runs,
+    pub board: Rc<Board>,
+    dice: Dice,
+    stage: Stage,
+    author: Author,
+    processes: [Process; 2],
+    parts: BTreeMap<ActorId, (usize, Part)>,
+    rung: [Rung; 2],
+    frozen: [Millis; 2],
+    renewals_frozen: Millis,
+    clicks: BTreeMap<String, Inbound>,
+    tasks: usize,
+    starts: usize,
+    calm: bool,
+    /// Of our clock, not yet told to the runtime.
+    owed: Duration,
+    born: Millis,
+    /// What went wrong.
+    pub wrong: Option<String>,
+    log: Option<Vec<String>>,
+}
+
+/// Settings of a life.
+fn settings(dice: &mut Dice) -> Live {
+    let mut live = cards::live();
+    let lark = &mut live.lark;
+    lark.quorum = if dice.percent(25) { 2 } else { 1 };
+    lark.approvers = match (lark.quorum, dice.below(4)) {
+        (2, _) | (_, 0) => Approvers::Anyone,
+        (_, 1) => Approvers::Listed(vec![String::from("u1"), String::from("u3")]),
+        _ => Approvers::Requester,
+    };
+    lark.review_enabled = dice.percent(90);
+    lark.require_confirmation = dice.percent(92);
+    lark.session_mode = if dice.percent(20) { SessionMode::Shared } else { SessionMode::Fresh };
+    let agent = &mut live.agent;
+    agent.max_iterations = [4, 7, 12][dice.below(3)];
+    agent.max_turn_tokens = if dice.percent(15) { 150 } else { 0 };
+    agent.turn_timeout = Duration::from_secs(if dice.percent(15) { 40 } else { 300 });
+    agent.approval = [ApprovalMode::Write, ApprovalMode::Write, ApprovalMode::Write, ApprovalMode::Always, ApprovalMode::Never][dice.below(5)];
+    agent.queue_mode = [QueueMode::Followup, QueueMode::Steer, QueueMode::Interrupt][dice.below(3)];
+    agent.require_explicit_signal = dice.percent(10);
+    live
+}
+
+impl<'a> Life<'a> {
+    pub async fn begin(lab: &'a mut Lab, seed: u64, told: bool) -> Self {
+        let mut dice = Dice::of(seed);
+        let stage = Stage::new();
+        lab.fresh(&stage.scene).await;
+        let live = settings(&mut dice);
+        let (settings, board) = (Settings::new(live.clone()), Rc::new(Board::default()));
+        let tools = TOOLS.iter().map(|(name, effect)| {
+            let scene = Arc::clone(&stage.scene);
+            Arc::new(Played { scene, name, effect: *effect }) as Arc<dyn Tool>
+        });
+        let model: Arc<dyn countersign::model::ChatModel> = Arc::new(Model(Arc::clone(&stage.scene)));
+        let runner = Runner::new(RunnerParts {
+            ledger: lab.ledger.clone(),
+            settings: settings.clone(),
+            clock: lab.clock.clone(),
+            ids: Ids::counted(),
+            templates: Arc::clone(&lab.templates),
+            tools: Arc::new(Toolbox::new(tools.collect(), BTreeMap::new())),
+            models: Arc::new(move || Arc::clone(&model)),
+            timings: Timings {
+                lease: LEASE,
+                ..Timings::default()
+            },
+            failpoint: Failpoint::default(),
+        });
+        let process = |name: &str, dice: &mut Dice| Process {
+            ledger: lab.ledger.clone(),
+            desk: Desk::new(lab.ledger.clone(), settings.clone(), lab.clock.clone()),
+            runner: runner.clone(),
+            clock: lab.clock.clone(),
+            scene: Arc::clone(&stage.scene),
+            board: Rc::clone(&board),
+            owner: name.to_owned(),
+            knows_time: dice.percent(70),
+        };
+        let processes = [process("a0", &mut dice), process("b0", &mut dice)];
+        let born = lab.clock.now();
+        let tasks = 1 + dice.weighted(&[5, 4, 2]);
+        Self {
+            lab,
+            live,
+            people: People::default(),
+            chat: Chat::default(),
+            runs: Runs::default(),
+            board,
+            dice,
+            stage,
+            author: Author::default(),
+            processes,
+            parts: BTreeMap::new(),
+            rung: [Rung::default(); 2],
+            frozen: [Millis(0); 2],
+            renewals_frozen: Millis(0),
+            clicks: BTreeMap::new(),
+            tasks,
+            starts: 0,
+            calm: false,
+            owed: Duration::ZERO,
+            born,
+            wrong: None,
+            log: told.then(Vec::new),
+        }
+    }
+
+    /// The whole life; gives its transcript, if it was asked for.
+    pub async fn live(mut self) -> (Result<(), String>, Vec<String>) {
+        let disturbed = 60 + self.dice.below(240);
+        for _ in 0..disturbed {
+            if self.wrong.is_some() {
+                break;
+            }
+            let Some(next) = self.choose() else { break };
+            self.make(next).await;
+        }
+        if self.wrong.is_none() {
+            self.come_to_rest().await;
+        }
+        if self.wrong.is_none() {
+            self.wrong = checks::at_rest(&mut self).await.err();
+        }
+        self.stage.clear();
+        self.stage.settle().await;
+        (self.wrong.map_or(Ok(()), Err), self.log.unwrap_or_default())
+    }
+
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        if let Some(log) = &mut self.log {
+            let since = self.lab.clock.now().since(self.born);
+            log.push(format!("{:>10.3} s  {}", since.as_secs_f64(), line()));
+        }
+    }
+
+    fn choose(&mut self) -> Option<Move> {
+        let now = self.lab.clock.now();
+        let mut moves: Vec<(usize, Move)> = Vec::new();
+        let frozen = self.frozen;
+        let renewals = self.renewals_frozen;
+        let parts = &self.parts;
+        let free = |actor: ActorId| match parts.get(&actor) {
+            Some((process, _)) => frozen[*process] <= now,
+            None => renewals <= now,
+        };
+        {
+            let waiting = self.stage.scene.waiting();
+            let mut one_of = |dice: &mut Dice, weight: usize, at: Vec<usize>, made: fn(usize) -> Move| {
+                if !at.is_empty() {
+                    moves.push((weight, made(at[dice.below(at.len())])));
+                }
+            };
+            one_of(&mut self.dice, 40, waiting.leaves.of(free), Move::Leave);
+            one_of(&mut self.dice, 12, waiting.models.of(free), Move::Model);
+            one_of(&mut self.dice, 12, waiting.tools.of(free), Move::Tool);
+            one_of(&mut self.dice, 12, waiting.posts.of(free), Move::Post);
+        }
+        if !self.people.network.is_empty() {
+            moves.push((10, Move::Event));
+        }
+        for process in 0..2 {
+            if frozen[process] > now {
+                continue;
+            }
+            let busy = |part: Part| self.parts.values().filter(|at| **at == (process, part)).count();
+            let rung = self.rung[process];
+            for (part, due, most) in [(Part::Triage, rung.inbox, 1), (Part::Work, rung.lanes, WORKERS), (Part::Dispatch, rung.outbox, 1)] {
+                if due && busy(part) < most {
+                    moves.push((10, Move::Begin(part, process)));
+                }
+            }
+        }
+        if self.calm {
+            if moves.is_empty() {
+                return None;
+            }
+        } else {
+            let quiet = moves.is_empty();
+            moves.push((if quiet { 12 } else { 4 }, Move::Person));
+            moves.push((if quiet { 10 } else { 2 }, Move::Time));
+            if self.dice.percent(8) {
+                let process = self.dice.below(2);
+                moves.push((4, if self.dice.percent(50) { Move::Crash(process) } else { Move::Freeze(process) }));
+            }
+        }
+        let weights: Vec<usize> = moves.iter().map(|(weight, _)| *weight).collect();
+        Some(moves[self.dice.weighted(&weights)].1)
+    }
+
+    async fn make(&mut self, next: Move) {
+        self.tick().await;
+        match next {
+            Move::Leave(at) => {
+                let fate = match self.dice.below(200) {
+                    0..3 if !self.calm => Fate::Lost,
+                    3..6 if !self.calm => Fate::Unheard,
+                    _ => Fate::Done,
+                };
+                if fate != Fate::Done {
+                    self.note(|| format!("the commit of the next transaction: {fate:?}"));
+                }
+                self.stage.give_leave(at, fate);
+            }
+            Move::Model(at) => self.answer_model(at),
+            Move::Tool(at) => {
+                let want = self.stage.scene.waiting().tools.take(at);
+                let result = outcome(&mut self.dice);
+                self.note(|| format!("tool {} {} of actor {} gives {result:?}", want.what.tool, want.what.arguments, want.actor));
+                want.give(result);
+            }
+            Move::Post(at) => self.deliver(at),
+            Move::Event => self.event().await,
+            Move::Person => {
+                let before = self.people.network.len();
+                let now = self.lab.clock.now();
+                self.people.act(&mut self.dice, &self.chat, now, &mut self.tasks);
+                for at in before..self.people.network.len() {
+                    let event = told::event(&self.people.network[at]);
+                    self.note(|| format!("sent off: {event}"));
+                }
+            }
+            Move::Begin(part, process) => self.start(part, process),
+            Move::Time => self.time().await,
+            Move::Crash(process) => self.crash(process),
+            Move::Freeze(process) => {
+                let span = [400, 5_000, 40_000][self.dice.below(3)];
+                let until = self.lab.clock.now().plus(Duration::from_millis(span));
+                self.frozen[process] = until;
+                if self.dice.percent(60) {
+                    self.renewals_frozen = until;
+                }
+                self.note(|| format!("process {process} stands still for {span} ms"));
+            }
+        }
+        self.after().await;
+    }
+
+    /// Actors go on until all stand still; what they told and sent is taken note of.
+    async fn after(&mut self) {
+        self.stage.settle().await;
+        for id in std::mem::take(&mut self.stage.done) {
+            self.parts.remove(&id);
+        }
+        let news = std::mem::take(&mut *self.board.news.borrow_mut());
+        for (actor, news) in news {
+            self.hear(actor, news);
+        }
+        let ledger = &self.lab.ledger;
+        let rang = Rung {
+            inbox: ledger.inbox_bell().notified().now_or_never().is_some(),
+            lanes: ledger.lane_bell().notified().now_or_never().is_some(),
+            outbox: ledger.outbox_bell().notified().now_or_never().is_some(),
+        };
+        self.ring(rang);
+        let sent = std::mem::take(&mut self.stage.scene.waiting().sent);
+        for (actor, called) in sent {
+            self.note(|| format!("actor {actor} sends {} {}", called.tool, called.arguments));
+            if let Err(wrong) = checks::sent(self, actor, &called).await {
+                self.wrong.get_or_insert(wrong);
+            }
+        }
+    }
+
+    fn ring(&mut self, rang: Rung) {
+        for rung in &mut self.rung {
+            rung.inbox |= rang.inbox;
+            rung.lanes |= rang.lanes;
+            rung.outbox |= rang.outbox;
+        }
+    }
+
+    fn hear(&mut self, actor: ActorId, news: News) {
+        let process = self.parts.get(&actor).map(|(process, _)| *process);
+        self.note(|| format!("actor {actor}: {}", told::news(&news)));
+        // An actor that is done is in no list any more; its news are for all.
+        let mut all = |set: fn(&mut Rung)| {
+            for (at, rung) in self.rung.iter_mut().enumerate() {
+                if process.is_none_or(|process| process == at) {
+                    set(rung);
+                }
+            }
+        };
+        match news {
+            News::Triaged(Ok(0)) => all(|rung| rung.inbox = false),
+            News::Claimed(None) => all(|rung| rung.lanes = false),
+            News::Dispatched(0) => all(|rung| rung.outbox = false),
+            News::Worked(lane, Err(error)) => {
+                self.wrong.get_or_insert(format!("work on lane {lane} failed: {error}"));
+            }
+            News::Worked(_, Ok(_)) => self.ring(Rung {
+                lanes: true,
+                ..Rung::default()
+            }),
+            News::Dispatched(_) => self.ring(Rung {
+                outbox: true,
+                ..Rung::default()
+            }),
+            News::Clicked(key, Err(_)) => {
+                if let Some(click) = self.clicks.get(&key).filter(|_| self.dice.percent(50)) {
+                    self.people.network.push(click.clone());
+                }
+            }
+            News::Triaged(_) | News::Claimed(Some(_)) | News::Delivered(..) | News::Clicked(_, Ok(_)) => {}
+        }
+    }
+
+    fn answer_model(&mut self, at: usize) {
+        let want = self.stage.scene.waiting().models.take(at);
+        if let Err(wrong) = checks::request(&want.what) {
+            self.wrong.get_or_insert(wrong);
+        }
+        let reply = self.author.reply(&mut self.dice, &want.what, self.calm);
+        let messages = want.what.messages.len();
+        self.note(|| format!("model of actor {} ({messages} messages, {} tools) says {}", want.actor, want.what.tools.len(), told::reply(&reply)));
+        want.give(reply);
+    }
+
+    fn deliver(&mut self, at: usize) {
+        let want = self.stage.scene.waiting().posts.take(at);
+        let Some(row) = self.board.rows.borrow().get(&want.what).cloned() else { return };
+        let now = self.lab.clock.now();
+        let weights = if self.calm { [1, 0, 0, 0, 0, 0] } else { [80, 6, 6, 5, 2, 1] };
+        let receipt = match self.dice.weighted(&weights) {
+            0 => {
+                let posted = self.chat.take(&row, now);
+                Receipt::Sent {
+                    id: posted.id,
+                    at: posted.at,
+                }
+            }
+            1 => Receipt::Refused,
+            2 => {
+                self.chat.take(&row, now);
+                Receipt::Lost
+            }
+            3 => Receipt::Lost,
+            4 => Receipt::Content,
+            _ => Receipt::Gone,
+        };
+        self.note(|| format!("delivery {} by actor {}: {receipt:?}", told::row(&row), want.actor));
+        want.give(receipt);
+    }
+
+    async fn event(&mut self) {
+        let at = self.dice.below(self.people.network.len());
+        let inbound = self.people.network.swap_remove(at);
+        self.note(|| format!("comes in: {}", told::event(&inbound)));
+        if let InboundBody::Click(_) = &inbound.body {
+            let process = self.dice.below(2);
+            self.clicks.insert(inbound.event_key.clone(), inbound.clone());
+            let id = self.stage.enter(self.processes[process].clone().click(inbound));
+            self.parts.insert(id, (process, Part::Click));
+            return;
+        }
+        if let Err(error) = unpaced(self.lab.ledger.accept(&inbound)).await {
+            self.wrong.get_or_insert(format!("an event was not accepted: {error}"));
+        }
+    }
+
+    fn start(&mut self, part: Part, process: usize) {
+        let own = self.processes[process].clone();
+        let id = match part {
+            Part::Triage => self.stage.enter(own.triage()),
+            Part::Work => self.stage.enter(own.work()),
+            Part::Dispatch | Part::Click => self.stage.enter(own.dispatch()),
+        };
+        self.parts.insert(id, (process, part));
+        self.note(|| format!("process {process} begins {part:?} as actor {id}"));
+    }
+
+    /// The process dies where it stands, and another one starts in its place.
+    fn crash(&mut self, process: usize) {
+        self.note(|| format!("process {process} dies"));
+        let dead: Vec<ActorId> = self.parts.iter().filter(|(_, at)| at.0 == process).map(|(id, _)| *id).collect();
+        let now = self.lab.clock.now();
+        let under_way = self.stage.scene.waiting().posts.of(|actor| dead.contains(&actor));
+        for at in under_way.into_iter().rev() {
+            let want = self.stage.scene.waiting().posts.take(at);
+            // What was on the wire may still arrive.
+            let row = self.board.rows.borrow().get(&want.what).cloned();
+            if let Some(row) = row.filter(|_| self.dice.percent(50)) {
+                self.chat.take(&row, now);
+            }
+        }
+        for id in dead {
+            self.stage.kill(id);
+            self.parts.remove(&id);
+        }
+        self.starts += 1;
+        let own = &mut self.processes[process];
+        own.owner = format!("{}{}", ["a", "b"][process], self.starts);
+        own.knows_time = self.dice.percent(70);
+        self.frozen[process] = Millis(0);
+        self.rung[process] = Rung {
+            inbox: true,
+            lanes: true,
+            outbox: true,
+        };
+    }
+
+    /// A moment passes.
+    async fn tick(&mut self) {
+        let span = Duration::from_millis(1 + u64::try_from(self.dice.below(4)).unwrap_or(0));
+        self.lab.clock.advance(span);
+        self.owed += span;
+        if self.owed > Duration::from_millis(40) {
+            let owed = std::mem::take(&mut self.owed);
+            self.stage.leap(owed).await;
+        }
+    }
+
+    async fn time(&mut self) {
+        let works = self.parts.values().any(|(_, part)| *part == Part::Work);
+        let long = usize::from(!works);
+        let millis = match self.dice.weighted(&[8, 6, 5, 2, 1, 3 * long, 2 * long]) {
+            0 => 300,
+            1 => 2_000,
+            2 => 9_000,
+            3 => 31_000,
+            4 => 130_000,
+            5 => 20 * 60_000,
+            _ => 61 * 60_000,
+        };
+        self.pass(Duration::from_millis(millis)).await;
+    }
+
+    async fn pass(&mut self, span: Duration) {
+        self.note(|| format!("{} ms pass", span.as_millis()));
+        self.lab.clock.advance(span);
+        let owed = std::mem::take(&mut self.owed);
+        self.stage.leap(span + owed).await;
+        self.ring(Rung {
+            inbox: true,
+            lanes: true,
+            outbox: true,
+        });
+    }
+
+    /// Nobody disturbs any more: everything on its way arrives, everybody gets their turn, time goes on.
+    async fn come_to_rest(&mut self) {
+        self.calm = true;
+        self.frozen = [Millis(0); 2];
+        self.renewals_frozen = Millis(0);
+        self.note(|| String::from("from here on nobody disturbs"));
+        let all = Rung {
+            inbox: true,
+            lanes: true,
+            outbox: true,
+        };
+        self.ring(all);
+        // Some lives go on until everything that waits has lapsed.
+        let mut lapses = if self.dice.percent(50) { 12 } else { 0 };
+        for _ in 0..PATIENCE {
+            if self.wrong.is_some() {
+                return;
+            }
+            if let Some(next) = self.choose() {
+                self.make(next).await;
+                continue;
+            }
+            let now = self.lab.clock.now();
+            if !self.parts.is_empty() {
+                // Somebody waits for a moment, or for a lease that must be renewed.
+                self.pass(Duration::from_secs(1)).await;
+            } else {
+                let due = unpaced(async { self.lab.ledger.read().await?.next_due().await }).await;
+                match due {
+                    Ok(Some(due)) if due.0 - now.0 <= SOON || lapses > 0 => {
+                        lapses -= usize::from(due.0 - now.0 > SOON);
+                        self.pass(due.since(now) + Duration::from_millis(1)).await;
+                    }
+                    Ok(_) => return,
+                    Err(error) => {
+                        self.wrong = Some(error.to_string());
+                    }
+                }
+            }
+            self.after().await;
+        }
+        let waits = self.parts.clone();
+        self.wrong = Some(format!("it does not come to rest; still at work: {waits:?}"));
+    }
+}
