@@ -87,6 +87,8 @@ pub async fn sent(life: &mut Life<'_>, actor: ActorId, called: &Called) -> Resul
     if !runs.is_empty() && !again {
         return Err(format!("call {number} ran {} times under one decision", runs.len() + 1));
     }
+    let times = runs.len() + 1;
     runs.push(Run { turn: turn.id, under });
+    life.meet(if times > 1 { "calls sent again" } else { "calls sent" });
     Ok(())
 }

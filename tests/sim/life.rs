@@ -31,6 +31,9 @@ const WORKERS: usize = 3;
 /// Longer than this nothing but gates waits.
 const SOON: i64 = 15 * 60 * 1000;
 
+/// What happened how often.
+pub type Met = BTreeMap<String, u64>;
+
 /// What an actor of which process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -63,6 +66,12 @@ struct Rung {
     outbox: bool,
 }
 
+const ALL: Rung = Rung {
+    inbox: true,
+    lanes: true,
+    outbox: true,
+};
+
 pub struct Life<'a> {
     pub lab: &'a mut Lab,
     pub live: Live,
@@ -85,6 +94,8 @@ pub struct Life<'a> {
     /// Of our clock, not yet told to the runtime.
     owed: Duration,
     born: Millis,
+    /// What was met in this life, and how often.
+    pub met: Met,
     /// What went wrong.
     pub wrong: Option<String>,
     log: Option<Vec<String>>,
@@ -173,14 +184,15 @@ impl<'a> Life<'a> {
             calm: false,
             owed: Duration::ZERO,
             born,
+            met: Met::new(),
             wrong: None,
             log: told.then(Vec::new),
         }
     }
 
-    /// The whole life; gives its transcript, if it was asked for.
-    pub async fn live(mut self) -> (Result<(), String>, Vec<String>) {
-        let disturbed = 60 + self.dice.below(240);
+    /// The whole life; gives what was met, and its transcript, if it was asked for.
+    pub async fn live(mut self) -> (Result<Met, String>, Vec<String>) {
+        let disturbed = 60 + self.dice.below(200);
         for _ in 0..disturbed {
             if self.wrong.is_some() {
                 break;
@@ -196,7 +208,12 @@ impl<'a> Life<'a> {
         }
         self.stage.clear();
         self.stage.settle().await;
-        (self.wrong.map_or(Ok(()), Err), self.log.unwrap_or_default())
+        let met = self.met;
+        (self.wrong.map_or(Ok(met), Err), self.log.unwrap_or_default())
+    }
+
+    pub fn meet(&mut self, what: &str) {
+        *self.met.entry(what.to_owned()).or_default() += 1;
     }
 
     fn note(&mut self, line: impl FnOnce() -> String) {
@@ -249,11 +266,13 @@ impl<'a> Life<'a> {
             }
         } else {
             let quiet = moves.is_empty();
-            moves.push((if quiet { 12 } else { 4 }, Move::Person));
-            moves.push((if quiet { 10 } else { 2 }, Move::Time));
-            if self.dice.percent(8) {
+            moves.push((if quiet { 30 } else { 5 }, Move::Person));
+            moves.push((if quiet { 8 } else { 1 }, Move::Time));
+            // Mishaps, mostly where they hurt: with a call on its way.
+            let hurts = !self.stage.scene.waiting().tools.of(|_| true).is_empty();
+            if self.dice.percent(if hurts { 25 } else { 6 }) {
                 let process = self.dice.below(2);
-                moves.push((4, if self.dice.percent(50) { Move::Crash(process) } else { Move::Freeze(process) }));
+                moves.push((6, if self.dice.percent(50) { Move::Crash(process) } else { Move::Freeze(process) }));
             }
         }
         let weights: Vec<usize> = moves.iter().map(|(weight, _)| *weight).collect();
@@ -261,6 +280,7 @@ impl<'a> Life<'a> {
     }
 
     async fn make(&mut self, next: Move) {
+        self.meet("moves");
         self.tick().await;
         match next {
             Move::Leave(at) => {
@@ -272,6 +292,7 @@ impl<'a> Life<'a> {
                 if fate != Fate::Done {
                     self.note(|| format!("the commit of the next transaction: {fate:?}"));
                 }
+                self.meet("sessions");
                 self.stage.give_leave(at, fate);
             }
             Move::Model(at) => self.answer_model(at),
@@ -334,8 +355,13 @@ impl<'a> Life<'a> {
         }
     }
 
+    /// One of the processes hears it, or both; the other looks by itself when time passes.
     fn ring(&mut self, rang: Rung) {
-        for rung in &mut self.rung {
+        if !(rang.inbox || rang.lanes || rang.outbox) {
+            return;
+        }
+        let hears = [[true, false], [false, true], [true, true]][self.dice.weighted(&[2, 2, 1])];
+        for (rung, _) in self.rung.iter_mut().zip(hears).filter(|(_, hears)| *hears) {
             rung.inbox |= rang.inbox;
             rung.lanes |= rang.lanes;
             rung.outbox |= rang.outbox;
@@ -360,10 +386,13 @@ impl<'a> Life<'a> {
             News::Worked(lane, Err(error)) => {
                 self.wrong.get_or_insert(format!("work on lane {lane} failed: {error}"));
             }
-            News::Worked(_, Ok(_)) => self.ring(Rung {
-                lanes: true,
-                ..Rung::default()
-            }),
+            News::Worked(_, Ok(how)) => {
+                self.meet(how);
+                self.ring(Rung {
+                    lanes: true,
+                    ..Rung::default()
+                });
+            }
             News::Dispatched(_) => self.ring(Rung {
                 outbox: true,
                 ..Rung::default()
@@ -455,6 +484,7 @@ impl<'a> Life<'a> {
                 self.chat.take(&row, now);
             }
         }
+        self.meet("crashes");
         for id in dead {
             self.stage.kill(id);
             self.parts.remove(&id);
@@ -464,11 +494,7 @@ impl<'a> Life<'a> {
         own.owner = format!("{}{}", ["a", "b"][process], self.starts);
         own.knows_time = self.dice.percent(70);
         self.frozen[process] = Millis(0);
-        self.rung[process] = Rung {
-            inbox: true,
-            lanes: true,
-            outbox: true,
-        };
+        self.rung[process] = ALL;
     }
 
     /// A moment passes.
@@ -485,7 +511,7 @@ impl<'a> Life<'a> {
     async fn time(&mut self) {
         let works = self.parts.values().any(|(_, part)| *part == Part::Work);
         let long = usize::from(!works);
-        let millis = match self.dice.weighted(&[8, 6, 5, 2, 1, 3 * long, 2 * long]) {
+        let millis = match self.dice.weighted(&[8, 6, 5, 2, 1, long, long]) {
             0 => 300,
             1 => 2_000,
             2 => 9_000,
@@ -502,11 +528,7 @@ impl<'a> Life<'a> {
         self.lab.clock.advance(span);
         let owed = std::mem::take(&mut self.owed);
         self.stage.leap(span + owed).await;
-        self.ring(Rung {
-            inbox: true,
-            lanes: true,
-            outbox: true,
-        });
+        self.rung = [ALL; 2];
     }
 
     /// Nobody disturbs any more: everything on its way arrives, everybody gets their turn, time goes on.
@@ -515,12 +537,7 @@ impl<'a> Life<'a> {
         self.frozen = [Millis(0); 2];
         self.renewals_frozen = Millis(0);
         self.note(|| String::from("from here on nobody disturbs"));
-        let all = Rung {
-            inbox: true,
-            lanes: true,
-            outbox: true,
-        };
-        self.ring(all);
+        self.rung = [ALL; 2];
         // Some lives go on until everything that waits has lapsed.
         let mut lapses = if self.dice.percent(50) { 12 } else { 0 };
         for _ in 0..PATIENCE {

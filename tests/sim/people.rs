@@ -38,10 +38,10 @@ impl People {
     /// Somebody does something. `tasks`: how many more may be asked for.
     pub fn act(&mut self, dice: &mut Dice, chat: &Chat, now: Millis, tasks: &mut usize) {
         let cards = chat.cards();
-        let cards_weight = if cards.is_empty() { 0 } else { 10 };
+        let cards_weight = if cards.is_empty() { 0 } else { 40 };
         let asked = if self.requests.is_empty() { 0 } else { 1 };
         let ask = if *tasks > 0 { 3 + 20 * (1 - asked) } else { 0 };
-        let weights = [ask, cards_weight, cards_weight / 2, 3 * asked, asked, asked, asked, 2 * asked, asked, 2 * asked];
+        let weights = [ask, cards_weight, cards_weight / 2, 4 * asked, asked, asked, asked, 2 * asked, asked, 2 * asked];
         let who = PEOPLE[dice.weighted(&[6, 3, 1])];
         match dice.weighted(&weights) {
             0 => {
@@ -55,19 +55,19 @@ impl People {
                 // Mostly the newest card, by its requester.
                 let newest = dice.weighted(&[6, 2, 1]).min(cards.len() - 1);
                 let card = &cards[cards.len() - 1 - newest];
-                let who = if dice.percent(70) { card.requester.clone() } else { who.to_owned() };
+                let who = if dice.percent(85) { card.requester.clone() } else { who.to_owned() };
                 self.press(dice, &who, card, now);
             }
             2 => {
                 let card = dice.pick(&cards).clone();
-                let who = if dice.percent(70) { card.requester.clone() } else { who.to_owned() };
-                let text = decision_words(dice);
+                let who = if dice.percent(85) { card.requester.clone() } else { who.to_owned() };
+                let text = decision_words(dice, self.said);
                 let (_, words) = self.words(&who, &text);
                 let words = words.plain().reply(&[&card.message]);
                 self.send(dice, words, now);
             }
             3 => {
-                let text = decision_words(dice);
+                let text = decision_words(dice, self.said);
                 let (_, words) = self.words(who, &text);
                 let words = if dice.percent(30) { words.plain() } else { words };
                 self.send(dice, words, now);
@@ -126,12 +126,12 @@ impl People {
 
     fn press(&mut self, dice: &mut Dice, who: &str, card: &Card, now: Millis) {
         let verbs = match card.kind {
-            GateKind::PlanReview => [ClickVerb::Approve, ClickVerb::Approve, ClickVerb::Approve, ClickVerb::Revise, ClickVerb::Cancel],
-            GateKind::ToolApproval => [ClickVerb::Approve, ClickVerb::Approve, ClickVerb::Approve, ClickVerb::Reject, ClickVerb::Reject],
-            GateKind::Question => [ClickVerb::Revise, ClickVerb::Revise, ClickVerb::Revise, ClickVerb::Cancel, ClickVerb::Approve],
-            GateKind::Budget => [ClickVerb::Approve, ClickVerb::Approve, ClickVerb::Approve, ClickVerb::Approve, ClickVerb::Cancel],
+            GateKind::PlanReview => [ClickVerb::Approve, ClickVerb::Revise, ClickVerb::Cancel],
+            GateKind::ToolApproval => [ClickVerb::Approve, ClickVerb::Reject, ClickVerb::Reject],
+            GateKind::Question => [ClickVerb::Revise, ClickVerb::Revise, ClickVerb::Cancel],
+            GateKind::Budget => [ClickVerb::Approve, ClickVerb::Approve, ClickVerb::Cancel],
         };
-        let verb = *dice.pick(&verbs);
+        let verb = verbs[dice.weighted(&[10, 2, 1])];
         let rows: &[ActionId] = &card.rows;
         let target = if !rows.is_empty() && dice.percent(60) {
             ClickTarget::Action(dice.pick(rows).clone())
@@ -168,10 +168,11 @@ impl People {
     }
 }
 
-fn decision_words(dice: &mut Dice) -> String {
-    match dice.weighted(&[6, 2, 3]) {
+/// Words to a card; those that are no listed word are never said twice.
+fn decision_words(dice: &mut Dice, number: usize) -> String {
+    match dice.weighted(&[8, 1, 2]) {
         0 => (*dice.pick(&CONSENT)).to_owned(),
         1 => (*dice.pick(&REFUSAL)).to_owned(),
-        _ => String::from("change the second step"),
+        _ => format!("change step {number} please"),
     }
 }

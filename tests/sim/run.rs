@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 
 use super::lab::{Lab, runtime};
-use super::life::Life;
+use super::life::{Life, Met};
 
 /// Seeds of a plain `cargo test`, whose build is not made for speed.
 const FEW: u64 = 300;
@@ -21,7 +21,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Lives the seeds that `next` gives until it gives none, in a lab of their own; a life that breaks a rule ends it.
-fn live_all(told: bool, mut next: impl FnMut() -> Option<u64>) -> Option<(u64, String, Vec<String>)> {
+fn live_all(told: bool, met: &Mutex<Met>, mut next: impl FnMut() -> Option<u64>) -> Option<(u64, String, Vec<String>)> {
     let (runtime, _hold) = runtime();
     runtime.block_on(async {
         let mut lab = Lab::open().await;
@@ -35,8 +35,14 @@ fn live_all(told: bool, mut next: impl FnMut() -> Option<u64>) -> Option<(u64, S
                     (Err(format!("panic: {}", said.unwrap_or_default())), Vec::new())
                 }
             };
-            if let Err(wrong) = outcome {
-                return Some((seed, wrong, log));
+            match outcome {
+                Ok(lived) => {
+                    let mut met = met.lock().unwrap();
+                    for (what, times) in lived {
+                        *met.entry(what).or_default() += times;
+                    }
+                }
+                Err(wrong) => return Some((seed, wrong, log)),
             }
             if told {
                 eprintln!("{}", log.join("\n"));
@@ -56,12 +62,12 @@ fn no_life_breaks_a_rule() {
     let count = if one.is_some() { 1 } else { number("COUNTERSIGN_SIM_SEEDS").unwrap_or(FEW) };
     let started = Instant::now();
     let (seeds, failed) = (AtomicU64::new(first), AtomicBool::new(false));
-    let found = Mutex::new(Vec::new());
+    let (found, met) = (Mutex::new(Vec::new()), Mutex::new(Met::new()));
     let threads = if count == 1 { 1 } else { thread::available_parallelism().map_or(2, usize::from) };
     let (alive, watched) = mpsc::channel::<u64>();
     thread::scope(|scope| {
         for _ in 0..threads {
-            let (seeds, failed, found, alive) = (&seeds, &failed, &found, alive.clone());
+            let (seeds, failed, found, met, alive) = (&seeds, &failed, &found, &met, alive.clone());
             scope.spawn(move || {
                 let next = || {
                     let seed = seeds.fetch_add(1, Ordering::Relaxed);
@@ -69,7 +75,7 @@ fn no_life_breaks_a_rule() {
                     let _watch_is_over = alive.send(seed);
                     more.then_some(seed)
                 };
-                if let Some(wrong) = live_all(one.is_some(), next) {
+                if let Some(wrong) = live_all(one.is_some(), met, next) {
                     failed.store(true, Ordering::Relaxed);
                     found.lock().unwrap().push(wrong);
                 }
@@ -94,7 +100,7 @@ fn no_life_breaks_a_rule() {
         if log.is_empty() {
             // The same life again, told this time.
             let mut again = Some(*seed);
-            let told = live_all(true, || again.take());
+            let told = live_all(true, &met, || again.take());
             let lines = told.as_ref().map_or(&[][..], |(.., log)| log);
             eprintln!("{}", lines.join("\n"));
             if told.as_ref().map(|(_, wrong, _)| wrong) != Some(wrong) {
@@ -104,6 +110,10 @@ fn no_life_breaks_a_rule() {
             eprintln!("{}", log.join("\n"));
         }
         panic!("seed {seed}: {wrong}\nlive it again: COUNTERSIGN_SIM_SEED={seed} cargo test --profile sim --test sim no_life -- --nocapture");
+    }
+    let met = met.into_inner().unwrap();
+    for (what, times) in &met {
+        eprintln!("{times:>9} {what}");
     }
     let lived = seeds.load(Ordering::Relaxed).min(first + count) - first;
     eprintln!("{lived} lives in {:.1} s on {threads} threads", started.elapsed().as_secs_f64());

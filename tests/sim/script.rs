@@ -79,7 +79,7 @@ impl Author {
             tokens: u64::try_from(dice.below(60)).unwrap_or(0),
             ..ChatReply::default()
         };
-        if request.tools.is_empty() || (kind && dice.percent(50)) {
+        if request.tools.is_empty() || (kind && dice.percent(40)) {
             reply.text = if dice.percent(15) { String::new() } else { String::from("the end") };
             return Ok(reply);
         }
@@ -87,9 +87,9 @@ impl Author {
         let clarified = called(&request.messages, "clarify");
         let mut calls = Vec::new();
         let weights: [usize; 13] = match (planned, clarified) {
-            (false, _) => [55, 4, 2, 3, 3, 3, 6, 4, 4, 10, 3, 2, 1],
-            (true, false) => [6, 30, 6, 8, 2, 3, 8, 12, 6, 10, 3, 3, 3],
-            (true, true) => [6, 2, 14, 5, 2, 3, 10, 22, 8, 20, 3, 2, 3],
+            (false, _) => [55, 3, 1, 2, 3, 2, 4, 8, 8, 6, 3, 2, 1],
+            (true, false) => [5, 30, 4, 4, 2, 2, 4, 20, 16, 6, 4, 2, 2],
+            (true, true) => [6, 1, 8, 3, 2, 2, 4, 28, 22, 10, 4, 2, 2],
         };
         match dice.weighted(&weights) {
             0 => calls.push(self.plan(dice)),

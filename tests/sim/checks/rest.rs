@@ -35,6 +35,8 @@ pub async fn at_rest(life: &mut Life<'_>) -> Result<(), String> {
     let gates = gates(life, &turns).await?;
     for turn in &turns {
         ends_or_waits(turn, &gates)?;
+        let reason = turn.state.reason.map_or("", countersign::domain::TurnReason::as_str);
+        life.meet(&format!("turn {} {reason}", turn.status));
         within_budget(life, turn)?;
         log(life, turn).await?;
     }
@@ -116,6 +118,7 @@ async fn gates(life: &mut Life<'_>, turns: &[Found]) -> Result<HashMap<String, S
         let requester = turns.iter().find(|found| found.id == turn).map(|found| found.user.clone());
         let requester = requester.ok_or_else(|| format!("gate {id} has no turn"))?;
         if let Some(decision) = &decision {
+            life.meet(&format!("{kind} {} by {}", decision.kind.as_str(), decision.via.as_str()));
             decided(life, &id, &kind, quorum, decision, &requester).await?;
         }
         gates.insert(id, Settled { turn, decision });
@@ -266,6 +269,7 @@ async fn actions(life: &mut Life<'_>) -> Result<(), String> {
             "running" => !over,
             _ => true,
         };
+        life.meet(&format!("action {status}"));
         if !fits {
             return Err(format!("action {id} is {status}, ran {ran} times, its turn is over: {over}"));
         }

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use crate::conversation::approvals::settled_as;
 use crate::conversation::click::act_of;
-use crate::conversation::review::{Act, counted, needed, row_status, settled_as, waits};
+use crate::conversation::review::{Act, counted, needed, row_status, waits};
 use crate::conversation::rights::Rights;
 use crate::conversation::route::{ReplyTo, Verdict, route};
 use crate::domain::{ActionStatus, Approvers, Click, ClickVerb, DecisionKind, Gate, GateKind, Millis, TurnStatus, Via, Vote};
