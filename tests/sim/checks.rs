@@ -55,7 +55,13 @@ pub async fn sent(life: &mut Life<'_>, actor: ActorId, called: &Called) -> Resul
         return Ok(());
     }
     let number = called.arguments["n"].as_u64().ok_or("a call without a number ran")?;
-    let lane = life.board.lanes.borrow().get(&actor).cloned().ok_or("a call ran beside every lane")?;
+    let lane = life
+        .board
+        .lanes
+        .borrow()
+        .get(&actor)
+        .cloned()
+        .ok_or("a call ran beside every lane")?;
     let ledger = life.lab.ledger.clone();
     let (turn, rows) = unpaced(async {
         let mut session = ledger.read().await.map_err(|error| error.to_string())?;
@@ -71,7 +77,10 @@ pub async fn sent(life: &mut Life<'_>, actor: ActorId, called: &Called) -> Resul
     if row.status != ActionStatus::Running {
         return Err(format!("call {number} ran while its row says {}", row.status.as_str()));
     }
-    let decision = row.decision.clone().ok_or_else(|| format!("call {number} ran without a decision"))?;
+    let decision = row
+        .decision
+        .clone()
+        .ok_or_else(|| format!("call {number} ran without a decision"))?;
     if decision.kind != DecisionKind::Approve {
         return Err(format!("call {number} ran under a {}", decision.kind.as_str()));
     }

@@ -17,7 +17,19 @@ static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(Templates
 
 /// Rows of lives, children first.
 const TABLES: [&str; 14] = [
-    "messages", "actions", "votes", "decisions", "gates", "signals", "events", "outbox", "pending_reviews", "audit", "turns", "lanes", "inbox",
+    "messages",
+    "actions",
+    "votes",
+    "decisions",
+    "gates",
+    "signals",
+    "events",
+    "outbox",
+    "pending_reviews",
+    "audit",
+    "turns",
+    "lanes",
+    "inbox",
     "audit_head",
 ];
 const DAY: i64 = 86_400_000;
@@ -36,7 +48,11 @@ pub struct Lab {
 /// A runtime without a clock of its own. As long as the sender lives, time does not move by itself: the runtime believes that a
 /// blocking task may still have something to say.
 pub fn runtime() -> (Runtime, mpsc::Sender<()>) {
-    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
     let (hold, held) = mpsc::channel::<()>();
     runtime.spawn_blocking(move || held.recv());
     (runtime, hold)
@@ -46,10 +62,17 @@ impl Lab {
     pub async fn open() -> Self {
         // No disk under it: what a power cut leaves is another test's question.
         let memory = std::path::Path::new("/dev/shm");
-        let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.expect("a folder");
+        let folder = if memory.is_dir() {
+            tempfile::tempdir_in(memory)
+        } else {
+            tempfile::tempdir()
+        }
+        .expect("a folder");
         let url = format!("sqlite://{}/ledger.db", folder.path().display());
         let clock = Clock::manual(Millis(1_760_000_000_000));
-        let ledger = Ledger::open(&Stores::embedded(url.clone().into()), clock.clone()).await.expect("a ledger");
+        let ledger = Ledger::open(&Stores::embedded(url.clone().into()), clock.clone())
+            .await
+            .expect("a ledger");
         let mut tx = ledger.begin().await.expect("a transaction");
         tx.set_fact(&place("").bot_fact(), BOT).await.expect("the bot knows itself");
         tx.commit().await.expect("a commit");

@@ -1,5 +1,8 @@
 //! One life: two processes over one ledger, people, a platform, a model and tools, all of them as a seed throws them.
 
+mod chance;
+mod mishap;
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,22 +10,22 @@ use std::time::Duration;
 
 use countersign::config::{Live, Settings};
 use countersign::conversation::Desk;
-use countersign::domain::{ApprovalMode, Approvers, Failpoint, Ids, Inbound, InboundBody, Millis, QueueMode, SessionMode};
+use countersign::domain::{Failpoint, Ids, Inbound, InboundBody, Millis};
 use countersign::runner::{Runner, RunnerParts, Timings};
 use countersign::store::Fate;
 use countersign::tools::{Tool, Toolbox};
 use futures_util::FutureExt;
 
-use super::chat::{Chat, Receipt};
+use super::chat::Chat;
 use super::checks::{self, Runs};
-use super::told;
 use super::dice::Dice;
 use super::lab::Lab;
 use super::people::People;
 use super::replica::{Board, LEASE, News, Process};
 use super::script::{Author, Model, Played, TOOLS, outcome};
 use super::stage::{ActorId, Stage, unpaced};
-use super::cards;
+use super::told;
+use chance::Move;
 
 /// Steps in which a life comes to rest once nobody disturbs it any more.
 const PATIENCE: usize = 6000;
@@ -41,21 +44,6 @@ enum Part {
     Work,
     Dispatch,
     Click,
-}
-
-/// What may happen next.
-#[derive(Clone, Copy, Debug)]
-enum Move {
-    Leave(usize),
-    Model(usize),
-    Tool(usize),
-    Post(usize),
-    Event,
-    Person,
-    Begin(Part, usize),
-    Time,
-    Crash(usize),
-    Freeze(usize),
 }
 
 /// Bells that rang for a process.
@@ -101,39 +89,20 @@ pub struct Life<'a> {
     log: Option<Vec<String>>,
 }
 
-/// Settings of a life.
-fn settings(dice: &mut Dice) -> Live {
-    let mut live = cards::live();
-    let lark = &mut live.lark;
-    lark.quorum = if dice.percent(25) { 2 } else { 1 };
-    lark.approvers = match (lark.quorum, dice.below(4)) {
-        (2, _) | (_, 0) => Approvers::Anyone,
-        (_, 1) => Approvers::Listed(vec![String::from("u1"), String::from("u3")]),
-        _ => Approvers::Requester,
-    };
-    lark.review_enabled = dice.percent(90);
-    lark.require_confirmation = dice.percent(92);
-    lark.session_mode = if dice.percent(20) { SessionMode::Shared } else { SessionMode::Fresh };
-    let agent = &mut live.agent;
-    agent.max_iterations = [4, 7, 12][dice.below(3)];
-    agent.max_turn_tokens = if dice.percent(15) { 150 } else { 0 };
-    agent.turn_timeout = Duration::from_secs(if dice.percent(15) { 40 } else { 300 });
-    agent.approval = [ApprovalMode::Write, ApprovalMode::Write, ApprovalMode::Write, ApprovalMode::Always, ApprovalMode::Never][dice.below(5)];
-    agent.queue_mode = [QueueMode::Followup, QueueMode::Steer, QueueMode::Interrupt][dice.below(3)];
-    agent.require_explicit_signal = dice.percent(10);
-    live
-}
-
 impl<'a> Life<'a> {
     pub async fn begin(lab: &'a mut Lab, seed: u64, told: bool) -> Self {
         let mut dice = Dice::of(seed);
         let stage = Stage::new();
         lab.fresh(&stage.scene).await;
-        let live = settings(&mut dice);
+        let live = chance::settings(&mut dice);
         let (settings, board) = (Settings::new(live.clone()), Rc::new(Board::default()));
         let tools = TOOLS.iter().map(|(name, effect)| {
             let scene = Arc::clone(&stage.scene);
-            Arc::new(Played { scene, name, effect: *effect }) as Arc<dyn Tool>
+            Arc::new(Played {
+                scene,
+                name,
+                effect: *effect,
+            }) as Arc<dyn Tool>
         });
         let model: Arc<dyn countersign::model::ChatModel> = Arc::new(Model(Arc::clone(&stage.scene)));
         let runner = Runner::new(RunnerParts {
@@ -223,62 +192,6 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn choose(&mut self) -> Option<Move> {
-        let now = self.lab.clock.now();
-        let mut moves: Vec<(usize, Move)> = Vec::new();
-        let frozen = self.frozen;
-        let renewals = self.renewals_frozen;
-        let parts = &self.parts;
-        let free = |actor: ActorId| match parts.get(&actor) {
-            Some((process, _)) => frozen[*process] <= now,
-            None => renewals <= now,
-        };
-        {
-            let waiting = self.stage.scene.waiting();
-            let mut one_of = |dice: &mut Dice, weight: usize, at: Vec<usize>, made: fn(usize) -> Move| {
-                if !at.is_empty() {
-                    moves.push((weight, made(at[dice.below(at.len())])));
-                }
-            };
-            one_of(&mut self.dice, 40, waiting.leaves.of(free), Move::Leave);
-            one_of(&mut self.dice, 12, waiting.models.of(free), Move::Model);
-            one_of(&mut self.dice, 12, waiting.tools.of(free), Move::Tool);
-            one_of(&mut self.dice, 12, waiting.posts.of(free), Move::Post);
-        }
-        if !self.people.network.is_empty() {
-            moves.push((10, Move::Event));
-        }
-        for process in 0..2 {
-            if frozen[process] > now {
-                continue;
-            }
-            let busy = |part: Part| self.parts.values().filter(|at| **at == (process, part)).count();
-            let rung = self.rung[process];
-            for (part, due, most) in [(Part::Triage, rung.inbox, 1), (Part::Work, rung.lanes, WORKERS), (Part::Dispatch, rung.outbox, 1)] {
-                if due && busy(part) < most {
-                    moves.push((10, Move::Begin(part, process)));
-                }
-            }
-        }
-        if self.calm {
-            if moves.is_empty() {
-                return None;
-            }
-        } else {
-            let quiet = moves.is_empty();
-            moves.push((if quiet { 30 } else { 5 }, Move::Person));
-            moves.push((if quiet { 8 } else { 1 }, Move::Time));
-            // Mishaps, mostly where they hurt: with a call on its way.
-            let hurts = !self.stage.scene.waiting().tools.of(|_| true).is_empty();
-            if self.dice.percent(if hurts { 25 } else { 6 }) {
-                let process = self.dice.below(2);
-                moves.push((6, if self.dice.percent(50) { Move::Crash(process) } else { Move::Freeze(process) }));
-            }
-        }
-        let weights: Vec<usize> = moves.iter().map(|(weight, _)| *weight).collect();
-        Some(moves[self.dice.weighted(&weights)].1)
-    }
-
     async fn make(&mut self, next: Move) {
         self.meet("moves");
         self.tick().await;
@@ -299,7 +212,12 @@ impl<'a> Life<'a> {
             Move::Tool(at) => {
                 let want = self.stage.scene.waiting().tools.take(at);
                 let result = outcome(&mut self.dice);
-                self.note(|| format!("tool {} {} of actor {} gives {result:?}", want.what.tool, want.what.arguments, want.actor));
+                self.note(|| {
+                    format!(
+                        "tool {} {} of actor {} gives {result:?}",
+                        want.what.tool, want.what.arguments, want.actor
+                    )
+                });
                 want.give(result);
             }
             Move::Post(at) => self.deliver(at),
@@ -388,8 +306,9 @@ impl<'a> Life<'a> {
             }
             News::Worked(_, Ok(how)) => {
                 self.meet(how);
+                let lanes = how != "at rest";
                 self.ring(Rung {
-                    lanes: true,
+                    lanes,
                     ..Rung::default()
                 });
             }
@@ -413,34 +332,15 @@ impl<'a> Life<'a> {
         }
         let reply = self.author.reply(&mut self.dice, &want.what, self.calm);
         let messages = want.what.messages.len();
-        self.note(|| format!("model of actor {} ({messages} messages, {} tools) says {}", want.actor, want.what.tools.len(), told::reply(&reply)));
+        self.note(|| {
+            format!(
+                "model of actor {} ({messages} messages, {} tools) says {}",
+                want.actor,
+                want.what.tools.len(),
+                told::reply(&reply)
+            )
+        });
         want.give(reply);
-    }
-
-    fn deliver(&mut self, at: usize) {
-        let want = self.stage.scene.waiting().posts.take(at);
-        let Some(row) = self.board.rows.borrow().get(&want.what).cloned() else { return };
-        let now = self.lab.clock.now();
-        let weights = if self.calm { [1, 0, 0, 0, 0, 0] } else { [80, 6, 6, 5, 2, 1] };
-        let receipt = match self.dice.weighted(&weights) {
-            0 => {
-                let posted = self.chat.take(&row, now);
-                Receipt::Sent {
-                    id: posted.id,
-                    at: posted.at,
-                }
-            }
-            1 => Receipt::Refused,
-            2 => {
-                self.chat.take(&row, now);
-                Receipt::Lost
-            }
-            3 => Receipt::Lost,
-            4 => Receipt::Content,
-            _ => Receipt::Gone,
-        };
-        self.note(|| format!("delivery {} by actor {}: {receipt:?}", told::row(&row), want.actor));
-        want.give(receipt);
     }
 
     async fn event(&mut self) {
@@ -468,67 +368,6 @@ impl<'a> Life<'a> {
         };
         self.parts.insert(id, (process, part));
         self.note(|| format!("process {process} begins {part:?} as actor {id}"));
-    }
-
-    /// The process dies where it stands, and another one starts in its place.
-    fn crash(&mut self, process: usize) {
-        self.note(|| format!("process {process} dies"));
-        let dead: Vec<ActorId> = self.parts.iter().filter(|(_, at)| at.0 == process).map(|(id, _)| *id).collect();
-        let now = self.lab.clock.now();
-        let under_way = self.stage.scene.waiting().posts.of(|actor| dead.contains(&actor));
-        for at in under_way.into_iter().rev() {
-            let want = self.stage.scene.waiting().posts.take(at);
-            // What was on the wire may still arrive.
-            let row = self.board.rows.borrow().get(&want.what).cloned();
-            if let Some(row) = row.filter(|_| self.dice.percent(50)) {
-                self.chat.take(&row, now);
-            }
-        }
-        self.meet("crashes");
-        for id in dead {
-            self.stage.kill(id);
-            self.parts.remove(&id);
-        }
-        self.starts += 1;
-        let own = &mut self.processes[process];
-        own.owner = format!("{}{}", ["a", "b"][process], self.starts);
-        own.knows_time = self.dice.percent(70);
-        self.frozen[process] = Millis(0);
-        self.rung[process] = ALL;
-    }
-
-    /// A moment passes.
-    async fn tick(&mut self) {
-        let span = Duration::from_millis(1 + u64::try_from(self.dice.below(4)).unwrap_or(0));
-        self.lab.clock.advance(span);
-        self.owed += span;
-        if self.owed > Duration::from_millis(40) {
-            let owed = std::mem::take(&mut self.owed);
-            self.stage.leap(owed).await;
-        }
-    }
-
-    async fn time(&mut self) {
-        let works = self.parts.values().any(|(_, part)| *part == Part::Work);
-        let long = usize::from(!works);
-        let millis = match self.dice.weighted(&[8, 6, 5, 2, 1, long, long]) {
-            0 => 300,
-            1 => 2_000,
-            2 => 9_000,
-            3 => 31_000,
-            4 => 130_000,
-            5 => 20 * 60_000,
-            _ => 61 * 60_000,
-        };
-        self.pass(Duration::from_millis(millis)).await;
-    }
-
-    async fn pass(&mut self, span: Duration) {
-        self.note(|| format!("{} ms pass", span.as_millis()));
-        self.lab.clock.advance(span);
-        let owed = std::mem::take(&mut self.owed);
-        self.stage.leap(span + owed).await;
-        self.rung = [ALL; 2];
     }
 
     /// Nobody disturbs any more: everything on its way arrives, everybody gets their turn, time goes on.

@@ -10,7 +10,10 @@
     clippy::print_stderr,
     reason = "which seeds are lived is told by the environment; a life is told aloud"
 )]
-#![expect(unreachable_pub, reason = "`pub` marks what the files use of each other; nothing leaves this binary")]
+#![expect(
+    unreachable_pub,
+    reason = "`pub` marks what the files use of each other; nothing leaves this binary"
+)]
 
 mod chat;
 mod checks;

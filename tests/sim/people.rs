@@ -41,7 +41,11 @@ impl People {
         let cards_weight = if cards.is_empty() { 0 } else { 40 };
         let asked = if self.requests.is_empty() { 0 } else { 1 };
         let ask = if *tasks > 0 { 3 + 20 * (1 - asked) } else { 0 };
-        let weights = [ask, cards_weight, cards_weight / 2, 4 * asked, asked, asked, asked, 2 * asked, asked, 2 * asked];
+        // While there is nothing to answer, most people wait.
+        let idle = if cards.is_empty() { 30 * asked } else { 0 };
+        let answers = [cards_weight, cards_weight / 2, 4 * asked];
+        let others = [asked, asked, asked, 2 * asked, asked, 2 * asked, idle];
+        let weights: Vec<usize> = [&[ask][..], &answers, &others].concat();
         let who = PEOPLE[dice.weighted(&[6, 3, 1])];
         match dice.weighted(&weights) {
             0 => {
@@ -106,6 +110,7 @@ impl People {
                 let words = happens(&format!("h{}", self.said), &who, body);
                 self.send(dice, words, now);
             }
+            10 => {}
             _ => {
                 // A reply to any post of ours.
                 let posts: Vec<String> = chat.posts().map(|posted| posted.id.clone()).collect();

@@ -142,6 +142,10 @@ impl Process {
         if matches!(row.new.op, OutboxOp::Patch { .. }) && row.target_message.is_none() {
             return Receipt::Gone;
         }
+        if !matches!(row.new.op, OutboxOp::Post { .. }) {
+            let at = self.clock.now();
+            return Receipt::Sent { id: String::new(), at };
+        }
         self.board.rows.borrow_mut().insert(row.new.key.clone(), row.clone());
         let receipt = self.scene.post(&row.new.key).await;
         self.board.rows.borrow_mut().remove(&row.new.key);
@@ -164,7 +168,10 @@ impl Process {
             },
         }
         tx.commit().await?;
-        self.ledger.inbox_bell().notify_one();
+        // Words may wait for a card's arrival; of anything else nobody waits to hear.
+        if row.new.gate_id.is_some() {
+            self.ledger.inbox_bell().notify_one();
+        }
         Ok(())
     }
 }

@@ -17,7 +17,9 @@ const FEW: u64 = 300;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+    std::env::var(name)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
 /// Lives the seeds that `next` gives until it gives none, in a lab of their own; a life that breaks a rule ends it.
@@ -52,18 +54,26 @@ fn live_all(told: bool, met: &Mutex<Met>, mut next: impl FnMut() -> Option<u64>)
     })
 }
 
-/// design, S4-18: whatever model, tools, people, platform and processes do, and in whatever order: no write without a decision or a
+/// S4-7, S4-16, K12, K14, H19, H21, design: whatever model, tools, people, platform and processes do, and in whatever order: no write without a decision or a
 /// grant of its very plan, each call at most once, every turn ends or waits at an open gate, limits are kept, calls are paired, one
 /// final answer, one decision a gate, nothing handled twice, lanes in order.
 #[test]
 fn no_life_breaks_a_rule() {
     let one = number("COUNTERSIGN_SIM_SEED");
     let first = one.unwrap_or(1);
-    let count = if one.is_some() { 1 } else { number("COUNTERSIGN_SIM_SEEDS").unwrap_or(FEW) };
+    let count = if one.is_some() {
+        1
+    } else {
+        number("COUNTERSIGN_SIM_SEEDS").unwrap_or(FEW)
+    };
     let started = Instant::now();
     let (seeds, failed) = (AtomicU64::new(first), AtomicBool::new(false));
     let (found, met) = (Mutex::new(Vec::new()), Mutex::new(Met::new()));
-    let threads = if count == 1 { 1 } else { thread::available_parallelism().map_or(2, usize::from) };
+    let threads = if count == 1 {
+        1
+    } else {
+        thread::available_parallelism().map_or(2, usize::from)
+    };
     let (alive, watched) = mpsc::channel::<u64>();
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -109,7 +119,9 @@ fn no_life_breaks_a_rule() {
         } else {
             eprintln!("{}", log.join("\n"));
         }
-        panic!("seed {seed}: {wrong}\nlive it again: COUNTERSIGN_SIM_SEED={seed} cargo test --profile sim --test sim no_life -- --nocapture");
+        panic!(
+            "seed {seed}: {wrong}\nlive it again: COUNTERSIGN_SIM_SEED={seed} cargo test --profile sim --test sim no_life -- --nocapture"
+        );
     }
     let met = met.into_inner().unwrap();
     for (what, times) in &met {

@@ -71,8 +71,12 @@ impl Author {
     /// The answer to `request`. `kind`: no more than is needed to come to an end.
     pub fn reply(&mut self, dice: &mut Dice, request: &ChatRequest, kind: bool) -> Result<ChatReply, ModelError> {
         if !kind && dice.percent(4) {
-            return Err([ModelError::Unreachable(String::new()), ModelError::Timeout, ModelError::TooLong, ModelError::Filtered]
-                [dice.below(4)]
+            return Err([
+                ModelError::Unreachable(String::new()),
+                ModelError::Timeout,
+                ModelError::TooLong,
+                ModelError::Filtered,
+            ][dice.below(4)]
             .clone());
         }
         let mut reply = ChatReply {
@@ -96,7 +100,12 @@ impl Author {
             1 => calls.push(self.call("clarify", json!({"task_goal_ui": "next"}))),
             2 => {
                 let step = ["1", "2", "3"][dice.below(3)];
-                let arguments = [json!({"step_id": step}), json!({"next_step": step}), json!({"plan_status": "completed"})][dice.below(3)].clone();
+                let arguments = [
+                    json!({"step_id": step}),
+                    json!({"next_step": step}),
+                    json!({"plan_status": "completed"}),
+                ][dice.below(3)]
+                .clone();
                 calls.push(self.call("plan_progress", arguments));
             }
             3 => calls.push(self.call(
@@ -104,7 +113,10 @@ impl Author {
                 json!({"task_goal_ui": "t", "needs_user_input": true, "question_to_user": "which?"}),
             )),
             4 => calls.push(self.call("request_user", json!({"message": "may I?"}))),
-            5 => calls.push(self.call("write_todos", json!({"todos": [{"id": "1", "content": "x", "status": "completed"}]}))),
+            5 => calls.push(self.call(
+                "write_todos",
+                json!({"todos": [{"id": "1", "content": "x", "status": "completed"}]}),
+            )),
             6 => calls.push(self.act("look")),
             7 => calls.push(self.act(["put", "send"][dice.below(2)])),
             8 => {
@@ -152,7 +164,14 @@ impl Author {
     fn plan(&mut self, dice: &mut Dice) -> ToolCall {
         // The same goal again is the same plan, mostly.
         self.goals += u64::from(dice.percent(60));
-        let tools = [json!(["look", "put"]), json!(["put", "send"]), json!(["wipe", "send"]), json!([]), json!(["look"])][dice.below(5)].clone();
+        let tools = [
+            json!(["look", "put"]),
+            json!(["put", "send"]),
+            json!(["wipe", "send"]),
+            json!([]),
+            json!(["look"]),
+        ][dice.below(5)]
+        .clone();
         let steps = json!([{"id": "1", "content": "look", "tools": ["look"]}, {"id": "2", "content": "do", "tools": tools}, {"id": "3", "content": "tell"}]);
         let complexity = ["complex", "complex", "simple"][dice.below(3)];
         self.call(
@@ -172,7 +191,10 @@ pub fn outcome(dice: &mut Dice) -> Result<ToolOutput, ToolError> {
             exit: Some(String::from("bye")),
             ..ToolOutput::default()
         }),
-        _ => Ok(ToolOutput { text, ..ToolOutput::default() }),
+        _ => Ok(ToolOutput {
+            text,
+            ..ToolOutput::default()
+        }),
     }
 }
 

@@ -137,7 +137,9 @@ impl Scene {
 
     pub async fn ask_model(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
         let asked = self.waiting().models.ask(request.clone());
-        asked.await.unwrap_or_else(|_| Err(ModelError::Unreachable(String::from("the stage is gone"))))
+        asked
+            .await
+            .unwrap_or_else(|_| Err(ModelError::Unreachable(String::from("the stage is gone"))))
     }
 
     pub async fn call_tool(&self, tool: &'static str, arguments: &Value) -> Result<ToolOutput, ToolError> {
@@ -150,7 +152,9 @@ impl Scene {
             waiting.sent.push((on(), called()));
             waiting.tools.ask(called())
         };
-        asked.await.unwrap_or_else(|_| Err(ToolError::Fatal(String::from("the stage is gone"))))
+        asked
+            .await
+            .unwrap_or_else(|_| Err(ToolError::Fatal(String::from("the stage is gone"))))
     }
 
     pub async fn post(&self, key: &str) -> super::chat::Receipt {
@@ -185,7 +189,11 @@ impl Pace for Pacer {
             }
             waiting.leaves.ask(())
         };
-        Box::pin(async { asked.await.unwrap_or_else(|_| Err(StoreError::Unavailable(String::from("the stage is gone")))) })
+        Box::pin(async {
+            asked
+                .await
+                .unwrap_or_else(|_| Err(StoreError::Unavailable(String::from("the stage is gone"))))
+        })
     }
 
     fn commit(&self) -> Fate {
@@ -313,7 +321,11 @@ impl Stage {
             }
             ON.set(before);
         }
-        if self.scene.waiting().open == 0 { Poll::Ready(()) } else { Poll::Pending }
+        if self.scene.waiting().open == 0 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 
     /// `span` passes at once.

@@ -27,7 +27,10 @@ pub fn news(news: &News) -> String {
 pub fn reply(reply: &Result<ChatReply, ModelError>) -> String {
     match reply {
         Ok(reply) => {
-            let calls = reply.calls.iter().map(|call| format!(" {} {}{}", call.id, call.name, call.arguments));
+            let calls = reply
+                .calls
+                .iter()
+                .map(|call| format!(" {} {}{}", call.id, call.name, call.arguments));
             format!("{:?}{}", reply.text, calls.collect::<String>())
         }
         Err(error) => error.to_string(),
@@ -41,6 +44,10 @@ pub fn row(row: &OutboxRow) -> String {
         OutboxOp::React { content, .. } => ("mark", content),
     };
     let shows = serde_json::to_value(content).unwrap_or_default();
-    let turn = row.new.turn_id.as_ref().map_or("", |turn| turn.as_str().trim_start_matches("turn_").trim_start_matches('0'));
+    let turn = row
+        .new
+        .turn_id
+        .as_ref()
+        .map_or("", |turn| turn.as_str().trim_start_matches("turn_").trim_start_matches('0'));
     format!("{op} {} of turn {turn}", shows["shows"].as_str().unwrap_or_default())
 }

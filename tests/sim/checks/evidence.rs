@@ -12,7 +12,11 @@ use crate::stage::unpaced;
 pub fn consent(life: &Life<'_>, decision: &Decision, requester: &str) -> Result<(), String> {
     let by = decision.by.as_deref().ok_or("a consent of nobody")?;
     let key = decision.event_id.as_deref().ok_or("a consent without evidence")?;
-    let evidence = life.people.evidence.get(key).ok_or_else(|| format!("a consent by {key}, which nobody sent"))?;
+    let evidence = life
+        .people
+        .evidence
+        .get(key)
+        .ok_or_else(|| format!("a consent by {key}, which nobody sent"))?;
     if evidence.by != by || !evidence.consents {
         return Err(format!("{key} of {} passes for a consent of {by}", evidence.by));
     }
@@ -34,11 +38,17 @@ pub async fn grant(life: &mut Life<'_>, turn: &TurnRow, row: &Action) -> Result<
          WHERE gates.turn_id = $1 AND gates.kind = 'plan_review' ORDER BY gates.rowid DESC LIMIT 1",
     )
     .bind(turn.id.as_str());
-    let found = unpaced(newest.fetch_optional(&mut life.lab.conn)).await.map_err(|error| error.to_string())?;
+    let found = unpaced(newest.fetch_optional(&mut life.lab.conn))
+        .await
+        .map_err(|error| error.to_string())?;
     let found = found.ok_or("a grant, and no plan was ever decided")?;
     let (digest, kind): (String, String) = (found.get(0), found.get(1));
     if kind != DecisionKind::Approve.as_str() || digest != plan.digest() {
-        return Err(format!("{} ran under a grant of another plan: {kind} of {digest}, not {}", row.tool, plan.digest()));
+        return Err(format!(
+            "{} ran under a grant of another plan: {kind} of {digest}, not {}",
+            row.tool,
+            plan.digest()
+        ));
     }
     let decision: Decision = serde_json::from_str(found.get(2)).map_err(|error| error.to_string())?;
     match decision.via {

@@ -47,7 +47,9 @@ pub async fn at_rest(life: &mut Life<'_>) -> Result<(), String> {
 
 async fn rows(life: &mut Life<'_>, sql: &str) -> Result<Vec<AnyRow>, String> {
     let query = sqlx::query(AssertSqlSafe(sql.to_owned()));
-    unpaced(query.fetch_all(&mut life.lab.conn)).await.map_err(|error| format!("{sql}: {error}"))
+    unpaced(query.fetch_all(&mut life.lab.conn))
+        .await
+        .map_err(|error| format!("{sql}: {error}"))
 }
 
 fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -63,7 +65,11 @@ async fn everything_was_handled(life: &mut Life<'_>) -> Result<(), String> {
     if let Some(row) = held.first() {
         return Err(format!("{} holds a lane and does not work on it", row.get::<String, _>(0)));
     }
-    let waiting = rows(life, "SELECT lanes.id FROM lanes JOIN inbox ON inbox.lane_id = lanes.id WHERE inbox.state = 'laned' AND lanes.turn_id IS NULL").await?;
+    let waiting = rows(
+        life,
+        "SELECT lanes.id FROM lanes JOIN inbox ON inbox.lane_id = lanes.id WHERE inbox.state = 'laned' AND lanes.turn_id IS NULL",
+    )
+    .await?;
     if !waiting.is_empty() {
         return Err(String::from("a task waits in a lane that does nothing"));
     }
@@ -71,7 +77,11 @@ async fn everything_was_handled(life: &mut Life<'_>) -> Result<(), String> {
 }
 
 async fn turns(life: &mut Life<'_>) -> Result<Vec<Found>, String> {
-    let found = rows(life, "SELECT id, lane_id, inbox_id, status, state, user_id FROM turns ORDER BY rowid").await?;
+    let found = rows(
+        life,
+        "SELECT id, lane_id, inbox_id, status, state, user_id FROM turns ORDER BY rowid",
+    )
+    .await?;
     let found = found.iter().map(|row| {
         Ok(Found {
             id: row.get(0),
@@ -123,7 +133,11 @@ async fn gates(life: &mut Life<'_>, turns: &[Found]) -> Result<HashMap<String, S
         }
         gates.insert(id, Settled { turn, decision });
     }
-    let twice = rows(life, "SELECT gate_id FROM audit WHERE kind = 'decision' GROUP BY gate_id HAVING COUNT(*) > 1").await?;
+    let twice = rows(
+        life,
+        "SELECT gate_id FROM audit WHERE kind = 'decision' GROUP BY gate_id HAVING COUNT(*) > 1",
+    )
+    .await?;
     if let Some(row) = twice.first() {
         return Err(format!("gate {} was decided twice", row.get::<String, _>(0)));
     }
@@ -154,7 +168,11 @@ async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decisio
 }
 
 fn ends_or_waits(turn: &Found, gates: &HashMap<String, Settled>) -> Result<(), String> {
-    let open: Vec<&String> = gates.iter().filter(|(_, gate)| gate.turn == turn.id && gate.decision.is_none()).map(|(id, _)| id).collect();
+    let open: Vec<&String> = gates
+        .iter()
+        .filter(|(_, gate)| gate.turn == turn.id && gate.decision.is_none())
+        .map(|(id, _)| id)
+        .collect();
     if turn.state.status.is_final() {
         return match (open.first(), &turn.state.next) {
             (None, Next::Nothing) => Ok(()),
@@ -166,7 +184,10 @@ fn ends_or_waits(turn: &Found, gates: &HashMap<String, Settled>) -> Result<(), S
     if at_one && turn.state.next == Next::Wait && turn.status == TurnStatus::Paused.as_str() {
         Ok(())
     } else {
-        Err(format!("{} neither ends nor waits: {} at {waits:?}, open {open:?}, next {:?}", turn.id, turn.status, turn.state.next))
+        Err(format!(
+            "{} neither ends nor waits: {} at {waits:?}, open {open:?}, next {:?}",
+            turn.id, turn.status, turn.state.next
+        ))
     }
 }
 
@@ -188,28 +209,53 @@ fn within_budget(life: &Life<'_>, turn: &Found) -> Result<(), String> {
         && rounds.used <= ROUNDS
         && top_ups.used <= TOP_UPS
         && turn.state.continues <= CONTINUES;
-    if kept { Ok(()) } else { Err(format!("{} went past its limits: {:?}", turn.id, turn.state.budget)) }
+    if kept {
+        Ok(())
+    } else {
+        Err(format!("{} went past its limits: {:?}", turn.id, turn.state.budget))
+    }
 }
 
 /// Calls and results are paired, each reply was paid for, and what a person added was read.
 async fn log(life: &mut Life<'_>, turn: &Found) -> Result<(), String> {
-    let found = rows(life, &format!("SELECT body FROM messages WHERE turn_id = '{}' ORDER BY seq", turn.id)).await?;
+    let found = rows(
+        life,
+        &format!("SELECT body FROM messages WHERE turn_id = '{}' ORDER BY seq", turn.id),
+    )
+    .await?;
     let log: Vec<Message> = found.iter().map(|row| read(row.get(0))).collect::<Result<_, _>>()?;
     let replies = log.iter().filter(|message| message.role == Role::Assistant).count();
     if u64::try_from(replies).unwrap_or(u64::MAX) > turn.state.budget.steps.used {
-        return Err(format!("{} has {replies} replies and paid for {}", turn.id, turn.state.budget.steps.used));
+        return Err(format!(
+            "{} has {replies} replies and paid for {}",
+            turn.id, turn.state.budget.steps.used
+        ));
     }
     let asked = log.iter().flat_map(|message| &message.calls).count();
     let answered = log.iter().filter(|message| message.role == Role::Tool).count();
     if asked != answered + turn.state.open_calls.len() {
-        return Err(format!("{}: {asked} calls, {answered} results, {} open", turn.id, turn.state.open_calls.len()));
+        return Err(format!(
+            "{}: {asked} calls, {answered} results, {} open",
+            turn.id,
+            turn.state.open_calls.len()
+        ));
     }
-    let steers = rows(life, &format!("SELECT body, consumed_at FROM signals WHERE turn_id = '{}' AND kind = 'steer'", turn.id)).await?;
+    let steers = rows(
+        life,
+        &format!(
+            "SELECT body, consumed_at FROM signals WHERE turn_id = '{}' AND kind = 'steer'",
+            turn.id
+        ),
+    )
+    .await?;
     for steer in steers {
         let said: serde_json::Value = read(steer.get(0))?;
         let words = said["text"].as_str().unwrap_or_default();
         let consumed: Option<i64> = steer.get(1);
-        let times = log.iter().filter(|message| message.content.starts_with("<mailbox>") && message.content.contains(words)).count();
+        let times = log
+            .iter()
+            .filter(|message| message.content.starts_with("<mailbox>") && message.content.contains(words))
+            .count();
         let kept = turn.state.mailbox.iter().any(|kept| kept == words);
         let cancelled = turn.state.status == TurnStatus::Cancelled;
         if times > 1 || !cancelled && (consumed.is_none() || times == 0 && !kept) {
@@ -223,10 +269,15 @@ async fn log(life: &mut Life<'_>, turn: &Found) -> Result<(), String> {
 async fn events(life: &mut Life<'_>, gates: &HashMap<String, Settled>) -> Result<(), String> {
     let mut told: HashSet<String> = HashSet::new();
     for row in rows(life, "SELECT body FROM events").await? {
-        let Event::Decision { gate_id, kind, .. } = read(row.get(0))? else { continue };
+        let Event::Decision { gate_id, kind, .. } = read(row.get(0))? else {
+            continue;
+        };
         let stored = gates.get(gate_id.as_str()).and_then(|gate| gate.decision.as_ref());
         if stored.map(|decision| decision.kind) != Some(kind) {
-            return Err(format!("gate {gate_id}: the turn went on with {}, stored is {stored:?}", kind.as_str()));
+            return Err(format!(
+                "gate {gate_id}: the turn went on with {}, stored is {stored:?}",
+                kind.as_str()
+            ));
         }
         if !told.insert(gate_id.to_string()) {
             return Err(format!("gate {gate_id}: its turn went on twice"));
@@ -239,14 +290,20 @@ async fn events(life: &mut Life<'_>, gates: &HashMap<String, Settled>) -> Result
 async fn answers(life: &mut Life<'_>, turns: &[Found]) -> Result<(), String> {
     let mut queued: HashMap<String, usize> = HashMap::new();
     for row in rows(life, "SELECT turn_id, body FROM outbox WHERE op = 'post' AND turn_id IS NOT NULL").await? {
-        if let OutboxOp::Post { content: Outbound::Answer(_), .. } = read(row.get(1))? {
+        if let OutboxOp::Post {
+            content: Outbound::Answer(_),
+            ..
+        } = read(row.get(1))?
+        {
             *queued.entry(row.get(0)).or_default() += 1;
         }
     }
     for turn in turns {
         let made = queued.get(&turn.id).copied().unwrap_or(0);
         let seen = life.chat.posts().filter(|posted| matches!(posted.content, Outbound::Answer(_)));
-        let seen = seen.filter(|posted| posted.turn.as_ref().is_some_and(|id| id.as_str() == turn.id)).count();
+        let seen = seen
+            .filter(|posted| posted.turn.as_ref().is_some_and(|id| id.as_str() == turn.id))
+            .count();
         let due = matches!(turn.state.status, TurnStatus::Completed | TurnStatus::Failed);
         if made != usize::from(due) || seen > made {
             return Err(format!("{} is {}: {made} final answers, {seen} in the chat", turn.id, turn.status));
@@ -261,7 +318,10 @@ async fn actions(life: &mut Life<'_>) -> Result<(), String> {
     for row in rows(life, sql).await? {
         let (id, status): (String, String) = (row.get(0), row.get(1));
         let call: serde_json::Value = read(row.get(2))?;
-        let ran = call["arguments"]["n"].as_u64().and_then(|number| life.runs.0.get(&number)).map_or(0, Vec::len);
+        let ran = call["arguments"]["n"]
+            .as_u64()
+            .and_then(|number| life.runs.0.get(&number))
+            .map_or(0, Vec::len);
         let over = row.get::<Option<i64>, _>(3).is_some();
         let fits = match status.as_str() {
             "executed" | "failed" | "unknown" => ran > 0 || call["arguments"]["n"].is_null(),

@@ -69,11 +69,15 @@ fn machines() -> Vec<Machine> {
         (GateKind::Budget, 1),
     ];
     let rights = [Approvers::Requester, Approvers::Anyone, listed(&["u2"])];
-    let pairs = kinds.iter().flat_map(|kind| rights.iter().map(move |approvers| (*kind, approvers.clone())));
-    pairs.map(|((kind, quorum), approvers)| Machine::new(kind, quorum, approvers)).collect()
+    let pairs = kinds
+        .iter()
+        .flat_map(|kind| rights.iter().map(move |approvers| (*kind, approvers.clone())));
+    pairs
+        .map(|((kind, quorum), approvers)| Machine::new(kind, quorum, approvers))
+        .collect()
 }
 
-/// design, S0-41: of all that two people, two processes, the platform and time can do to a gate in up to eight events, nothing gives it
+/// H1, H2, H3, H5, design: of all that two people, two processes, the platform and time can do to a gate in up to eight events, nothing gives it
 /// a second decision, an approval by too few or by the wrong ones, a verdict that changes, a turn that goes on twice or otherwise than
 /// decided; and from every state the processes by themselves come to one in which nobody waits for nothing.
 #[test]
@@ -93,7 +97,13 @@ fn no_gate_is_stuck_or_double() {
 #[test]
 fn planted_faults_are_found() {
     let plan = |quorum| Machine::new(GateKind::PlanReview, quorum, Approvers::Anyone);
-    let found = |fault, machine: Machine| search(&Machine { fault: Some(fault), ..machine }).unwrap_err();
+    let found = |fault, machine: Machine| {
+        search(&Machine {
+            fault: Some(fault),
+            ..machine
+        })
+        .unwrap_err()
+    };
     let overwritten = found(Fault::SecondDecisionCounts, plan(1));
     assert!(overwritten.starts_with("a decision changed"), "{overwritten}");
     let stuffed = found(Fault::VotesByPress, plan(2));

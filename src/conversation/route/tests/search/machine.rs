@@ -7,10 +7,9 @@ use crate::conversation::approvals::settled_as;
 use crate::conversation::click::act_of;
 use crate::conversation::review::{Act, counted, needed, row_status, waits};
 use crate::conversation::rights::Rights;
+use crate::conversation::route::tests::{decided, gate, kind, said, turn, undecided};
 use crate::conversation::route::{ReplyTo, Verdict, route};
 use crate::domain::{ActionStatus, Approvers, Click, ClickVerb, DecisionKind, Gate, GateKind, Millis, TurnStatus, Via, Vote};
-
-use super::super::{decided, gate, kind, said, turn, undecided};
 
 /// The requester, and another member of the chat.
 const PEOPLE: [&str; 2] = ["u1", "u2"];
@@ -44,9 +43,14 @@ pub(super) enum Outcome {
 enum Worker {
     Idle,
     /// It has the lane, or believes so.
-    Holds { stale: bool },
+    Holds {
+        stale: bool,
+    },
     /// It has read what to do.
-    Read { stale: bool, news: News },
+    Read {
+        stale: bool,
+        news: News,
+    },
 }
 
 /// What a worker reads.
@@ -80,7 +84,11 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(kind: GateKind) -> Self {
         // Only an approval card has rows.
-        let row = if kind == GateKind::ToolApproval { ActionStatus::Pending } else { ActionStatus::Rejected };
+        let row = if kind == GateKind::ToolApproval {
+            ActionStatus::Pending
+        } else {
+            ActionStatus::Rejected
+        };
         Self {
             card: Card::Waiting,
             lapsed: false,
@@ -100,9 +108,17 @@ impl State {
 #[derive(Clone, Debug)]
 pub(super) enum Move {
     /// Somebody says something, to the bot or in reply to the card.
-    Say { who: usize, words: usize, reply: bool },
+    Say {
+        who: usize,
+        words: usize,
+        reply: bool,
+    },
     /// Somebody presses a button of the card, or of one of its rows.
-    Press { who: usize, verb: ClickVerb, row: Option<usize> },
+    Press {
+        who: usize,
+        verb: ClickVerb,
+        row: Option<usize>,
+    },
     Card(Card),
     Lapse,
     /// Its lease runs out, and the worker does not know.
@@ -181,13 +197,20 @@ impl Machine {
         for who in 0..PEOPLE.len() {
             for words in 0..WORDS.len() {
                 let visible = matches!(state.card, Card::Unheard | Card::Known);
-                moves.extend([false, true].into_iter().filter(|reply| !reply || visible).map(|reply| Move::Say { who, words, reply }));
+                moves.extend(
+                    [false, true]
+                        .into_iter()
+                        .filter(|reply| !reply || visible)
+                        .map(|reply| Move::Say { who, words, reply }),
+                );
             }
             if matches!(state.card, Card::Unheard | Card::Known) {
                 let verbs = [ClickVerb::Approve, ClickVerb::Revise, ClickVerb::Cancel, ClickVerb::Reject];
                 moves.extend(verbs.map(|verb| Move::Press { who, verb, row: None }));
                 if self.kind == GateKind::ToolApproval {
-                    let rows = [0, 1].into_iter().flat_map(|row| [ClickVerb::Approve, ClickVerb::Reject].map(|verb| (row, verb)));
+                    let rows = [0, 1]
+                        .into_iter()
+                        .flat_map(|row| [ClickVerb::Approve, ClickVerb::Reject].map(|verb| (row, verb)));
                     moves.extend(rows.map(|(row, verb)| Move::Press { who, verb, row: Some(row) }));
                 }
             }
@@ -322,7 +345,11 @@ impl Machine {
         }
         let gate = self.gate(state.card);
         if let Some(row) = row {
-            let act = if verb == ClickVerb::Approve { Act::Approve } else { Act::Reject(None) };
+            let act = if verb == ClickVerb::Approve {
+                Act::Approve
+            } else {
+                Act::Reject(None)
+            };
             if self.rights.may(PEOPLE[who], &act, &gate) && waits(state.rows[row]) {
                 state.rows[row] = row_status(act.decides(None).0);
                 if let Some(kind) = settled_as(&state.rows) {
@@ -363,7 +390,9 @@ impl Machine {
             at: Millis(1),
             event_id: None,
         };
-        (0..PEOPLE.len()).flat_map(|who| (0..state.votes[who]).map(move |_| vote(who))).collect()
+        (0..PEOPLE.len())
+            .flat_map(|who| (0..state.votes[who]).map(move |_| vote(who)))
+            .collect()
     }
 
     /// The next step of a worker; none: it has nothing to do.
@@ -371,7 +400,10 @@ impl Machine {
         let mut next = state.clone();
         match state.workers[at] {
             Worker::Idle => {
-                let held = matches!(state.workers[1 - at], Worker::Holds { stale: false } | Worker::Read { stale: false, .. });
+                let held = matches!(
+                    state.workers[1 - at],
+                    Worker::Holds { stale: false } | Worker::Read { stale: false, .. }
+                );
                 // Woken by whatever was written, or by time.
                 let due = state.outcome == Outcome::Waits && self.news(&mut next) != News::Nothing;
                 if held || !due {
@@ -381,7 +413,11 @@ impl Machine {
                 next.workers[at] = Worker::Holds { stale: false };
             }
             Worker::Holds { stale } => {
-                let news = if state.outcome == Outcome::Waits { self.news(&mut next) } else { News::Nothing };
+                let news = if state.outcome == Outcome::Waits {
+                    self.news(&mut next)
+                } else {
+                    News::Nothing
+                };
                 next.workers[at] = Worker::Read { stale, news };
             }
             Worker::Read { stale, news } => {
@@ -424,7 +460,12 @@ impl Machine {
         if before.decision.is_some() && before.decision != after.decision {
             return Some(format!("a decision changed: {:?}, {:?}", before.decision, after.decision));
         }
-        if before.rows.iter().zip(&after.rows).any(|(before, after)| !waits(*before) && before != after) {
+        if before
+            .rows
+            .iter()
+            .zip(&after.rows)
+            .any(|(before, after)| !waits(*before) && before != after)
+        {
             return Some(String::from("a verdict changed"));
         }
         if after.decision.is_some() && after.rows.iter().copied().any(waits) {
@@ -441,7 +482,12 @@ impl Machine {
         {
             return Some(String::from("the turn went on otherwise than decided"));
         }
-        if before.lapsed && before.decision.is_none() && after.decision.is_some_and(|(kind, by)| kind == DecisionKind::Approve || by.is_some()) {
+        if before.lapsed
+            && before.decision.is_none()
+            && after
+                .decision
+                .is_some_and(|(kind, by)| kind == DecisionKind::Approve || by.is_some())
+        {
             return Some(String::from("decided by a person after its time"));
         }
         if before.waiting.len() > after.waiting.len() && after.card == Card::Unheard && after.decision.is_none() {
@@ -452,7 +498,9 @@ impl Machine {
 
     /// Approved by too few, or by somebody who may not.
     fn unentitled(&self, state: &State) -> Option<String> {
-        let Some((DecisionKind::Approve, by)) = state.decision else { return None };
+        let Some((DecisionKind::Approve, by)) = state.decision else {
+            return None;
+        };
         let Some(by) = by else {
             return Some(String::from("approved by nobody"));
         };
