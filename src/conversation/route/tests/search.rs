@@ -97,13 +97,7 @@ fn no_gate_is_stuck_or_double() {
 #[test]
 fn planted_faults_are_found() {
     let plan = |quorum| Machine::new(GateKind::PlanReview, quorum, Approvers::Anyone);
-    let found = |fault, machine: Machine| {
-        search(&Machine {
-            fault: Some(fault),
-            ..machine
-        })
-        .unwrap_err()
-    };
+    let found = |fault, machine: Machine| search(&machine.with(fault)).unwrap_err();
     let overwritten = found(Fault::SecondDecisionCounts, plan(1));
     assert!(overwritten.starts_with("a decision changed"), "{overwritten}");
     let stuffed = found(Fault::VotesByPress, plan(2));
