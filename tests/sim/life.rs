@@ -250,12 +250,12 @@ impl<'a> Life<'a> {
     /// Actors go on until all stand still; what they told and sent is taken note of.
     async fn after(&mut self) {
         self.stage.settle().await;
-        for id in std::mem::take(&mut self.stage.done) {
-            self.parts.remove(&id);
-        }
         let news = std::mem::take(&mut *self.board.news.borrow_mut());
         for (actor, news) in news {
             self.hear(actor, news);
+        }
+        for id in std::mem::take(&mut self.stage.done) {
+            self.parts.remove(&id);
         }
         let ledger = &self.lab.ledger;
         let rang = Rung {
@@ -289,7 +289,6 @@ impl<'a> Life<'a> {
     fn hear(&mut self, actor: ActorId, news: News) {
         let process = self.parts.get(&actor).map(|(process, _)| *process);
         self.note(|| format!("actor {actor}: {}", told::news(&news)));
-        // An actor that is done is in no list any more; its news are for all.
         let mut all = |set: fn(&mut Rung)| {
             for (at, rung) in self.rung.iter_mut().enumerate() {
                 if process.is_none_or(|process| process == at) {
@@ -307,10 +306,7 @@ impl<'a> Life<'a> {
             News::Worked(_, Ok(how)) => {
                 self.meet(how);
                 let lanes = how != "at rest";
-                self.ring(Rung {
-                    lanes,
-                    ..Rung::default()
-                });
+                self.ring(Rung { lanes, ..Rung::default() });
             }
             News::Dispatched(_) => self.ring(Rung {
                 outbox: true,
