@@ -183,7 +183,10 @@ impl Machine {
 
     /// The same with a fault in it.
     pub(super) fn with(self, fault: Fault) -> Self {
-        Self { fault: Some(fault), ..self }
+        Self {
+            fault: Some(fault),
+            ..self
+        }
     }
 
     fn has(&self, fault: Fault) -> bool {
