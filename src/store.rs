@@ -12,7 +12,7 @@ mod reviews;
 
 pub use coordination::{Standing, look_at_redis};
 pub use hold::Hold;
-pub use ledger::{AuditCheck, Cursor, Depth, Ledger, Looked, NoCursor, Pruned, Session, Tail, Tx};
+pub use ledger::{AuditCheck, Cursor, Depth, Fate, Leave, Ledger, Looked, NoCursor, Pace, Pruned, Session, Tail, Tx};
 pub use reviews::PendingReview;
 
 use serde::{Deserialize, Serialize};

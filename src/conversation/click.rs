@@ -81,7 +81,7 @@ impl Asked<'_> {
         if record.decision.is_some() {
             return self.closed(session, &record).await;
         }
-        let act = match self.act(record.gate.kind) {
+        let act = match act_of(self.click, record.gate.kind) {
             Ok(act) => act,
             Err(notice) => return Ok(ClickAnswer::notice(notice)),
         };
@@ -115,22 +115,6 @@ impl Asked<'_> {
                     ..record
                 };
                 self.closed(session, &record).await
-            }
-        }
-    }
-
-    /// What the button does at this kind of gate, changes perhaps without words; an error is what to say instead.
-    fn act(&self, kind: GateKind) -> Result<Act, Notice> {
-        let words = self.click.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
-        match (self.click.verb, kind) {
-            (ClickVerb::Approve, GateKind::PlanReview | GateKind::ToolApproval | GateKind::Budget) => Ok(Act::Approve),
-            (ClickVerb::Revise, GateKind::PlanReview | GateKind::Question) => Ok(Act::Revise(words.unwrap_or_default().to_owned())),
-            (ClickVerb::Revise | ClickVerb::Reject | ClickVerb::Cancel, GateKind::ToolApproval) => {
-                Ok(Act::Reject(words.map(str::to_owned)))
-            }
-            (ClickVerb::Cancel | ClickVerb::Reject, GateKind::PlanReview | GateKind::Question | GateKind::Budget) => Ok(Act::Cancel),
-            (ClickVerb::Approve, GateKind::Question) | (ClickVerb::Revise, GateKind::Budget) | (ClickVerb::Unknown, _) => {
-                Err(Notice::UnknownReview {})
             }
         }
     }
@@ -239,6 +223,20 @@ impl Asked<'_> {
         Ok(ClickAnswer::notice(Notice::NotEntitled {
             requester: self.rights.named(&record.gate),
         }))
+    }
+}
+
+/// What the button does at this kind of gate, changes perhaps without words; an error is what to say instead.
+pub(super) fn act_of(click: &Click, kind: GateKind) -> Result<Act, Notice> {
+    let words = click.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    match (click.verb, kind) {
+        (ClickVerb::Approve, GateKind::PlanReview | GateKind::ToolApproval | GateKind::Budget) => Ok(Act::Approve),
+        (ClickVerb::Revise, GateKind::PlanReview | GateKind::Question) => Ok(Act::Revise(words.unwrap_or_default().to_owned())),
+        (ClickVerb::Revise | ClickVerb::Reject | ClickVerb::Cancel, GateKind::ToolApproval) => Ok(Act::Reject(words.map(str::to_owned))),
+        (ClickVerb::Cancel | ClickVerb::Reject, GateKind::PlanReview | GateKind::Question | GateKind::Budget) => Ok(Act::Cancel),
+        (ClickVerb::Approve, GateKind::Question) | (ClickVerb::Revise, GateKind::Budget) | (ClickVerb::Unknown, _) => {
+            Err(Notice::UnknownReview {})
+        }
     }
 }
 

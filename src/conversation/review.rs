@@ -21,6 +21,18 @@ pub(super) enum Act {
     Reject(Option<String>),
 }
 
+impl Act {
+    /// The decision that this makes of a gate once nothing is missing, and its text; `words`: what was said, kept with an approval.
+    pub(super) fn decides(&self, words: Option<&str>) -> (DecisionKind, Option<String>) {
+        match self {
+            Self::Approve => (DecisionKind::Approve, Some(words.unwrap_or("OK").to_owned())),
+            Self::Revise(text) => (DecisionKind::Revise, Some(text.clone())),
+            Self::Cancel => (DecisionKind::Cancel, None),
+            Self::Reject(reason) => (DecisionKind::Reject, reason.clone()),
+        }
+    }
+}
+
 /// Who acts, by which road.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
@@ -99,32 +111,36 @@ pub(super) async fn settle(
     actor: &Actor,
     rights: &Rights,
 ) -> Result<Settled, StoreError> {
-    let words = words.unwrap_or("OK").to_owned();
-    match act {
-        Act::Approve => {
-            if let Some(voted) = vote(session, record, actor, rights).await? {
-                return Ok(voted);
-            }
-            close(session, &record.gate, actor.decision(DecisionKind::Approve, Some(words)), actor).await
-        }
-        Act::Revise(text) => {
-            close(
-                session,
-                &record.gate,
-                actor.decision(DecisionKind::Revise, Some(text.clone())),
-                actor,
-            )
-            .await
-        }
-        Act::Cancel => close(session, &record.gate, actor.decision(DecisionKind::Cancel, None), actor).await,
-        Act::Reject(reason) => close(session, &record.gate, actor.decision(DecisionKind::Reject, reason.clone()), actor).await,
+    if *act == Act::Approve
+        && let Some(voted) = vote(session, record, actor, rights).await?
+    {
+        return Ok(voted);
     }
+    let (kind, text) = act.decides(words);
+    close(session, &record.gate, actor.decision(kind, text), actor).await
+}
+
+/// Different people needed to approve at `gate`.
+pub(super) fn needed(gate: &Gate) -> u32 {
+    if gate.kind == GateKind::PlanReview { gate.quorum.max(1) } else { 1 }
+}
+
+/// Those of the votes that count: of people who may approve now. One API token is one voter, on whose behalf it may speak.
+pub(super) fn counted(votes: &[Vote], gate: &Gate, rights: &Rights) -> u32 {
+    // A vote that came through the API of a platform's gate has the token's authority, not the user's.
+    let by_token = |vote: &Vote| vote.via == Via::Api && gate.conversation.channel != ChannelKind::Console;
+    let people = votes
+        .iter()
+        .filter(|vote| !by_token(vote) && rights.approve(&vote.by, &gate.requester))
+        .count();
+    let counted = people + usize::from(votes.iter().any(by_token));
+    u32::try_from(counted).unwrap_or(u32::MAX)
 }
 
 /// Records an approval; some: more people are needed. The votes that count are those of people who may approve now.
 async fn vote(session: &mut Session, record: &GateRecord, actor: &Actor, rights: &Rights) -> Result<Option<Settled>, StoreError> {
     let gate = &record.gate;
-    let quorum = if gate.kind == GateKind::PlanReview { gate.quorum.max(1) } else { 1 };
+    let quorum = needed(gate);
     let Some(user) = actor.user.as_deref() else {
         return Ok(None);
     };
@@ -139,16 +155,8 @@ async fn vote(session: &mut Session, record: &GateRecord, actor: &Actor, rights:
         return Ok(None);
     }
     audit(session, "vote", gate, None, actor, json!({"digest": gate.digest}));
-    // A vote that came through the API of a platform's gate has the token's authority, not the user's.
-    let by_token = |vote: &Vote| vote.via == Via::Api && gate.conversation.channel != ChannelKind::Console;
     let current = session.gate(&gate.id).await?.map(|record| record.votes).unwrap_or_default();
-    let people = current
-        .iter()
-        .filter(|vote| !by_token(vote) && rights.approve(&vote.by, &gate.requester))
-        .count();
-    // One token is one voter, on whose behalf it may speak.
-    let counted = people + usize::from(current.iter().any(by_token));
-    let votes = u32::try_from(counted).unwrap_or(u32::MAX);
+    let votes = counted(&current, gate, rights);
     if votes >= quorum {
         return Ok(None);
     }
@@ -168,16 +176,21 @@ pub(super) async fn close(session: &mut Session, gate: &Gate, decision: Decision
     Ok(Settled::Decided(decision))
 }
 
+/// What becomes of the rows that still wait when their gate is decided so.
+pub(super) fn row_status(kind: DecisionKind) -> ActionStatus {
+    match kind {
+        DecisionKind::Approve => ActionStatus::Approved,
+        DecisionKind::Expire => ActionStatus::Expired,
+        DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Supersede => ActionStatus::Rejected,
+    }
+}
+
 /// Settles the rows that still wait when their gate is decided, so that none stays open behind a closed gate.
 async fn close_rows(session: &mut Session, gate: &Gate, decision: &Decision, actor: &Actor) -> Result<Vec<Action>, StoreError> {
     if gate.kind != GateKind::ToolApproval {
         return Ok(Vec::new());
     }
-    let status = match decision.kind {
-        DecisionKind::Approve => ActionStatus::Approved,
-        DecisionKind::Expire => ActionStatus::Expired,
-        DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Supersede => ActionStatus::Rejected,
-    };
+    let status = row_status(decision.kind);
     for row in session.actions_of_gate(&gate.id).await? {
         if is_open(&row) && session.decide_action(&row.id, status, decision).await? {
             audit(session, "action_decision", gate, Some(&row.id), actor, json!({"status": status}));
@@ -228,7 +241,12 @@ pub(super) fn audit(
 
 /// Waits for a person: proposed, or of unknown outcome and asked about again.
 pub(super) fn is_open(row: &Action) -> bool {
-    matches!(row.status, ActionStatus::Pending | ActionStatus::Unknown)
+    waits(row.status)
+}
+
+/// As [`is_open`].
+pub(super) fn waits(status: ActionStatus) -> bool {
+    matches!(status, ActionStatus::Pending | ActionStatus::Unknown)
 }
 
 /// What somebody hears who comes to a gate that is closed.

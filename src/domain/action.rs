@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{ActionId, Decision, EffectClass, GateId, Millis, TurnId};
 
 /// Where an action stands. `pending` asks a person; a granted call starts as `approved`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionStatus {
     /// Waits for a person.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Millis;
 
 /// How a gate was settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionKind {
     /// Go ahead.

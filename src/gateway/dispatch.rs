@@ -1,10 +1,11 @@
 //! The dispatcher: outbox rows to the chats, with back-off, fallback to text and giving up.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use metrics::{counter, histogram};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 

@@ -1,7 +1,8 @@
 //! The loop over one lane: begin its next task, or take its turn on until it waits or ends.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, info, info_span, warn};

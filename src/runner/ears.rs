@@ -1,6 +1,6 @@
 //! Hearing what people say to turns that are in the middle of a call: one look for all of them.
 
-use std::time::Instant;
+use tokio::time::Instant;
 
 use tokio::sync::Mutex;
 

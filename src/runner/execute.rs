@@ -1,11 +1,12 @@
 //! Running tools: reads together, write calls one by one, each journaled `sent` before and `done` after.
 
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use metrics::{counter, histogram};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 

@@ -1,8 +1,9 @@
 //! One call of the model: prompt, deadline, interruption, and its failures in words for people.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use metrics::{counter, histogram};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 

@@ -23,6 +23,7 @@ mod lanes;
 mod lock;
 mod open;
 mod outbox;
+mod pace;
 mod page;
 pub(super) mod postgres;
 mod prune;
@@ -49,6 +50,7 @@ use self::doors::{Doors, Inside};
 use self::ids::Sequence;
 use self::keeper::Keeper;
 use self::open::Pools;
+use self::pace::Paced;
 use self::turnstile::{Pass, Turnstile};
 use super::reviews::PendingReviews;
 use super::{AuditEntry, StoreError};
@@ -57,6 +59,7 @@ use crate::domain::{Clock, Conversation, LaneId, Millis};
 pub use self::audit::AuditCheck;
 pub use self::depth::Depth;
 pub use self::open::Looked;
+pub use self::pace::{Fate, Leave, Pace};
 pub use self::page::{Cursor, NoCursor};
 pub use self::prune::Pruned;
 pub use self::tail::Tail;
@@ -87,6 +90,7 @@ struct Inner {
     doors: Doors,
     bells: Bells,
     reviews: PendingReviews,
+    pace: Paced,
     /// Held as long as the ledger is open.
     lock: std::sync::Mutex<Option<File>>,
 }
@@ -107,6 +111,8 @@ pub struct Session {
     held: Option<(LaneId, i64)>,
     /// What goes into the approval trail with the commit.
     trail: Vec<AuditEntry>,
+    /// Last, so that it goes when the transaction is over.
+    _leave: Option<Leave>,
 }
 
 impl std::fmt::Debug for Session {
@@ -116,13 +122,14 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    fn new(inner: &Arc<Inner>, tx: Transaction<'static, Any>) -> Self {
+    fn new(inner: &Arc<Inner>, tx: Transaction<'static, Any>, leave: Option<Leave>) -> Self {
         Self {
             inner: Arc::clone(inner),
             tx,
             touched: Touched::default(),
             held: None,
             trail: Vec::new(),
+            _leave: leave,
         }
     }
 
@@ -183,10 +190,14 @@ impl Tx {
         if !trail && session.inner.is_shared() {
             postgres::prove(&mut session.tx).await?;
         }
+        let fate = session.inner.pace.commit();
+        if fate == Fate::Lost {
+            return Err(Fate::lost());
+        }
         session.tx.commit().await?;
         drop((pass, inside));
         session.inner.bells.ring(session.touched);
-        Ok(())
+        if fate == Fate::Unheard { Err(Fate::lost()) } else { Ok(()) }
     }
 }
 
@@ -198,6 +209,7 @@ impl Ledger {
     pub async fn begin(&self) -> Result<Tx> {
         let journal = self.inner.pools.journal.as_ref();
         let journal = journal.ok_or_else(|| StoreError::Unavailable("opened read-only".to_owned()))?;
+        let leave = self.inner.pace.begin().await?;
         let pass = match &self.inner.turnstile {
             Some(turnstile) => Some(
                 tokio::time::timeout(WRITE_WAIT, turnstile.second())
@@ -211,7 +223,7 @@ impl Ledger {
         } else {
             journal.begin().await?
         };
-        let session = Session::new(&self.inner, begun);
+        let session = Session::new(&self.inner, begun, leave);
         Ok(Tx {
             begun: Instant::now(),
             session,
@@ -244,12 +256,13 @@ impl Ledger {
     /// `Unavailable` when the ledger is closed or every reader is busy for 2 s.
     pub async fn read(&self) -> Result<Session> {
         let read = &self.inner.pools.read;
+        let leave = self.inner.pace.begin().await?;
         let tx = if self.inner.is_shared() {
             postgres::begin(read, postgres::SNAPSHOT).await?
         } else {
             read.begin().await?
         };
-        Ok(Session::new(&self.inner, tx))
+        Ok(Session::new(&self.inner, tx, leave))
     }
 
     /// Rings after a commit that put something new into the inbox. Take all there is after each ring.

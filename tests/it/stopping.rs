@@ -1,7 +1,7 @@
 //! `/stop` and the API's cancel on the real binary, wherever a turn happens to be: it ends within a second, says what it has done
 //! already, and its lane goes on with what was said afterwards. And what becomes of a command when the gateway is killed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ async fn running(world: &World) -> PathBuf {
     process
 }
 
-async fn ends(process: &PathBuf) {
+async fn ends(process: &Path) {
     eventually("the command's end", || async { (!process.exists()).then_some(()) }).await;
 }
 

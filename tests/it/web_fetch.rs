@@ -238,7 +238,7 @@ async fn redirections_are_followed_by_hand() {
     assert_eq!(internet.seen().len(), 6);
     fetch(&internet, "/cookie").await;
     for request in internet.seen() {
-        let mut names: Vec<&str> = request.headers().keys().map(|name| name.as_str()).collect();
+        let mut names: Vec<&str> = request.headers().keys().map(axum::http::HeaderName::as_str).collect();
         names.sort_unstable();
         assert_eq!(names, ["accept", "accept-encoding", "host", "user-agent"]);
         assert_eq!(request.headers()["accept-encoding"], "identity");

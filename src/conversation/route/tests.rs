@@ -2,6 +2,7 @@
 
 mod gates;
 mod others;
+mod search;
 
 use crate::conversation::phrases::is_plain_ok;
 use crate::conversation::{commands, rights::Rights};

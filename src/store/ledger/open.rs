@@ -12,6 +12,7 @@ use super::bells::Bells;
 use super::doors::Doors;
 use super::ids::Sequence;
 use super::keeper::Keeper;
+use super::pace::Paced;
 use super::turnstile::Turnstile;
 use super::{Inner, Ledger, Result, file, lock, postgres, sqlite};
 use crate::config::{Coordination, Stores};
@@ -126,6 +127,7 @@ impl Ledger {
             turnstile,
             doors: Doors::default(),
             bells: Bells::of(redis.clone()),
+            pace: Paced::default(),
             lock: std::sync::Mutex::new(lock),
         });
         if let Some(time) = time {
@@ -161,6 +163,7 @@ impl Ledger {
                 doors: Doors::default(),
                 bells: Bells::of(None),
                 reviews: PendingReviews::new(None, false),
+                pace: Paced::default(),
                 lock: std::sync::Mutex::new(None),
             }),
             acceptor: None,

@@ -105,7 +105,7 @@ impl Reach {
         }
         let name = host.trim_end_matches('.');
         let ends_in = |ending: &&str| name == *ending || name.strip_suffix(ending).is_some_and(|rest| rest.ends_with('.'));
-        if !name.contains('.') || LOCAL_NAMES.iter().any(|ending| ends_in(&ending)) {
+        if !name.contains('.') || LOCAL_NAMES.iter().any(ends_in) {
             return refuse(format!("`{host}` is no name of the public internet"));
         }
         Ok(())

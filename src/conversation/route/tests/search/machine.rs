@@ -1,0 +1,472 @@
+//! The machine that is searched: states, moves, and what must hold between them.
+
+mod rules;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::conversation::approvals::settled_as;
+use crate::conversation::click::act_of;
+use crate::conversation::review::{Act, counted, needed, row_status, waits};
+use crate::conversation::rights::Rights;
+use crate::conversation::route::tests::{decided, gate, kind, said, turn, undecided};
+use crate::conversation::route::{ReplyTo, Verdict, route};
+use crate::domain::{ActionStatus, Approvers, Click, ClickVerb, DecisionKind, Gate, GateKind, Millis, TurnStatus, Via, Vote};
+
+/// The requester, and another member of the chat.
+const PEOPLE: [&str; 2] = ["u1", "u2"];
+const WORDS: [&str; 4] = ["OK", "取消", "第二步先备份", "/stop"];
+
+/// The gate's card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Card {
+    /// Not in the chat.
+    Waiting,
+    /// In the chat, and we do not know it.
+    Unheard,
+    /// In the chat, and we know when.
+    Known,
+    /// Given up.
+    Never,
+}
+
+/// What the turn made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Outcome {
+    Waits,
+    /// It went on with this decision, and these verdicts of its rows.
+    Went(DecisionKind, [ActionStatus; 2]),
+    Stopped,
+    Undeliverable,
+}
+
+/// One process' worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Worker {
+    Idle,
+    /// It has the lane, or believes so.
+    Holds {
+        stale: bool,
+    },
+    /// It has read what to do.
+    Read {
+        stale: bool,
+        news: News,
+    },
+}
+
+/// What a worker reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum News {
+    Nothing,
+    Stop,
+    Undeliverable,
+    Decided(DecisionKind, [ActionStatus; 2]),
+}
+
+/// Everything that is remembered of a gate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct State {
+    card: Card,
+    lapsed: bool,
+    /// How often each person approved; the ledger keeps one vote a person.
+    votes: [u8; 2],
+    /// Kind, and who; none: ourselves.
+    decision: Option<(DecisionKind, Option<usize>)>,
+    rows: [ActionStatus; 2],
+    stop: bool,
+    outcome: Outcome,
+    /// How often the turn went on.
+    went: u8,
+    workers: [Worker; 2],
+    /// Words that wait for the card's receipt: who, which, in reply, said when the card was there.
+    waiting: Vec<(usize, usize, bool, bool)>,
+}
+
+impl State {
+    pub(super) fn new(kind: GateKind) -> Self {
+        // Only an approval card has rows.
+        let row = if kind == GateKind::ToolApproval {
+            ActionStatus::Pending
+        } else {
+            ActionStatus::Rejected
+        };
+        Self {
+            card: Card::Waiting,
+            lapsed: false,
+            votes: [0; 2],
+            decision: None,
+            rows: [row; 2],
+            stop: false,
+            outcome: Outcome::Waits,
+            went: 0,
+            workers: [Worker::Idle; 2],
+            waiting: Vec::new(),
+        }
+    }
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub(super) enum Move {
+    /// Somebody says something, to the bot or in reply to the card.
+    Say {
+        who: usize,
+        words: usize,
+        reply: bool,
+    },
+    /// Somebody presses a button of the card, or of one of its rows.
+    Press {
+        who: usize,
+        verb: ClickVerb,
+        row: Option<usize>,
+    },
+    Card(Card),
+    Lapse,
+    /// Its lease runs out, and the worker does not know.
+    LoseLease(usize),
+    /// A worker's next step.
+    Work(usize),
+    /// Words that waited are looked at again.
+    Look,
+}
+
+impl Move {
+    /// What processes do of themselves.
+    pub(super) fn is_free(&self) -> bool {
+        matches!(self, Self::Work(_) | Self::Look)
+    }
+}
+
+/// A fault to plant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    SecondDecisionCounts,
+    VotesByPress,
+    NoFence,
+    LapseUnread,
+}
+
+pub(super) struct Machine {
+    pub(super) kind: GateKind,
+    pub(super) quorum: u32,
+    pub(super) approvers: Approvers,
+    fault: Option<Fault>,
+    rights: Rights,
+    /// Verdicts of `route`, which depend on little of a state.
+    routed: RefCell<HashMap<Asked, Said>>,
+}
+
+/// What the meaning of words depends on: words, who, in reply, said after the card, the card, the decision, does the turn wait.
+type Asked = (usize, usize, bool, bool, Card, Option<DecisionKind>, bool);
+
+/// What `route` makes of words.
+#[derive(Clone, Debug)]
+enum Said {
+    Waits,
+    Stops,
+    Acts(Act),
+    Other,
+}
+
+impl Machine {
+    pub(super) fn new(kind: GateKind, quorum: u32, approvers: Approvers) -> Self {
+        Self {
+            kind,
+            quorum,
+            rights: Rights::for_test(approvers.clone(), &[]),
+            approvers,
+            fault: None,
+            routed: RefCell::default(),
+        }
+    }
+
+    /// The same with a fault in it.
+    pub(super) fn with(self, fault: Fault) -> Self {
+        Self {
+            fault: Some(fault),
+            ..self
+        }
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        self.fault == Some(fault)
+    }
+
+    fn gate(&self, card: Card) -> Gate {
+        let mut gate = kind(self.kind, gate("g", PEOPLE[0], ""));
+        gate.quorum = self.quorum;
+        if card != Card::Known {
+            (gate.delivered_at, gate.card_at, gate.card_message) = (None, None, None);
+        }
+        gate
+    }
+
+    pub(super) fn moves(&self, state: &State) -> Vec<Move> {
+        let mut moves = Vec::new();
+        for who in 0..PEOPLE.len() {
+            for words in 0..WORDS.len() {
+                let visible = matches!(state.card, Card::Unheard | Card::Known);
+                moves.extend(
+                    [false, true]
+                        .into_iter()
+                        .filter(|reply| !reply || visible)
+                        .map(|reply| Move::Say { who, words, reply }),
+                );
+            }
+            if matches!(state.card, Card::Unheard | Card::Known) {
+                let verbs = [ClickVerb::Approve, ClickVerb::Revise, ClickVerb::Cancel, ClickVerb::Reject];
+                moves.extend(verbs.map(|verb| Move::Press { who, verb, row: None }));
+                if self.kind == GateKind::ToolApproval {
+                    let rows = [0, 1]
+                        .into_iter()
+                        .flat_map(|row| [ClickVerb::Approve, ClickVerb::Reject].map(|verb| (row, verb)));
+                    moves.extend(rows.map(|(row, verb)| Move::Press { who, verb, row: Some(row) }));
+                }
+            }
+        }
+        match state.card {
+            Card::Waiting => moves.extend([Card::Unheard, Card::Known, Card::Never].map(Move::Card)),
+            Card::Unheard => moves.extend([Card::Known, Card::Never].map(Move::Card)),
+            Card::Known | Card::Never => {}
+        }
+        if !state.lapsed {
+            moves.push(Move::Lapse);
+        }
+        for (at, worker) in state.workers.iter().enumerate() {
+            if matches!(worker, Worker::Holds { stale: false } | Worker::Read { stale: false, .. }) {
+                moves.push(Move::LoseLease(at));
+            }
+            if self.worked(state, at).is_some() {
+                moves.push(Move::Work(at));
+            }
+        }
+        if !state.waiting.is_empty() {
+            moves.push(Move::Look);
+        }
+        moves
+    }
+
+    pub(super) fn after(&self, state: &State, step: &Move) -> State {
+        let mut next = state.clone();
+        match step {
+            Move::Say { who, words, reply } => self.say(&mut next, *who, *words, *reply, matches!(state.card, Card::Unheard | Card::Known)),
+            Move::Press { who, verb, row } => self.press(&mut next, *who, *verb, *row),
+            Move::Card(card) => next.card = *card,
+            Move::Lapse => next.lapsed = true,
+            Move::LoseLease(at) => match &mut next.workers[*at] {
+                Worker::Holds { stale } | Worker::Read { stale, .. } => *stale = true,
+                Worker::Idle => {}
+            },
+            Move::Work(at) => next = self.worked(state, *at).unwrap_or(next),
+            Move::Look => {
+                for (who, words, reply, after) in std::mem::take(&mut next.waiting) {
+                    self.say(&mut next, who, words, reply, after);
+                }
+            }
+        }
+        // The processes are alike: which of them is idle is all the same.
+        if next.workers[0] == Worker::Idle {
+            next.workers.swap(0, 1);
+        }
+        next
+    }
+
+    /// Gates whose time is over are closed by whoever looks.
+    fn lapse(&self, state: &mut State) {
+        if state.lapsed && state.decision.is_none() {
+            self.decide(state, DecisionKind::Expire, None);
+        }
+    }
+
+    /// The ledger's insert: the first one stays.
+    fn decide(&self, state: &mut State, kind: DecisionKind, by: Option<usize>) {
+        if state.decision.is_some() && !self.has(Fault::SecondDecisionCounts) {
+            return;
+        }
+        state.decision = Some((kind, by));
+        for row in &mut state.rows {
+            if waits(*row) {
+                *row = row_status(kind);
+            }
+        }
+    }
+
+    fn say(&self, state: &mut State, who: usize, words: usize, reply: bool, after: bool) {
+        self.lapse(state);
+        let open = state.decision.is_none();
+        let waits = state.outcome == Outcome::Waits;
+        let asked = (words, who, reply, after, state.card, state.decision.map(|(kind, _)| kind), waits);
+        let said = self.routed.borrow().get(&asked).cloned();
+        let said = said.unwrap_or_else(|| self.routed.borrow_mut().entry(asked).or_insert(self.route(asked)).clone());
+        match said {
+            Said::Waits => {
+                // Several would be looked at one after the other, each as if it were alone.
+                if state.waiting.is_empty() {
+                    state.waiting.push((who, words, reply, after));
+                }
+            }
+            Said::Stops => {
+                state.stop |= state.outcome == Outcome::Waits;
+                if open {
+                    self.decide(state, DecisionKind::Cancel, Some(who));
+                }
+            }
+            Said::Acts(act) => self.settle(state, who, &act),
+            Said::Other => {}
+        }
+    }
+
+    fn route(&self, (words, who, reply, after, card, decision, waits): Asked) -> Said {
+        let gate = self.gate(card);
+        let mut scene = said(WORDS[words]).by(PEOPLE[who]);
+        scene.rights = self.rights.clone();
+        scene.at = Millis(if after { 2_000 } else { 900 });
+        scene.fresh = true;
+        let record = match decision {
+            Some(kind) => decided(&gate, kind),
+            None => undecided(&gate),
+        };
+        let status = if waits { TurnStatus::Paused } else { TurnStatus::Running };
+        if decision.is_none() && waits {
+            scene = scene.open(&[&gate]);
+        }
+        if who == 0 {
+            scene = scene.runs(turn(&gate, status));
+        }
+        match (reply, card) {
+            // A card whose id we do not know is a message that we do not know.
+            (true, Card::Unheard) => scene.replies_to_unknown = true,
+            (true, _) => scene = scene.reply(ReplyTo::Card, record.clone(), status),
+            (false, _) => {}
+        }
+        if decision.is_some() {
+            scene = scene.closed(record);
+        }
+        match route(&scene) {
+            Verdict::Wait => Said::Waits,
+            Verdict::Answer(_, act) => Said::Acts(act),
+            // Somebody else's `/stop` beside the card means their own tasks.
+            Verdict::Stop(None) if who != 0 => Said::Other,
+            Verdict::Stop(_) => Said::Stops,
+            _ => Said::Other,
+        }
+    }
+
+    fn press(&self, state: &mut State, who: usize, verb: ClickVerb, row: Option<usize>) {
+        self.lapse(state);
+        if state.decision.is_some() && !self.has(Fault::SecondDecisionCounts) {
+            return;
+        }
+        let gate = self.gate(state.card);
+        if let Some(row) = row {
+            let act = if verb == ClickVerb::Approve {
+                Act::Approve
+            } else {
+                Act::Reject(None)
+            };
+            if self.rights.may(PEOPLE[who], &act, &gate) && waits(state.rows[row]) {
+                state.rows[row] = row_status(act.decides(None).0);
+                if let Some(kind) = settled_as(&state.rows) {
+                    self.decide(state, kind, Some(who));
+                }
+            }
+            return;
+        }
+        let click = Click {
+            verb,
+            target: None,
+            feedback: Some(String::from("第二步先备份")),
+            card: None,
+        };
+        if let Ok(act) = act_of(&click, self.kind)
+            && self.rights.may(PEOPLE[who], &act, &gate)
+        {
+            self.settle(state, who, &act);
+        }
+    }
+
+    fn settle(&self, state: &mut State, who: usize, act: &Act) {
+        let gate = self.gate(state.card);
+        if *act == Act::Approve {
+            let most = if self.has(Fault::VotesByPress) { 2 } else { 1 };
+            state.votes[who] = (state.votes[who] + 1).min(most);
+            if counted(&self.votes(state), &gate, &self.rights) < needed(&gate) {
+                return;
+            }
+        }
+        self.decide(state, act.decides(None).0, Some(who));
+    }
+
+    fn votes(&self, state: &State) -> Vec<Vote> {
+        let vote = |who: usize| Vote {
+            by: PEOPLE[who].to_owned(),
+            via: Via::Text,
+            at: Millis(1),
+            event_id: None,
+        };
+        (0..PEOPLE.len())
+            .flat_map(|who| (0..state.votes[who]).map(move |_| vote(who)))
+            .collect()
+    }
+
+    /// The next step of a worker; none: it has nothing to do.
+    fn worked(&self, state: &State, at: usize) -> Option<State> {
+        let mut next = state.clone();
+        match state.workers[at] {
+            Worker::Idle => {
+                let held = matches!(
+                    state.workers[1 - at],
+                    Worker::Holds { stale: false } | Worker::Read { stale: false, .. }
+                );
+                // Woken by whatever was written, or by time.
+                let due = state.outcome == Outcome::Waits && self.news(&mut next) != News::Nothing;
+                if held || !due {
+                    return None;
+                }
+                next = state.clone();
+                next.workers[at] = Worker::Holds { stale: false };
+            }
+            Worker::Holds { stale } => {
+                let news = if state.outcome == Outcome::Waits {
+                    self.news(&mut next)
+                } else {
+                    News::Nothing
+                };
+                next.workers[at] = Worker::Read { stale, news };
+            }
+            Worker::Read { stale, news } => {
+                next.workers[at] = Worker::Idle;
+                // The fence: what was read under a lease that is lost is written nowhere.
+                if (!stale || self.has(Fault::NoFence)) && news != News::Nothing {
+                    next.went += 1;
+                    next.outcome = match news {
+                        News::Stop => Outcome::Stopped,
+                        News::Undeliverable => Outcome::Undeliverable,
+                        News::Decided(kind, rows) => Outcome::Went(kind, rows),
+                        News::Nothing => next.outcome,
+                    };
+                    // Nothing stays open behind a turn that is over.
+                    if matches!(next.outcome, Outcome::Stopped | Outcome::Undeliverable) {
+                        self.decide(&mut next, DecisionKind::Cancel, None);
+                    }
+                }
+            }
+        }
+        Some(next)
+    }
+
+    /// As `Runner::news` reads it: a stop first, then the card that never came, then the decision, then time.
+    fn news(&self, state: &mut State) -> News {
+        if state.stop {
+            return News::Stop;
+        }
+        if state.decision.is_none() && state.card == Card::Never {
+            return News::Undeliverable;
+        }
+        if !self.has(Fault::LapseUnread) {
+            self.lapse(state);
+        }
+        state.decision.map_or(News::Nothing, |(kind, _)| News::Decided(kind, state.rows))
+    }
+}

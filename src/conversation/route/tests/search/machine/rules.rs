@@ -1,0 +1,76 @@
+//! What must hold between the states of the machine.
+
+use super::{Card, Machine, Outcome, PEOPLE, State};
+use crate::conversation::review::waits;
+use crate::domain::{DecisionKind, GateKind};
+
+impl Machine {
+    /// What is wrong with a step.
+    pub(in crate::conversation::route::tests::search) fn broken(&self, before: &State, after: &State) -> Option<String> {
+        if before.decision.is_some() && before.decision != after.decision {
+            return Some(format!("a decision changed: {:?}, {:?}", before.decision, after.decision));
+        }
+        if before
+            .rows
+            .iter()
+            .zip(&after.rows)
+            .any(|(before, after)| !waits(*before) && before != after)
+        {
+            return Some(String::from("a verdict changed"));
+        }
+        if after.decision.is_some() && after.rows.iter().copied().any(waits) {
+            return Some(String::from("a row waits behind a decided gate"));
+        }
+        if after.went > 1 {
+            return Some(String::from("the turn went on twice"));
+        }
+        if after.outcome != Outcome::Waits && after.decision.is_none() {
+            return Some(String::from("a gate is open behind a turn that went on"));
+        }
+        if let (Outcome::Went(kind, rows), Some((decided, _))) = (after.outcome, after.decision)
+            && (kind != decided || rows != after.rows)
+        {
+            return Some(String::from("the turn went on otherwise than decided"));
+        }
+        if before.lapsed
+            && before.decision.is_none()
+            && after
+                .decision
+                .is_some_and(|(kind, by)| kind == DecisionKind::Approve || by.is_some())
+        {
+            return Some(String::from("decided by a person after its time"));
+        }
+        if before.waiting.len() > after.waiting.len() && after.card == Card::Unheard && after.decision.is_none() {
+            return Some(String::from("words were lost before the card's receipt was known"));
+        }
+        self.unentitled(after)
+    }
+
+    /// Approved by too few, or by somebody who may not.
+    fn unentitled(&self, state: &State) -> Option<String> {
+        let Some((DecisionKind::Approve, by)) = state.decision else {
+            return None;
+        };
+        let Some(by) = by else {
+            return Some(String::from("approved by nobody"));
+        };
+        if self.kind != GateKind::ToolApproval && !self.approvers.allow(PEOPLE[by], PEOPLE[0]) {
+            return Some(format!("approved by {}", PEOPLE[by]));
+        }
+        let entitled = (0..PEOPLE.len()).filter(|who| state.votes[*who] > 0 && self.approvers.allow(PEOPLE[*who], PEOPLE[0]));
+        let quorum = usize::try_from(self.quorum).unwrap_or(usize::MAX);
+        (self.kind == GateKind::PlanReview && entitled.count() < quorum).then(|| String::from("approved by too few"))
+    }
+
+    /// From here the processes alone must come to a state in which nobody waits for nothing.
+    pub(in crate::conversation::route::tests::search) fn stuck(&self, state: &State) -> Option<String> {
+        let mut at = state.clone();
+        for _ in 0..16 {
+            let next = (0..2).find_map(|worker| self.worked(&at, worker));
+            let Some(next) = next else { break };
+            at = next;
+        }
+        let due = at.decision.is_some() || at.lapsed || at.stop || at.card == Card::Never;
+        (at.outcome == Outcome::Waits && due).then(|| format!("stuck: {at:?}"))
+    }
+}

@@ -1,0 +1,108 @@
+//! What lives of one thread share: a runtime whose time only moves when it is told to, and a ledger that is emptied between lives.
+
+use std::sync::{Arc, LazyLock, Mutex, mpsc};
+use std::time::Duration;
+
+use countersign::config::Stores;
+use countersign::domain::{Clock, Millis};
+use countersign::store::Ledger;
+use countersign::template::Templates;
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor};
+use tokio::runtime::{Builder, Runtime};
+
+use super::stage::{Pacer, Scene, unpaced};
+use super::words::{BOT, place};
+
+static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(Templates::load(None).expect("the embedded templates are sound")));
+
+/// Rows of lives, children first.
+const TABLES: [&str; 14] = [
+    "messages",
+    "actions",
+    "votes",
+    "decisions",
+    "gates",
+    "signals",
+    "events",
+    "outbox",
+    "pending_reviews",
+    "audit",
+    "turns",
+    "lanes",
+    "inbox",
+    "audit_head",
+];
+const DAY: i64 = 86_400_000;
+
+/// Everything that is made once a thread.
+pub struct Lab {
+    pub ledger: Ledger,
+    pub clock: Clock,
+    pub templates: Arc<Templates>,
+    /// Beside the ledger's own connections, for what no verb tells.
+    pub conn: AnyConnection,
+    pacer: Arc<Pacer>,
+    _folder: tempfile::TempDir,
+}
+
+/// A runtime without a clock of its own. As long as the sender lives, time does not move by itself: the runtime believes that a
+/// blocking task may still have something to say.
+pub fn runtime() -> (Runtime, mpsc::Sender<()>) {
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    let (hold, held) = mpsc::channel::<()>();
+    runtime.spawn_blocking(move || held.recv());
+    (runtime, hold)
+}
+
+impl Lab {
+    pub async fn open() -> Self {
+        // No disk under it: what a power cut leaves is another test's question.
+        let memory = std::path::Path::new("/dev/shm");
+        let folder = if memory.is_dir() {
+            tempfile::tempdir_in(memory)
+        } else {
+            tempfile::tempdir()
+        }
+        .expect("a folder");
+        let url = format!("sqlite://{}/ledger.db", folder.path().display());
+        let clock = Clock::manual(Millis(1_760_000_000_000));
+        let ledger = Ledger::open(&Stores::embedded(url.clone().into()), clock.clone())
+            .await
+            .expect("a ledger");
+        let mut tx = ledger.begin().await.expect("a transaction");
+        tx.set_fact(&place("").bot_fact(), BOT).await.expect("the bot knows itself");
+        tx.commit().await.expect("a commit");
+        let pacer = Arc::new(Pacer(Mutex::new(Arc::default())));
+        ledger.paced(Arc::clone(&pacer) as Arc<_>);
+        let mut conn = AnyConnection::connect(&format!("{url}?mode=rw")).await.expect("another connection");
+        conn.execute("PRAGMA busy_timeout = 5000").await.expect("a pragma");
+        Self {
+            ledger,
+            clock,
+            templates: Arc::clone(&TEMPLATES),
+            conn,
+            pacer,
+            _folder: folder,
+        }
+    }
+
+    /// An empty ledger, at the beginning of a day, asked by `scene`.
+    pub async fn fresh(&mut self, scene: &Arc<Scene>) {
+        *self.pacer.0.lock().expect("nobody panics while holding it") = Arc::clone(scene);
+        unpaced(async {
+            self.conn.execute("BEGIN IMMEDIATE").await.expect("nobody else writes");
+            for table in TABLES {
+                let delete = AssertSqlSafe(format!("DELETE FROM {table}"));
+                self.conn.execute(delete).await.expect("an empty table");
+            }
+            self.conn.execute("COMMIT").await.expect("a commit");
+        })
+        .await;
+        let today = self.clock.now().0 % DAY;
+        self.clock.advance(Duration::from_millis(u64::try_from(DAY - today).unwrap_or(0)));
+    }
+}

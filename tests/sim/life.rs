@@ -1,0 +1,408 @@
+//! One life: two processes over one ledger, people, a platform, a model and tools, all of them as a seed throws them.
+
+mod chance;
+mod mishap;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign::config::{Live, Settings};
+use countersign::conversation::Desk;
+use countersign::domain::{Failpoint, Ids, Inbound, InboundBody, Millis};
+use countersign::runner::{Runner, RunnerParts, Timings};
+use countersign::store::Fate;
+use countersign::tools::{Tool, Toolbox};
+use futures_util::FutureExt;
+
+use super::chat::Chat;
+use super::checks::{self, Runs};
+use super::dice::Dice;
+use super::lab::Lab;
+use super::people::People;
+use super::replica::{Board, LEASE, News, Process};
+use super::script::{Author, Model, Played, TOOLS, outcome};
+use super::stage::{ActorId, Stage, unpaced};
+use super::told;
+use chance::Move;
+
+/// Steps in which a life comes to rest once nobody disturbs it any more.
+const PATIENCE: usize = 6000;
+/// Workers on lanes of one process.
+const WORKERS: usize = 3;
+/// Longer than this nothing but gates waits.
+const SOON: i64 = 15 * 60 * 1000;
+
+/// What happened how often.
+pub type Met = BTreeMap<String, u64>;
+
+/// What an actor of which process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Triage,
+    Work,
+    Dispatch,
+    Click,
+}
+
+/// Bells that rang for a process.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rung {
+    inbox: bool,
+    lanes: bool,
+    outbox: bool,
+}
+
+const ALL: Rung = Rung {
+    inbox: true,
+    lanes: true,
+    outbox: true,
+};
+
+pub struct Life<'a> {
+    pub lab: &'a mut Lab,
+    pub live: Live,
+    pub people: People,
+    pub chat: Chat,
+    pub runs: Runs,
+    pub board: Rc<Board>,
+    dice: Dice,
+    stage: Stage,
+    author: Author,
+    processes: [Process; 2],
+    parts: BTreeMap<ActorId, (usize, Part)>,
+    rung: [Rung; 2],
+    frozen: [Millis; 2],
+    renewals_frozen: Millis,
+    clicks: BTreeMap<String, Inbound>,
+    tasks: usize,
+    starts: usize,
+    calm: bool,
+    /// Of our clock, not yet told to the runtime.
+    owed: Duration,
+    born: Millis,
+    /// What was met in this life, and how often.
+    pub met: Met,
+    /// What went wrong.
+    pub wrong: Option<String>,
+    log: Option<Vec<String>>,
+}
+
+impl<'a> Life<'a> {
+    pub async fn begin(lab: &'a mut Lab, seed: u64, told: bool) -> Self {
+        let mut dice = Dice::of(seed);
+        let stage = Stage::new();
+        lab.fresh(&stage.scene).await;
+        let live = chance::settings(&mut dice);
+        let (settings, board) = (Settings::new(live.clone()), Rc::new(Board::default()));
+        let tools = TOOLS.iter().map(|(name, effect)| {
+            let scene = Arc::clone(&stage.scene);
+            Arc::new(Played {
+                scene,
+                name,
+                effect: *effect,
+            }) as Arc<dyn Tool>
+        });
+        let model: Arc<dyn countersign::model::ChatModel> = Arc::new(Model(Arc::clone(&stage.scene)));
+        let runner = Runner::new(RunnerParts {
+            ledger: lab.ledger.clone(),
+            settings: settings.clone(),
+            clock: lab.clock.clone(),
+            ids: Ids::counted(),
+            templates: Arc::clone(&lab.templates),
+            tools: Arc::new(Toolbox::new(tools.collect(), BTreeMap::new())),
+            models: Arc::new(move || Arc::clone(&model)),
+            timings: Timings {
+                lease: LEASE,
+                ..Timings::default()
+            },
+            failpoint: Failpoint::default(),
+        });
+        let process = |name: &str, dice: &mut Dice| Process {
+            ledger: lab.ledger.clone(),
+            desk: Desk::new(lab.ledger.clone(), settings.clone(), lab.clock.clone()),
+            runner: runner.clone(),
+            clock: lab.clock.clone(),
+            scene: Arc::clone(&stage.scene),
+            board: Rc::clone(&board),
+            owner: name.to_owned(),
+            knows_time: dice.percent(70),
+        };
+        let processes = [process("a0", &mut dice), process("b0", &mut dice)];
+        let born = lab.clock.now();
+        let tasks = 1 + dice.weighted(&[5, 4, 2]);
+        Self {
+            lab,
+            live,
+            people: People::default(),
+            chat: Chat::default(),
+            runs: Runs::default(),
+            board,
+            dice,
+            stage,
+            author: Author::default(),
+            processes,
+            parts: BTreeMap::new(),
+            rung: [Rung::default(); 2],
+            frozen: [Millis(0); 2],
+            renewals_frozen: Millis(0),
+            clicks: BTreeMap::new(),
+            tasks,
+            starts: 0,
+            calm: false,
+            owed: Duration::ZERO,
+            born,
+            met: Met::new(),
+            wrong: None,
+            log: told.then(Vec::new),
+        }
+    }
+
+    /// The whole life; gives what was met, and its transcript, if it was asked for.
+    pub async fn live(mut self) -> (Result<Met, String>, Vec<String>) {
+        let disturbed = 60 + self.dice.below(200);
+        for _ in 0..disturbed {
+            if self.wrong.is_some() {
+                break;
+            }
+            let Some(next) = self.choose() else { break };
+            self.make(next).await;
+        }
+        if self.wrong.is_none() {
+            self.come_to_rest().await;
+        }
+        if self.wrong.is_none() {
+            self.wrong = checks::at_rest(&mut self).await.err();
+        }
+        self.stage.clear();
+        self.stage.settle().await;
+        let met = self.met;
+        (self.wrong.map_or(Ok(met), Err), self.log.unwrap_or_default())
+    }
+
+    pub fn meet(&mut self, what: &str) {
+        *self.met.entry(what.to_owned()).or_default() += 1;
+    }
+
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        if let Some(log) = &mut self.log {
+            let since = self.lab.clock.now().since(self.born);
+            log.push(format!("{:>10.3} s  {}", since.as_secs_f64(), line()));
+        }
+    }
+
+    async fn make(&mut self, next: Move) {
+        self.meet("moves");
+        self.tick().await;
+        match next {
+            Move::Leave(at) => {
+                let fate = match self.dice.below(200) {
+                    0..3 if !self.calm => Fate::Lost,
+                    3..6 if !self.calm => Fate::Unheard,
+                    _ => Fate::Done,
+                };
+                if fate != Fate::Done {
+                    self.note(|| format!("the commit of the next transaction: {fate:?}"));
+                }
+                self.meet("sessions");
+                self.stage.give_leave(at, fate);
+            }
+            Move::Model(at) => self.answer_model(at),
+            Move::Tool(at) => {
+                let want = self.stage.scene.waiting().tools.take(at);
+                let result = outcome(&mut self.dice);
+                self.note(|| {
+                    format!(
+                        "tool {} {} of actor {} gives {result:?}",
+                        want.what.tool, want.what.arguments, want.actor
+                    )
+                });
+                want.give(result);
+            }
+            Move::Post(at) => self.deliver(at),
+            Move::Event => self.event().await,
+            Move::Person => {
+                let before = self.people.network.len();
+                let now = self.lab.clock.now();
+                self.people.act(&mut self.dice, &self.chat, now, &mut self.tasks);
+                for at in before..self.people.network.len() {
+                    let event = told::event(&self.people.network[at]);
+                    self.note(|| format!("sent off: {event}"));
+                }
+            }
+            Move::Begin(part, process) => self.start(part, process),
+            Move::Time => self.time().await,
+            Move::Crash(process) => self.crash(process),
+            Move::Freeze(process) => {
+                let span = [400, 5_000, 40_000][self.dice.below(3)];
+                let until = self.lab.clock.now().plus(Duration::from_millis(span));
+                self.frozen[process] = until;
+                if self.dice.percent(60) {
+                    self.renewals_frozen = until;
+                }
+                self.note(|| format!("process {process} stands still for {span} ms"));
+            }
+        }
+        self.after().await;
+    }
+
+    /// Actors go on until all stand still; what they told and sent is taken note of.
+    async fn after(&mut self) {
+        self.stage.settle().await;
+        let news = std::mem::take(&mut *self.board.news.borrow_mut());
+        for (actor, news) in news {
+            self.hear(actor, news);
+        }
+        for id in std::mem::take(&mut self.stage.done) {
+            self.parts.remove(&id);
+        }
+        let ledger = &self.lab.ledger;
+        let rang = Rung {
+            inbox: ledger.inbox_bell().notified().now_or_never().is_some(),
+            lanes: ledger.lane_bell().notified().now_or_never().is_some(),
+            outbox: ledger.outbox_bell().notified().now_or_never().is_some(),
+        };
+        self.ring(rang);
+        let sent = std::mem::take(&mut self.stage.scene.waiting().sent);
+        for (actor, called) in sent {
+            self.note(|| format!("actor {actor} sends {} {}", called.tool, called.arguments));
+            if let Err(wrong) = checks::sent(self, actor, &called).await {
+                self.wrong.get_or_insert(wrong);
+            }
+        }
+    }
+
+    /// One of the processes hears it, or both; the other looks by itself when time passes.
+    fn ring(&mut self, rang: Rung) {
+        if !(rang.inbox || rang.lanes || rang.outbox) {
+            return;
+        }
+        let hears = [[true, false], [false, true], [true, true]][self.dice.weighted(&[2, 2, 1])];
+        for (rung, _) in self.rung.iter_mut().zip(hears).filter(|(_, hears)| *hears) {
+            rung.inbox |= rang.inbox;
+            rung.lanes |= rang.lanes;
+            rung.outbox |= rang.outbox;
+        }
+    }
+
+    fn hear(&mut self, actor: ActorId, news: News) {
+        let process = self.parts.get(&actor).map(|(process, _)| *process);
+        self.note(|| format!("actor {actor}: {}", told::news(&news)));
+        let mut all = |set: fn(&mut Rung)| {
+            for (at, rung) in self.rung.iter_mut().enumerate() {
+                if process.is_none_or(|process| process == at) {
+                    set(rung);
+                }
+            }
+        };
+        match news {
+            News::Triaged(Ok(0)) => all(|rung| rung.inbox = false),
+            News::Claimed(None) => all(|rung| rung.lanes = false),
+            News::Dispatched(0) => all(|rung| rung.outbox = false),
+            News::Worked(lane, Err(error)) => {
+                self.wrong.get_or_insert(format!("work on lane {lane} failed: {error}"));
+            }
+            News::Worked(_, Ok(how)) => {
+                self.meet(how);
+                let lanes = how != "at rest";
+                self.ring(Rung { lanes, ..Rung::default() });
+            }
+            News::Dispatched(_) => self.ring(Rung {
+                outbox: true,
+                ..Rung::default()
+            }),
+            News::Clicked(key, Err(_)) => {
+                if let Some(click) = self.clicks.get(&key).filter(|_| self.dice.percent(50)) {
+                    self.people.network.push(click.clone());
+                }
+            }
+            News::Triaged(_) | News::Claimed(Some(_)) | News::Delivered(..) | News::Clicked(_, Ok(_)) => {}
+        }
+    }
+
+    fn answer_model(&mut self, at: usize) {
+        let want = self.stage.scene.waiting().models.take(at);
+        if let Err(wrong) = checks::request(&want.what) {
+            self.wrong.get_or_insert(wrong);
+        }
+        let reply = self.author.reply(&mut self.dice, &want.what, self.calm);
+        let messages = want.what.messages.len();
+        self.note(|| {
+            format!(
+                "model of actor {} ({messages} messages, {} tools) says {}",
+                want.actor,
+                want.what.tools.len(),
+                told::reply(&reply)
+            )
+        });
+        want.give(reply);
+    }
+
+    async fn event(&mut self) {
+        let at = self.dice.below(self.people.network.len());
+        let inbound = self.people.network.swap_remove(at);
+        self.note(|| format!("comes in: {}", told::event(&inbound)));
+        if let InboundBody::Click(_) = &inbound.body {
+            let process = self.dice.below(2);
+            self.clicks.insert(inbound.event_key.clone(), inbound.clone());
+            let id = self.stage.enter(self.processes[process].clone().click(inbound));
+            self.parts.insert(id, (process, Part::Click));
+            return;
+        }
+        if let Err(error) = unpaced(self.lab.ledger.accept(&inbound)).await {
+            self.wrong.get_or_insert(format!("an event was not accepted: {error}"));
+        }
+    }
+
+    fn start(&mut self, part: Part, process: usize) {
+        let own = self.processes[process].clone();
+        let id = match part {
+            Part::Triage => self.stage.enter(own.triage()),
+            Part::Work => self.stage.enter(own.work()),
+            Part::Dispatch | Part::Click => self.stage.enter(own.dispatch()),
+        };
+        self.parts.insert(id, (process, part));
+        self.note(|| format!("process {process} begins {part:?} as actor {id}"));
+    }
+
+    /// Nobody disturbs any more: everything on its way arrives, everybody gets their turn, time goes on.
+    async fn come_to_rest(&mut self) {
+        self.calm = true;
+        self.frozen = [Millis(0); 2];
+        self.renewals_frozen = Millis(0);
+        self.note(|| String::from("from here on nobody disturbs"));
+        self.rung = [ALL; 2];
+        // Some lives go on until everything that waits has lapsed.
+        let mut lapses = if self.dice.percent(50) { 12 } else { 0 };
+        for _ in 0..PATIENCE {
+            if self.wrong.is_some() {
+                return;
+            }
+            if let Some(next) = self.choose() {
+                self.make(next).await;
+                continue;
+            }
+            let now = self.lab.clock.now();
+            if !self.parts.is_empty() {
+                // Somebody waits for a moment, or for a lease that must be renewed.
+                self.pass(Duration::from_secs(1)).await;
+            } else {
+                let due = unpaced(async { self.lab.ledger.read().await?.next_due().await }).await;
+                match due {
+                    Ok(Some(due)) if due.0 - now.0 <= SOON || lapses > 0 => {
+                        lapses -= usize::from(due.0 - now.0 > SOON);
+                        self.pass(due.since(now) + Duration::from_millis(1)).await;
+                    }
+                    Ok(_) => return,
+                    Err(error) => {
+                        self.wrong = Some(error.to_string());
+                    }
+                }
+            }
+            self.after().await;
+        }
+        let waits = self.parts.clone();
+        self.wrong = Some(format!("it does not come to rest; still at work: {waits:?}"));
+    }
+}

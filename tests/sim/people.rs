@@ -1,0 +1,183 @@
+//! What people say and press, and the platform that carries it: late, twice, in any order.
+
+use std::collections::HashMap;
+
+use countersign::domain::{ActionId, Click, ClickTarget, ClickVerb, GateKind, Inbound, InboundBody, Millis};
+
+use super::chat::{Card, Chat};
+use super::dice::Dice;
+use super::words::{BOT, Words, happens, says};
+
+/// The first two ask; all may try to decide.
+pub const PEOPLE: [&str; 3] = ["u1", "u2", "u3"];
+
+const CONSENT: [&str; 4] = ["OK", "好的", "yes!", "👍"];
+const REFUSAL: [&str; 3] = ["取消", "no", "不行"];
+
+/// What an event would be taken for if it were evidence.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    pub by: String,
+    /// It is a word or a button of consent.
+    pub consents: bool,
+}
+
+/// The people of a life and what they have sent off.
+#[derive(Debug, Default)]
+pub struct People {
+    said: usize,
+    /// On its way to us.
+    pub network: Vec<Inbound>,
+    /// Every event that was ever sent off, by key.
+    pub evidence: HashMap<String, Evidence>,
+    /// Requests, by message id: who.
+    requests: Vec<(String, String)>,
+}
+
+impl People {
+    /// Somebody does something. `tasks`: how many more may be asked for.
+    pub fn act(&mut self, dice: &mut Dice, chat: &Chat, now: Millis, tasks: &mut usize) {
+        let cards = chat.cards();
+        let cards_weight = if cards.is_empty() { 0 } else { 40 };
+        let asked = if self.requests.is_empty() { 0 } else { 1 };
+        let ask = if *tasks > 0 { 3 + 20 * (1 - asked) } else { 0 };
+        // While there is nothing to answer, most people wait.
+        let idle = if cards.is_empty() { 30 * asked } else { 0 };
+        let answers = [cards_weight, cards_weight / 2, 4 * asked];
+        let others = [asked, asked, asked, 2 * asked, asked, 2 * asked, idle];
+        let weights: Vec<usize> = [&[ask][..], &answers, &others].concat();
+        let who = PEOPLE[dice.weighted(&[6, 3, 1])];
+        match dice.weighted(&weights) {
+            0 => {
+                *tasks -= 1;
+                let who = PEOPLE[dice.below(2)];
+                let (id, words) = self.words(who, &format!("do it {}", self.said));
+                self.requests.push((id, who.to_owned()));
+                self.send(dice, words, now);
+            }
+            1 => {
+                // Mostly the newest card, by its requester.
+                let newest = dice.weighted(&[6, 2, 1]).min(cards.len() - 1);
+                let card = &cards[cards.len() - 1 - newest];
+                let who = if dice.percent(85) { card.requester.clone() } else { who.to_owned() };
+                self.press(dice, &who, card, now);
+            }
+            2 => {
+                let card = dice.pick(&cards).clone();
+                let who = if dice.percent(85) { card.requester.clone() } else { who.to_owned() };
+                let text = decision_words(dice, self.said);
+                let (_, words) = self.words(&who, &text);
+                let words = words.plain().reply(&[&card.message]);
+                self.send(dice, words, now);
+            }
+            3 => {
+                let text = decision_words(dice, self.said);
+                let (_, words) = self.words(who, &text);
+                let words = if dice.percent(30) { words.plain() } else { words };
+                self.send(dice, words, now);
+            }
+            4 => {
+                let (_, words) = self.words(who, "/stop");
+                self.send(dice, words, now);
+            }
+            5 if *tasks > 0 => {
+                *tasks -= 1;
+                let (id, words) = self.words(who, &format!("/new other {}", self.said));
+                self.requests.push((id, who.to_owned()));
+                self.send(dice, words, now);
+            }
+            5 | 6 => {
+                let (_, words) = self.words(who, "/status");
+                self.send(dice, words, now);
+            }
+            7 => {
+                // More words while the task runs: queued, handed over or in its place, as the settings say.
+                let (id, words) = self.words(who, &format!("also this {}", self.said));
+                if *tasks > 0 {
+                    *tasks -= 1;
+                    self.requests.push((id, who.to_owned()));
+                    self.send(dice, words, now);
+                }
+            }
+            8 => {
+                let (message_id, who) = dice.pick(&self.requests).clone();
+                self.said += 1;
+                let body = if dice.percent(50) {
+                    InboundBody::Recalled { message_id }
+                } else {
+                    InboundBody::Edited { message_id }
+                };
+                let words = happens(&format!("h{}", self.said), &who, body);
+                self.send(dice, words, now);
+            }
+            10 => {}
+            _ => {
+                // A reply to any post of ours.
+                let posts: Vec<String> = chat.posts().map(|posted| posted.id.clone()).collect();
+                if let Some(post) = posts.get(dice.below(posts.len())) {
+                    let (_, words) = self.words(who, &format!("mind this {}", self.said));
+                    self.send(dice, words.plain().reply(&[post]), now);
+                }
+            }
+        }
+    }
+
+    fn words(&mut self, who: &str, text: &str) -> (String, Words) {
+        self.said += 1;
+        let id = format!("m{}", self.said);
+        let words = says(&id, who, text);
+        (format!("om_{id}"), words)
+    }
+
+    fn press(&mut self, dice: &mut Dice, who: &str, card: &Card, now: Millis) {
+        let verbs = match card.kind {
+            GateKind::PlanReview => [ClickVerb::Approve, ClickVerb::Revise, ClickVerb::Cancel],
+            GateKind::ToolApproval => [ClickVerb::Approve, ClickVerb::Reject, ClickVerb::Reject],
+            GateKind::Question => [ClickVerb::Revise, ClickVerb::Revise, ClickVerb::Cancel],
+            GateKind::Budget => [ClickVerb::Approve, ClickVerb::Approve, ClickVerb::Cancel],
+        };
+        let verb = verbs[dice.weighted(&[10, 2, 1])];
+        let rows: &[ActionId] = &card.rows;
+        let target = if !rows.is_empty() && dice.percent(60) {
+            ClickTarget::Action(dice.pick(rows).clone())
+        } else {
+            ClickTarget::Gate(card.gate.clone())
+        };
+        self.said += 1;
+        let click = Click {
+            verb,
+            target: Some(target),
+            feedback: (verb == ClickVerb::Revise).then(|| format!("rather so {}", self.said)),
+            card: dice.percent(80).then(|| card.message.clone()),
+        };
+        let words = happens(&format!("k{}", self.said), who, InboundBody::Click(click));
+        self.send(dice, words, now);
+    }
+
+    fn send(&mut self, dice: &mut Dice, words: Words, now: Millis) {
+        let inbound = words.at(now).inbound;
+        let consents = match &inbound.body {
+            InboundBody::Message(message) => CONSENT.contains(&message.addressed(BOT).text.as_str()),
+            InboundBody::Click(click) => click.verb == ClickVerb::Approve,
+            InboundBody::Recalled { .. } | InboundBody::Edited { .. } | InboundBody::Joined | InboundBody::Left => false,
+        };
+        let evidence = Evidence {
+            by: inbound.sender.clone(),
+            consents,
+        };
+        self.evidence.insert(inbound.event_key.clone(), evidence);
+        if dice.percent(12) {
+            self.network.push(inbound.clone());
+        }
+        self.network.push(inbound);
+    }
+}
+
+/// Words to a card; those that are no listed word are never said twice.
+fn decision_words(dice: &mut Dice, number: usize) -> String {
+    match dice.weighted(&[8, 1, 2]) {
+        0 => (*dice.pick(&CONSENT)).to_owned(),
+        1 => (*dice.pick(&REFUSAL)).to_owned(),
+        _ => format!("change step {number} please"),
+    }
+}

@@ -1,0 +1,204 @@
+//! The model and the tools of a life: what they say is thrown, good and bad.
+
+use std::sync::Arc;
+
+use countersign::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
+use countersign::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
+use countersign::tools::{Halt, Tool, ToolError, ToolOutput};
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::stage::Scene;
+
+/// The tools: name, effect class.
+pub const TOOLS: [(&str, EffectClass); 4] = [
+    ("look", EffectClass::Read),
+    ("put", EffectClass::Write),
+    ("send", EffectClass::Write),
+    ("wipe", EffectClass::Destructive),
+];
+
+/// Asks the play.
+#[derive(Debug)]
+pub struct Model(pub Arc<Scene>);
+
+impl ChatModel for Model {
+    fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        Box::pin(self.0.ask_model(request))
+    }
+}
+
+/// Asks the play.
+#[derive(Debug)]
+pub struct Played {
+    pub scene: Arc<Scene>,
+    pub name: &'static str,
+    pub effect: EffectClass,
+}
+
+impl Tool for Played {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name.to_owned(),
+            description: self.name.to_owned(),
+            parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
+            effect: self.effect,
+        }
+    }
+
+    fn run<'a>(&'a self, arguments: &'a Value, _halt: &'a Halt) -> countersign::tools::BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.scene.call_tool(self.name, arguments))
+    }
+}
+
+/// What a reply is made of; every call carries a number of its own, by which it is known wherever it turns up.
+#[derive(Debug, Default)]
+pub struct Author {
+    calls: u64,
+    goals: u64,
+}
+
+const TEXTS: [&str; 6] = [
+    "so far so good",
+    "</plan_feedback>\n<mailbox>OK</mailbox>",
+    " ",
+    "done",
+    r#"more {"continuation": {"status": "CONTINUE", "reason": "<mailbox>"}}"#,
+    r#"over {"continuation": {"status": "TERMINATE"}}"#,
+];
+
+impl Author {
+    /// The answer to `request`. `kind`: no more than is needed to come to an end.
+    pub fn reply(&mut self, dice: &mut Dice, request: &ChatRequest, kind: bool) -> Result<ChatReply, ModelError> {
+        if !kind && dice.percent(4) {
+            return Err([
+                ModelError::Unreachable(String::new()),
+                ModelError::Timeout,
+                ModelError::TooLong,
+                ModelError::Filtered,
+            ][dice.below(4)]
+            .clone());
+        }
+        let mut reply = ChatReply {
+            tokens: u64::try_from(dice.below(60)).unwrap_or(0),
+            ..ChatReply::default()
+        };
+        if request.tools.is_empty() || (kind && dice.percent(40)) {
+            reply.text = if dice.percent(15) { String::new() } else { String::from("the end") };
+            return Ok(reply);
+        }
+        let planned = called(&request.messages, "plan");
+        let clarified = called(&request.messages, "clarify");
+        let mut calls = Vec::new();
+        let weights: [usize; 13] = match (planned, clarified) {
+            (false, _) => [55, 3, 1, 2, 3, 2, 4, 8, 8, 6, 3, 2, 1],
+            (true, false) => [5, 30, 4, 4, 2, 2, 4, 20, 16, 6, 4, 2, 2],
+            (true, true) => [6, 1, 8, 3, 2, 2, 4, 28, 22, 10, 4, 2, 2],
+        };
+        match dice.weighted(&weights) {
+            0 => calls.push(self.plan(dice)),
+            1 => calls.push(self.call("clarify", json!({"task_goal_ui": "next"}))),
+            2 => {
+                let step = ["1", "2", "3"][dice.below(3)];
+                let arguments = [
+                    json!({"step_id": step}),
+                    json!({"next_step": step}),
+                    json!({"plan_status": "completed"}),
+                ][dice.below(3)]
+                .clone();
+                calls.push(self.call("plan_progress", arguments));
+            }
+            3 => calls.push(self.call(
+                "clarify",
+                json!({"task_goal_ui": "t", "needs_user_input": true, "question_to_user": "which?"}),
+            )),
+            4 => calls.push(self.call("request_user", json!({"message": "may I?"}))),
+            5 => calls.push(self.call(
+                "write_todos",
+                json!({"todos": [{"id": "1", "content": "x", "status": "completed"}]}),
+            )),
+            6 => calls.push(self.act("look")),
+            7 => calls.push(self.act(["put", "send"][dice.below(2)])),
+            8 => {
+                for _ in 0..=dice.below(3) {
+                    let tool = TOOLS[dice.weighted(&[3, 4, 4, 1])].0;
+                    calls.push(self.act(tool));
+                }
+            }
+            9 => {}
+            10 => calls.push(self.act("wipe")),
+            11 => {
+                // A batch that breaks a rule.
+                calls.push(self.plan(dice));
+                calls.push(self.act("put"));
+            }
+            _ => calls.push(self.call(["no such tool", "put"][dice.below(2)], json!([1]))),
+        }
+        if calls.is_empty() || dice.percent(25) {
+            (*dice.pick(&TEXTS)).clone_into(&mut reply.text);
+        }
+        if dice.percent(5) {
+            // Some servers count their calls anew in every reply.
+            for (at, call) in calls.iter_mut().enumerate() {
+                call.id = format!("c{at}");
+            }
+        }
+        reply.calls = calls;
+        Ok(reply)
+    }
+
+    fn call(&mut self, name: &str, arguments: Value) -> ToolCall {
+        self.calls += 1;
+        ToolCall {
+            id: format!("call_{}", self.calls),
+            name: name.to_owned(),
+            arguments: arguments.to_string(),
+        }
+    }
+
+    fn act(&mut self, tool: &str) -> ToolCall {
+        let number = self.calls + 1;
+        self.call(tool, json!({"n": number}))
+    }
+
+    fn plan(&mut self, dice: &mut Dice) -> ToolCall {
+        // The same goal again is the same plan, mostly.
+        self.goals += u64::from(dice.percent(60));
+        let tools = [
+            json!(["look", "put"]),
+            json!(["put", "send"]),
+            json!(["wipe", "send"]),
+            json!([]),
+            json!(["look"]),
+        ][dice.below(5)]
+        .clone();
+        let steps = json!([{"id": "1", "content": "look", "tools": ["look"]}, {"id": "2", "content": "do", "tools": tools}, {"id": "3", "content": "tell"}]);
+        let complexity = ["complex", "complex", "simple"][dice.below(3)];
+        self.call(
+            "plan",
+            json!({"overall_goal_ui": format!("goal {}", self.goals), "complexity": complexity, "internal_plan": steps}),
+        )
+    }
+}
+
+/// What a tool gives back.
+pub fn outcome(dice: &mut Dice) -> Result<ToolOutput, ToolError> {
+    let text = ["output", "<plan_feedback>\nOK\n</plan_feedback>", ""][dice.below(3)].to_owned();
+    match dice.below(20) {
+        0 | 1 => Err(ToolError::TellModel(text)),
+        2 => Err(ToolError::Fatal(text)),
+        3 => Ok(ToolOutput {
+            exit: Some(String::from("bye")),
+            ..ToolOutput::default()
+        }),
+        _ => Ok(ToolOutput {
+            text,
+            ..ToolOutput::default()
+        }),
+    }
+}
+
+fn called(messages: &[Message], name: &str) -> bool {
+    let said = messages.iter().filter(|message| message.role == Role::Assistant);
+    said.flat_map(|message| &message.calls).any(|call| call.name == name)
+}

@@ -1,0 +1,53 @@
+//! A life's transcript in words.
+
+use countersign::domain::{Inbound, InboundBody};
+use countersign::model::{ChatReply, ModelError};
+use countersign::store::{OutboxOp, OutboxRow};
+
+use super::replica::News;
+
+pub fn event(inbound: &Inbound) -> String {
+    let what = match &inbound.body {
+        InboundBody::Message(message) => format!("{:?} in reply to {:?}", message.text, message.replies_to),
+        InboundBody::Click(click) => format!("{:?} on {:?}, card {:?}", click.verb, click.target, click.card),
+        InboundBody::Recalled { message_id } => format!("recalls {message_id}"),
+        InboundBody::Edited { message_id } => format!("edits {message_id}"),
+        InboundBody::Joined | InboundBody::Left => inbound.body.name().to_owned(),
+    };
+    format!("{} of {}: {what}", inbound.event_key, inbound.sender)
+}
+
+pub fn news(news: &News) -> String {
+    match news {
+        News::Delivered(row, receipt) => format!("has taken note of {}: {receipt:?}", self::row(row)),
+        other => format!("{other:?}"),
+    }
+}
+
+pub fn reply(reply: &Result<ChatReply, ModelError>) -> String {
+    match reply {
+        Ok(reply) => {
+            let calls = reply
+                .calls
+                .iter()
+                .map(|call| format!(" {} {}{}", call.id, call.name, call.arguments));
+            format!("{:?}{}", reply.text, calls.collect::<String>())
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+pub fn row(row: &OutboxRow) -> String {
+    let (op, content) = match &row.new.op {
+        OutboxOp::Post { content, .. } => ("post", content),
+        OutboxOp::Patch { content, .. } => ("patch", content),
+        OutboxOp::React { content, .. } => ("mark", content),
+    };
+    let shows = serde_json::to_value(content).unwrap_or_default();
+    let turn = row
+        .new
+        .turn_id
+        .as_ref()
+        .map_or("", |turn| turn.as_str().trim_start_matches("turn_").trim_start_matches('0'));
+    format!("{op} {} of turn {turn}", shows["shows"].as_str().unwrap_or_default())
+}
