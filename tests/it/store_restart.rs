@@ -276,7 +276,7 @@ async fn other_schemas_are_refused() {
         .await
         .unwrap_err()
         .to_string();
-        assert!(error.contains("version 9999") && error.contains("program's 3"), "{error}");
+        assert!(error.contains("version 9999") && error.contains("program's 4"), "{error}");
     }
     admin.execute("DELETE FROM _sqlx_migrations WHERE version = 9999").await.unwrap();
     admin.execute("UPDATE _sqlx_migrations SET success = FALSE").await.unwrap();

@@ -72,7 +72,7 @@ fn no_life_breaks_a_rule() {
     let threads = if count == 1 {
         1
     } else {
-        thread::available_parallelism().map_or(2, usize::from)
+        thread::available_parallelism().map_or(2, usize::from) * 3
     };
     let (alive, watched) = mpsc::channel::<u64>();
     thread::scope(|scope| {

@@ -324,7 +324,8 @@ async fn actions(life: &mut Life<'_>) -> Result<(), String> {
             .map_or(0, Vec::len);
         let over = row.get::<Option<i64>, _>(3).is_some();
         let fits = match status.as_str() {
-            "executed" | "failed" | "unknown" => ran > 0 || call["arguments"]["n"].is_null(),
+            // `unknown` says nothing: a process may die between the mark and the call.
+            "executed" | "failed" => ran > 0 || call["arguments"]["n"].is_null(),
             "pending" => ran == 0,
             "running" => !over,
             _ => true,
