@@ -85,8 +85,8 @@ impl Life<'_> {
         if !self.people.network.is_empty() {
             moves.push((10, Move::Event));
         }
-        for process in 0..2 {
-            if frozen[process] > now {
+        for (process, until) in frozen.into_iter().enumerate() {
+            if until > now {
                 continue;
             }
             let busy = |part: Part| self.parts.values().filter(|at| **at == (process, part)).count();

@@ -17,10 +17,13 @@ use super::*;
 /// Things that people, platform, time and mishaps do.
 const EVENTS: u32 = 8;
 
+/// States by what they cost, each with the one before it and the step in between.
+type Seen = HashMap<State, (u32, Option<(State, Move)>)>;
+
 /// Finds every state; gives how many, or the first violation with the way to it.
 fn search(machine: &Machine) -> Result<usize, String> {
     let start = State::new(machine.kind);
-    let mut seen: HashMap<State, (u32, Option<(State, Move)>)> = HashMap::from([(start.clone(), (0, None))]);
+    let mut seen: Seen = HashMap::from([(start.clone(), (0, None))]);
     let mut queue = VecDeque::from([start]);
     while let Some(state) = queue.pop_front() {
         let (cost, _) = seen[&state];
@@ -49,7 +52,7 @@ fn search(machine: &Machine) -> Result<usize, String> {
     Ok(seen.len())
 }
 
-fn way(seen: &HashMap<State, (u32, Option<(State, Move)>)>, end: State) -> String {
+fn way(seen: &Seen, end: State) -> String {
     let mut lines = vec![format!("{end:?}")];
     let mut at = end;
     while let Some((_, Some((before, step)))) = seen.get(&at) {
