@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{loaded, result};
@@ -21,6 +22,7 @@ pub(super) async fn serve(source: Source) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
+    open_more_files();
     let mut parts = Parts {
         failpoint: config::failpoint(),
         ..Parts::default()
@@ -46,5 +48,15 @@ pub(super) async fn serve(source: Source) -> anyhow::Result<ExitCode> {
         () = running.stop() => Ok(ExitCode::SUCCESS),
         _ = terminate.recv() => Ok(ExitCode::FAILURE),
         _ = interrupt.recv() => Ok(ExitCode::FAILURE),
+    }
+}
+
+/// Allows this process as many open files as the system lets it have: a thousand turns that wait for the model are a thousand
+/// connections, which is where the usual limit of 1,024 would have webhooks refused.
+fn open_more_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
     }
 }

@@ -38,9 +38,12 @@ impl Runner {
 
     /// Is such a signal unread, by a look that was taken after `begun` and is younger than the pause between two?
     async fn is_unread(&self, turn: &TurnId, kinds: &[SignalKind], begun: Instant) -> bool {
+        let due = Instant::now();
         let mut last = self.ears.0.lock().await;
         let look = match last.take() {
-            Some(look) if look.asked >= begun && look.asked.elapsed() < self.timings.interrupt_poll => look,
+            // One that was taken while this one waited its turn is as good as its own, however long it took: a ledger that is
+            // slow must not be asked by all of them one after the other.
+            Some(look) if look.asked >= begun && (look.asked >= due || look.asked.elapsed() < self.timings.interrupt_poll) => look,
             _ => {
                 let asked = Instant::now();
                 let unread = async { self.ledger.read().await?.unread_signals().await };

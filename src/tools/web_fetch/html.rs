@@ -6,6 +6,8 @@
 use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
 use reqwest::Url;
 
+use crate::tools::MAX_OUTPUT_BYTES;
+
 const MAX_TITLE_CHARS: usize = 200;
 /// Longest address of a link that is shown.
 const MAX_LINK_BYTES: usize = 500;
@@ -22,6 +24,10 @@ pub(super) fn text(html: &str, base: &Url) -> (String, String) {
             Token::EndTag(tag) => reader.close(&tag.name),
             Token::String(words) => reader.words(&String::from_utf8_lossy(&words)),
             Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => (),
+        }
+        // Links are written out whole: a page of nothing else would grow many times over.
+        if reader.out.len() > MAX_OUTPUT_BYTES {
+            break;
         }
     }
     reader.end_link();
@@ -194,4 +200,17 @@ fn breaks_around(name: &[u8]) -> usize {
 fn attribute(tag: &StartTag<()>, name: &[u8]) -> Option<String> {
     let value = tag.attributes.get(name)?;
     Some(String::from_utf8_lossy(value).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page that would grow many times over, each link written out with the long address of the page, ends at the cap.
+    #[test]
+    fn links_do_not_blow_up() {
+        let base = Url::parse(&format!("https://example.org/{}/", "a".repeat(400))).unwrap();
+        let (_, shown) = text(&"<a href=x>y</a>".repeat(100_000), &base);
+        assert!(shown.len() > MAX_OUTPUT_BYTES && shown.len() < MAX_OUTPUT_BYTES + 1024, "{}", shown.len());
+    }
 }
