@@ -211,6 +211,10 @@ mod tests {
     fn links_do_not_blow_up() {
         let base = Url::parse(&format!("https://example.org/{}/", "a".repeat(400))).unwrap();
         let (_, shown) = text(&"<a href=x>y</a>".repeat(100_000), &base);
-        assert!(shown.len() > MAX_OUTPUT_BYTES && shown.len() < MAX_OUTPUT_BYTES + 1024, "{}", shown.len());
+        assert!(
+            shown.len() > MAX_OUTPUT_BYTES && shown.len() < MAX_OUTPUT_BYTES + 1024,
+            "{}",
+            shown.len()
+        );
     }
 }
