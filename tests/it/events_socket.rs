@@ -6,13 +6,18 @@ mod following;
 mod leaving;
 mod replicas;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::support::world::World;
 
-/// Says something in a console chat.
+/// Says something in a console chat, once: the front of a fleet hands it to every process, and without an id of its own it would be as
+/// many messages.
 async fn say(world: &World, chat: &str) {
-    let said = json!({ "chat_id": chat, "user_id": "u1", "text": "整理笔记" });
+    static SAID: AtomicUsize = AtomicUsize::new(0);
+    let id = format!("said-{}", SAID.fetch_add(1, Ordering::Relaxed));
+    let said = json!({ "chat_id": chat, "user_id": "u1", "text": "整理笔记", "event_id": id });
     let (status, body) = world.api.post("/api/v1/messages", &said).await;
     assert_eq!(status, 202, "{body}");
 }
