@@ -49,7 +49,7 @@ fn tools() -> Vec<ToolSpec> {
     let tool = |name: &str, effect| ToolSpec {
         name: name.to_owned(),
         description: format!("{name}: does what its name says to a file of the workspace"),
-        parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
+        parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}).into(),
         effect,
     };
     vec![tool("read_file", EffectClass::Read), tool("write_file", EffectClass::Write)]

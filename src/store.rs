@@ -92,7 +92,7 @@ pub struct Lease {
     pub turn_id: Option<TurnId>,
 }
 
-/// A turn as stored. `state` is the reducer's JSON.
+/// A turn as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnRow {
     /// `turn_…`.
@@ -113,8 +113,8 @@ pub struct TurnRow {
     pub status: TurnStatus,
     /// Why it ended.
     pub reason: Option<TurnReason>,
-    /// Reducer state.
-    pub state: Value,
+    /// Reducer state, as JSON text: a turn that waits holds it, and as a tree it would be five times as large.
+    pub state: String,
     /// Messages journaled so far.
     pub messages: i64,
     /// Events journaled so far (`seq` of the last one).

@@ -75,8 +75,7 @@ pub trait Tool: Send + Sync + fmt::Debug {
 /// The action tools that are switched on, in the order in which the model sees them.
 #[derive(Clone, Debug, Default)]
 pub struct Toolbox {
-    tools: Vec<Arc<dyn Tool>>,
-    effects: BTreeMap<String, EffectClass>,
+    tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
 }
 
 /// Why the configured tools cannot be offered. For the person who wrote the configuration.
@@ -104,8 +103,17 @@ pub enum ToolboxError {
 impl Toolbox {
     /// These tools; `effects` overrides the effect class that a tool gives itself.
     #[must_use]
-    pub fn new(tools: Vec<Arc<dyn Tool>>, effects: BTreeMap<String, EffectClass>) -> Self {
-        Self { tools, effects }
+    pub fn new(tools: Vec<Arc<dyn Tool>>, effects: &BTreeMap<String, EffectClass>) -> Self {
+        let with_spec = |tool: Arc<dyn Tool>| {
+            let mut spec = tool.spec();
+            if let Some(class) = effects.get(&spec.name) {
+                spec.effect = *class;
+            }
+            (spec, tool)
+        };
+        Self {
+            tools: tools.into_iter().map(with_spec).collect(),
+        }
     }
 
     /// What the configuration switches on: the file tools and `run_bash` in the workspace, `web_fetch` for the public internet.
@@ -134,26 +142,22 @@ impl Toolbox {
         if boot.web_fetch {
             tools.push(web_fetch::tool(reach)?);
         }
-        Ok(Self::new(tools, boot.effects.clone()))
+        Ok(Self::new(tools, &boot.effects))
     }
 
     /// What is offered, with effect classes after overrides.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.tools.iter().map(|tool| self.overridden(tool.spec())).collect()
+        self.tools.iter().map(|(spec, _)| spec.clone()).collect()
     }
 
     /// The tool of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.spec().name == name).cloned()
-    }
-
-    fn overridden(&self, mut spec: ToolSpec) -> ToolSpec {
-        if let Some(class) = self.effects.get(&spec.name) {
-            spec.effect = *class;
-        }
-        spec
+        self.tools
+            .iter()
+            .find(|(spec, _)| spec.name == name)
+            .map(|(_, tool)| Arc::clone(tool))
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
         return Vec::new();
     }
     let actions = tools.iter().filter(|spec| !specs::is_state_tool(&spec.name)).cloned();
-    specs::specs().into_iter().chain(actions).collect()
+    specs::specs().iter().cloned().chain(actions).collect()
 }
 
 pub(super) fn view(turn: &Turn, env: &Env<'_>, extra: &str) -> Vec<Message> {

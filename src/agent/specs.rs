@@ -1,5 +1,7 @@
 //! Specs of the turn's own tools, as every model sees them.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use crate::domain::{EffectClass, ToolSpec};
@@ -13,11 +15,16 @@ pub(super) fn is_state_tool(name: &str) -> bool {
 }
 
 /// The specs in the order of [`NAMES`].
-pub(super) fn specs() -> Vec<ToolSpec> {
+pub(super) fn specs() -> &'static [ToolSpec] {
+    static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(described);
+    &SPECS
+}
+
+fn described() -> Vec<ToolSpec> {
     let described = |(name, parameters): (&str, Value)| ToolSpec {
         name: name.to_owned(),
         description: description(name).to_owned(),
-        parameters,
+        parameters: parameters.into(),
         effect: EffectClass::State,
     };
     NAMES

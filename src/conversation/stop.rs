@@ -127,5 +127,9 @@ pub(super) async fn status(session: &mut Session, scene: &Scene) -> Result<Notic
 
 /// The plan in a turn's stored state. Its shape is the agent's business: what does not read back is shown as no plan.
 fn plan_of(turn: &TurnRow) -> Option<Plan> {
-    turn.state.get("plan").and_then(|plan| serde_json::from_value(plan.clone()).ok())
+    #[derive(serde::Deserialize)]
+    struct State {
+        plan: Option<Plan>,
+    }
+    serde_json::from_str::<State>(&turn.state).ok().and_then(|state| state.plan)
 }

@@ -1,5 +1,7 @@
 //! What a tool is to the agent: a name, a schema and an effect class.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,14 +20,14 @@ pub enum EffectClass {
 }
 
 /// A tool as it is offered to the model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     /// Name the model calls.
     pub name: String,
     /// What it does, for the model.
     pub description: String,
-    /// JSON Schema of the arguments (an object schema).
-    pub parameters: Value,
+    /// JSON Schema of the arguments (an object schema). Shared: every turn that waits for a model holds all of them.
+    pub parameters: Arc<Value>,
     /// Effect class after overrides of `tools.effects`.
     pub effect: EffectClass,
 }

@@ -195,7 +195,7 @@ async fn work(runner: &Runner, lease: Lease, hold: Hold, stop: &Stop) {
         },
         () = stop.now.cancelled() => Duration::ZERO,
     };
-    runner.give_back(&lease, pause).await;
+    Box::pin(runner.give_back(&lease, pause)).await;
 }
 
 /// Asks the platform who the bot is, once it is enabled and until it tells; until then group messages wait in the inbox.

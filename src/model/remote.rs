@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::Full;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use reqwest::{Client, Response};
 use serde::de::IgnoredAny;
@@ -86,8 +87,10 @@ impl Remote {
             }
             let delivery = self.delivery();
             let body = Bytes::from(self.dialect.body(&self.name, request, delivery).to_string());
-            let failure = match self.once(target, body.clone(), left.min(self.timeout), request).await {
-                Ok(reply) => return Ok(counted(reply, body.len())),
+            let (size, spread) = (body.len(), spread(&body));
+            // Given away: what was sent need not be held while a slow model thinks.
+            let failure = match self.once(target, body, left.min(self.timeout), request).await {
+                Ok(reply) => return Ok(counted(reply, size)),
                 Err(failure) => failure,
             };
             if let Failure::Unknown(part) = &failure
@@ -100,7 +103,7 @@ impl Remote {
                 continue;
             }
             let left = request.deadline.saturating_sub(started.elapsed());
-            let verdict = retry::decide(failure.clone(), attempt, left, spread(&body));
+            let verdict = retry::decide(failure.clone(), attempt, left, spread);
             tracing::warn!(attempt, tries = TRIES, ?failure, ?verdict, "the model did not answer");
             match verdict {
                 Verdict::Again(pause) => sleep(pause).await,
@@ -112,7 +115,8 @@ impl Remote {
 
     async fn once(&self, target: &Target, body: Bytes, within: Duration, request: &ChatRequest) -> Result<ChatReply, Failure> {
         let call = self.http.post(target.url.clone()).headers(target.headers.clone());
-        let call = call.timeout(within).body(body);
+        // As a body of its own kind, which the client cannot copy for a second try, and so does not keep.
+        let call = call.timeout(within).body(reqwest::Body::wrap(Full::new(body)));
         let mut response = call.send().await.map_err(|error| transport(&error))?;
         let status = response.status();
         if !status.is_success() {

@@ -54,7 +54,8 @@ impl Runner {
             // A write must not be cut off half way by our own choice: losing the lease only stops us at an await,
             // and everything written afterwards would be refused by the fence anyway.
             () = lost.cancelled() => Err(WorkError::Store(StoreError::Stale)),
-            outcome = hold.guard(self.lane(lease, &stop)) => outcome?,
+            // Boxed, as below: what waits for a model for minutes should not hold the room of every other move.
+            outcome = hold.guard(Box::pin(self.lane(lease, &stop))) => outcome?,
         }
     }
 
@@ -109,7 +110,7 @@ impl Runner {
 
     async fn lane(&self, mut lease: Lease, stop: &CancellationToken) -> Result<(), WorkError> {
         loop {
-            let ready_at = match self.take_up(&lease, stop).await? {
+            let ready_at = match Box::pin(self.take_up(&lease, stop)).await? {
                 None if stop.is_cancelled() => self.clock.now(),
                 None => Millis::NEVER,
                 Some(run) => {
@@ -135,7 +136,7 @@ impl Runner {
     }
 
     /// The lane's unfinished turn, or a new one for its oldest task.
-    async fn take_up(&self, lease: &Lease, stop: &CancellationToken) -> Result<Option<Run>, WorkError> {
+    async fn take_up(&self, lease: &Lease, stop: &CancellationToken) -> Result<Option<Box<Run>>, WorkError> {
         if stop.is_cancelled() {
             return Ok(None);
         }
@@ -169,7 +170,7 @@ impl Runner {
         if lease.turn_id.is_none() {
             self.failpoint.reach("turn_begun");
         }
-        Ok(Some(run))
+        Ok(Some(Box::new(run)))
     }
 
     fn begin_turn(&self, lease: &Lease, task: &InboxRow, bot: &str) -> Result<Run, WorkError> {
@@ -217,22 +218,22 @@ impl Runner {
         })
     }
 
-    async fn drive(&self, lease: &Lease, mut run: Run, stop: &CancellationToken) -> Result<Left, WorkError> {
+    async fn drive(&self, lease: &Lease, mut run: Box<Run>, stop: &CancellationToken) -> Result<Left, WorkError> {
         info!(status = run.row.status.as_str(), next = ?run.turn.state.next, "turn taken up");
         loop {
             if stop.is_cancelled() {
                 return Ok(Left::Parked(self.clock.now()));
             }
             // People come first: a decision or a stop is read before every effect.
-            let news = self.news(&run).await?;
+            let news = Box::pin(self.news(&run)).await?;
             let (input, mut signals) = match news {
                 Some(news) => (news.input, news.signals),
                 None => {
                     let input = match run.turn.state.next.clone() {
                         Next::Start => Some(Input::Start),
                         Next::CallModel { last } => self.call_model(&mut run, last, stop).await?,
-                        Next::RunTools { calls } => self.run_tools(lease, &mut run, &calls, stop).await?,
-                        Next::Wait => return Ok(Left::Parked(self.gate_due(&run).await?)),
+                        Next::RunTools { calls } => Box::pin(self.run_tools(lease, &mut run, &calls, stop)).await?,
+                        Next::Wait => return Ok(Left::Parked(Box::pin(self.gate_due(&run)).await?)),
                         Next::Nothing => return Ok(Left::Finished),
                     };
                     // None: interrupted by a person; the news above says what happened.
@@ -253,7 +254,7 @@ impl Runner {
             }
             let mut effects = agent::step(&mut run.turn, &env, input);
             self.preview(&run.turn.state, &mut effects).await;
-            if !self.commit(lease, &mut run, &before, effects, &signals).await? {
+            if !Box::pin(self.commit(lease, &mut run, &before, effects, &signals)).await? {
                 // Words came in at the last moment: the step is undone and they are read first.
                 run.turn.state = before;
                 run.turn.log.truncate(usize::try_from(run.row.messages).unwrap_or(usize::MAX));
@@ -264,20 +265,25 @@ impl Runner {
 
 /// Reads the reducer's state; a newer version's state is left alone.
 pub(super) fn read_state(row: &TurnRow) -> Result<TurnState, WorkError> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        #[serde(default)]
+        schema_version: u64,
+    }
     let unreadable = |reason: String| WorkError::Unreadable {
         turn_id: row.id.to_string(),
         reason,
     };
-    let version = row.state.get("schema_version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let Version { schema_version: version } = serde_json::from_str(&row.state).map_err(|error| unreadable(error.to_string()))?;
     if version > u64::from(agent::SCHEMA_VERSION) {
         return Err(unreadable(format!(
             "its schema version is {version}, this program reads up to {}",
             agent::SCHEMA_VERSION
         )));
     }
-    serde_json::from_value(row.state.clone()).map_err(|error| unreadable(error.to_string()))
+    serde_json::from_str(&row.state).map_err(|error| unreadable(error.to_string()))
 }
 
-pub(super) fn to_json(state: &TurnState) -> Result<serde_json::Value, StoreError> {
-    serde_json::to_value(state).map_err(|error| StoreError::Corrupt(error.to_string()))
+pub(super) fn to_json(state: &TurnState) -> Result<String, StoreError> {
+    serde_json::to_string(state).map_err(|error| StoreError::Corrupt(error.to_string()))
 }

@@ -72,7 +72,8 @@ impl Tool for FileTool {
             description: description.to_owned(),
             parameters: json!({
                 "type": "object", "properties": properties, "required": required, "additionalProperties": false,
-            }),
+            })
+            .into(),
             effect,
         }
     }

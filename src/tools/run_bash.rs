@@ -90,7 +90,8 @@ impl Tool for RunBash {
                 "properties": {"command": {"type": "string", "description": "One command or a short script, as for `bash -c`."}},
                 "required": ["command"],
                 "additionalProperties": false,
-            }),
+            })
+            .into(),
             effect: EffectClass::Destructive,
         }
     }

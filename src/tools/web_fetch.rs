@@ -75,7 +75,8 @@ impl Tool for WebFetch {
                 "properties": {"url": {"type": "string", "description": "The whole address, for example https://example.com/page."}},
                 "required": ["url"],
                 "additionalProperties": false,
-            }),
+            })
+            .into(),
             effect: EffectClass::Write,
         }
     }

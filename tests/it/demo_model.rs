@@ -40,7 +40,7 @@ impl Turn {
         let state = STATE_TOOLS.iter().map(|name| ToolSpec {
             name: (*name).to_owned(),
             description: String::new(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
             effect: EffectClass::State,
         });
         ChatRequest {

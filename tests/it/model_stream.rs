@@ -34,7 +34,7 @@ fn request() -> ChatRequest {
         tools: vec![ToolSpec {
             name: "read_file".to_owned(),
             description: "reads".to_owned(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
             effect: EffectClass::Read,
         }],
         parallel_tool_calls: true,

@@ -38,7 +38,7 @@ fn request(log: Vec<Message>, tools: &[&str]) -> ChatRequest {
     let tools = tools.iter().map(|name| ToolSpec {
         name: (*name).to_owned(),
         description: format!("does {name}"),
-        parameters: json!({"type": "object", "properties": {}}),
+        parameters: json!({"type": "object", "properties": {}}).into(),
         effect: EffectClass::Read,
     });
     ChatRequest {

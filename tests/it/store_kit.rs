@@ -230,7 +230,7 @@ pub(crate) fn turn(lease: &Lease, name: &str, inbox_id: i64, now: Millis) -> Tur
         inbox_id,
         status: TurnStatus::Running,
         reason: None,
-        state: json!({"plan": null}),
+        state: json!({"plan": null}).to_string(),
         messages: 0,
         events: 0,
         said: 0,

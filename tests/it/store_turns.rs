@@ -11,7 +11,7 @@ use crate::store_kit::{place, stores, working};
 async fn a_turn_reads_back_whole() {
     for store in stores().await {
         let (lease, mut row) = working(&store, "a", &place("oc_1\0", "topic"), "ou_1\0").await;
-        row.state = json!({"plan": {"goal": "整理 \u{0} notes"}, "n": [1, 2.5, null]});
+        row.state = json!({"plan": {"goal": "整理 \u{0} notes"}, "n": [1, 2.5, null]}).to_string();
         row.status = TurnStatus::Failed;
         row.reason = Some(TurnReason::BudgetExhausted);
         (row.messages, row.events, row.said) = (3, 4, 5);

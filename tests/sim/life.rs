@@ -111,7 +111,7 @@ impl<'a> Life<'a> {
             clock: lab.clock.clone(),
             ids: Ids::counted(),
             templates: Arc::clone(&lab.templates),
-            tools: Arc::new(Toolbox::new(tools.collect(), BTreeMap::new())),
+            tools: Arc::new(Toolbox::new(tools.collect(), &BTreeMap::new())),
             models: Arc::new(move || Arc::clone(&model)),
             timings: Timings {
                 lease: LEASE,

@@ -41,7 +41,7 @@ impl Tool for Played {
         ToolSpec {
             name: self.name.to_owned(),
             description: self.name.to_owned(),
-            parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
+            parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}).into(),
             effect: self.effect,
         }
     }

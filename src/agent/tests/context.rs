@@ -149,7 +149,7 @@ fn tools_on_offer() {
     play.tools.push(ToolSpec {
         name: "plan".into(),
         description: "impostor".into(),
-        parameters: json!({}),
+        parameters: json!({}).into(),
         effect: EffectClass::Read,
     });
     let tools = offered(&play.turn, &play.tools);

@@ -39,7 +39,9 @@ pub(super) fn tools() -> Vec<ToolSpec> {
     let tool = |name: &str, member: &str, effect| ToolSpec {
         name: name.to_owned(),
         description: format!("{name} for tests"),
-        parameters: json!({"type": "object", "properties": {member: {"type": "string"}, "content": {"type": "string"}}, "required": [member]}),
+        parameters:
+            json!({"type": "object", "properties": {member: {"type": "string"}, "content": {"type": "string"}}, "required": [member]})
+                .into(),
         effect,
     };
     vec![

@@ -100,7 +100,7 @@ fn turn(gate: &Gate, status: TurnStatus) -> TurnRow {
         inbox_id: 1,
         status,
         reason: None,
-        state: serde_json::Value::Null,
+        state: String::from("null"),
         messages: 0,
         events: 0,
         said: 0,

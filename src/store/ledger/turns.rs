@@ -56,7 +56,7 @@ impl Session {
         .bind(turn.inbox_id)
         .bind(turn.status.as_str())
         .bind(turn.reason.map(crate::domain::TurnReason::as_str))
-        .bind(encode(&turn.state)?)
+        .bind(&turn.state)
         .bind(turn.messages)
         .bind(turn.events)
         .bind(turn.said)
@@ -91,7 +91,7 @@ impl Session {
         )
         .bind(turn.status.as_str())
         .bind(turn.reason.map(crate::domain::TurnReason::as_str))
-        .bind(encode(&turn.state)?)
+        .bind(&turn.state)
         .bind(turn.messages)
         .bind(turn.events)
         .bind(turn.said)
@@ -248,7 +248,7 @@ fn read(row: &AnyRow) -> Result<TurnRow> {
         inbox_id: row.int("inbox_id")?,
         status: named("status", row.text("status")?)?,
         reason: row.maybe_text("reason")?.map(|name| named("reason", name)).transpose()?,
-        state: row.json("state")?,
+        state: row.text("state")?,
         messages: row.int("messages")?,
         events: row.int("events")?,
         said: row.int("said")?,

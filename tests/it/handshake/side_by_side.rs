@@ -37,7 +37,7 @@ impl Tool for Slow {
         ToolSpec {
             name: self.name.to_owned(),
             description: String::from("for tests"),
-            parameters: json!({ "type": "object", "properties": {} }),
+            parameters: json!({ "type": "object", "properties": {} }).into(),
             effect: self.effect,
         }
     }

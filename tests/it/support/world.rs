@@ -115,7 +115,7 @@ impl World {
     /// The same with these action tools instead of the file tools.
     pub async fn with_tools_on(on: On, tools: Vec<Arc<dyn Tool>>, answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let mut world = Self::prepare(on, &[], answer, Clock::system()).await;
-        world.tools = Some(Toolbox::new(tools, BTreeMap::new()));
+        world.tools = Some(Toolbox::new(tools, &BTreeMap::new()));
         world.boot().await;
         world
     }

@@ -133,7 +133,7 @@ impl World {
             inbox_id: task.id,
             status: TurnStatus::Running,
             reason: None,
-            state: serde_json::Value::Null,
+            state: String::from("null"),
             messages: 0,
             events: 0,
             said: 0,

@@ -28,7 +28,7 @@ pub fn consent(life: &Life<'_>, decision: &Decision, requester: &str) -> Result<
 
 /// A granted call: the turn's newest decided plan review is an approval of the plan as it stands, and that plan names the tool.
 pub async fn grant(life: &mut Life<'_>, turn: &TurnRow, row: &Action) -> Result<(), String> {
-    let state: TurnState = serde_json::from_value(turn.state.clone()).map_err(|error| error.to_string())?;
+    let state: TurnState = serde_json::from_str(&turn.state).map_err(|error| error.to_string())?;
     let plan = state.plan.ok_or("a grant without a plan")?;
     if !plan.steps.iter().any(|step| step.tools.contains(&row.tool)) {
         return Err(format!("the plan does not name {}, which it is said to grant", row.tool));
