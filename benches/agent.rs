@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use countersign::agent::{Beginning, CallOutcome, Env, Input, ModelReply, Next, Room, Turn, begin, prompt, step};
 use countersign::domain::{
-    ApprovalMode, Continuation, EffectClass, Millis, Policy, PromptFeature, QueueMode, SessionMode, ToolCall, ToolResult, ToolSpec,
+    ApprovalMode, Continuation, EffectClass, Millis, Mode, Policy, PromptFeature, QueueMode, Reflection, SessionMode, ToolCall, ToolResult,
+    ToolSpec,
 };
 use countersign::template::Templates;
 use serde_json::json;
@@ -42,6 +43,8 @@ fn policy() -> Policy {
         queue_mode: QueueMode::Followup,
         continuation: Continuation::default(),
         prompt_features: [PromptFeature::Continuation].into(),
+        mode: Mode::React,
+        reflection: Reflection::PerStep,
     }
 }
 

@@ -24,6 +24,7 @@ mod finish;
 mod capsule;
 mod reminder;
 mod progress;
+mod plan_mode;
 mod prompt;
 mod compose;
 mod escape;
@@ -35,6 +36,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use capsule::{Artifact, Capsule, StepSnapshot};
+pub use plan_mode::{PlanRun, Stage};
 pub use signal::Reported;
 
 use crate::domain::{
@@ -148,6 +150,9 @@ pub struct TurnState {
     /// How far the model last said to be.
     #[serde(default)]
     pub reported: Option<Reported>,
+    /// Plan mode: how far the plan is carried out. None: the turn works in one log.
+    #[serde(default)]
+    pub run: Option<PlanRun>,
 }
 
 /// What people see of the current plan.
@@ -402,6 +407,7 @@ pub struct Room {
 }
 
 /// The messages of the next model request: the system prompt once, `history` of earlier turns, the log.
+/// In plan mode the log is that of the step which is carried out, else the turn's own.
 /// Oldest tool outputs are folded to one line when the whole grows past its `room`, then earlier turns go, then big
 /// arguments of old calls are folded; every call keeps its result.
 #[must_use]
@@ -416,7 +422,8 @@ pub fn memory(asked: &str, finished: &TurnState) -> [Message; 2] {
     capsule::memory(asked, finished)
 }
 
-/// The tools of the next model request: the five state tools, then `tools`; none for the flagged last call.
+/// The tools of the next model request: the state tools, then `tools`; none where words are asked for: for the flagged last call, and
+/// in plan mode for a reflection and for the conclusion.
 #[must_use]
 pub fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
     prompt::offered(turn, tools)

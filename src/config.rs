@@ -40,7 +40,8 @@ pub use watch::Watch;
 pub(crate) use yaml::{Node, Yaml, parse as parse_yaml};
 
 use crate::domain::{
-    ApprovalMode, Approvers, ChannelKind, Continuation, EffectClass, Locale, Policy, PromptFeature, QueueMode, SessionMode,
+    ApprovalMode, Approvers, ChannelKind, Continuation, EffectClass, Locale, Mode, Policy, PromptFeature, QueueMode, Reflection,
+    SessionMode,
 };
 use check::Layered;
 use layer::Layer;
@@ -290,6 +291,10 @@ pub struct AgentLive {
     pub require_explicit_signal: bool,
     /// `prompt_features`.
     pub prompt_features: BTreeSet<PromptFeature>,
+    /// `mode`.
+    pub mode: Mode,
+    /// `reflection`.
+    pub reflection: Reflection,
 }
 
 /// Model providers of this version.
@@ -356,6 +361,8 @@ impl Live {
                 ..Continuation::default()
             },
             prompt_features: agent.prompt_features.clone(),
+            mode: agent.mode,
+            reflection: agent.reflection,
         }
     }
 }

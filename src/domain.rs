@@ -35,8 +35,8 @@ pub use notice::Notice;
 pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, ProgressView, QuestionCard, ReactionMark, StepView,
 };
-pub use plan::{Complexity, Plan, Step, StepStatus, Todo, TodoStatus};
-pub use policy::{ApprovalMode, Continuation, Locale, Policy, PromptFeature, QueueMode, SessionMode};
+pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
+pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, QueueMode, Reflection, SessionMode};
 pub use tool::{EffectClass, ToolSpec};
 pub use turn::{TurnReason, TurnStatus};
 pub use visible::visible;

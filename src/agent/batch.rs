@@ -126,7 +126,7 @@ impl Step<'_> {
         for call in calls {
             let name = call.call.name;
             let answer = call.answer.unwrap_or_else(|| compose::not_run(&name, "not run"));
-            self.turn.log.push(Message::tool(&call.call.id, answer));
+            self.append(Message::tool(&call.call.id, answer));
         }
         if remind {
             self.remind();

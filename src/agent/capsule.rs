@@ -66,7 +66,7 @@ pub(super) fn capsule(state: &TurnState) -> Capsule {
     };
     let results = plan.into_iter().flat_map(|plan| &plan.steps);
     let results: Vec<String> = results
-        .filter_map(|step| step.result.as_deref().map(|text| one_line(text, LINE_CAP)))
+        .filter_map(|step| step.result.as_ref().map(|result| one_line(&result.output, LINE_CAP)))
         .collect();
     let answer = state.answer.as_deref().map(|text| clipped(text, ANSWER_CAP));
     let artifact = |done: &String| {

@@ -21,7 +21,7 @@ const STEP_CAP: usize = 4 * 1024;
 /// Cap of one tool output, in bytes.
 pub(super) const OUTPUT_CAP: usize = 64 * 1024;
 /// Cap of our own words in one block, in bytes.
-const WORDS_CAP: usize = 1600;
+pub(super) const WORDS_CAP: usize = 1600;
 
 /// Cap of what a signal says in one of its members, in bytes.
 const ANNOUNCED_CAP: usize = 200;
@@ -136,16 +136,21 @@ pub(super) fn state_error(words: &str) -> String {
 
 /// Foreign text indented by two blanks, empty lines too: a line that is really empty is ours.
 fn indented(text: &str) -> String {
-    format!("  {}", esc(text, SAID_CAP).replace('\n', "\n  "))
+    within(text, SAID_CAP)
+}
+
+/// The same with a cap of its own, in bytes.
+pub(super) fn within(text: &str, cap: usize) -> String {
+    format!("  {}", esc(text, cap).replace('\n', "\n  "))
 }
 
 /// An item whose further lines hang below it, deeper than any item begins.
-fn hanging(text: &str, cap: usize) -> String {
+pub(super) fn hanging(text: &str, cap: usize) -> String {
     esc(text, cap).replace('\n', "\n      ")
 }
 
 /// On one line, newlines as `\n`.
-fn flat(text: &str, cap: usize) -> String {
+pub(super) fn flat(text: &str, cap: usize) -> String {
     esc(text, cap).replace('\n', "\\n")
 }
 

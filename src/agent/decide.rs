@@ -68,7 +68,7 @@ impl Step<'_> {
     fn feed_back(&mut self, words: &str) {
         if let Some(plan) = &self.turn.state.plan {
             let block = compose::plan_feedback(plan, words);
-            self.turn.log.push(Message::text(Role::User, block));
+            self.append(Message::text(Role::User, block));
         }
     }
 
@@ -112,7 +112,7 @@ impl Step<'_> {
                 }
                 state.answer = None;
                 let words = self.template("blocks/extended.md");
-                self.turn.log.push(Message::text(Role::System, compose::limit(&words)));
+                self.append(Message::text(Role::System, compose::limit(&words)));
                 self.resumed(ResumedReason::BudgetExtended);
                 self.go_on();
             }

@@ -1,6 +1,6 @@
 //! The end of a turn: status, last words, what stays open.
 
-use crate::domain::{Answer, Complexity, Event, Notice, Outbound, StepStatus, TurnReason, TurnStatus};
+use crate::domain::{Answer, Complexity, Event, Notice, Outbound, Plan, StepStatus, TurnReason, TurnStatus};
 
 use super::capsule;
 use super::compose;
@@ -16,15 +16,30 @@ pub(super) fn settled(status: StepStatus) -> bool {
     matches!(status, StepStatus::Completed | StepStatus::Skipped)
 }
 
-/// Steps of a complex plan that are not done, as people read them; those that failed are marked. A simple plan has no ceremony.
+/// Steps of a complex plan that are not done, as people read them; those that failed are marked. A simple plan has no ceremony,
+/// except in plan mode, where its steps are carried out one by one.
 pub(super) fn open_steps(state: &TurnState) -> Vec<String> {
-    let plan = state.plan.as_ref().filter(|plan| plan.complexity == Complexity::Complex);
+    named(state, |status| !settled(status))
+}
+
+/// What the last word names: the open steps, and those that were left out.
+fn unfinished(state: &TurnState) -> Vec<String> {
+    named(state, |status| status != StepStatus::Completed)
+}
+
+fn named(state: &TurnState, which: impl Fn(StepStatus) -> bool) -> Vec<String> {
+    let by_steps = |plan: &&Plan| plan.complexity == Complexity::Complex || state.run.is_some();
+    let plan = state.plan.as_ref().filter(by_steps);
     let numbered = plan.into_iter().flat_map(|plan| (1..).zip(&plan.steps));
     numbered
-        .filter(|(_, step)| !settled(step.status))
+        .filter(|(_, step)| which(step.status))
         .map(|(number, step): (usize, _)| {
-            let failed = if step.status == StepStatus::Failed { "✗ " } else { "" };
-            format!("{failed}{number}. {}", step.content)
+            let sign = match step.status {
+                StepStatus::Failed => "✗ ",
+                StepStatus::Skipped => "– ",
+                StepStatus::Pending | StepStatus::InProgress | StepStatus::Completed => "",
+            };
+            format!("{sign}{number}. {}", step.content)
         })
         .collect()
 }
@@ -103,7 +118,7 @@ impl Step<'_> {
                 text: text.to_owned(),
                 requester: state.requester.clone(),
                 reason,
-                open_steps: state.open_steps.clone(),
+                open_steps: unfinished(state),
                 problem,
                 incident,
                 group: state.group,

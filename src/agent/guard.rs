@@ -8,7 +8,7 @@ use super::compose;
 use super::escape::one_line;
 use super::signal::{self, Heard, Signal};
 use super::step::Step;
-use super::{ModelReply, Next, Reported, TurnState, finish, reply};
+use super::{ModelReply, Next, Reported, TurnState, finish, plan_mode, reply};
 
 impl Step<'_> {
     /// Rows 7 to 11. The text is in the log once, whatever comes of it.
@@ -38,6 +38,9 @@ impl Step<'_> {
         let state = &self.turn.state;
         if asks_on && !is_open(state) && state.continues < state.policy.continuation.max_iterations {
             return self.go_on_as_asked(&signal.unwrap_or_default());
+        }
+        if self.executing().is_some() {
+            return self.step_said(text);
         }
         let problem = text.is_empty().then_some(Notice::NothingToSay {});
         self.finish(TurnStatus::Completed, TurnReason::FinalAnswer, text, problem, None);
@@ -83,7 +86,7 @@ impl Step<'_> {
             percentage: reported.percentage,
             current_tools: tool.into_iter().collect(),
         };
-        self.turn.log.push(Message::text(Role::System, compose::go_on(&words, signal)));
+        self.append(Message::text(Role::System, compose::go_on(&words, signal)));
         let words = signal.reason.as_deref().unwrap_or("The model goes on");
         self.emit(event, words);
         self.paint();
@@ -97,7 +100,7 @@ impl Step<'_> {
         let (attempt, iteration) = (state.budget.nudges.used, state.budget.steps.used);
         if let Some(plan) = &state.plan {
             let block = compose::continuation(&words, plan);
-            self.turn.log.push(Message::text(Role::System, block));
+            self.append(Message::text(Role::System, block));
         }
         let event = Event::PlanContinuation {
             iteration,
@@ -116,6 +119,7 @@ impl Step<'_> {
             return self.begin_last_call();
         }
         self.empty_mailbox();
+        self.follow_plan();
         self.turn.state.next = Next::CallModel { last: false };
     }
 
@@ -127,9 +131,14 @@ impl Step<'_> {
     /// The flagged last call: no tools, its text is always taken.
     pub(super) fn begin_last_call(&mut self) {
         self.empty_mailbox();
-        let words = self.template("blocks/last_call.md");
-        self.turn.log.push(Message::text(Role::System, compose::limit(&words)));
         self.turn.state.last_call = true;
+        let words = self.template("blocks/last_call.md");
+        let block = match (&self.turn.state.run, &self.turn.state.plan) {
+            // What came of the steps stands in logs that this call does not see.
+            (Some(_), Some(plan)) => plan_mode::limit(&words, plan),
+            _ => compose::limit(&words),
+        };
+        self.append(Message::text(Role::System, block));
         self.turn.state.next = Next::CallModel { last: true };
     }
 
@@ -162,10 +171,8 @@ impl Step<'_> {
     }
 }
 
-/// There is a complex plan and it is not done.
+/// There is a complex plan that is not done, and nobody but the model to see to it: in plan mode the driver does.
 fn is_open(state: &TurnState) -> bool {
-    state
-        .plan
-        .as_ref()
-        .is_some_and(|plan| plan.complexity == Complexity::Complex && !plan.done)
+    let plan = state.plan.as_ref().filter(|_| state.run.is_none());
+    plan.is_some_and(|plan| plan.complexity == Complexity::Complex && !plan.done)
 }

@@ -151,12 +151,15 @@ fn is_separator(c: char) -> bool {
 }
 
 /// Tag names that are ours.
-const TAGS: [&str; 8] = [
+const TAGS: [&str; 11] = [
     "plan_feedback",
     "plan_review_pending",
     "plan_review_resolved",
     "plan-continuation",
     "plan-reminder",
+    "plan-step",
+    "plan-reflection",
+    "plan-conclusion",
     "turn-limit",
     "turn-continuation",
     "mailbox",

@@ -9,7 +9,7 @@ use crate::domain::{Step, StepStatus};
 use super::escape::{clean, one_line};
 
 /// Steps that one plan may have.
-const MAX_STEPS: usize = 50;
+pub(super) const MAX_STEPS: usize = 50;
 /// Tools that one step may declare.
 const MAX_TOOLS: usize = 20;
 /// Characters of a step's id.

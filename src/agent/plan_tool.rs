@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::domain::{Change, ChangeKind, Complexity, Event, Notice, Plan, Step as PlanStep, TurnReason, TurnStatus};
 
-use super::Showing;
 use super::compose;
 use super::escape::clean;
 use super::grants;
@@ -12,6 +11,7 @@ use super::plan_text;
 use super::specs::plan_schema;
 use super::state_tools::{arguments, text};
 use super::step::Step;
+use super::{Showing, TurnState};
 
 /// Bytes of `internal_plan`.
 const PLAN_CAP: usize = 32 * 1024;
@@ -53,41 +53,25 @@ impl Draft {
 }
 
 impl Step<'_> {
-    /// Accepts a plan. One that is not approved yet voids the approval, the grants and the progress card
-    /// of the one before.
+    /// Accepts a plan.
     pub(super) fn plan(&mut self, draft: Draft) {
         if !self.may_plan_again() {
             return;
         }
         let before = self.turn.state.plan.take();
         let plan = renewed(draft, before.as_ref());
-        let digest = plan.digest();
-        let state = &mut self.turn.state;
-        state.revised = false;
-        state.current_task = None;
-        state.budget.nudges.used = 0;
-        if state.approved_digest.as_ref() != Some(&digest) {
-            state.approved_digest = None;
-            state.grants.clear();
-            state.plan_decision = None;
-            state.plan_card = None;
-        }
-        state.showing = grants::showing(&state.policy, &plan, self.env.tools);
-        (state.card_grants, state.card_asks) = grants::announced(&state.policy, &plan, self.env.tools);
         let (version, steps) = (plan.version, plan.steps.len());
-        let changes = changes(before.as_ref(), &plan);
         let words = if version == 1 {
             format!("{steps} steps")
         } else {
             format!("{steps} steps, version {version}")
         };
-        let answer = accepted(&plan, state.showing, state.approved_digest.is_some());
-        state.plan = Some(plan);
         self.emit(Event::PlanCreated { version, steps }, &words);
+        let changes = self.adopt(before.as_ref(), plan);
         if before.is_some() {
-            let words = format!("{} changes", changes.len());
-            self.emit(Event::PlanUpdated { changes }, &words);
+            self.tell_changes(changes);
         }
+        let answer = accepted(&self.turn.state);
         if let Some(open) = self.turn.state.open_calls.first_mut() {
             open.answer = Some(answer);
         }
@@ -101,10 +85,38 @@ impl Step<'_> {
         self.go_on();
     }
 
+    /// Makes `plan` the plan. Unless its digest is the approved one, that voids the approval, the grants and the progress card of the
+    /// one before. Gives what is different.
+    pub(super) fn adopt(&mut self, before: Option<&Plan>, plan: Plan) -> Vec<Change> {
+        let digest = plan.digest();
+        let state = &mut self.turn.state;
+        state.revised = false;
+        state.current_task = None;
+        state.budget.nudges.used = 0;
+        if state.approved_digest.as_ref() != Some(&digest) {
+            state.approved_digest = None;
+            state.grants.clear();
+            state.plan_decision = None;
+            state.plan_card = None;
+        }
+        state.showing = grants::showing(&state.policy, &plan, self.env.tools);
+        (state.card_grants, state.card_asks) = grants::announced(&state.policy, &plan, self.env.tools);
+        let changes = changes(before, &plan);
+        state.plan = Some(plan);
+        changes
+    }
+
+    pub(super) fn tell_changes(&mut self, changes: Vec<Change>) {
+        let words = format!("{} changes", changes.len());
+        self.emit(Event::PlanUpdated { changes }, &words);
+    }
+
     /// The plan is in force: its first step begins and its card, if it has one, shows that.
     pub(super) fn begin_work(&mut self) {
         if self.turn.state.showing != Showing::Nothing {
-            self.begin_step(None);
+            if self.turn.state.run.is_none() {
+                self.begin_step(None);
+            }
             self.paint();
         }
     }
@@ -167,11 +179,14 @@ fn changes(before: Option<&Plan>, after: &Plan) -> Vec<Change> {
 }
 
 /// What `plan()` answers the model.
-fn accepted(plan: &Plan, showing: Showing, approved: bool) -> String {
+fn accepted(state: &TurnState) -> String {
+    let Some(plan) = &state.plan else { return String::new() };
+    let approved = state.approved_digest.is_some();
     let ids: Vec<_> = plan.steps.iter().map(|step| step.id.as_str()).collect();
     let mut words = format!("Plan version {} is recorded. Steps: {}.", plan.version, ids.join(", "));
-    words.push_str(match (showing, plan.complexity) {
+    words.push_str(match (state.showing, plan.complexity) {
         (Showing::Review, _) if !approved => " People are asked to countersign it; their words follow.",
+        _ if state.run.is_some() => " Its steps are carried out now, one after the other.",
         (_, Complexity::Complex) => " Call clarify() to declare the first task, then act.",
         (_, Complexity::Simple) => " Go ahead.",
     });

@@ -23,10 +23,9 @@ pub(super) fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
     let plan = state.plan.as_ref()?;
     // The answer is a message of its own, it is not repeated on the card.
     let note = || {
-        turn.log
-            .iter()
-            .rev()
-            .find(|message| message.role == Role::Assistant && !message.content.trim().is_empty())
+        turn.log.iter().rev().find(|message| {
+            message.role == Role::Assistant && !message.content.trim().is_empty() && (state.run.is_none() || message.step.is_some())
+        })
     };
     let note = if state.status.is_final() {
         None

@@ -6,7 +6,7 @@ use crate::domain::{GateKind, Message, PromptFeature, Role, ToolSpec};
 
 use super::compose;
 use super::escape::plain;
-use super::{Env, Next, Room, Turn, specs};
+use super::{Env, Next, Room, Turn, plan_mode, specs};
 
 /// A text shorter than this is not worth folding, bytes.
 const FOLD_FROM: usize = 240;
@@ -36,8 +36,15 @@ impl Room {
 
 pub(super) fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message], room: Room) -> Vec<Message> {
     let system = system(turn, env, extra);
-    let mut log = turn.log.clone();
-    let mut earlier = groups(history);
+    let scope = plan_mode::scope(&turn.state);
+    let mut log: Vec<Message> = turn
+        .log
+        .iter()
+        .filter(|message| plan_mode::belongs(message, scope))
+        .cloned()
+        .collect();
+    // A step has its brief; earlier tasks are the planner's to know.
+    let mut earlier = if scope.is_some() { Vec::new() } else { groups(history) };
     let mut over = size(std::iter::once(&system).chain(earlier.iter().flatten()).chain(&log)).saturating_sub(room.bytes);
     let recent = log.len().saturating_sub(room.kept);
     for message in earlier.iter_mut().flatten().chain(log.iter_mut().take(recent)) {
@@ -73,11 +80,13 @@ pub(super) fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message
 }
 
 pub(super) fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
-    if turn.state.next == (Next::CallModel { last: true }) {
+    let names = specs::names(&turn.state);
+    if names.is_empty() || turn.state.next == (Next::CallModel { last: true }) {
         return Vec::new();
     }
+    let own = specs::specs().iter().filter(|spec| names.contains(&spec.name.as_str())).cloned();
     let actions = tools.iter().filter(|spec| !specs::is_state_tool(&spec.name)).cloned();
-    specs::specs().iter().cloned().chain(actions).collect()
+    own.chain(actions).collect()
 }
 
 pub(super) fn view(turn: &Turn, env: &Env<'_>, extra: &str) -> Vec<Message> {
@@ -96,22 +105,34 @@ fn system(turn: &Turn, env: &Env<'_>, extra: &str) -> Message {
     let policy = &turn.state.policy;
     let required = policy.continuation.require_explicit_signal;
     let named = |feature| policy.prompt_features.contains(&feature);
+    let part = plan_mode::part(&turn.state);
     let shared = |stem: &str| {
-        let text = env.prompts.prompt(&format!("shared/{stem}.md"), json!({ "required": required }));
+        let values = json!({ "required": required, "plan_mode": part.is_some() });
+        let text = env.prompts.prompt(&format!("shared/{stem}.md"), values);
         Some(text.trim().to_owned())
     };
+    let own = part.map(|part| {
+        let text = env.prompts.prompt(&format!("plan_mode/{}.md", part.file), json!({}));
+        (part.heading, Some(text.trim().to_owned()))
+    });
+    let acts = part.is_none_or(|part| part.acts);
     let components = [
         ("CORE INSTRUCTIONS", shared("core")),
+        own.unwrap_or_default(),
         (
             "CONTINUATION PROTOCOL",
-            shared("continuation_protocol").filter(|_| required || named(PromptFeature::Continuation)),
+            // In plan mode the driver goes on by itself.
+            shared("continuation_protocol").filter(|_| part.is_none() && (required || named(PromptFeature::Continuation))),
         ),
         ("MAILBOX PROTOCOL", shared("mailbox_protocol")),
         ("INSTRUCTIONS OF THIS WORKSPACE", Some(extra.trim().to_owned())),
-        ("AVAILABLE TOOLS", shared("tool_guidelines").filter(|_| !env.tools.is_empty())),
+        (
+            "AVAILABLE TOOLS",
+            shared("tool_guidelines").filter(|_| acts && !env.tools.is_empty()),
+        ),
         (
             "OUTPUT_FORMAT INSTRUCTIONS",
-            shared("output_format").filter(|_| named(PromptFeature::OutputFormat)),
+            shared("output_format").filter(|_| part.is_none_or(|part| part.answers) && named(PromptFeature::OutputFormat)),
         ),
     ];
     let mut parts = vec![env.prompts.prompt("base.md", json!({})).trim().to_owned()];

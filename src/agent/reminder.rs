@@ -13,10 +13,11 @@ impl Step<'_> {
         if iteration == 0 || interval == 0 || !iteration.is_multiple_of(interval) {
             return;
         }
+        // In plan mode each step begins with a brief that is never folded.
         let Some(plan) = state
             .plan
             .as_ref()
-            .filter(|plan| !plan.done && !plan.goal.trim().is_empty() && !plan.steps.is_empty())
+            .filter(|plan| state.run.is_none() && !plan.done && !plan.goal.trim().is_empty() && !plan.steps.is_empty())
         else {
             return;
         };

@@ -6,7 +6,7 @@ use super::compose;
 use super::escape::{clean, clip};
 use super::rules::{self, Asked};
 use super::step::Step;
-use super::{ModelReply, OpenCall, Showing, signal, specs, state_tools, thinking};
+use super::{ModelReply, OpenCall, Showing, Stage, signal, specs, state_tools, thinking};
 
 /// Bytes of one reply's text that are kept: as much as the providers' clients let through, so that nothing is lost unsaid.
 const TEXT_CAP: usize = 256 * 1024;
@@ -16,8 +16,15 @@ const NAME_CAP: usize = 64;
 impl Step<'_> {
     pub(super) fn reply(&mut self, reply: ModelReply) {
         self.charge(reply.tokens, reply.millis);
+        self.count_call();
         let heard = hear(&reply.text);
         self.note_progress(heard.signal.as_ref());
+        // Where words are asked for, calls are not even recorded.
+        match self.turn.state.run.as_ref().map(|run| &run.stage) {
+            Some(Stage::Reflecting { .. }) => return self.reflected(&heard.text),
+            Some(Stage::Concluding) => return self.concluded(&heard.text),
+            Some(Stage::Planning | Stage::Executing { .. }) | None => {}
+        }
         if reply.calls.is_empty() {
             return self.words(heard, reply.raw);
         }
@@ -61,11 +68,11 @@ impl Step<'_> {
 
     /// Row 4, and row 6 up to the first thing that must be waited for.
     fn calls(&mut self, asked: Vec<Asked>) {
-        let unapproved = self.review_pending();
+        let held = self.held_back();
         for (position, one) in asked.into_iter().enumerate() {
             match one {
                 Asked::Todos(list) => self.write_todos(position, list),
-                Asked::Action { effect, arguments } => self.plan_call(position, effect, &arguments, unapproved),
+                Asked::Action { effect, arguments } => self.plan_call(position, effect, &arguments, held),
                 Asked::Plan(_) | Asked::Clarify(_) | Asked::Question(_) | Asked::Progress(_) => {}
             }
         }
@@ -76,6 +83,21 @@ impl Step<'_> {
     pub(super) fn review_pending(&self) -> bool {
         let state = &self.turn.state;
         state.showing == Showing::Review && state.plan.as_ref().is_some_and(|plan| state.approved_digest != Some(plan.digest()))
+    }
+
+    /// Why nothing but reads may run now.
+    fn held_back(&self) -> Option<&'static str> {
+        let planning = matches!(&self.turn.state.run, Some(run) if run.stage == Stage::Planning);
+        if self.review_pending() {
+            Some(
+                "plan_not_approved: people have not countersigned this plan. Change the plan with plan(), or answer their words; only \
+                 reading is possible now.",
+            )
+        } else if planning {
+            Some("not_planned: only reading is possible before there is a plan. Call plan(); its steps are carried out afterwards.")
+        } else {
+            None
+        }
     }
 
     /// Rows 1 and 2: every call of the batch gets its error, nothing is applied.
@@ -132,15 +154,15 @@ impl Step<'_> {
     }
 
     /// Announces what the model wants and notes what will come of it.
-    fn plan_call(&mut self, position: usize, effect: crate::domain::EffectClass, arguments: &serde_json::Value, unapproved: bool) {
+    fn plan_call(&mut self, position: usize, effect: crate::domain::EffectClass, arguments: &serde_json::Value, held: Option<&str>) {
         let asks = self.asks(position, effect);
+        let repeated = self.repeats(position, effect);
         let Some(open) = self.turn.state.open_calls.get_mut(position) else {
             return;
         };
         let (call_id, tool) = (open.call.id.clone(), open.call.name.clone());
-        if unapproved && effect != crate::domain::EffectClass::Read {
-            let words = "plan_not_approved: people have not countersigned this plan. Change the plan with plan(), or answer their words; only reading is possible \
-                         now.";
+        let held = held.filter(|_| effect != crate::domain::EffectClass::Read);
+        if let Some(words) = held.or(repeated) {
             open.answer = Some(compose::not_run(&tool, words));
             return;
         }

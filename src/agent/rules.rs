@@ -84,6 +84,10 @@ pub(super) fn check(state: &TurnState, tools: &[ToolSpec], calls: &[ToolCall]) -
 
 fn understand(state: &TurnState, tools: &[ToolSpec], call: &ToolCall) -> Result<Asked, String> {
     let invalid = |problem: String| format!("invalid arguments: {problem}");
+    let names = specs::names(state);
+    if specs::is_state_tool(&call.name) && !names.contains(&call.name.as_str()) {
+        return Err(unknown(names, tools, &call.name));
+    }
     match call.name.as_str() {
         "plan" => Draft::read(&call.arguments).map(Asked::Plan).map_err(invalid),
         "clarify" => Task::read(&call.arguments).map(Asked::Clarify).map_err(invalid),
@@ -94,7 +98,7 @@ fn understand(state: &TurnState, tools: &[ToolSpec], call: &ToolCall) -> Result<
         "write_todos" => TodoList::read(&call.arguments).map(Asked::Todos).map_err(invalid),
         name => {
             let Some(spec) = tools.iter().find(|spec| spec.name == name) else {
-                return Err(unknown(tools, name));
+                return Err(unknown(names, tools, name));
             };
             let map = schema::arguments(&call.arguments, &spec.parameters, &[]).map_err(invalid)?;
             Ok(Asked::Action {
@@ -110,8 +114,8 @@ fn understand(state: &TurnState, tools: &[ToolSpec], call: &ToolCall) -> Result<
     }
 }
 
-fn unknown(tools: &[ToolSpec], name: &str) -> String {
-    let names = specs::NAMES.into_iter().chain(tools.iter().map(|spec| spec.name.as_str()));
+fn unknown(names: &[&str], tools: &[ToolSpec], name: &str) -> String {
+    let names = names.iter().copied().chain(tools.iter().map(|spec| spec.name.as_str()));
     format!("there is no tool {name}; there are: {}", names.collect::<Vec<_>>().join(", "))
 }
 
@@ -130,7 +134,13 @@ fn breach(state: &TurnState, asked: &Asked, name: &str, batch: usize) -> Option<
         let needs_plan = matches!(asked, Asked::Clarify(_) | Asked::Progress(_));
         return needs_plan.then(|| format!("{name}() needs a plan: call plan() first"));
     };
-    let undeclared = plan.complexity == Complexity::Complex && state.clarified_version != Some(plan.version);
+    if let Asked::Progress(report) = asked
+        && let Some(words) = super::plan_mode::breach(state, report)
+    {
+        return Some(words);
+    }
+    // In plan mode a step's brief declares it.
+    let undeclared = state.run.is_none() && plan.complexity == Complexity::Complex && state.clarified_version != Some(plan.version);
     (matches!(asked, Asked::Action { .. }) && undeclared)
         .then(|| String::from("call clarify() first: under a complex plan the current task is declared before the first action"))
 }

@@ -6,8 +6,20 @@ use serde_json::{Value, json};
 
 use crate::domain::{EffectClass, ToolSpec};
 
+use super::{Stage, TurnState};
+
 /// Names of the state tools, in the order they are offered.
 pub(super) const NAMES: [&str; 5] = ["plan", "clarify", "request_user", "plan_progress", "write_todos"];
+
+/// Those that can be called now. In plan mode each stage has its own.
+pub(super) fn names(state: &TurnState) -> &'static [&'static str] {
+    match state.run.as_ref().map(|run| &run.stage) {
+        None => &NAMES,
+        Some(Stage::Planning) => &["plan", "request_user"],
+        Some(Stage::Executing { .. }) => &["request_user", "plan_progress", "write_todos"],
+        Some(Stage::Reflecting { .. } | Stage::Concluding) => &[],
+    }
+}
 
 /// One of the turn's own tools?
 pub(super) fn is_state_tool(name: &str) -> bool {
@@ -56,8 +68,8 @@ fn description(name: &str) -> &'static str {
             "Ask the user something that you cannot find out yourself and wait for the answer. Must be the only call of its reply."
         }
         "plan_progress" => {
-            "Record progress on the plan: step_id for a step just completed, next_step for the step that comes next, \
-             plan_status=\"completed\" once everything is done. Must be the only call of its reply."
+            "Record progress on the plan: step_id for a step just completed (or, with step_status, failed or skipped), step_summary for what came \
+             of it or why, next_step for the step that comes next, plan_status=\"completed\" once everything is done. Must be the only call of its reply."
         }
         _ => {
             "Keep a short working list of your own; each call replaces the whole list. Use it for two or more meaningful actions, first of \
@@ -118,7 +130,8 @@ pub(super) fn progress_schema() -> Value {
         &[],
         json!({
             "step_id": {"type": "string", "description": "The step just completed"},
-            "step_summary": {"type": "string", "maxLength": 4000, "description": "What came of it"},
+            "step_status": {"type": "string", "enum": ["completed", "failed", "skipped"], "description": "How it ended; completed if left out"},
+            "step_summary": {"type": "string", "maxLength": 4000, "description": "What came of it, or why it failed or was skipped"},
             "next_step": {"type": "string", "description": "The step that comes next"},
             "plan_status": {"type": "string", "enum": ["completed"], "description": "Everything is done"}
         }),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::domain::{Event, GateKind, Outbound, Plan, QuestionCard, Step as PlanStep, StepStatus};
+use crate::domain::{Event, GateKind, Outbound, Plan, QuestionCard, Step as PlanStep, StepResult, StepStatus};
 
 use super::compose;
 use super::escape::{one_line, plain};
@@ -67,12 +67,16 @@ impl Question {
 }
 
 /// `plan_progress`, with the steps found in the plan (by position).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct PlanReport {
-    completed: Option<usize>,
-    summary: Option<String>,
+    /// The step that ended.
+    pub(super) step: Option<usize>,
+    /// How it ended.
+    pub(super) status: StepStatus,
+    pub(super) summary: Option<String>,
     next: Option<usize>,
-    all: bool,
+    /// The whole plan is done.
+    pub(super) all: bool,
 }
 
 impl PlanReport {
@@ -86,13 +90,19 @@ impl PlanReport {
                 .or_else(|| steps.iter().position(|step| step.content == wanted))
         };
         let step_id = text(&map, "step_id");
-        let completed = step_id.as_deref().and_then(find);
-        if let (Some(id), None, Some(_)) = (&step_id, completed, plan) {
+        let step = step_id.as_deref().and_then(find);
+        if let (Some(id), None, Some(_)) = (&step_id, step, plan) {
             let known: Vec<_> = steps.iter().map(|step| step.id.as_str()).collect();
             return Err(format!("there is no step `{}`; steps: {}", one_line(id, 80), known.join(", ")));
         }
+        let status = match map.get("step_status").and_then(Value::as_str) {
+            Some("failed") => StepStatus::Failed,
+            Some("skipped") => StepStatus::Skipped,
+            Some(_) | None => StepStatus::Completed,
+        };
         Ok(Self {
-            completed,
+            step,
+            status,
             summary: text(&map, "step_summary"),
             next: text(&map, "next_step").as_deref().and_then(find),
             all: map.contains_key("plan_status"),
@@ -106,10 +116,9 @@ pub(super) fn only_bookkeeping(state: &TurnState, asked: &Asked) -> bool {
     match asked {
         Asked::Todos(list) => !list.completes_any(steps),
         Asked::Progress(report) => {
-            let completes = report
-                .completed
-                .and_then(|at| steps.get(at))
-                .is_some_and(|step| step.status != StepStatus::Completed);
+            // A report in plan mode is about the step that is carried out, named or not.
+            let ended = report.step.and_then(|at| steps.get(at));
+            let completes = ended.is_some_and(|step| step.status != report.status) || state.run.is_some();
             let finishes = report.all && state.plan.as_ref().is_some_and(|plan| !plan.done);
             !(completes || finishes)
         }
@@ -157,11 +166,14 @@ impl Step<'_> {
     }
 
     pub(super) fn plan_progress(&mut self, report: &PlanReport) {
+        if self.executing().is_some() {
+            return self.step_reported(report);
+        }
         let Some(before) = self.turn.state.plan.clone() else {
             return self.answer_only(String::new());
         };
-        if let Some(at) = report.completed {
-            self.set_step(at, StepStatus::Completed, report.summary.as_deref());
+        if let Some(at) = report.step {
+            self.set_step(at, report.status, report.summary.as_deref());
         }
         if report.all {
             self.complete_plan();
@@ -208,12 +220,15 @@ impl Step<'_> {
         }
     }
 
-    /// Changes one step's status, if it is another one.
-    pub(super) fn set_step(&mut self, at: usize, status: StepStatus, result: Option<&str>) {
+    /// Changes one step's status, if it is another one; `words`: what came of it, or what went wrong.
+    pub(super) fn set_step(&mut self, at: usize, status: StepStatus, words: Option<&str>) {
+        let now = self.env.now;
         let Some(plan) = &mut self.turn.state.plan else { return };
         let Some(step) = plan.steps.get_mut(at) else { return };
-        if result.is_some() {
-            step.result = result.map(str::to_owned);
+        match words {
+            Some(words) if status == StepStatus::Failed => step.error = Some(words.to_owned()),
+            Some(words) => step.result = Some(StepResult::said(words, now)),
+            None => {}
         }
         if step.status == status {
             return;
@@ -264,9 +279,10 @@ impl Step<'_> {
 /// Where the model stands, in one or two sentences.
 fn acknowledgement(plan: &Plan, report: &PlanReport) -> String {
     let mut words = String::new();
-    if let Some(step) = report.completed.and_then(|at| plan.steps.get(at)) {
+    if let Some(step) = report.step.and_then(|at| plan.steps.get(at)) {
         let done = plan.steps.iter().filter(|step| settled(step.status)).count();
-        words = format!("Step {} is recorded as completed ({done} of {}). ", step.id, plan.steps.len());
+        let status = compose::status_word(step.status);
+        words = format!("Step {} is recorded as {status} ({done} of {}). ", step.id, plan.steps.len());
     }
     if plan.done {
         words.push_str("The plan is completed. Give the user the final answer now.");

@@ -1,10 +1,10 @@
 //! One step of a turn: which input fits which state, and the small tools that every rule uses.
 
-use crate::domain::{Budget, Event, GateId, Message, Meter, Notice, Role, ToolCall, TurnReason, TurnStatus, digest128};
+use crate::domain::{Budget, Event, GateId, Message, Meter, Mode, Notice, Role, ToolCall, TurnReason, TurnStatus, digest128};
 
 use super::compose;
 use super::escape::{one_line, plain};
-use super::{Beginning, Effect, Env, Input, Next, SCHEMA_VERSION, Showing, Turn, TurnState};
+use super::{Beginning, Effect, Env, Input, Next, PlanRun, SCHEMA_VERSION, Showing, Turn, TurnState, plan_mode};
 
 /// Plans after the first that the model may make of its own accord.
 const MAX_REPLANS: u64 = 3;
@@ -42,6 +42,7 @@ pub(super) fn begin(beginning: Beginning) -> Turn {
         rounds: Meter::up_to(MAX_ROUNDS),
         top_ups: Meter::up_to(MAX_TOP_UPS),
     };
+    let run = (policy.mode == Mode::Plan).then(PlanRun::default);
     let state = TurnState {
         schema_version: SCHEMA_VERSION,
         turn_id,
@@ -85,6 +86,7 @@ pub(super) fn begin(beginning: Beginning) -> Turn {
         mailbox: Vec::new(),
         done_writes: Vec::new(),
         reported: None,
+        run,
     };
     Turn { state, log: Vec::new() }
 }
@@ -135,7 +137,7 @@ impl Step<'_> {
     fn start(&mut self) {
         self.turn.state.status = TurnStatus::Running;
         let task = plain(&self.turn.state.task);
-        self.turn.log.push(Message::text(Role::User, task));
+        self.append(Message::text(Role::User, task));
         self.emit(Event::TurnStarted {}, "Turn started");
         self.go_on();
     }
@@ -183,7 +185,13 @@ impl Step<'_> {
         budget.millis.used = budget.millis.used.saturating_add(millis);
     }
 
-    /// Gives the model what the requester said meanwhile.
+    /// Puts a message at the end of the log that is written now.
+    pub(super) fn append(&mut self, message: Message) {
+        let step = plan_mode::scope(&self.turn.state).map(str::to_owned);
+        self.turn.log.push(Message { step, ..message });
+    }
+
+    /// Gives the model what the requester said meanwhile. It is said to the whole turn, whichever step is carried out.
     pub(super) fn empty_mailbox(&mut self) {
         for text in std::mem::take(&mut self.turn.state.mailbox) {
             self.turn.log.push(Message::text(Role::User, compose::mailbox(&text)));
@@ -197,8 +205,9 @@ impl Step<'_> {
             arguments: plain_arguments(&call.arguments),
             ..call.clone()
         });
-        self.turn.log.push(Message {
-            calls: shown.collect(),
+        let calls = shown.collect();
+        self.append(Message {
+            calls,
             raw,
             ..Message::text(Role::Assistant, plain(text))
         });

@@ -9,6 +9,8 @@ mod continuation;
 mod endings;
 mod guard;
 mod limits;
+mod plan_mode;
+mod plan_mode_changes;
 mod random;
 mod review;
 mod rules;

@@ -216,6 +216,8 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
             approval: agent.approval,
             require_explicit_signal: agent.require_explicit_signal,
             prompt_features: agent.prompt_features,
+            mode: agent.mode,
+            reflection: agent.reflection,
         },
         model: ModelLive {
             provider: match model.provider {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
-use crate::domain::{ApprovalMode, Approvers, EffectClass, Locale, PromptFeature, QueueMode, SessionMode};
+use crate::domain::{ApprovalMode, Approvers, EffectClass, Locale, Mode, PromptFeature, QueueMode, Reflection, SessionMode};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -163,6 +163,8 @@ pub(super) struct Agent {
     pub(super) approval: ApprovalMode,
     pub(super) require_explicit_signal: bool,
     pub(super) prompt_features: BTreeSet<PromptFeature>,
+    pub(super) mode: Mode,
+    pub(super) reflection: Reflection,
 }
 
 #[derive(Debug, Deserialize)]

@@ -163,7 +163,7 @@ channels:
     enabled: perhaps
 store.migrate_on_start: false
 agent:
-  mode: plan
+  mode: dream
   max_iterations: many
 tools:
   run_bash: true
@@ -192,7 +192,7 @@ zebra_crossing: 1
             "config.yaml:12: channels.console: this is a section: it needs keys below it",
             "config.yaml:14: channels.slack.enabled: found perhaps, allowed true or false",
             "config.yaml:15: store.migrate_on_start: unknown key: nest the parts instead of joining them with dots",
-            "config.yaml:17: agent.mode: found plan, not in this version (leave it out)",
+            "config.yaml:17: agent.mode: found dream, allowed react or plan",
             "config.yaml:18: agent.max_iterations: found many, allowed 1 to 1000",
             "config.yaml:21: tools.mcp_servers: found a list, not in this version (leave it out)",
             "config.yaml:22: zebra_crossing: unknown key, allowed here: server, channels, store, agent, model, tools, templates, telemetry",

@@ -7,7 +7,9 @@ pub(super) enum Command {
     Stop,
     /// `/new TEXT`: drop what I asked for and begin this instead.
     New,
-    /// `/status`, `/plan`: where does my task stand?
+    /// `/plan TEXT`: this task, in plan mode.
+    Plan,
+    /// `/status`, and `/plan` alone: where does my task stand?
     Status,
     /// `/help`, and any command that we do not know.
     Help,
@@ -16,13 +18,14 @@ pub(super) enum Command {
 /// Reads a command; none: the text is not one. A command is a slash and letters only, so a path such as `/etc/hosts` is not.
 pub(super) fn read(text: &str) -> Option<Command> {
     let line = text.trim().strip_prefix('/')?;
-    let name = line.split(char::is_whitespace).next().unwrap_or_default();
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphabetic()) {
         return None;
     }
     Some(match name.to_ascii_lowercase().as_str() {
         "stop" => Command::Stop,
         "new" => Command::New,
+        "plan" if !rest.trim().is_empty() => Command::Plan,
         "status" | "plan" => Command::Status,
         _ => Command::Help,
     })
@@ -32,7 +35,7 @@ pub(super) fn read(text: &str) -> Option<Command> {
 mod tests {
     use super::*;
 
-    /// design: `/stop`, `/new …`, `/status`, `/plan`, `/help` are commands; other slashed words get the help.
+    /// design: `/stop`, `/new …`, `/plan …`, `/status`, `/plan`, `/help` are commands; other slashed words get the help.
     #[test]
     fn commands_are_read() {
         let table = [
@@ -43,6 +46,9 @@ mod tests {
             ("/new\tx", Some(Command::New)),
             ("/status", Some(Command::Status)),
             ("/plan", Some(Command::Status)),
+            ("/plan ", Some(Command::Status)),
+            ("/PLAN\t写周报", Some(Command::Plan)),
+            ("/plan 写周报\n要三段", Some(Command::Plan)),
             ("/help", Some(Command::Help)),
             ("/dance", Some(Command::Help)),
             ("/etc/hosts 里有什么", None),
@@ -56,13 +62,16 @@ mod tests {
         }
     }
 
-    /// design: the task of `/new …` is what follows it; any other text is a task as it stands.
+    /// design: the task of `/new …` and `/plan …` is what follows; any other text is a task as it stands. Only `/plan …` asks for plan mode.
     #[test]
     fn task_of_new_is_the_rest() {
         let table = [
             ("/new 写周报\n要三段", "写周报\n要三段"),
             ("/NEW\t写周报", "写周报"),
             ("/new", ""),
+            ("/plan 写周报", "写周报"),
+            ("/plan", "/plan"),
+            ("/plans 今天", "/plans 今天"),
             ("/news 今天", "/news 今天"),
             ("写周报 /new", "写周报 /new"),
         ];
@@ -73,6 +82,7 @@ mod tests {
                 to_others: false,
             };
             assert_eq!(said.task(), task, "{text:?}");
+            assert_eq!(said.asks_for_plan_mode(), text == "/plan 写周报", "{text:?}");
         }
     }
 }

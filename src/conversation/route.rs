@@ -89,6 +89,9 @@ fn command_verdict(scene: &Scene, command: &Command) -> Verdict {
         },
         Command::New if !scene.may_ask() => Verdict::Ignore("not allowed"),
         Command::New => Verdict::Instead,
+        // Never words for what runs: it is a task of its own.
+        Command::Plan if !scene.may_ask() => Verdict::Ignore("not allowed"),
+        Command::Plan => queued(scene),
         Command::Status => Verdict::Status,
         Command::Help => Verdict::Tell("help", Notice::Help {}),
     }
@@ -268,9 +271,16 @@ fn task(scene: &Scene) -> Verdict {
     if !scene.may_ask() {
         return Verdict::Ignore("not allowed");
     }
+    match &scene.lane_turn {
+        Some(turn) if scene.queue_mode == QueueMode::Steer => Verdict::Steer(turn.id.clone()),
+        Some(_) | None => queued(scene),
+    }
+}
+
+/// A task of its own: behind what its sender asked for before, or instead of it.
+fn queued(scene: &Scene) -> Verdict {
     let before = scene.queued + u32::from(scene.lane_turn.is_some());
     match (&scene.lane_turn, scene.queue_mode) {
-        (Some(turn), QueueMode::Steer) => Verdict::Steer(turn.id.clone()),
         (Some(_), QueueMode::Interrupt) => Verdict::Instead,
         _ if scene.queued >= QUEUE_LIMIT => Verdict::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT }),
         _ => Verdict::Task(before),

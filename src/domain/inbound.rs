@@ -120,14 +120,26 @@ pub struct Addressed {
 }
 
 impl Addressed {
-    /// The task in these words: what follows `/new`, else all of them.
+    /// The task in these words: what follows `/new` or `/plan`, else all of them.
     #[must_use]
     pub fn task(&self) -> &str {
-        let end = self.text.find(char::is_whitespace).unwrap_or(self.text.len());
-        match self.text.split_at(end) {
-            (command, rest) if command.eq_ignore_ascii_case("/new") => rest.trim(),
+        match self.command() {
+            (command, rest) if command.eq_ignore_ascii_case("/new") => rest,
+            (_, rest) if self.asks_for_plan_mode() => rest,
             _ => &self.text,
         }
+    }
+
+    /// `/plan` and a task: this one in plan mode, whatever is configured. Alone it asks where the plan stands.
+    #[must_use]
+    pub fn asks_for_plan_mode(&self) -> bool {
+        let (command, rest) = self.command();
+        command.eq_ignore_ascii_case("/plan") && !rest.is_empty()
+    }
+
+    fn command(&self) -> (&str, &str) {
+        let (command, rest) = self.text.split_once(char::is_whitespace).unwrap_or((&self.text, ""));
+        (command, rest.trim())
     }
 }
 

@@ -252,7 +252,8 @@ pub struct Answer {
     pub requester: String,
     /// Why the turn ended.
     pub reason: TurnReason,
-    /// Steps that were not finished, as `1. content`, with a ✗ before those that failed; named honestly under the text.
+    /// Steps that were not finished, as `1. content`, with a ✗ before those that failed and a – before those that were left out; named
+    /// honestly under the text.
     pub open_steps: Vec<String>,
     /// For a model error: one sentence for people, no internals.
     pub problem: Option<Notice>,

@@ -1,7 +1,10 @@
 //! The plan: goal, complexity and ordered steps, with the digest that an approval binds to.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+
+use super::{Millis, ToolCall};
 
 /// How much ceremony a task needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +32,49 @@ pub enum StepStatus {
     Skipped,
 }
 
+/// What came of a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepResult {
+    /// In words: its output, or why it was left out.
+    pub output: String,
+    /// Calls of tools that it made (plan mode), bounded.
+    pub tool_calls: Vec<ToolCall>,
+    /// What those calls gave, by call id (plan mode), bounded.
+    pub data: Map<String, Value>,
+    /// When it was reported; none: before this was noted.
+    pub executed_at: Option<Millis>,
+}
+
+impl StepResult {
+    /// A result that is nothing but words.
+    #[must_use]
+    pub fn said(output: &str, at: Millis) -> Self {
+        Self {
+            output: output.to_owned(),
+            executed_at: Some(at),
+            ..Self::default()
+        }
+    }
+
+    /// Turns of earlier versions stored the words alone.
+    fn stored<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Self>, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Stored {
+            Words(String),
+            Whole(StepResult),
+        }
+        let stored = Option::<Stored>::deserialize(from)?;
+        Ok(stored.map(|stored| match stored {
+            Stored::Whole(whole) => whole,
+            Stored::Words(output) => Self { output, ..Self::default() },
+        }))
+    }
+}
+
 /// One step of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Id that the model gave, or its 1-based position.
     pub id: String,
@@ -43,13 +87,14 @@ pub struct Step {
     /// Names of the tools it declares.
     pub tools: Vec<String>,
     /// What came of it.
-    pub result: Option<String>,
+    #[serde(default, deserialize_with = "StepResult::stored")]
+    pub result: Option<StepResult>,
     /// What went wrong.
     pub error: Option<String>,
 }
 
 /// A plan as shown to people and followed by the agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Rises with every accepted `plan()`; 1 for the first.
     pub version: u32,

@@ -61,6 +61,30 @@ pub enum QueueMode {
     Interrupt,
 }
 
+/// How a turn works on its task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// One log: the model plans, acts and answers in it.
+    #[default]
+    React,
+    /// The plan is carried out step by step, each step with a log of its own, and looked at again after a step.
+    Plan,
+}
+
+/// When plan mode looks at its plan again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reflection {
+    /// After every step.
+    #[default]
+    PerStep,
+    /// After a step that failed.
+    OnFailure,
+    /// Never.
+    Off,
+}
+
 /// A shared component of the system prompt that `agent.prompt_features` may name; the order is the prompt's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -133,4 +157,10 @@ pub struct Policy {
     /// Shared components of the system prompt besides those that are always in.
     #[serde(default)]
     pub prompt_features: BTreeSet<PromptFeature>,
+    /// How the turn works on its task.
+    #[serde(default)]
+    pub mode: Mode,
+    /// When plan mode looks at its plan again.
+    #[serde(default)]
+    pub reflection: Reflection,
 }

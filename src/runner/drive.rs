@@ -9,7 +9,7 @@ use tracing::{Instrument, info, info_span, warn};
 
 use super::{Runner, WorkError};
 use crate::agent::{self, Beginning, Env, Input, Next, Room, Turn, TurnState};
-use crate::domain::{ChatType, InboundBody, Millis, ToolSpec, TurnStatus};
+use crate::domain::{ChatType, InboundBody, Millis, Mode, ToolSpec, TurnStatus};
 use crate::store::{Hold, InboxRow, Lease, StoreError, TurnRow};
 
 /// Between two tries to tell the ledger something that only this process knows.
@@ -180,14 +180,19 @@ impl Runner {
         let live = self.settings.current();
         let conversation = lease.conversation.clone();
         let id = self.ids.turn();
-        let text = message.addressed(bot).task().to_owned();
+        let said = message.addressed(bot);
+        let text = said.task().to_owned();
+        let mut policy = live.policy(conversation.channel);
+        if said.asks_for_plan_mode() {
+            policy.mode = Mode::Plan;
+        }
         let turn = agent::begin(Beginning {
             turn_id: id.to_string(),
             seed: self.ids.token(),
             task: text.clone(),
             requester: task.inbound.sender.clone(),
             group: message.chat_type == ChatType::Group,
-            policy: live.policy(conversation.channel),
+            policy,
             demo: (self.models)().is_demo(),
         });
         let row = TurnRow {

@@ -12,11 +12,14 @@ use crate::agent::{Input, view};
 use crate::domain::{Complexity, DecisionKind, Message, Plan, Role, Step, StepStatus, ToolResult};
 
 /// Names of our tags, without separators.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 10] = [
     "planfeedback",
     "planreviewpending",
     "plancontinuation",
     "planreminder",
+    "planstep",
+    "planreflection",
+    "planconclusion",
     "turnlimit",
     "turncontinuation",
     "mailbox",

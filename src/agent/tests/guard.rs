@@ -39,7 +39,7 @@ fn three_steps_end_by_plan_progress() {
     assert!(play.log(Role::System).is_empty(), "no nudge");
     let plan = play.state().plan.as_ref().unwrap();
     assert!(plan.done && plan.steps.iter().all(|step| step.status == StepStatus::Completed));
-    assert_eq!(plan.steps[0].result.as_deref(), Some("was short"));
+    assert_eq!(plan.steps[0].result.as_ref().unwrap().output, "was short");
 }
 
 /// S0-T2: a simple plan is never nudged; its first text is the answer. S0-11, S0-C2: nothing else differs.

@@ -9,8 +9,9 @@ use crate::agent::{
     step,
 };
 use crate::domain::{
-    Action, ActionStatus, Answer, ApprovalMode, Continuation, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis,
-    Notice, Outbound, Policy, PromptFeature, QueueMode, Role, SessionMode, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
+    Action, ActionStatus, Answer, ApprovalMode, Continuation, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis, Mode,
+    Notice, Outbound, Policy, PromptFeature, QueueMode, Reflection, Role, SessionMode, ToolCall, ToolResult, ToolSpec, TurnReason,
+    TurnStatus, Via,
 };
 use crate::template::Templates;
 
@@ -32,6 +33,8 @@ pub(super) fn policy() -> Policy {
         queue_mode: QueueMode::Followup,
         continuation: Continuation::default(),
         prompt_features: [PromptFeature::Continuation].into(),
+        mode: Mode::React,
+        reflection: Reflection::PerStep,
     }
 }
 

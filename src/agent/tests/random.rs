@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::play::{Play, ok, plan, three_steps};
 use crate::agent::{CallOutcome, Input, ModelReply, Next, RowVerdict, progress, view};
-use crate::domain::{ActionStatus, ApprovalMode, DecisionKind, Notice, Policy, Role, ToolCall, ToolResult, TurnReason};
+use crate::domain::{ActionStatus, ApprovalMode, DecisionKind, Mode, Notice, Policy, Reflection, Role, ToolCall, ToolResult, TurnReason};
 
 const DECISIONS: [DecisionKind; 6] = [
     DecisionKind::Approve,
@@ -16,7 +16,11 @@ const DECISIONS: [DecisionKind; 6] = [
     DecisionKind::Cancel,
 ];
 
-const TEXTS: [&str; 6] = [
+const TEXTS: [&str; 10] = [
+    r#"{"outcome": "continue"}"#,
+    r#"{"outcome": "expand", "steps": [{"content": "<plan-step> more", "tools": ["write_file"]}]}"#,
+    r#"{"outcome": "refine", "steps": [{"id": "2", "content": "other"}], "removed": ["3"], "skipped": ["1"]}"#,
+    r#"{"outcome": "refined_done", "removed": ["2"]}"#,
     "",
     "words",
     "</plan_feedback>",
@@ -45,7 +49,7 @@ fn call(pick: u8) -> (&'static str, Value) {
         9 => ("plan_progress", json!({"step_id": "1"})),
         10 => ("plan_progress", json!({"next_step": "2"})),
         11 => ("plan_progress", json!({"plan_status": "completed"})),
-        12 => ("plan_progress", json!({"step_id": "none"})),
+        12 => ("plan_progress", json!({"step_status": "failed"})),
         13 | 14 => (
             "write_todos",
             json!({"todos": [{"id": "1", "content": "x", "status": "completed"}]}),
@@ -72,7 +76,7 @@ fn reply(bytes: &[u8]) -> Input {
     });
     let count = usize::from(bytes[0] % 4);
     Input::Reply(ModelReply {
-        text: TEXTS[usize::from(bytes[1] % 6)].into(),
+        text: TEXTS[usize::from(bytes[1] % 10)].into(),
         calls: calls.take(count).collect(),
         raw: (bytes[1] > 200).then(|| json!({"reasoning": "opaque"})),
         tokens: u64::from(bytes[1]),
@@ -171,6 +175,8 @@ fn change(policy: &mut Policy, bytes: &[u8]) {
     policy.max_iterations = u64::from(bytes[3] % 24) + 1;
     policy.max_tokens = if bytes[4].is_multiple_of(4) { 900 } else { 0 };
     policy.timeout_ms = if bytes[5].is_multiple_of(4) { 1500 } else { 300_000 };
+    policy.mode = if bytes[4] % 3 == 0 { Mode::Plan } else { Mode::React };
+    policy.reflection = [Reflection::PerStep, Reflection::PerStep, Reflection::OnFailure, Reflection::Off][usize::from(bytes[5] % 4)];
 }
 
 proptest! {
@@ -194,8 +200,10 @@ proptest! {
             let said = play.turn.log.iter().filter(|message| message.role == Role::Assistant);
             prop_assert!(said.into_iter().all(|message| !message.content.contains("\"continuation\"")), "no JSON of the protocol is shown");
         }
-        for messages in [view(&play.turn, &play.env(), "extra"), play.request().0] {
-            prop_assert!(messages.len() > play.turn.log.len());
-        }
+        prop_assert!(view(&play.turn, &play.env(), "extra").len() > play.turn.log.len());
+        let sent = play.request().0;
+        // Plan mode sends one log of several.
+        prop_assert!(sent.len() > play.turn.log.len() || play.state().run.is_some());
+        super::play::assert_paired(&sent[1..]);
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::channels::{card_json, console_message_id, message_kind, plain_text};
 use crate::domain::{
-    Budget, Complexity, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, StepView,
+    Budget, Complexity, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, Step, StepView,
 };
 use crate::store::{ActionRecord, EventRow, GateRecord, InboxRow, TurnRow};
 use crate::template::Templates;
@@ -150,7 +150,24 @@ pub(super) fn plan(plan: &Plan) -> Value {
         "goal": plan.goal,
         "complexity": plan.complexity,
         "done": plan.done,
-        "steps": plan.steps,
+        "steps": plan.steps.iter().map(step).collect::<Vec<_>>(),
+    })
+}
+
+fn step(step: &Step) -> Value {
+    json!({
+        "id": step.id,
+        "content": step.content,
+        "intent": step.intent,
+        "status": step.status,
+        "tools": step.tools,
+        "result": step.result.as_ref().map(|result| json!({
+            "output": result.output,
+            "tool_calls": result.tool_calls,
+            "data": result.data,
+            "executed_at": result.executed_at.map(Millis::rfc3339),
+        })),
+        "error": step.error,
     })
 }
 
@@ -176,7 +193,7 @@ pub(super) fn message(message: &Message) -> Value {
         .iter()
         .map(|call| json!({ "id": call.id, "name": call.name, "arguments": call.arguments }))
         .collect();
-    json!({ "role": message.role, "content": message.content, "tool_calls": calls, "tool_call_id": message.call_id })
+    json!({ "role": message.role, "content": message.content, "tool_calls": calls, "tool_call_id": message.call_id, "step": message.step })
 }
 
 /// What a person wrote in a console chat.

@@ -33,7 +33,7 @@ pub(super) async fn show(State(gateway): State<Gateway>, Id(id): Id) -> Result<H
     values["turn"]["text"] = json!(row.text);
     if let Some(plan) = &details.plan {
         for (line, step) in values["turn"]["steps"].as_array_mut().into_iter().flatten().zip(&plan.steps) {
-            line["result"] = json!(step.error.as_ref().or(step.result.as_ref()));
+            line["result"] = json!(step.error.as_ref().or(step.result.as_ref().map(|result| &result.output)));
         }
     }
     let why = row

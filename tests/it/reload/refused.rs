@@ -43,8 +43,8 @@ const WRONG: &[(&str, &str)] = &[
         "config.yaml:5: channels.slack.signing_secret: found a blank",
     ),
     (
-        "agent:\n  mode: plan\n",
-        "config.yaml:5: agent.mode: found plan, not in this version",
+        "tools:\n  mcp_servers: [{name: x, command: [a]}]\n",
+        "config.yaml:5: tools.mcp_servers: found a list, not in this version",
     ),
     ("  - [\n", "config.yaml:4: not valid YAML"),
     (

@@ -6,11 +6,14 @@ use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 /// Blocks of the contract, and the role that may carry one as its whole message.
-const BLOCKS: [(&str, &str); 6] = [
+const BLOCKS: [(&str, &str); 9] = [
     ("plan_feedback", "user"),
     ("mailbox", "user"),
     ("plan-continuation", "system"),
     ("plan_review_pending", "system"),
+    ("plan-step", "user"),
+    ("plan-reflection", "system"),
+    ("plan-conclusion", "system"),
     ("turn-limit", "system"),
     ("turn-continuation", "system"),
 ];

@@ -5,7 +5,8 @@ use std::time::Duration;
 use countersign::config::{AgentLive, ChannelLive, Live, ModelLive, Provider};
 use countersign::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, EffectClass,
-    Gate, GateId, GateKind, Locale, Outbound, PlanCard, PromptFeature, QuestionCard, QueueMode, SessionMode, StepStatus, StepView,
+    Gate, GateId, GateKind, Locale, Mode, Outbound, PlanCard, PromptFeature, QuestionCard, QueueMode, Reflection, SessionMode, StepStatus,
+    StepView,
 };
 use countersign::store::TurnRow;
 
@@ -130,6 +131,8 @@ pub fn live() -> Live {
             queue_mode: QueueMode::Followup,
             require_explicit_signal: false,
             prompt_features: [PromptFeature::Continuation].into(),
+            mode: Mode::React,
+            reflection: Reflection::PerStep,
             approval: ApprovalMode::Write,
         },
         model: ModelLive {

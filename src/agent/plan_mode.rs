@@ -1,0 +1,325 @@
+//! Plan mode: the same rules over the same turn, with a driver that says which log is written and what is asked next.
+//!
+//! plan → for each step: carry it out in a log of its own → look at the plan again → … → conclusion. Where the turn stands in that is
+//! one value in its state ([`PlanRun`]), changed by [`Step::follow_plan`] and by what the model says; calls, gates, limits and the
+//! journal are those of every turn.
+
+mod blocks;
+mod reflection;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{EffectClass, Message, Notice, Plan, Reflection, Role, StepResult, StepStatus, TurnReason, TurnStatus};
+
+use super::escape::{clip, plain};
+use super::gates;
+use super::state_tools::PlanReport;
+use super::step::Step;
+use super::{TurnState, finish, specs};
+
+pub(super) use blocks::limit;
+
+/// Model calls that one step may take; then it has failed.
+pub(super) const STEP_LIMIT: u64 = 16;
+/// Bytes of a step's output that the plan keeps; all of it stands in the step's log.
+const OUTPUT_CAP: usize = 8 * 1024;
+/// Calls that a step's result names, the last ones.
+const CALLS: usize = 20;
+/// Bytes of one call's arguments, and of what it gave, in a step's result.
+const CALL_CAP: usize = 500;
+
+/// How far a plan is carried out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanRun {
+    /// What is done now.
+    pub stage: Stage,
+    /// Model calls of the step that is carried out.
+    pub used: u64,
+    /// Digests of the calls that this step has made since it last changed something: made again, they would only give the same.
+    pub made: Vec<String>,
+}
+
+/// What a turn in plan mode does now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case")]
+pub enum Stage {
+    /// Makes a plan, or changes it, until it is in force. A task that needs none is answered here.
+    #[default]
+    Planning,
+    /// Carries out one step, in the log of that step.
+    Executing {
+        /// Its id.
+        step: String,
+    },
+    /// Looks at the plan after a step.
+    Reflecting {
+        /// The first answer could not be read.
+        again: bool,
+    },
+    /// Says what came of it all.
+    Concluding,
+}
+
+/// What the model is in a stage: a file of `prompts/plan_mode` under a heading of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) file: &'static str,
+    pub(super) heading: &'static str,
+    /// It has tools.
+    pub(super) acts: bool,
+    /// People read its words.
+    pub(super) answers: bool,
+}
+
+/// None: the turn works in one log.
+pub(super) fn part(state: &TurnState) -> Option<Part> {
+    let part = |file, heading, acts, answers| Part {
+        file,
+        heading,
+        acts,
+        answers,
+    };
+    let run = state.run.as_ref()?;
+    Some(match run.stage {
+        _ if state.last_call => part("conclusion", "CONCLUSION INSTRUCTIONS", false, true),
+        Stage::Planning => part("planner", "PLANNER INSTRUCTIONS", true, true),
+        Stage::Executing { .. } => part("executor", "EXECUTOR INSTRUCTIONS", true, false),
+        Stage::Reflecting { .. } => part("reflector", "REFLECTOR INSTRUCTIONS", false, false),
+        Stage::Concluding => part("conclusion", "CONCLUSION INSTRUCTIONS", false, true),
+    })
+}
+
+/// The step whose log is written and read now; none: the turn's own log.
+pub(super) fn scope(state: &TurnState) -> Option<&str> {
+    match state.run.as_ref().map(|run| &run.stage) {
+        Some(Stage::Executing { step }) if !state.last_call => Some(step),
+        _ => None,
+    }
+}
+
+/// Does `message` stand in the log of `scope`? What the requester said meanwhile is said to every step.
+pub(super) fn belongs(message: &Message, scope: Option<&str>) -> bool {
+    let mail = scope.is_some() && message.step.is_none() && message.role == Role::User && message.content.starts_with("<mailbox>\n");
+    mail || message.step.as_deref() == scope
+}
+
+/// Why a report is not taken from the model that carries out a step.
+pub(super) fn breach(state: &TurnState, report: &PlanReport) -> Option<String> {
+    let present = scope(state)?;
+    let named = report.step.and_then(|at| state.plan.as_ref()?.steps.get(at));
+    if report.all {
+        return Some(String::from(
+            "plan_status is not yours to tell here: report the step, the plan is looked at afterwards",
+        ));
+    }
+    named
+        .filter(|step| step.id != present)
+        .map(|_| format!("the step that is carried out now is `{present}`; report no other"))
+}
+
+impl Step<'_> {
+    /// The step that is carried out, by its position.
+    pub(super) fn executing(&self) -> Option<usize> {
+        let state = &self.turn.state;
+        let Some(Stage::Executing { step }) = state.run.as_ref().map(|run| &run.stage) else {
+            return None;
+        };
+        state.plan.as_ref()?.steps.iter().position(|known| known.id == *step)
+    }
+
+    /// A call of the model was made for the step that is carried out.
+    pub(super) fn count_call(&mut self) {
+        if let Some(run) = self
+            .turn
+            .state
+            .run
+            .as_mut()
+            .filter(|run| matches!(run.stage, Stage::Executing { .. }))
+        {
+            run.used += 1;
+        }
+    }
+
+    /// Before the model is asked: a plan that is in force is begun, a step past its limit has failed.
+    pub(super) fn follow_plan(&mut self) {
+        let Some(run) = &self.turn.state.run else { return };
+        match run.stage {
+            Stage::Planning if self.turn.state.plan.is_some() && !self.review_pending() => self.next_step(),
+            Stage::Executing { .. } if run.used >= STEP_LIMIT => {
+                let words = format!("not finished after {STEP_LIMIT} model calls, the limit of one step");
+                self.end_step(StepStatus::Failed, &words);
+            }
+            Stage::Planning | Stage::Executing { .. } | Stage::Reflecting { .. } | Stage::Concluding => {}
+        }
+    }
+
+    /// Begins the first step that waits; without one the turn comes to its conclusion.
+    fn next_step(&mut self) {
+        let plan = self.turn.state.plan.as_ref().filter(|plan| !plan.done);
+        let next = plan.and_then(|plan| plan.steps.iter().position(|step| step.status == StepStatus::Pending));
+        let Some(at) = next else { return self.conclude() };
+        self.set_step(at, StepStatus::InProgress, None);
+        let words = self.template("blocks/step.md");
+        let state = &mut self.turn.state;
+        let (Some(plan), Some(run)) = (&state.plan, &mut state.run) else {
+            return;
+        };
+        let Some(step) = plan.steps.get(at) else { return };
+        *run = PlanRun {
+            stage: Stage::Executing { step: step.id.clone() },
+            ..PlanRun::default()
+        };
+        state.current_task = Some(step.content.clone());
+        state.empty_replies = 0;
+        let brief = blocks::brief(&words, &state.task, plan, at);
+        self.append(Message::text(Role::User, brief));
+        self.paint();
+    }
+
+    /// Words instead of calls end the step: they are what came of it.
+    pub(super) fn step_said(&mut self, text: &str) {
+        if text.is_empty() {
+            self.end_step(StepStatus::Failed, "the model said nothing, twice");
+        } else {
+            self.end_step(StepStatus::Completed, text);
+        }
+        self.go_on();
+    }
+
+    /// `plan_progress` from within the step.
+    pub(super) fn step_reported(&mut self, report: &PlanReport) {
+        if let Some(open) = self.turn.state.open_calls.first_mut() {
+            open.answer = Some(String::from("Recorded. The step ends here."));
+        }
+        self.close_batch(false);
+        let silent = if report.status == StepStatus::Completed {
+            "done"
+        } else {
+            "no reason was given"
+        };
+        self.end_step(report.status, report.summary.as_deref().unwrap_or(silent));
+        self.go_on();
+    }
+
+    /// The step is over; the plan is looked at again, or goes on.
+    fn end_step(&mut self, status: StepStatus, words: &str) {
+        let Some(at) = self.executing() else { return };
+        let result = self.made(words);
+        self.set_step(at, status, None);
+        if let Some(step) = self.turn.state.plan.as_mut().and_then(|plan| plan.steps.get_mut(at)) {
+            if status == StepStatus::Failed {
+                step.error = Some(clip(words, OUTPUT_CAP).to_owned());
+                step.result = (!result.tool_calls.is_empty()).then(|| StepResult {
+                    output: String::new(),
+                    ..result
+                });
+            } else {
+                step.error = None;
+                step.result = Some(result);
+            }
+        }
+        self.note_done();
+        self.paint();
+        let reflects = match self.turn.state.policy.reflection {
+            Reflection::PerStep => true,
+            Reflection::OnFailure => status == StepStatus::Failed,
+            Reflection::Off => false,
+        };
+        if reflects { self.reflect(at) } else { self.next_step() }
+    }
+
+    /// What the present step did since its last brief, bounded.
+    fn made(&self, words: &str) -> StepResult {
+        let scope = scope(&self.turn.state);
+        let log: Vec<&Message> = self.turn.log.iter().filter(|message| message.step.as_deref() == scope).collect();
+        let begin = log.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
+        let calls = log.iter().skip(begin).flat_map(|message| &message.calls);
+        let mut calls: Vec<_> = calls.filter(|call| !specs::is_state_tool(&call.name)).cloned().collect();
+        calls.drain(..calls.len().saturating_sub(CALLS));
+        let given = |id: &str| log.iter().find(|message| message.call_id.as_deref() == Some(id));
+        let data = calls.iter().filter_map(|call| {
+            let text = clip(&given(&call.id)?.content, CALL_CAP).to_owned();
+            Some((call.id.clone(), text.into()))
+        });
+        let data = data.collect();
+        for call in &mut calls {
+            call.arguments = clip(&call.arguments, CALL_CAP).to_owned();
+        }
+        StepResult {
+            output: clip(words, OUTPUT_CAP).to_owned(),
+            tool_calls: calls,
+            data,
+            executed_at: Some(self.env.now),
+        }
+    }
+
+    /// Why an open call of a step is not run: the same was asked before, and nothing has changed since.
+    pub(super) fn repeats(&mut self, position: usize, effect: EffectClass) -> Option<&'static str> {
+        let state = &mut self.turn.state;
+        let run = state.run.as_mut().filter(|run| matches!(run.stage, Stage::Executing { .. }))?;
+        let call = &state.open_calls.get(position)?.call;
+        // Read as JSON: blanks and the order of members make no other call.
+        let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+        let digest = gates::digest(&[&call.name, &arguments.to_string()]);
+        if run.made.contains(&digest) {
+            return Some("repeated: this step made the same call before and has changed nothing since; its answer stands above");
+        }
+        if effect != EffectClass::Read {
+            run.made.clear();
+        }
+        run.made.push(digest);
+        None
+    }
+
+    /// The last thing asked of the model: what came of the whole.
+    fn conclude(&mut self) {
+        let words = self.template("blocks/conclude.md");
+        let state = &mut self.turn.state;
+        state.run = Some(PlanRun {
+            stage: Stage::Concluding,
+            ..PlanRun::default()
+        });
+        state.empty_replies = 0;
+        let block = state.plan.as_ref().map(|plan| blocks::conclusion(&words, plan)).unwrap_or_default();
+        self.append(Message::text(Role::System, block));
+        self.paint();
+    }
+
+    /// The conclusion is the answer.
+    pub(super) fn concluded(&mut self, text: &str) {
+        if text.is_empty() {
+            self.turn.state.empty_replies += 1;
+            if self.turn.state.empty_replies < 2 {
+                return self.go_on();
+            }
+        } else {
+            self.record(text, &[], None);
+        }
+        // A model that has nothing to say about it leaves the plan to speak for itself.
+        let standing = finish::standing(&self.turn.state);
+        let text = if text.is_empty() { &standing } else { text };
+        let problem = text.is_empty().then_some(Notice::NothingToSay {});
+        self.finish(TurnStatus::Completed, TurnReason::FinalAnswer, text, problem, None);
+    }
+
+    /// Replaces the stage, and says so in the turn's own log.
+    fn stage(&mut self, stage: Stage, block: String) {
+        self.turn.state.run = Some(PlanRun {
+            stage,
+            ..PlanRun::default()
+        });
+        self.append(Message::text(Role::System, block));
+    }
+
+    /// What the model said of the plan, for its own log.
+    fn heard(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.append(Message::text(Role::Assistant, plain(text)));
+        }
+    }
+}
+
+/// The position of a step by its id.
+fn position(plan: &Plan, id: &str) -> Option<usize> {
+    plan.steps.iter().position(|step| step.id == id)
+}

@@ -1,0 +1,127 @@
+//! What the driver writes into the logs: the brief of a step, what is looked at after one, the plan as it ended.
+
+use crate::agent::compose::{WORDS_CAP, flat, hanging, status_word, within};
+use crate::agent::escape::{clip, esc};
+use crate::domain::{Plan, Step, StepStatus};
+
+/// Bytes of the request as a brief quotes it.
+const REQUEST_CAP: usize = 4 * 1024;
+/// Bytes of a goal, and of one step's words.
+const WORD_CAP: usize = 2 * 1024;
+/// Bytes of all that a brief or a look at the plan says of the steps.
+const PROGRESS_ROOM: usize = 16 * 1024;
+/// Bytes of what came of one step there.
+const OUTPUT_CAP: usize = 1500;
+/// The same for the step that is looked at.
+const LOOKED_AT_CAP: usize = 8 * 1024;
+/// The same in the conclusion, which nothing follows.
+const CONCLUSION_CAP: usize = 4 * 1024;
+/// Bytes of all steps there.
+const CONCLUSION_ROOM: usize = 48 * 1024;
+
+/// What whoever carries out step `at` is told: what was asked, where the plan stands, the step with its intent.
+pub(super) fn brief(words: &str, task: &str, plan: &Plan, at: usize) -> String {
+    let finished = |step: &Step| !matches!(step.status, StepStatus::Pending | StepStatus::InProgress);
+    let mut block = open("plan-step", words);
+    block.push_str(&format!(
+        "\nrequest:\n{}\n\ngoal:\n{}\n",
+        within(task, REQUEST_CAP),
+        within(&plan.goal, WORD_CAP)
+    ));
+    let progress = steps(plan, PROGRESS_ROOM, OUTPUT_CAP, finished);
+    if !progress.is_empty() {
+        block.push_str(&format!("\nprogress:\n{progress}"));
+    }
+    if let Some(step) = plan.steps.get(at) {
+        block.push_str(&format!(
+            "\nstep {} of {} (step_id {}):\n{}\n",
+            at + 1,
+            plan.steps.len(),
+            flat(&step.id, 40),
+            within(&step.content, WORD_CAP)
+        ));
+        if let Some(intent) = &step.intent {
+            block.push_str(&format!("\nintent:\n{}\n", within(intent, WORD_CAP)));
+        }
+        if !step.tools.is_empty() {
+            block.push_str(&format!("\ndeclared tools:\n  {}\n", flat(&step.tools.join(", "), WORD_CAP)));
+        }
+    }
+    block + "</plan-step>"
+}
+
+/// What is looked at after step `at`.
+pub(super) fn reflection(words: &str, plan: &Plan, at: usize) -> String {
+    let mut block = head("plan-reflection", words, plan);
+    block.push_str(&format!("\nplan:\n{}", steps(plan, PROGRESS_ROOM, OUTPUT_CAP, |_| true)));
+    if let Some(step) = plan.steps.get(at) {
+        block.push_str(&format!("\nstep that has just ended:\n{}", told(at + 1, step, LOOKED_AT_CAP)));
+    }
+    block + "</plan-reflection>"
+}
+
+/// The answer to a reflection could not be read.
+pub(super) fn again(words: &str, problem: &str) -> String {
+    format!(
+        "{}\nproblem:\n{}\n</plan-reflection>",
+        open("plan-reflection", words),
+        within(problem, 400)
+    )
+}
+
+/// The plan as it ended.
+pub(super) fn conclusion(words: &str, plan: &Plan) -> String {
+    let steps = steps(plan, CONCLUSION_ROOM, CONCLUSION_CAP, |_| true);
+    format!("{}\nplan:\n{steps}</plan-conclusion>", head("plan-conclusion", words, plan))
+}
+
+/// Our words about a limit, with the plan as it stands.
+pub(in crate::agent) fn limit(words: &str, plan: &Plan) -> String {
+    let steps = steps(plan, PROGRESS_ROOM, OUTPUT_CAP, |_| true);
+    format!("{}\nplan:\n{steps}</turn-limit>", head("turn-limit", words, plan))
+}
+
+fn open(tag: &str, words: &str) -> String {
+    format!("<{tag}>\n{}\n", clip(words.trim(), WORDS_CAP))
+}
+
+fn head(tag: &str, words: &str, plan: &Plan) -> String {
+    format!("{}\ngoal:\n{}\n", open(tag, words), within(&plan.goal, WORD_CAP))
+}
+
+/// The steps that `which` wants, each with what came of it, in about `room` bytes: when they are too many, only by their words.
+fn steps(plan: &Plan, room: usize, cap: usize, which: impl Fn(&Step) -> bool) -> String {
+    let chosen: Vec<(usize, &Step)> = (1..).zip(&plan.steps).filter(|(_, step)| which(step)).collect();
+    for cap in [cap, cap / 4, 0] {
+        let all: String = chosen.iter().map(|(number, step)| told(*number, step, cap)).collect();
+        if all.len() <= room || cap == 0 {
+            return all;
+        }
+    }
+    String::new()
+}
+
+/// One step: status, words, and at most `cap` bytes of what came of it.
+fn told(number: usize, step: &Step, cap: usize) -> String {
+    let content = if cap == 0 { 200 } else { WORD_CAP };
+    let mut text = format!(
+        "  [{}] {number}. (step_id {}) {}\n",
+        status_word(step.status),
+        flat(&step.id, 40),
+        hanging(&step.content, content)
+    );
+    if cap > 0 {
+        let output = step
+            .result
+            .as_ref()
+            .map(|result| result.output.as_str())
+            .filter(|output| !output.is_empty());
+        let label = if step.status == StepStatus::Skipped { "reason" } else { "result" };
+        for (label, words) in [(label, output), ("error", step.error.as_deref())] {
+            if let Some(words) = words {
+                text.push_str(&format!("      {label}: {}\n", esc(words, cap).replace('\n', "\n          ")));
+            }
+        }
+    }
+    text
+}
