@@ -6,6 +6,7 @@
 //! plan, does the work with the file tools and tells what it did and what not.
 
 mod act;
+mod brief;
 mod draft;
 mod log;
 mod summary;
@@ -65,6 +66,9 @@ fn answer(request: &ChatRequest) -> ChatReply {
 }
 
 fn decide(log: &Log<'_>, tongue: Tongue, offers: &dyn Fn(&str) -> bool, request: &ChatRequest) -> Move {
+    if let Some(next) = brief::next(request, log, tongue, offers) {
+        return next;
+    }
     let draft = || Draft::new(&log.task, log.edits(), tongue, offers);
     let planned = log.said.iter().rposition(|said| matches!(said, Said::Call { name: "plan", .. }));
     let Some(planned) = planned else {

@@ -43,6 +43,7 @@ mod model_context;
 mod model_stream;
 mod openai;
 mod pairings;
+mod plan_mode;
 mod phrases;
 mod previews;
 mod races;

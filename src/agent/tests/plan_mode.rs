@@ -352,7 +352,7 @@ fn a_signal_keeps_a_step_open() {
     assert_eq!(steps(&play)[0].status, StepStatus::Completed);
 }
 
-/// S2-6, S3-1: every part has a system prompt of its own on top of base and core; the admin's words are in all of them.
+/// S3-1, design: every part has a system prompt of its own on top of base and core.
 #[test]
 fn every_part_has_its_prompt() {
     let heading = |play: &Play| {
@@ -383,7 +383,7 @@ fn every_part_has_its_prompt() {
     assert_eq!(heading(&play), ["CONCLUSION INSTRUCTIONS"]);
 }
 
-/// S2-7, S2-9: the timeline tells the plan, each step's beginning and end, what the model said in it, and the reflection.
+/// S2-4: the timeline tells the plan, each step's beginning and end, what the model said in it, and the reflection.
 #[test]
 fn the_timeline_tells_the_plan() {
     let mut play = approved(three(), |_| {});
@@ -420,7 +420,7 @@ fn the_timeline_tells_the_plan() {
     assert_eq!(card.note.as_deref(), Some("read"), "what a step said, not what the reflection did");
 }
 
-/// S2-11, design: words of the requester go to the turn's own log; the step that is carried out and all later ones read them.
+/// S2-11: words of the requester go to the turn's own log; the step that is carried out and all later ones read them.
 #[test]
 fn words_that_come_meanwhile_are_read() {
     let mut play = approved(three(), |_| {});

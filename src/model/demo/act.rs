@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::brief::Brief;
 use super::draft::Draft;
 use super::log::Said;
 use super::summary::{self, Source};
@@ -84,21 +85,11 @@ pub(super) fn next(after: &[Said<'_>], draft: &Draft, tongue: Tongue, offers: &d
     if !work.clarified && offers("clarify") {
         return Move::Call(vec![("clarify", draft.clarification())]);
     }
-    if draft.reads && work.reports == 0 {
-        let Some(listing) = work.listing else {
-            return Move::Call(vec![("list_files", json!({"path": "."}))]);
-        };
-        let mut wanted: Vec<_> = files_of(listing, draft)
-            .into_iter()
-            .filter(|path| work.reads.iter().all(|(read, _)| read != path))
-            .map(|path| ("read_file", json!({"path": path})))
-            .collect();
-        if !parallel {
-            wanted.truncate(1);
-        }
-        if !wanted.is_empty() {
-            return Move::Call(wanted);
-        }
+    if draft.reads
+        && work.reports == 0
+        && let Some(reading) = reading(&work, draft, parallel)
+    {
+        return reading;
     }
     if offers("plan_progress")
         && let Some(report) = due(&work, draft, tongue)
@@ -122,6 +113,54 @@ pub(super) fn next(after: &[Said<'_>], draft: &Draft, tongue: Tongue, offers: &d
         return Move::Call(vec![(name, arguments)]);
     }
     Move::Say(tell(&work, draft, tongue, false))
+}
+
+/// What is left to be read.
+fn reading(work: &Work<'_>, draft: &Draft, parallel: bool) -> Option<Move> {
+    let Some(listing) = work.listing else {
+        return Some(Move::Call(vec![("list_files", json!({"path": "."}))]));
+    };
+    let mut wanted: Vec<_> = files_of(listing, draft)
+        .into_iter()
+        .filter(|path| work.reads.iter().all(|(read, _)| read != path))
+        .map(|path| ("read_file", json!({"path": path})))
+        .collect();
+    if !parallel {
+        wanted.truncate(1);
+    }
+    (!wanted.is_empty()).then_some(Move::Call(wanted))
+}
+
+/// The next move on one step in plan mode; what it declares tells what it is.
+pub(super) fn step(after: &[Said<'_>], brief: &Brief, draft: &Draft, tongue: Tongue, parallel: bool) -> Move {
+    let work = Work::of(after, draft);
+    let gave_up = |why: String| Move::Call(vec![("plan_progress", json!({"step_status": "failed", "step_summary": why}))]);
+    let (collects, writes) = (brief.declares("list_files"), brief.declares("write_file"));
+    if (collects || writes)
+        && let Some(reading) = reading(&work, draft, parallel)
+    {
+        return reading;
+    }
+    match &draft.output {
+        Some(_) if writes && work.sources().is_empty() => gave_up(tongue.nothing_read()),
+        Some(output) if writes => match work.written {
+            None => {
+                let content = summary::compose(tongue, &work.sources());
+                Move::Call(vec![("write_file", json!({"path": output, "content": content}))])
+            }
+            Some((_, result)) if work.wrote() => Move::Say(tongue.written_to(output, result, None)),
+            Some((_, result)) => gave_up(tongue.not_written(result)),
+        },
+        _ if collects => Move::Say(tell(&work, &Draft::reading_only(draft), tongue, false)),
+        Some(output) if brief.declares("read_file") => match work.reads.last() {
+            None => Move::Call(vec![("read_file", json!({"path": output}))]),
+            Some((_, text)) if is_refusal(text) => gave_up(tongue.not_read_back(output)),
+            Some((_, text)) => Move::Say(tongue.read_back(output, text.lines().count())),
+        },
+        // Nothing to do but to say what the steps before gave.
+        _ if brief.progress.is_empty() => Move::Say(tongue.no_step_tools()),
+        _ => Move::Say(brief.progress.clone()),
+    }
 }
 
 /// The report on a step that has just ended, if one is due: the first two steps have one each, the third is

@@ -66,6 +66,17 @@ impl Draft {
         }
     }
 
+    /// The same without a file to write: the step that only reads.
+    pub(super) fn reading_only(draft: &Self) -> Self {
+        Self {
+            goal: draft.goal.clone(),
+            tongue: draft.tongue,
+            reads: draft.reads,
+            output: None,
+            steps: draft.steps.clone(),
+        }
+    }
+
     /// Arguments of `plan()`.
     pub(super) fn arguments(&self) -> Value {
         let steps: Vec<_> = self

@@ -102,7 +102,7 @@ fn block(text: &str) -> Option<&str> {
 
 /// What stands under `label` of a block, unescaped: labels at column 0 are the gateway's own, a person's
 /// lines are indented by two blanks.
-fn section(block: &str, label: &str) -> String {
+pub(super) fn section(block: &str, label: &str) -> String {
     let mut lines = block.lines().skip_while(|line| !line.starts_with(label));
     let first = lines.next().and_then(|line| line.strip_prefix(label)).unwrap_or_default();
     let rest = lines.take_while(|line| line.is_empty() || line.starts_with("  "));
@@ -163,7 +163,7 @@ fn result(content: &str) -> &str {
 }
 
 /// Undoes the escaping of blocks: three names and numeric references, each once.
-fn unescape(text: &str) -> String {
+pub(super) fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('&') {

@@ -9,6 +9,9 @@ pub(super) enum Tongue {
 
 use Tongue::{Chinese, English};
 
+/// What stands before all of the demo's words.
+const LABELS: [&str; 2] = ["【演示模型 demo】", "[demo model]"];
+
 const MAX_QUOTE_CHARS: usize = 200;
 
 /// A greeting, a thank-you, or a question that asks for no work.
@@ -75,7 +78,13 @@ impl Tongue {
 
     /// `text` with the mark that all of the demo's words carry.
     pub(super) fn labelled(self, text: &str) -> String {
-        format!("{} {text}", self.pick("【演示模型 demo】", "[demo model]"))
+        format!("{} {text}", self.pick(LABELS[0], LABELS[1]))
+    }
+
+    /// Words of the demo without that mark, to be quoted by itself.
+    pub(super) fn unlabelled(text: &str) -> &str {
+        let bare = LABELS.iter().find_map(|label| text.strip_prefix(label));
+        bare.unwrap_or(text).trim_start()
     }
 
     pub(super) fn introduction(self) -> String {
@@ -236,6 +245,39 @@ impl Tongue {
             Chinese => format!("汇总已写入 `{output}`（{size}），{check}。"),
             English => format!("The summary is in `{output}` ({size}); {check}."),
         }
+    }
+
+    pub(super) fn read_back(self, output: &str, lines: usize) -> String {
+        match self {
+            Chinese => format!("读回了 `{output}`，共 {lines} 行。"),
+            English => format!("`{output}` was read back: {lines} lines."),
+        }
+    }
+
+    pub(super) fn not_read_back(self, output: &str) -> String {
+        match self {
+            Chinese => format!("`{output}` 没有读到。"),
+            English => format!("`{output}` could not be read."),
+        }
+    }
+
+    pub(super) fn no_step_tools(self) -> String {
+        self.pick("这一步没有可用的工具，什么都没有做。", "This step has no tools; nothing was done.")
+            .to_owned()
+    }
+
+    /// What the demo thinks of a plan after a step.
+    pub(super) fn looked_at(self, failed: bool) -> String {
+        match (self, failed) {
+            (Chinese, false) => "这一步完成了，计划不变。".to_owned(),
+            (Chinese, true) => "这一步没有完成，继续后面的步骤。".to_owned(),
+            (English, false) => "The step is done; the plan stays as it is.".to_owned(),
+            (English, true) => "The step was not carried out; the next one follows.".to_owned(),
+        }
+    }
+
+    pub(super) fn carried_out(self) -> String {
+        self.pick("计划已按步骤走完：", "The plan was carried out step by step:").to_owned()
     }
 
     pub(super) fn unreadable(self, files: usize) -> String {
