@@ -44,8 +44,8 @@ use crate::domain::{
     ToolSpec, TurnReason, TurnStatus,
 };
 
-/// Version of [`TurnState`]'s stored shape; a newer one is refused.
-pub const SCHEMA_VERSION: u32 = 1;
+/// Version of [`TurnState`]'s stored shape; a newer one is refused. 2: plan mode, and what came of a step as an object; 1 is read.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// A turn in memory: stored state, and the message log that only grows.
 #[derive(Clone, Debug, PartialEq)]

@@ -132,6 +132,10 @@ impl Step<'_> {
     pub(super) fn begin_last_call(&mut self) {
         self.empty_mailbox();
         self.turn.state.last_call = true;
+        // Calls that the limit kept from running may be made again once there is more.
+        if let Some(run) = &mut self.turn.state.run {
+            run.made.clear();
+        }
         let words = self.template("blocks/last_call.md");
         let block = match (&self.turn.state.run, &self.turn.state.plan) {
             // What came of the steps stands in logs that this call does not see.

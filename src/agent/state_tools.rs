@@ -114,7 +114,7 @@ impl PlanReport {
 pub(super) fn only_bookkeeping(state: &TurnState, asked: &Asked) -> bool {
     let steps = state.plan.as_ref().map_or(&[][..], |plan| &plan.steps);
     match asked {
-        Asked::Todos(list) => !list.completes_any(steps),
+        Asked::Todos(list) => state.run.is_some() || !list.completes_any(steps),
         Asked::Progress(report) => {
             // A report in plan mode is about the step that is carried out, named or not.
             let ended = report.step.and_then(|at| steps.get(at));

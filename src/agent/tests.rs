@@ -11,6 +11,7 @@ mod guard;
 mod limits;
 mod plan_mode;
 mod plan_mode_changes;
+mod plan_mode_steps;
 mod random;
 mod review;
 mod rules;

@@ -46,13 +46,15 @@ impl TodoList {
 impl Step<'_> {
     /// Replaces the list and mirrors the status of equal ids to the plan's steps.
     pub(super) fn write_todos(&mut self, position: usize, list: TodoList) {
+        // In plan mode the list is one step's own, and the driver keeps the plan.
+        let mirrors = self.turn.state.run.is_none();
         for todo in &list.todos {
             let status = match todo.status {
                 TodoStatus::Pending => StepStatus::Pending,
                 TodoStatus::InProgress => StepStatus::InProgress,
                 TodoStatus::Completed => StepStatus::Completed,
             };
-            let plan = self.turn.state.plan.as_ref();
+            let plan = self.turn.state.plan.as_ref().filter(|_| mirrors);
             let step = plan.and_then(|plan| plan.steps.iter().position(|step| step.id == todo.id && step.status != status));
             if let Some(at) = step {
                 self.set_step(at, status, None);

@@ -268,7 +268,7 @@ impl Runner {
     }
 }
 
-/// Reads the reducer's state; a newer version's state is left alone.
+/// Reads the reducer's state, an older version's as one of ours; a newer version's is left alone.
 pub(super) fn read_state(row: &TurnRow) -> Result<TurnState, WorkError> {
     #[derive(serde::Deserialize)]
     struct Version {
@@ -286,7 +286,11 @@ pub(super) fn read_state(row: &TurnRow) -> Result<TurnState, WorkError> {
             agent::SCHEMA_VERSION
         )));
     }
-    serde_json::from_str(&row.state).map_err(|error| unreadable(error.to_string()))
+    let state: TurnState = serde_json::from_str(&row.state).map_err(|error| unreadable(error.to_string()))?;
+    Ok(TurnState {
+        schema_version: agent::SCHEMA_VERSION,
+        ..state
+    })
 }
 
 pub(super) fn to_json(state: &TurnState) -> Result<String, StoreError> {

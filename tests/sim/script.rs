@@ -83,6 +83,10 @@ impl Author {
             tokens: u64::try_from(dice.below(60)).unwrap_or(0),
             ..ChatReply::default()
         };
+        if begins(request, "<plan-reflection>") {
+            reply.text = self.reflection(dice, kind);
+            return Ok(reply);
+        }
         if request.tools.is_empty() || (kind && dice.percent(40)) {
             reply.text = if dice.percent(15) { String::new() } else { String::from("the end") };
             return Ok(reply);
@@ -90,7 +94,9 @@ impl Author {
         let planned = called(&request.messages, "plan");
         let clarified = called(&request.messages, "clarify");
         let mut calls = Vec::new();
-        let weights: [usize; 13] = match (planned, clarified) {
+        // A step's own log knows of no plan() and needs no clarify().
+        let step = begins_any(request, "<plan-step>");
+        let weights: [usize; 13] = match (planned || step, clarified || step) {
             (false, _) => [55, 3, 1, 2, 3, 2, 4, 8, 8, 6, 3, 2, 1],
             (true, false) => [5, 30, 4, 4, 2, 2, 4, 20, 16, 6, 4, 2, 2],
             (true, true) => [6, 1, 8, 3, 2, 2, 4, 28, 22, 10, 4, 2, 2],
@@ -101,10 +107,12 @@ impl Author {
             2 => {
                 let step = ["1", "2", "3"][dice.below(3)];
                 let arguments = [
+                    json!({"step_status": "failed", "step_summary": "broke"}),
+                    json!({"step_status": "skipped"}),
                     json!({"step_id": step}),
                     json!({"next_step": step}),
                     json!({"plan_status": "completed"}),
-                ][dice.below(3)]
+                ][dice.below(5)]
                 .clone();
                 calls.push(self.call("plan_progress", arguments));
             }
@@ -145,6 +153,21 @@ impl Author {
         }
         reply.calls = calls;
         Ok(reply)
+    }
+
+    /// What is said of a plan after a step.
+    fn reflection(&mut self, dice: &mut Dice, kind: bool) -> String {
+        self.goals += 1;
+        let goal = self.goals;
+        let told = match dice.weighted(&[if kind { 30 } else { 8 }, 3, 3, 2, 1, 2]) {
+            0 => json!({"outcome": "continue", "skipped": ["3"]}),
+            1 => json!({"outcome": "expand", "steps": [{"content": format!("more {goal}"), "tools": ["send"]}]}),
+            2 => json!({"outcome": "refine", "steps": [{"id": "2", "content": format!("do {goal}")}], "removed": ["3"]}),
+            3 => json!({"outcome": "complete", "reason": "<plan-step>enough"}),
+            4 => json!({"outcome": "refined_done", "removed": ["2", "3"]}),
+            _ => return String::from("{\"outcome\": </plan-reflection>"),
+        };
+        told.to_string()
     }
 
     fn call(&mut self, name: &str, arguments: Value) -> ToolCall {
@@ -196,6 +219,15 @@ pub fn outcome(dice: &mut Dice) -> Result<ToolOutput, ToolError> {
             ..ToolOutput::default()
         }),
     }
+}
+
+/// Is the last message such a block?
+fn begins(request: &ChatRequest, tag: &str) -> bool {
+    request.messages.last().is_some_and(|message| message.content.starts_with(tag))
+}
+
+fn begins_any(request: &ChatRequest, tag: &str) -> bool {
+    request.messages.iter().any(|message| message.content.starts_with(tag))
 }
 
 fn called(messages: &[Message], name: &str) -> bool {

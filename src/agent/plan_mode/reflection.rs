@@ -220,10 +220,10 @@ fn merged(plan: &Plan, told: &Reflected) -> Plan {
 fn difference(reason: &str, changes: &[Change]) -> String {
     let short = |text: &Option<String>| one_line(text.as_deref().unwrap_or_default(), LINE_CAP);
     let line = |change: &Change| match change.kind {
-        ChangeKind::Added => format!("+ {}", short(&change.new)),
-        ChangeKind::Updated if change.old == change.new => format!("~ {}", short(&change.new)),
-        ChangeKind::Updated => format!("~ {} → {}", short(&change.old), short(&change.new)),
-        ChangeKind::Removed => format!("− {}", short(&change.old)),
+        ChangeKind::Added => format!("➕ {}", short(&change.new)),
+        ChangeKind::Updated if change.old == change.new => format!("✏️ {}", short(&change.new)),
+        ChangeKind::Updated => format!("✏️ {} → {}", short(&change.old), short(&change.new)),
+        ChangeKind::Removed => format!("➖ {}", short(&change.old)),
     };
     let mut lines: Vec<String> = changes.iter().take(LINES).map(line).collect();
     if changes.len() > LINES {

@@ -47,7 +47,7 @@ fn an_added_step_is_countersigned() {
     play.waits_for(GateKind::PlanReview);
     assert_eq!(play.gates().len(), 2);
     assert_eq!((card(&play).plan_version, card(&play).steps.len()), (2, 4));
-    assert_eq!(card(&play).note.as_deref(), Some("because\n\n+ send for the paper"));
+    assert_eq!(card(&play).note.as_deref(), Some("because\n\n➕ send for the paper"));
     assert_eq!(card(&play).grants, ["web_fetch", "write_file"]);
     assert_eq!(card(&play).steps[0].status, StepStatus::Completed);
     assert_eq!(play.gate().replaces, Some(play.gates()[0].id.clone()));
@@ -94,7 +94,7 @@ fn a_refined_plan_is_countersigned() {
     );
     assert_eq!(
         card(&play).note.as_deref(),
-        Some("because\n\n~ write the report → write two reports\n\n− check it")
+        Some("because\n\n✏️ write the report → write two reports\n\n➖ check it")
     );
     play.approves();
     assert_eq!(stage(&play), &executes("b"));

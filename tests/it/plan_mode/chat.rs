@@ -15,7 +15,7 @@ on_both! {
     a_review_an_approval_in_a_step_and_an_added_step,
     the_command_asks_for_plan_mode_once,
     steps_that_fail_are_named,
-    words_to_the_card_reach_the_step,
+    words_that_come_meanwhile_reach_the_step,
 }
 
 /// Two steps, none of which declares a tool that writes; the second writes all the same. A reflection adds a third.
@@ -53,7 +53,7 @@ async fn a_review_an_approval_in_a_step_and_an_added_step(on: On) {
     );
     world.tap(u, c, &ask, "approve", None).await;
     let second = world.card_after(c, &first).await;
-    for words in ["第 2 版", "+ 核对 extra.md", "笔记里还提到了别的事"] {
+    for words in ["第 2 版", "➕ 核对 extra.md", "笔记里还提到了别的事"] {
         assert!(second.words().replace('\\', "").contains(words), "{words} in {}", second.words());
     }
     assert!(world.file("extra.md").is_some());
@@ -178,10 +178,10 @@ async fn steps_that_fail_are_named(on: On) {
     world.end().await;
 }
 
-/// S2-11, M-5: a reply to the running card is read by the step that is carried out, and stands in the turn's own log.
-async fn words_to_the_card_reach_the_step(on: On) {
+/// S2-11, M-5: words of the requester are read by the step that is carried out, and stands in the turn's own log.
+async fn words_that_come_meanwhile_reach_the_step(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
-    let world = World::start_on(on, &[PLAN], |_| say("没有安排。")).await;
+    let world = World::start_on(on, &[PLAN, ("AGENT__QUEUE_MODE", "steer")], |_| say("没有安排。")).await;
     let slow = Gate::new();
     let script = Script::new()
         .message(planned("整理笔记", &[("读取笔记", &["read_file"]), ("整理", &[])]))
@@ -196,7 +196,7 @@ async fn words_to_the_card_reach_the_step(on: On) {
     let card = world.plan_card(c).await;
     world.tap(u, c, &card, "approve", None).await;
     slow.reached().await;
-    world.say(u, c, "不要写名字", reply(&card.id)).await;
+    world.say(u, c, "不要写名字", GROUP).await;
     world.hears(c, "全部完成").await;
     let turn = world.api.turn_in(c, "completed").await;
     assert_eq!(turn["plan"]["steps"][0]["result"]["output"], "收到补充。");

@@ -152,7 +152,7 @@ fn the_difference_is_said_in_lines() {
     ];
     assert_eq!(
         difference("The data is elsewhere.", &changes),
-        "The data is elsewhere.\n\n+ new step\n\n~ a → b\n\n~ same\n\n− old"
+        "The data is elsewhere.\n\n➕ new step\n\n✏️ a → b\n\n✏️ same\n\n➖ old"
     );
     let many = vec![changes[0].clone(); 30];
     assert_eq!(difference("", &many).lines().filter(|line| !line.is_empty()).count(), 21);

@@ -99,6 +99,13 @@ fn commands_are_carried_out() {
     let running = turn(&gate, TurnStatus::Running);
     assert_eq!(route(&said("/stop").runs(running.clone())), Verdict::Stop(None));
     assert_eq!(route(&said("/new 写日报").runs(running.clone())), Verdict::Instead);
+    assert_eq!(route(&said("/plan 写日报")), Verdict::Task(0));
+    let mut steered = said("/plan 写日报").runs(running.clone());
+    steered.queue_mode = QueueMode::Steer;
+    assert_eq!(route(&steered), Verdict::Task(1), "a task of its own, never words for what runs");
+    steered.queue_mode = QueueMode::Interrupt;
+    assert_eq!(route(&steered), Verdict::Instead);
+    assert_eq!(route(&said("/plan").runs(running.clone())), Verdict::Status);
     assert_eq!(route(&said("/status")), Verdict::Status);
     assert_eq!(route(&said("/dance")), Verdict::Tell("help", Notice::Help {}));
     assert_eq!(route(&said("/stop").unmentioned()), Verdict::Ignore("not for us"));
