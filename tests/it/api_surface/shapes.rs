@@ -154,7 +154,7 @@ async fn every_member_is_there() {
 
     let messages = world.api.messages(turn).await;
     for message in &messages {
-        has(message, "role content tool_calls tool_call_id");
+        has(message, "role content tool_calls tool_call_id step");
     }
     let called = messages.iter().find(|message| message["tool_calls"] != json!([])).unwrap();
     has(&called["tool_calls"][0], "id name arguments");
