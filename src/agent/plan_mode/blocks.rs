@@ -50,11 +50,17 @@ pub(super) fn brief(words: &str, task: &str, plan: &Plan, at: usize) -> String {
     block + "</plan-step>"
 }
 
-/// What is looked at after step `at`.
+/// What is looked at after step `at`: that step with all that came of it, and the others.
 pub(super) fn reflection(words: &str, plan: &Plan, at: usize) -> String {
     let mut block = head("plan-reflection", words, plan);
-    block.push_str(&format!("\nplan:\n{}", steps(plan, PROGRESS_ROOM, OUTPUT_CAP, |_| true)));
-    if let Some(step) = plan.steps.get(at) {
+    let ended = plan.steps.get(at);
+    let others = steps(plan, PROGRESS_ROOM, OUTPUT_CAP, |step| {
+        ended.is_none_or(|ended| ended.id != step.id)
+    });
+    if !others.is_empty() {
+        block.push_str(&format!("\nother steps:\n{others}"));
+    }
+    if let Some(step) = ended {
         block.push_str(&format!("\nstep that has just ended:\n{}", told(at + 1, step, LOOKED_AT_CAP)));
     }
     block + "</plan-reflection>"
