@@ -175,7 +175,7 @@ fn change(policy: &mut Policy, bytes: &[u8]) {
     policy.max_iterations = u64::from(bytes[3] % 24) + 1;
     policy.max_tokens = if bytes[4].is_multiple_of(4) { 900 } else { 0 };
     policy.timeout_ms = if bytes[5].is_multiple_of(4) { 1500 } else { 300_000 };
-    policy.mode = if bytes[4] % 3 == 0 { Mode::Plan } else { Mode::React };
+    policy.mode = if bytes[4].is_multiple_of(3) { Mode::Plan } else { Mode::React };
     policy.reflection = [Reflection::PerStep, Reflection::PerStep, Reflection::OnFailure, Reflection::Off][usize::from(bytes[5] % 4)];
 }
 
