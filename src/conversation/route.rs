@@ -268,11 +268,17 @@ fn task(scene: &Scene) -> Verdict {
     if !scene.may_ask() {
         return Verdict::Ignore("not allowed");
     }
-    let before = scene.queued + u32::from(scene.lane_turn.is_some());
     match (&scene.lane_turn, scene.queue_mode) {
         (Some(turn), QueueMode::Steer) => Verdict::Steer(turn.id.clone()),
         (Some(_), QueueMode::Interrupt) => Verdict::Instead,
-        _ if scene.queued >= QUEUE_LIMIT => Verdict::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT }),
-        _ => Verdict::Task(before),
+        _ => queue(scene),
     }
+}
+
+/// The end of the lane's queue.
+pub(super) fn queue(scene: &Scene) -> Verdict {
+    if scene.queued >= QUEUE_LIMIT {
+        return Verdict::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT });
+    }
+    Verdict::Task(scene.queued + u32::from(scene.lane_turn.is_some()))
 }
