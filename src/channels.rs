@@ -84,6 +84,18 @@ pub struct Receipt {
     pub at: Option<Millis>,
 }
 
+/// How many deliveries of a kind are worth taking at a time: so many go within the time that a delivery may wait for the platform's
+/// rates. More would only wait, and hold the places of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abreast {
+    /// New messages to one chat.
+    pub posts: usize,
+    /// Repaints of cards, over all chats.
+    pub repaints: usize,
+    /// Marks on messages, over all chats.
+    pub marks: usize,
+}
+
 /// Why something was not carried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {
@@ -130,6 +142,9 @@ pub trait Channel: Send + Sync + fmt::Debug {
     /// # Errors
     /// See [`DeliveryError`]; the caller retries, falls back or gives up.
     fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>>;
+
+    /// How many deliveries are worth taking at a time.
+    fn abreast(&self) -> Abreast;
 
     /// The bot's own user id on the platform, asked over the network.
     ///

@@ -7,6 +7,7 @@ mod error;
 mod health;
 mod linger;
 mod metrics;
+mod refusals;
 mod router;
 mod state;
 mod webhooks;

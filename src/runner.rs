@@ -8,6 +8,7 @@ mod drive;
 mod ears;
 mod execute;
 mod inspect;
+mod leases;
 mod model_call;
 mod news;
 mod preview;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use self::ears::Ears;
+use self::leases::Leases;
 use crate::config::Settings;
 use crate::domain::{Clock, Failpoint, Ids, Millis};
 use crate::model::ChatModel;
@@ -100,6 +102,7 @@ pub struct Runner {
     failpoint: Failpoint,
     health: Arc<Mutex<ModelHealth>>,
     ears: Arc<Ears>,
+    leases: Arc<Leases>,
 }
 
 impl fmt::Debug for Runner {
@@ -165,6 +168,7 @@ impl Runner {
             failpoint,
             health,
             ears: Arc::default(),
+            leases: Arc::default(),
         }
     }
 

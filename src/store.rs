@@ -92,6 +92,17 @@ pub struct Lease {
     pub turn_id: Option<TurnId>,
 }
 
+/// What came of the wish to prolong a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// It begins anew.
+    Prolonged,
+    /// It is still held, and somebody writes to the lane at this moment: ask again.
+    Busy,
+    /// Somebody else has the lane, or nobody.
+    Lost,
+}
+
 /// A turn as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnRow {
@@ -275,6 +286,29 @@ pub struct OutboxRow {
     pub created_at: Millis,
     /// After this it is given up.
     pub give_up_at: Millis,
+}
+
+/// What a platform rations together, and how many deliveries of it are worth holding at a time, by all processes. Posts are counted chat by
+/// chat, repaints and marks over all chats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The platform.
+    pub channel: ChannelKind,
+    /// Posts, repaints or marks.
+    pub kind: LineKind,
+    /// So many are held at most.
+    pub most: usize,
+}
+
+/// See [`Line`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineKind {
+    /// New messages.
+    Posts,
+    /// Repaints of cards.
+    Repaints,
+    /// Marks on messages.
+    Marks,
 }
 
 /// Filters and page of a list; `None` = any.

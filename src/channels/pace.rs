@@ -25,6 +25,12 @@ pub(super) struct Rate {
 }
 
 impl Rate {
+    /// How many calls at this rate go within [`PATIENCE`].
+    pub(super) const fn abreast(self) -> usize {
+        let fit = PATIENCE.as_micros() / self.every.as_micros();
+        if fit == 0 { 1 } else { fit as usize }
+    }
+
     /// How long a call at `now` waits, and the arrival time to remember if it goes.
     fn next(self, arrival: Option<Instant>, now: Instant) -> (Duration, Instant) {
         let arrival = arrival.unwrap_or(now).max(now);

@@ -11,6 +11,9 @@ use super::shape::{Console, CoordinationName, GroupTrigger, Lark, LogFormat, Pro
 use super::{AgentLive, Boot, ChannelLive, Coordination, LarkSecrets, Live, ModelLive, Provider, SlackSecrets, Stores};
 use crate::domain::{Approvers, SessionMode};
 
+/// A token for the API and the console has so many characters at least; one that is shorter is warned of.
+const TOKEN: usize = 16;
+
 /// The layered values by path, each with its origin.
 #[derive(Clone, Copy)]
 pub(super) struct Layered<'a>(pub(super) &'a Value);
@@ -136,6 +139,12 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             let why = format!("nobody {half}: a SQLite file has one process, which should run both halves");
             report.warning(place, "server.roles", &why);
         }
+    }
+    let token = console.token.expose_secret().trim().chars().count();
+    if (1..TOKEN).contains(&token) && !report.is_refused("channels.console.token") {
+        let place = layered.origin("channels.console.token").unwrap_or("default");
+        let why = format!("has {token} characters: fewer than {TOKEN} can be guessed, and whoever has it decides for everybody");
+        report.warning(place, "channels.console.token", &why);
     }
     if lark.enabled && blank(&lark.encrypt_key) && !report.is_refused("channels.lark.encrypt_key") {
         let place = layered.origin("channels.lark.encrypt_key").unwrap_or("default");

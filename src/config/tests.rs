@@ -257,6 +257,21 @@ fn half_a_gateway_on_a_file_is_warned_about() {
     assert!(shared.warnings.is_empty(), "{:?}", shared.warnings);
 }
 
+/// design: a console token that is short enough to be guessed works, and is warned about with the least that is not.
+#[test]
+fn a_short_console_token_is_warned_about() {
+    let with = |token: &str| loaded("", &[("COUNTERSIGN__CHANNELS__CONSOLE__TOKEN", token)]).warnings;
+    let short = with("fifteen-letters");
+    assert_eq!(short.len(), 1, "{short:?}");
+    assert!(
+        short[0].contains("channels.console.token: has 15 characters: fewer than 16"),
+        "{short:?}"
+    );
+    assert!(!short[0].contains("fifteen"), "{short:?}");
+    assert_eq!(with("sixteen-letters!"), Vec::<String>::new());
+    assert_eq!(with(""), Vec::<String>::new());
+}
+
 /// M-3: an enabled Lark channel without an encrypt key works, and is loudly called unsigned.
 #[test]
 fn a_blank_encrypt_key_is_loud() {

@@ -91,7 +91,7 @@ fn command_verdict(scene: &Scene, command: &Command) -> Verdict {
         Command::New => Verdict::Instead,
         // Never words for what runs: it is a task of its own.
         Command::Plan if !scene.may_ask() => Verdict::Ignore("not allowed"),
-        Command::Plan => queued(scene),
+        Command::Plan => own_task(scene),
         Command::Status => Verdict::Status,
         Command::Help => Verdict::Tell("help", Notice::Help {}),
     }
@@ -273,16 +273,22 @@ fn task(scene: &Scene) -> Verdict {
     }
     match &scene.lane_turn {
         Some(turn) if scene.queue_mode == QueueMode::Steer => Verdict::Steer(turn.id.clone()),
-        Some(_) | None => queued(scene),
+        Some(_) | None => own_task(scene),
     }
 }
 
 /// A task of its own: behind what its sender asked for before, or instead of it.
-fn queued(scene: &Scene) -> Verdict {
-    let before = scene.queued + u32::from(scene.lane_turn.is_some());
+fn own_task(scene: &Scene) -> Verdict {
     match (&scene.lane_turn, scene.queue_mode) {
         (Some(_), QueueMode::Interrupt) => Verdict::Instead,
-        _ if scene.queued >= QUEUE_LIMIT => Verdict::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT }),
-        _ => Verdict::Task(before),
+        _ => queue(scene),
     }
+}
+
+/// The end of the lane's queue.
+pub(super) fn queue(scene: &Scene) -> Verdict {
+    if scene.queued >= QUEUE_LIMIT {
+        return Verdict::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT });
+    }
+    Verdict::Task(scene.queued + u32::from(scene.lane_turn.is_some()))
 }

@@ -10,7 +10,7 @@ use crate::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMes
 use crate::store::{InboxRow, SignalKind, StoreError, Tx};
 
 use super::review::{Actor, Settled, audit, settle, told_decision};
-use super::route::{Scene, Verdict, route};
+use super::route::{Scene, Verdict, queue, route};
 use super::{Desk, changes, say, stop};
 
 /// Rows looked at in one go.
@@ -153,7 +153,13 @@ impl Desk {
         let Some(scene) = look::scene(tx, &live, row, message, bot.as_deref(), self.clock.now()).await? else {
             return Ok(Outcome::Done("not for us"));
         };
-        let verdict = route(&scene);
+        let mut verdict = route(&scene);
+        if let Verdict::Steer(turn) = &verdict
+            && tx.is_ending(turn).await?
+        {
+            // It reads no more words: they would end with it.
+            verdict = queue(&scene);
+        }
         if behind && !matches!(verdict, Verdict::Stop(_)) {
             return Ok(Outcome::Wait);
         }

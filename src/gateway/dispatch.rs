@@ -10,14 +10,18 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use super::state::Gateway;
-use crate::channels::{Delivery, DeliveryError, DeliveryOp, Receipt};
-use crate::domain::{Millis, Outbound};
-use crate::store::{Hold, OutboxOp, OutboxRow, StoreError};
+use crate::channels::{Abreast, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::domain::{ChannelKind, Millis, Outbound};
+use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError};
 
 /// Between two tries to write down what came of a delivery.
 const RETRY: Duration = Duration::from_millis(200);
 /// Deliveries under way at a time.
 const ABREAST: usize = 64;
+/// Between two tries at least.
+const SHORTEST: Duration = Duration::from_millis(100);
+/// How long repaints and marks wait for the platform's rates at most.
+const HELD_BACK: Duration = Duration::from_hours(1);
 /// Wrong credentials need an admin; asking often does not help.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(30);
 
@@ -28,16 +32,25 @@ pub(super) struct Dispatcher {
     owner: String,
     places: Arc<Semaphore>,
     tasks: TaskTracker,
+    /// What the platforms ration.
+    lines: Vec<Line>,
 }
 
 impl Dispatcher {
     pub(super) fn new(gateway: Gateway, owner: String, tasks: TaskTracker) -> Self {
         let places = Arc::new(Semaphore::new(ABREAST));
+        let line = |channel| {
+            let Abreast { posts, repaints, marks } = gateway.channels.out(channel).abreast();
+            let lines = [(LineKind::Posts, posts), (LineKind::Repaints, repaints), (LineKind::Marks, marks)];
+            lines.map(|(kind, most)| Line { channel, kind, most })
+        };
+        let lines = [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console].map(line).concat();
         Self {
             gateway,
             owner,
             places,
             tasks,
+            lines,
         }
     }
 
@@ -50,7 +63,8 @@ impl Dispatcher {
         let mut tx = self.gateway.ledger.begin().await?;
         let (span, asked) = (self.gateway.timings.lease, Instant::now());
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-        let rows = tx.claim_outbox(&self.owner, millis, i64::try_from(free).unwrap_or(1)).await?;
+        let free = i64::try_from(free).unwrap_or(1);
+        let rows = tx.claim_outbox(&self.owner, millis, free, &self.lines).await?;
         if rows.is_empty() {
             // Nothing is committed: a commit is news to every open page and to other processes.
             return Ok(0);
@@ -187,9 +201,10 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, De
             warn!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
             let reason = error.to_string();
             let uncertain = matches!(error, DeliveryError::Retry { uncertain: true, .. });
-            match next_try(row, error, now) {
-                Some((at, plain)) => tx.outbox_retry(row, at, &reason, plain, uncertain).await?,
-                None => tx.outbox_failed(row, &reason).await?,
+            match next(row, error, now) {
+                Next::HeldBack(at) => tx.outbox_held_back(row, at, &reason).await?,
+                Next::Again(at, plain) => tx.outbox_retry(row, at, &reason, plain, uncertain).await?,
+                Next::GiveUp => tx.outbox_failed(row, &reason).await?,
             }
         }
     }
@@ -199,21 +214,115 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, De
     Ok(())
 }
 
-/// When to try again, and whether as plain text; none: give up.
-fn next_try(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Option<(Millis, bool)> {
+/// What becomes of a row that did not arrive.
+enum Next {
+    /// Not tried, for the platform's rates: it waits in its place until then.
+    HeldBack(Millis),
+    /// Another try then; as plain text?
+    Again(Millis, bool),
+    GiveUp,
+}
+
+fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
     let post = matches!(row.new.op, OutboxOp::Post { .. });
     let (pause, plain) = match error {
-        DeliveryError::Gone(_) => return None,
+        DeliveryError::Gone(_) => return Next::GiveUp,
         // A repaint cannot become text, and text that is refused as text stays refused.
-        DeliveryError::Content(_) if !post || row.plain => return None,
+        DeliveryError::Content(_) if !post || row.plain => return Next::GiveUp,
         DeliveryError::Content(_) => (Duration::ZERO, true),
         DeliveryError::Forbidden(_) => (FORBIDDEN_PAUSE, row.plain),
+        DeliveryError::Retry {
+            after: Some(span),
+            uncertain: false,
+            ..
+        } => {
+            let at = now.plus((*span).max(SHORTEST));
+            // A card must not keep its buttons because many others are repainted before it.
+            let last = if post {
+                row.give_up_at
+            } else {
+                row.give_up_at.max(row.created_at.plus(HELD_BACK))
+            };
+            return if at <= last { Next::HeldBack(at) } else { Next::GiveUp };
+        }
         DeliveryError::Retry { after, .. } => {
             let exponent = u32::try_from(row.tries.clamp(0, 6)).unwrap_or(6);
             let backoff = Duration::from_millis(500 * 2_u64.pow(exponent));
-            (after.unwrap_or(backoff).max(Duration::from_millis(100)), row.plain)
+            (after.unwrap_or(backoff).max(SHORTEST), row.plain)
         }
     };
     let at = now.plus(pause);
-    (at <= row.give_up_at).then_some((at, plain))
+    if at <= row.give_up_at {
+        Next::Again(at, plain)
+    } else {
+        Next::GiveUp
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Conversation;
+    use crate::store::NewOutbox;
+
+    fn row(op: OutboxOp) -> OutboxRow {
+        OutboxRow {
+            id: 1,
+            new: NewOutbox {
+                key: String::from("k"),
+                queue: String::from("q"),
+                gate_id: None,
+                turn_id: None,
+                conversation: Conversation {
+                    channel: ChannelKind::Slack,
+                    app: String::new(),
+                    tenant: String::new(),
+                    chat: String::from("C1"),
+                    thread: String::new(),
+                },
+                op,
+            },
+            target_message: None,
+            tries: 9,
+            uncertain: false,
+            plain: false,
+            created_at: Millis(0),
+            give_up_at: Millis(600_000),
+        }
+    }
+
+    fn text() -> Outbound {
+        Outbound::Text { text: String::from("x") }
+    }
+
+    /// C1: what the rates hold back keeps its place; a repaint that waits for them for long is not given up with its buttons on it, as
+    /// words are that came too late. What failed backs off, and is given up in time, whatever it is.
+    #[test]
+    fn a_repaint_outlives_the_rates() {
+        let post = row(OutboxOp::Post {
+            reply_to: None,
+            content: text(),
+        });
+        let patch = row(OutboxOp::Patch {
+            target: String::from("card"),
+            content: text(),
+        });
+        let trouble = |after, uncertain| DeliveryError::Retry {
+            reason: String::new(),
+            after,
+            uncertain,
+        };
+        let limited = trouble(Some(Duration::from_secs(30)), false);
+        let (early, late, far) = (Millis(1000), Millis(700_000), Millis(3_600_000));
+        for row in [&post, &patch] {
+            assert!(matches!(next(row, &limited, early), Next::HeldBack(Millis(31_000))));
+            for failed in [trouble(None, false), trouble(Some(Duration::from_secs(30)), true)] {
+                assert!(matches!(next(row, &failed, early), Next::Again(at, false) if at > early));
+                assert!(matches!(next(row, &failed, late), Next::GiveUp));
+            }
+            assert!(matches!(next(row, &limited, far), Next::GiveUp));
+        }
+        assert!(matches!(next(&post, &limited, late), Next::GiveUp));
+        assert!(matches!(next(&patch, &limited, late), Next::HeldBack(Millis(730_000))));
+    }
 }

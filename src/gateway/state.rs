@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::api::Sockets;
 use super::console::{Readers, Tries};
 use super::health::Since;
+use super::refusals::Refusals;
 use crate::channels::{Channel, LarkHook, SLACK_APP, SlackClient, SlackHook};
 use crate::config::Settings;
 use crate::conversation::Desk;
@@ -117,6 +118,7 @@ struct Shared {
     /// Why a platform does not tell who the bot is, as long as it does not.
     unnamed: Mutex<BTreeMap<&'static str, String>>,
     tries: Tries,
+    refusals: Refusals,
     readers: Readers,
     sockets: Sockets,
 }
@@ -138,6 +140,7 @@ impl Gateway {
             since: Since::default(),
             unnamed: Mutex::default(),
             tries: Tries::default(),
+            refusals: Refusals::default(),
             readers: Readers::default(),
             sockets: Sockets::default(),
         }))
@@ -204,6 +207,11 @@ impl Gateway {
     /// Wrong tokens at the console's door.
     pub(super) fn tries(&self) -> &Tries {
         &self.0.tries
+    }
+
+    /// Refused requests that the log was told of.
+    pub(super) fn refusals(&self) -> &Refusals {
+        &self.0.refusals
     }
 
     /// Who watches the console's pages.

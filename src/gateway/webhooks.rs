@@ -87,8 +87,11 @@ async fn click(gateway: &Gateway, inbound: Inbound) -> Result<ClickAnswer, ApiEr
 }
 
 /// The log hears why, the sender only that.
-fn refused(refusal: Refusal) -> ApiError {
-    warn!(reason = %refusal, "request refused");
+fn refused(gateway: &Gateway, refusal: Refusal) -> ApiError {
+    let (Refusal::Unauthorized(reason) | Refusal::Bad(reason)) = refusal;
+    if let Some(left_out) = gateway.refusals().count(reason, gateway.machine_clock.now()) {
+        warn!(reason = %refusal, left_out, "request refused");
+    }
     match refusal {
         Refusal::Unauthorized(_) => ApiError::unauthorized("signature, timestamp or token is wrong"),
         Refusal::Bad(_) => ApiError::bad_request("the body is not a readable event"),

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::{Runner, WorkError};
@@ -46,41 +45,14 @@ impl Runner {
     /// [`WorkError::Store`] with `Stale` when the lease was lost: somebody else goes on. Other errors leave
     /// the lane leased: [`Runner::give_back`].
     pub async fn work(&self, lease: Lease, hold: Hold, stop: CancellationToken) -> Result<(), WorkError> {
-        let lost = CancellationToken::new();
         // Ends with this call, however it ends: a lease that outlived its worker would never run out.
-        let renewal = self.clone().renew(lease.clone(), hold.clone(), lost.clone());
-        let _renewal = AbortOnDropHandle::new(tokio::spawn(renewal));
+        let kept = self.leases.keep(&self.ledger, self.timings.lease, &lease, &hold);
         tokio::select! {
             // A write must not be cut off half way by our own choice: losing the lease only stops us at an await,
             // and everything written afterwards would be refused by the fence anyway.
-            () = lost.cancelled() => Err(WorkError::Store(StoreError::Stale)),
+            () = kept.lost() => Err(WorkError::Store(StoreError::Stale)),
             // Boxed, as below: what waits for a model for minutes should not hold the room of every other move.
             outcome = hold.guard(Box::pin(self.lane(lease, &stop))) => outcome?,
-        }
-    }
-
-    async fn renew(self, lease: Lease, hold: Hold, lost: CancellationToken) {
-        let span = i64::try_from(self.timings.lease.as_millis()).unwrap_or(i64::MAX);
-        let mut pause = self.timings.lease / 3;
-        loop {
-            tokio::time::sleep(pause).await;
-            let asked = Instant::now();
-            let renewed = async {
-                let mut tx = self.ledger.begin().await?;
-                tx.renew(&lease, span).await?;
-                tx.commit().await
-            };
-            match hold.guard(renewed).await.flatten() {
-                Ok(()) => {
-                    hold.prolong(asked, self.timings.lease);
-                    pause = self.timings.lease / 3;
-                }
-                Err(StoreError::Stale) => return lost.cancel(),
-                Err(error) => {
-                    warn!(lane = %lease.lane_id, %error, "the lease could not be renewed; trying again");
-                    pause = self.timings.lease / 30;
-                }
-            }
         }
     }
 

@@ -33,6 +33,12 @@ impl Hold {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = end(asked, span);
     }
 
+    /// Its time is over; whatever was under it is being dropped.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.left().is_zero()
+    }
+
     /// What is left of it.
     fn left(&self) -> Duration {
         let end = *self.end.lock().unwrap_or_else(PoisonError::into_inner);

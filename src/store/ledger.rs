@@ -30,19 +30,20 @@ mod prune;
 mod said;
 mod schema;
 mod signals;
+mod soundness;
 mod sql;
 mod sqlite;
 mod tail;
 mod turns;
 mod turnstile;
 
-use std::fs::File;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sqlx::{Any, AssertSqlSafe, Transaction};
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use self::accept::Acceptor;
 use self::bells::{Bells, Touched};
@@ -51,6 +52,7 @@ use self::ids::Sequence;
 use self::keeper::Keeper;
 use self::open::Pools;
 use self::pace::Paced;
+use self::soundness::Reading;
 use self::turnstile::{Pass, Turnstile};
 use super::reviews::PendingReviews;
 use super::{AuditEntry, StoreError};
@@ -77,6 +79,8 @@ pub struct Ledger {
     acceptor: Option<Acceptor>,
     /// What goes on with Redis, until the last handle is gone.
     keeper: Option<Arc<Keeper>>,
+    /// A file that is read through beside the work.
+    reading: Option<Arc<Reading>>,
 }
 
 #[derive(Debug)]
@@ -92,7 +96,7 @@ struct Inner {
     reviews: PendingReviews,
     pace: Paced,
     /// Held as long as the ledger is open.
-    lock: std::sync::Mutex<Option<File>>,
+    lock: std::sync::Mutex<Option<lock::Held>>,
 }
 
 impl Inner {
@@ -182,13 +186,14 @@ impl Tx {
             pass,
             inside,
         } = self;
-        if session.touched.events && begun.elapsed() > tail::OLDEST_COMMIT {
-            return Err(StoreError::Unavailable("the transaction took too long".to_owned()));
-        }
         let trail = session.append_trail().await?;
         // What was added to the trail has proved it already.
         if !trail && session.inner.is_shared() {
             postgres::prove(&mut session.tx).await?;
+        }
+        // Last of all: for the head of the trail one may wait long.
+        if session.touched.events && begun.elapsed() > tail::OLDEST_COMMIT {
+            return Err(StoreError::Unavailable("the transaction took too long".to_owned()));
         }
         let fate = session.inner.pace.commit();
         if fate == Fate::Lost {

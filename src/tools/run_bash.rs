@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
 use capture::Capture;
@@ -109,6 +110,8 @@ impl RunBash {
         let started = Instant::now();
         let broken = |error: std::io::Error| ToolError::TellModel(format!("the command could not be run: {error}"));
         let processes = tokio::task::spawn_blocking(group::processes_of_our_user).await.ok().flatten();
+        // Before there is a child, so that its end is heard however soon it comes.
+        let mut children = signal(SignalKind::child()).map_err(broken)?;
         let mut child = Command::new(&self.bash)
             .args(["--noprofile", "--norc", "-c", BEFORE, "bash"])
             .arg(FILE_KIB.to_string())
@@ -128,19 +131,22 @@ impl RunBash {
         // Held to the end: when it closes, the group kills itself.
         let _lifeline = child.stdin.take();
         let (out, err) = (Capture::of(child.stdout.take()), Capture::of(child.stderr.take()));
-        let mut ended = std::pin::pin!(group.leader_ended());
-        let halted = tokio::select! {
-            () = &mut ended => None,
-            why = halt.told() => Some(why),
-        };
-        if let Some(why) = halted {
-            group.terminate();
-            let grace = match why {
-                Halted::ByPerson => GRACE_BY_PERSON,
-                Halted::ByTime => GRACE_BY_TIME,
+        let halted = {
+            let mut ended = std::pin::pin!(group.leader_ended(&mut children));
+            let halted = tokio::select! {
+                () = &mut ended => None,
+                why = halt.told() => Some(why),
             };
-            let _ = timeout(grace, ended).await;
-        }
+            if let Some(why) = halted {
+                group.terminate();
+                let grace = match why {
+                    Halted::ByPerson => GRACE_BY_PERSON,
+                    Halted::ByTime => GRACE_BY_TIME,
+                };
+                let _ = timeout(grace, ended).await;
+            }
+            halted
+        };
         // Before the leader is waited for: until then nobody else can have its number, which is the group's.
         drop(group);
         let status = child.wait().await.map_err(broken)?;

@@ -1,5 +1,6 @@
 //! Rows of the failure matrix about the process, its senders and its stores: what the platform, a person and `/readyz` see.
 
+mod damage;
 mod disk;
 mod panics;
 mod postgres;

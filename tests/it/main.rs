@@ -36,6 +36,7 @@ mod lark_cards;
 mod lark_client;
 mod lark_events;
 mod lark_vectors;
+mod leases;
 mod lifecycle;
 mod long_answers;
 mod metrics;

@@ -313,6 +313,27 @@ async fn a_person_stops_it() {
     assert_eq!(words(&output), expected);
 }
 
+/// design: a command that runs holds no thread of those that reads and writes of files share: any number may run at a time.
+#[test]
+fn running_commands_hold_no_thread() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let waits = |own: &str, other: &str| format!("echo $$ > {own}; until [ -s {other} ]; do sleep 0.05; done; echo met");
+    let both = async {
+        let (one, other) = (waits("a", "b"), waits("b", "a"));
+        tokio::join!(run(folder.path(), &one), run(folder.path(), &other))
+    };
+    let (one, other) = runtime
+        .block_on(async { tokio::time::timeout(Duration::from_secs(30), both).await })
+        .expect("two commands at a time");
+    assert_eq!((one.text.as_str(), other.text.as_str()), ("met", "met"));
+}
+
 /// design: issue part E, a call that is dropped takes its grandchildren along.
 #[tokio::test]
 async fn a_dropped_call_leaves_nobody() {

@@ -250,7 +250,7 @@ async fn a_reply_finds_the_gate_it_means() {
         })
         .await
         .unwrap();
-        let post = tx.claim_outbox("d", 1000, 1).await.unwrap().remove(0);
+        let post = tx.claim_outbox("d", 1000, 1, &[]).await.unwrap().remove(0);
         tx.outbox_sent(post.id, Some("om_post"), None).await.unwrap();
         tx.commit().await.unwrap();
 

@@ -1,7 +1,7 @@
 //! Lanes: one worker at a time, wake-ups are never slept through, a stale worker writes nothing.
 
 use countersign::domain::{DecisionKind, Message, Millis, Role, TurnStatus};
-use countersign::store::{SignalKind, StoreError};
+use countersign::store::{Lease, Renewal, SignalKind, StoreError};
 
 use crate::store_kit::{LEASE_MS, action, claim, decision, gate, lane_task, place, simple, stores, turn, working};
 
@@ -115,7 +115,7 @@ async fn an_expired_lease_is_taken_over() {
         let (lease, turn) = working(&store, "a", &place("oc_1", ""), "ou_1").await;
         store.pass(LEASE_MS - 1);
         let mut tx = store.ledger.begin().await.unwrap();
-        tx.renew(&lease, LEASE_MS).await.unwrap();
+        assert_eq!(tx.renew(&[&lease], LEASE_MS).await.unwrap(), [Renewal::Prolonged]);
         tx.commit().await.unwrap();
         store.pass(LEASE_MS - 1);
         assert!(claim(&store).await.is_none());
@@ -125,6 +125,35 @@ async fn an_expired_lease_is_taken_over() {
         assert_eq!(taken.turn_id.as_ref(), Some(&turn.id));
         let mut read = store.ledger.read().await.unwrap();
         assert_eq!(read.turn_of_lane(&lease.lane_id).await.unwrap(), Some(turn.id));
+    }
+}
+
+/// design: leases are prolonged together, and each hears its own: those that nobody holds any more are told of, also beside others.
+#[tokio::test]
+async fn leases_are_prolonged_together() {
+    for store in stores().await {
+        let mut leases = Vec::new();
+        for chat in ["oc_1", "oc_2", "oc_3", "oc_4"] {
+            lane_task(&store, &simple(chat, &place(chat, ""), "ou_1")).await;
+            leases.push(claim(&store).await.unwrap());
+        }
+        let mut tx = store.ledger.begin().await.unwrap();
+        assert!(tx.release(&leases[1], Millis::NEVER).await.unwrap());
+        tx.commit().await.unwrap();
+        // As one that was taken over and taken back: the same lane, another fence.
+        leases[2].fence -= 1;
+        store.pass(LEASE_MS / 2);
+        let mut tx = store.ledger.begin().await.unwrap();
+        let named: Vec<&Lease> = leases.iter().collect();
+        let outcomes = tx.renew(&named, LEASE_MS).await.unwrap();
+        tx.commit().await.unwrap();
+        let (kept, lost) = (Renewal::Prolonged, Renewal::Lost);
+        assert_eq!(outcomes, [kept, lost, lost, kept]);
+        store.pass(LEASE_MS / 2);
+        let taken = claim(&store).await.unwrap();
+        assert_eq!(taken.conversation.chat, "oc_3", "the others are held for as long again");
+        assert!(claim(&store).await.is_none());
+        assert_eq!(store.ledger.begin().await.unwrap().renew(&[], LEASE_MS).await.unwrap(), []);
     }
 }
 
@@ -157,8 +186,8 @@ async fn a_stale_worker_writes_nothing() {
         let mut tx = store.ledger.begin().await.unwrap();
         let signals = tx.signals(&row.id).await.unwrap();
         let ids: Vec<i64> = signals.iter().map(|signal| signal.id).collect();
+        assert_eq!(tx.renew(&[&stale], LEASE_MS).await.unwrap(), [Renewal::Lost]);
         let answers = [
-            tx.renew(&stale, LEASE_MS).await,
             tx.release(&stale, Millis::NEVER).await.map(|_| ()),
             tx.refresh(&stale).await.map(|_| ()),
             tx.create_turn(&stale, &turn(&stale, "b", 1, store.clock.now())).await,

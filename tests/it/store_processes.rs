@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use countersign::domain::{ChannelKind, Clock, DecisionKind, Gate, GateKind, Inbound, Millis, Outbound, TurnStatus, Via, Vote};
-use countersign::store::{AuditCheck, AuditEntry, Ledger, NewOutbox, OutboxOp, StoreError};
+use countersign::store::{AuditCheck, AuditEntry, Ledger, NewOutbox, OutboxOp, Renewal, StoreError};
 use futures_util::future::{join, join_all};
 use secrecy::ExposeSecret;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
@@ -43,7 +43,7 @@ async fn enqueue(ledger: &Ledger, row: &NewOutbox) {
 
 async fn take(ledger: &Ledger, owner: &str, limit: i64) -> Vec<countersign::store::OutboxRow> {
     let mut tx = ledger.begin().await.unwrap();
-    let rows = tx.claim_outbox(owner, LEASE_MS, limit).await.unwrap();
+    let rows = tx.claim_outbox(owner, LEASE_MS, limit, &[]).await.unwrap();
     tx.commit().await.unwrap();
     rows
 }
@@ -69,7 +69,7 @@ async fn a_start_leaves_the_leases_of_others() {
     let other = store.another(&store.clock).await;
     assert!(claim(&other).await.is_none());
     let mut tx = store.ledger.begin().await.unwrap();
-    tx.renew(&lease, LEASE_MS).await.unwrap();
+    assert_eq!(tx.renew(&[&lease], LEASE_MS).await.unwrap(), [Renewal::Prolonged]);
     tx.commit().await.unwrap();
     drop(store);
     other.pass(LEASE_MS - 1);
@@ -268,13 +268,32 @@ async fn a_claim_passes_over_what_is_being_taken() {
     }
     let mut taking = one.ledger.begin().await.unwrap();
     let lane = taking.claim_lane("w1", LEASE_MS, 10).await.unwrap().unwrap();
-    let rows = taking.claim_outbox("d1", LEASE_MS, 1).await.unwrap();
+    let rows = taking.claim_outbox("d1", LEASE_MS, 1, &[]).await.unwrap();
     // Whoever waited here would wait for ever.
     assert_ne!(claim(&other).await.unwrap().lane_id, lane.lane_id);
     let others = take(&other.ledger, "d2", 10).await;
     assert_eq!((rows.len(), others.len()), (1, 1));
     assert_ne!(rows[0].id, others[0].id);
     taking.commit().await.unwrap();
+}
+
+/// design: a lane to which somebody is writing is passed over when leases are prolonged, and not taken for lost; nobody waits.
+#[tokio::test]
+async fn a_busy_lane_is_not_a_lost_one() {
+    let Some(store) = server().await else { return };
+    let (busy, turn) = working(&store, "a", &place("oc_1", ""), "ou_1").await;
+    let (free, _) = working(&store, "b", &place("oc_2", ""), "ou_1").await;
+    let mut writing = store.ledger.begin_in(&busy.conversation).await.unwrap();
+    writing.save_turn(&busy, &turn).await.unwrap();
+    let renew = async || {
+        let mut tx = store.ledger.begin().await.unwrap();
+        let outcomes = tx.renew(&[&busy, &free], LEASE_MS).await.unwrap();
+        tx.commit().await.unwrap();
+        outcomes
+    };
+    assert_eq!(renew().await, [Renewal::Busy, Renewal::Prolonged]);
+    writing.commit().await.unwrap();
+    assert_eq!(renew().await, [Renewal::Prolonged; 2]);
 }
 
 /// design: a row that two processes look at together has one effect: what the second did about it is rolled back.

@@ -3,11 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use countersign::domain::{Event, Millis, TurnId};
-use countersign::store::{EventPlace, EventRow, Lease, Session, Tail, TurnRow, Tx, event_id};
+use countersign::store::{AuditEntry, EventPlace, EventRow, Lease, Session, Tail, TurnRow, Tx, event_id};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use secrecy::ExposeSecret;
+use sqlx::{AnyConnection, Connection, Executor, Row};
 
 use crate::store_kit::{Store, place, server, stores, working};
 
@@ -296,4 +299,49 @@ async fn an_id_that_is_no_event_has_no_place() {
             assert_eq!(session.event_place(wrong).await.unwrap(), None, "{wrong:?}");
         }
     }
+}
+
+/// design: a transaction with events that grew too old while it waited for the approval trail is not committed: readers look back no
+/// further.
+#[tokio::test]
+async fn what_waited_for_the_trail_is_not_committed_late() {
+    let Some(store) = server().await else { return };
+    let mut turn = going(&store, 1).await.remove(0);
+    let entry = || AuditEntry {
+        kind: "vote",
+        turn_id: None,
+        gate_id: None,
+        action_id: None,
+        principal: None,
+        details: serde_json::Value::Null,
+    };
+    let mut first = store.ledger.begin().await.unwrap();
+    first.audit(entry());
+    first.commit().await.unwrap();
+    let mut holder = AnyConnection::connect(store.stores.database_url.expose_secret()).await.unwrap();
+    holder.execute("BEGIN").await.unwrap();
+    holder.execute("UPDATE audit_head SET seq = seq").await.unwrap();
+
+    let pass = async |span| {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(span)).await;
+        tokio::time::resume();
+    };
+    let mut late = turn.write(&store, 1, store.clock.now()).await;
+    late.audit(entry());
+    pass(19).await;
+    let committing = tokio::spawn(late.commit());
+    let mut conn = AnyConnection::connect(store.stores.database_url.expose_secret()).await.unwrap();
+    loop {
+        let count = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        if conn.fetch_one(count).await.unwrap().get::<i64, _>(0) > 0 {
+            break;
+        }
+    }
+    pass(2).await;
+    holder.execute("ROLLBACK").await.unwrap();
+    let error = committing.await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("too long"), "{error}");
+    let written = store.ledger.read().await.unwrap().events(&turn.row.id, 0, 10).await.unwrap();
+    assert_eq!(written, []);
 }

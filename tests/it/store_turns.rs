@@ -1,7 +1,7 @@
 //! Turns: what is saved reads back whole; lists and look-ups by chat and conversation.
 
 use countersign::domain::{Event, Message, Role, ToolCall, TurnReason, TurnStatus};
-use countersign::store::{Cursor, EventRow, ListQuery, NoCursor, StoreError};
+use countersign::store::{Cursor, EventRow, ListQuery, NoCursor, SignalKind, StoreError};
 use serde_json::json;
 
 use crate::store_kit::{place, stores, working};
@@ -132,5 +132,23 @@ async fn turns_are_listed() {
         assert_eq!(list(by(Some("oc_1"), Some("ou_1"), Some("running"))).await, ["turn_a"]);
         assert!(list(by(None, None, Some("failed"))).await.is_empty());
         assert_eq!("not a cursor".parse::<Cursor>(), Err(NoCursor));
+    }
+}
+
+/// design: signals of a turn end with it: nobody who looks for what is unread finds them afterwards.
+#[tokio::test]
+async fn signals_end_with_their_turn() {
+    for store in stores().await {
+        let (lease, mut row) = working(&store, "a", &place("oc_1", ""), "ou_1").await;
+        let (_, other) = working(&store, "b", &place("oc_2", ""), "ou_1").await;
+        let mut tx = store.ledger.begin().await.unwrap();
+        for turn in [&row, &other] {
+            tx.signal(turn, SignalKind::Edited, None, Some("ou_1")).await.unwrap();
+        }
+        row.status = TurnStatus::Completed;
+        tx.save_turn(&lease, &row).await.unwrap();
+        tx.commit().await.unwrap();
+        let mut read = store.ledger.read().await.unwrap();
+        assert_eq!(read.unread_signals().await.unwrap(), [(other.id.clone(), SignalKind::Edited)]);
     }
 }

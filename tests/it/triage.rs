@@ -1,7 +1,7 @@
 //! Triage on a real ledger: what becomes of messages, clicks and the rest, with the transactions that the rules promise.
 
 mod answers;
-mod cards;
+pub(crate) mod cards;
 mod clicks;
 mod lanes;
 mod late;

@@ -25,7 +25,11 @@ fn tool(reach: &Reach) -> Arc<dyn Tool> {
 }
 
 async fn try_fetch(internet: &Internet, url: &str) -> Result<ToolOutput, String> {
-    match tool(&internet.reach()).run(&json!({ "url": url }), &Halt::default()).await {
+    try_within(&internet.reach(), url).await
+}
+
+async fn try_within(reach: &Reach, url: &str) -> Result<ToolOutput, String> {
+    match tool(reach).run(&json!({ "url": url }), &Halt::default()).await {
         Ok(output) => Ok(output),
         Err(ToolError::TellModel(text)) => Err(text),
         Err(ToolError::Fatal(text)) => panic!("fatal: {text}"),
@@ -153,6 +157,27 @@ async fn a_name_that_changes_its_mind_leads_nowhere_else() {
         .await
         .unwrap_err();
     assert_eq!(internet.caught(), 0);
+}
+
+/// design: failures §3.5, a public address that this machine has leads inside like any other: spelled out, by name and by redirection.
+#[tokio::test]
+async fn our_own_public_address_leads_nowhere() {
+    let internet = Internet::with_site(site).await;
+    let own: IpAddr = "93.184.215.14".parse().unwrap();
+    internet.resolves("own.example.com", &[&[internet.site(), own]]);
+    let reach = internet.reach().from_behind(&[own]);
+    let port = internet.trap();
+    for url in [
+        format!("http://93.184.215.14:{port}/"),
+        format!("http://0x5db8d70e:{port}/"),
+        format!("http://own.example.com:{port}/"),
+        internet.url(&format!("/302?http://93.184.215.14:{port}/")),
+        internet.url(&format!("/302?http://own.example.com:{port}/")),
+    ] {
+        let refused = try_within(&reach, &url).await.unwrap_err();
+        assert!(refused.contains("leads back to this machine"), "{url}: {refused}");
+    }
+    assert!(try_within(&reach, &internet.url("/")).await.is_ok());
 }
 
 /// design: issue part E, text comes as text, with where it came from and how the server answered.

@@ -131,7 +131,7 @@ impl Process {
     async fn rows(&self) -> Result<Vec<OutboxRow>, StoreError> {
         let mut tx = self.ledger.begin().await?;
         let millis = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
-        let rows = tx.claim_outbox(&self.owner, millis, ROWS).await?;
+        let rows = tx.claim_outbox(&self.owner, millis, ROWS, &[]).await?;
         if !rows.is_empty() {
             tx.commit().await?;
         }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{card::card, escape};
 use crate::channels::pace::{PATIENCE, Pace};
 use crate::channels::wording::{plain_text, requester};
-use crate::channels::{BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::LarkSecrets;
 use crate::domain::{ChannelKind, Clock, Locale, Millis, Notice, Outbound, ReactionMark};
 use crate::template::Templates;
@@ -208,6 +208,10 @@ impl Channel for LarkClient {
 
     fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>> {
         Box::pin(self.carry(delivery))
+    }
+
+    fn abreast(&self) -> Abreast {
+        pace::ABREAST
     }
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {

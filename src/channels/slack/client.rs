@@ -16,7 +16,7 @@ use super::blocks::slack_message;
 use super::check::is_ts;
 use super::fallback::{fallback, whisper};
 use crate::channels::pace::{PATIENCE, Pace};
-use crate::channels::{BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::SlackSecrets;
 use crate::domain::{ChannelKind, Locale, Millis, Outbound, ReactionMark};
 use crate::template::Templates;
@@ -265,6 +265,10 @@ impl Channel for SlackClient {
 
     fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>> {
         Box::pin(self.carry(delivery))
+    }
+
+    fn abreast(&self) -> Abreast {
+        method::ABREAST
     }
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {

@@ -1,7 +1,8 @@
 //! `GET /events`: events as they happen, over a WebSocket.
 //!
 //! A reader is a cursor over the ledger and nothing else: what it was not told yet is looked up, a page at a time, and the next page
-//! when this one is sent. So a slow reader holds up only itself, and a cut loses nothing.
+//! when this one is sent. So a slow reader holds up only itself, and a cut loses nothing. What it says is heard all the while: a long
+//! history keeps no ping waiting for its answer.
 
 mod cursor;
 
@@ -14,6 +15,8 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt as _, StreamExt as _};
 use metrics::counter;
 use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
@@ -140,11 +143,36 @@ impl From<StoreError> for End {
 /// One reader.
 struct Reader {
     gateway: Gateway,
-    socket: WebSocket,
+    mouth: SplitSink<WebSocket, Message>,
+    ears: Ears,
     commits: watch::Receiver<u64>,
     ping: Interval,
-    /// Something came from it since the last ping.
+}
+
+/// What comes from a reader. It has nothing to say; but its pings are answered only by listening, and that it answers ours tells that
+/// it is there.
+struct Ears {
+    socket: SplitStream<WebSocket>,
+    /// Something came since the last ping.
     heard: bool,
+}
+
+impl Ears {
+    /// Until the reader is gone.
+    async fn listen(&mut self) -> End {
+        while let Some(Ok(_)) = self.socket.next().await {
+            self.heard = true;
+        }
+        End::Gone
+    }
+
+    /// Carries `work` on and listens meanwhile.
+    async fn beside<F: Future>(&mut self, work: F) -> Result<F::Output, End> {
+        tokio::select! {
+            end = self.listen() => Err(end),
+            outcome = work => Ok(outcome),
+        }
+    }
 }
 
 impl Reader {
@@ -152,12 +180,13 @@ impl Reader {
         let every = gateway.timings.socket_ping;
         let mut ping = interval_at(Instant::now() + every, every);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mouth, socket) = socket.split();
         Self {
             commits: gateway.ledger.commits(),
             gateway,
-            socket,
+            mouth,
+            ears: Ears { socket, heard: true },
             ping,
-            heard: true,
         }
     }
 
@@ -176,10 +205,10 @@ impl Reader {
         };
         // What a slow reader has not read yet stands before it.
         let patience = self.gateway.timings.socket_patience;
-        let told = timeout(patience, self.socket.send(Message::Close(Some(close)))).await;
+        let told = timeout(patience, self.mouth.send(Message::Close(Some(close)))).await;
         if matches!(told, Ok(Ok(()))) {
             // A connection that is cut at once may lose what is still on its way.
-            let _ = timeout(FAREWELL, async { while let Some(Ok(_)) = self.socket.recv().await {} }).await;
+            let _ = timeout(FAREWELL, self.ears.listen()).await;
         }
     }
 
@@ -194,7 +223,8 @@ impl Reader {
                     let mut more = true;
                     while more {
                         let untold;
-                        (untold, more) = tail.look(&mut look(&self.gateway).await?.0).await?;
+                        let looking = async { Ok::<_, End>(tail.look(&mut look(&self.gateway).await?.0).await?) };
+                        (untold, more) = self.ears.beside(looking).await??;
                         for span in untold {
                             self.tell(&span.turn_id, span.first - 1, span.last).await?;
                         }
@@ -209,7 +239,8 @@ impl Reader {
     async fn tell(&mut self, turn: &TurnId, mut seq: i64, last: i64) -> Result<i64, End> {
         while seq < last {
             // Nothing of the ledger is held while a page is sent.
-            let page = look(&self.gateway).await?.0.events(turn, seq, PAGE.min(last - seq)).await?;
+            let looking = async { Ok::<_, End>(look(&self.gateway).await?.0.events(turn, seq, PAGE.min(last - seq)).await?) };
+            let page = self.ears.beside(looking).await??;
             if page.is_empty() {
                 break;
             }
@@ -225,12 +256,11 @@ impl Reader {
     async fn wait(&mut self) -> Result<(), End> {
         let Self {
             gateway,
-            socket,
+            mouth,
+            ears,
             commits,
             ping,
-            heard,
         } = self;
-        let patience = gateway.timings.socket_patience;
         let mut told = pin!(async {
             sleep(PACE).await;
             // An error means that the ledger is gone, and with it this process soon.
@@ -241,15 +271,12 @@ impl Reader {
                 // In this order: who has answered in time was in time, although we come to it late.
                 biased;
                 () = gateway.draining() => return Err(End::Stopping),
-                said = socket.recv() => match said {
-                    Some(Ok(_)) => *heard = true,
-                    Some(Err(_)) | None => return Err(End::Gone),
-                },
+                end = ears.listen() => return Err(end),
                 _ = ping.tick() => {
-                    if !std::mem::take(heard) {
+                    if !std::mem::take(&mut ears.heard) {
                         return Err(End::Slow);
                     }
-                    send(socket, patience, Message::Ping(bytes::Bytes::new())).await?;
+                    send(gateway, mouth, ears, Message::Ping(bytes::Bytes::new())).await?;
                 }
                 () = &mut told => return Ok(()),
             }
@@ -257,7 +284,7 @@ impl Reader {
     }
 
     async fn send(&mut self, message: Message) -> Result<(), End> {
-        send(&mut self.socket, self.gateway.timings.socket_patience, message).await
+        send(&self.gateway, &mut self.mouth, &mut self.ears, message).await
     }
 }
 
@@ -271,8 +298,9 @@ async fn look(gateway: &Gateway) -> Result<(Session, SemaphorePermit<'_>), End> 
 }
 
 /// Comes back when the connection has taken all of it, so that no queue forms here.
-async fn send(socket: &mut WebSocket, patience: Duration, message: Message) -> Result<(), End> {
-    match timeout(patience, socket.send(message)).await {
+async fn send(gateway: &Gateway, mouth: &mut SplitSink<WebSocket, Message>, ears: &mut Ears, message: Message) -> Result<(), End> {
+    let sending = timeout(gateway.timings.socket_patience, mouth.send(message));
+    match ears.beside(sending).await? {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) => Err(End::Gone),
         Err(_) => Err(End::Slow),

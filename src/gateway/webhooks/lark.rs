@@ -39,7 +39,7 @@ async fn handle(gateway: &Gateway, headers: HeaderMap, body: Lingering) -> Resul
             Ok((Outcome::Decided, Json(body).into_response()))
         }
         Ok(Received::Event(inbound)) => Ok((accept(gateway, &inbound).await?, accepted())),
-        Err(refusal) => Err(refused(refusal)),
+        Err(refusal) => Err(refused(gateway, refusal)),
     }
 }
 

@@ -32,7 +32,7 @@ async fn handle(gateway: &Gateway, headers: HeaderMap, body: Lingering) -> Resul
         .channels
         .slack_hook
         .receive(&headers, &body, gateway.machine_clock.now())
-        .map_err(refused)?
+        .map_err(|refusal| refused(gateway, refusal))?
     {
         Received::Challenge(challenge) => Ok((Outcome::Handshake, Json(json!({ "challenge": challenge })).into_response())),
         Received::Probe => Ok((Outcome::Handshake, done())),

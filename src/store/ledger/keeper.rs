@@ -65,6 +65,7 @@ impl Keeper {
             inner: Arc::clone(inner),
             acceptor: None,
             keeper: None,
+            reading: None,
         };
         let bells = Arc::clone(inner);
         Arc::new(Self(vec![

@@ -1,12 +1,14 @@
 //! Lanes: who works on a conversation of one person, by lease and fence, and when to look at it again.
 
+use std::collections::HashSet;
+
 use sqlx::any::AnyRow;
 
 use super::outbox::heads;
 use super::sql::{Columns, encode};
 use super::{Result, Session};
 use crate::domain::{Conversation, LaneId, Millis, TurnId};
-use crate::store::{Lease, StoreError, keys};
+use crate::store::{Lease, Renewal, StoreError, keys};
 
 impl Session {
     /// Takes the lane that has waited longest; at most `per_chat` leased lanes of one chat at a time.
@@ -34,23 +36,43 @@ impl Session {
             .transpose()
     }
 
-    /// Prolongs a lease.
-    ///
-    /// # Errors
-    /// `Stale` when it is lost.
-    pub async fn renew(&mut self, lease: &Lease, lease_ms: i64) -> Result<()> {
-        let until = self.now().0.saturating_add(lease_ms);
-        let done = sqlx::query("UPDATE lanes SET lease_until = $1, ready_at = $1 WHERE id = $2 AND fence = $3 AND owner <> ''")
-            .bind(until)
-            .bind(lease.lane_id.as_str())
-            .bind(lease.fence)
-            .execute(&mut *self.tx)
+    /// Prolongs these leases, all in one statement; says of each, in their order, what came of it.
+    pub async fn renew(&mut self, leases: &[&Lease], lease_ms: i64) -> Result<Vec<Renewal>> {
+        let named: Vec<_> = leases.iter().map(|lease| (lease.lane_id.as_str(), lease.fence)).collect();
+        let named = encode(&named)?;
+        // A lane whose row somebody is writing is passed over: who waits for one while holding others may be waited for by that one.
+        let text = self.claiming(
+            "WITH held AS MATERIALIZED (SELECT mine.id FROM {each} AS named
+               JOIN lanes AS mine ON mine.id = named.value ->> 0 AND mine.fence = CAST(named.value ->> 1 AS BIGINT)
+               WHERE mine.owner <> '' {skip})
+             UPDATE lanes SET lease_until = $2, ready_at = $2 WHERE id IN (SELECT id FROM held) RETURNING id, fence",
+            "mine",
+        );
+        let rows = sqlx::query(text)
+            .bind(&named)
+            .bind(self.now().0.saturating_add(lease_ms))
+            .fetch_all(&mut *self.tx)
             .await?;
-        if done.rows_affected() == 0 {
-            Err(StoreError::Stale)
-        } else {
-            Ok(())
+        let prolonged = places(&rows)?;
+        let mut ours = HashSet::new();
+        if prolonged.len() < leases.len() {
+            let text = self.claiming(
+                "SELECT mine.id, mine.fence FROM {each} AS named
+                   JOIN lanes AS mine ON mine.id = named.value ->> 0 AND mine.fence = CAST(named.value ->> 1 AS BIGINT)
+                 WHERE mine.owner <> ''",
+                "",
+            );
+            ours = places(&sqlx::query(text).bind(&named).fetch_all(&mut *self.tx).await?)?;
         }
+        let outcome = |lease: &&Lease| {
+            let place = (lease.lane_id.clone(), lease.fence);
+            match (prolonged.contains(&place), ours.contains(&place)) {
+                (true, _) => Renewal::Prolonged,
+                (false, true) => Renewal::Busy,
+                (false, false) => Renewal::Lost,
+            }
+        };
+        Ok(leases.iter().map(outcome).collect())
     }
 
     /// Gives the lane back, to be looked at again at `ready_at`; false: it was woken meanwhile, so look again now
@@ -172,6 +194,13 @@ impl Session {
         self.held = Some((lease.lane_id.clone(), lease.fence));
         Ok(())
     }
+}
+
+/// Lane and fence of each row.
+fn places(rows: &[AnyRow]) -> Result<HashSet<(LaneId, i64)>> {
+    rows.iter()
+        .map(|row| Ok((LaneId::new(row.text("id")?), row.int("fence")?)))
+        .collect()
 }
 
 fn read(row: &AnyRow) -> Result<Lease> {

@@ -1,15 +1,45 @@
-//! One process a database file: an advisory lock beside it that dies with its holder.
+//! One process a database file: an advisory lock beside it that dies with its holder, and what the last holder wrote into it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use super::Result;
 use crate::store::StoreError;
 
+/// The lock on a database file.
+#[derive(Debug)]
+pub(super) struct Held {
+    file: File,
+    database: PathBuf,
+    /// The file is as the last holder's end left it.
+    intact: bool,
+}
+
+impl Held {
+    /// The database was closed in order, and nobody has written to it since.
+    pub(super) fn is_intact(&self) -> bool {
+        self.intact
+    }
+
+    /// Gives it back at once. To close the file would not do: a child of ours that has not come to its `exec` yet has the same open
+    /// file, and with it the lock. The database is closed by now: how it is left is written down for the next holder.
+    pub(super) fn give_back(mut self) {
+        if let Some(seal) = seal(&self.database)
+            && let Err(error) = write(&mut self.file, &seal)
+        {
+            tracing::debug!(%error, "the next start reads the database file through");
+        }
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(%error, "the lock of the database file is free when this process ends");
+        }
+    }
+}
+
 /// Takes `<database>.lock` and writes our process id into it. The lock belongs to the open file, so a killed
 /// process leaves none behind; the file itself stays.
-pub(super) fn take(database: &Path) -> Result<File> {
+pub(super) fn take(database: &Path) -> Result<Held> {
     let mut name = database.as_os_str().to_owned();
     name.push(".lock");
     let path = PathBuf::from(name);
@@ -21,32 +51,44 @@ pub(super) fn take(database: &Path) -> Result<File> {
         .truncate(false)
         .open(&path)
         .map_err(trouble)?;
-    match file.try_lock() {
+    let locked = file.try_lock();
+    let mut before = String::new();
+    // What the last holder wrote is worth a look only; unreadable is as good as nothing.
+    let _unreadable = file.read_to_string(&mut before);
+    match locked {
         Ok(()) => {
-            file.set_len(0).map_err(trouble)?;
-            file.rewind().map_err(trouble)?;
-            write!(file, "{}", std::process::id()).map_err(trouble)?;
-            Ok(file)
-        }
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            // What the holder wrote is for people only; unreadable is no reason to say anything else.
-            let _unreadable = file.read_to_string(&mut pid);
-            Err(StoreError::Held {
-                path: database.display().to_string(),
-                pid: if pid.is_empty() { "unknown".to_owned() } else { pid },
+            write(&mut file, &std::process::id().to_string()).map_err(trouble)?;
+            Ok(Held {
+                file,
+                intact: seal(database).is_some_and(|seal| seal == before),
+                database: database.to_owned(),
             })
         }
+        Err(TryLockError::WouldBlock) => Err(StoreError::Held {
+            path: database.display().to_string(),
+            pid: if before.is_empty() { "unknown".to_owned() } else { before },
+        }),
         Err(TryLockError::Error(error)) => Err(trouble(error)),
     }
 }
 
-/// Gives it back at once. To close the file would not do: a child of ours that has not come to its `exec` yet has the same open
-/// file, and with it the lock.
-pub(super) fn give_back(held: &File) {
-    if let Err(error) = held.unlock() {
-        tracing::warn!(%error, "the lock of the database file is free when this process ends");
+/// What tells a closed database file from one that somebody wrote to afterwards: its size and when it was last changed. None: it is
+/// not closed, for its log is still there.
+fn seal(database: &Path) -> Option<String> {
+    let mut log = database.as_os_str().to_owned();
+    log.push("-wal");
+    if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+        return None;
     }
+    let file = std::fs::metadata(database).ok()?;
+    let changed = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(format!("closed {} {}", file.len(), changed.as_nanos()))
+}
+
+fn write(file: &mut File, text: &str) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]
@@ -59,11 +101,35 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("ledger.db");
         let held = take(&database).unwrap();
-        let of_a_child = held.try_clone().unwrap();
+        let of_a_child = held.file.try_clone().unwrap();
         assert!(matches!(take(&database), Err(StoreError::Held { .. })));
-        give_back(&held);
-        drop(held);
+        held.give_back();
         take(&database).unwrap();
         drop(of_a_child);
+    }
+
+    /// design: only a file that was closed in order and is as it was then counts as intact.
+    #[test]
+    fn what_changed_since_the_end_is_not_intact() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("ledger.db");
+        std::fs::write(&database, "one").unwrap();
+        let held = take(&database).unwrap();
+        assert!(!held.is_intact(), "nobody closed it");
+        held.give_back();
+        let held = take(&database).unwrap();
+        assert!(held.is_intact());
+        drop(held);
+        let held = take(&database).unwrap();
+        assert!(!held.is_intact(), "its last holder died");
+        held.give_back();
+        std::fs::write(&database, "other").unwrap();
+        let held = take(&database).unwrap();
+        assert!(!held.is_intact(), "somebody wrote to it");
+        let log = folder.path().join("ledger.db-wal");
+        std::fs::write(&log, "rest").unwrap();
+        held.give_back();
+        std::fs::remove_file(log).unwrap();
+        assert!(!take(&database).unwrap().is_intact(), "its log was not put into it");
     }
 }

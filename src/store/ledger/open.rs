@@ -13,8 +13,9 @@ use super::doors::Doors;
 use super::ids::Sequence;
 use super::keeper::Keeper;
 use super::pace::Paced;
+use super::soundness::Reading;
 use super::turnstile::Turnstile;
-use super::{Inner, Ledger, Result, file, lock, postgres, sqlite};
+use super::{Inner, Ledger, Result, file, postgres, sqlite};
 use crate::config::{Coordination, Stores};
 use crate::domain::Clock;
 use crate::store::StoreError;
@@ -84,8 +85,9 @@ impl Ledger {
     pub async fn migrate(url: &SecretString) -> Result<()> {
         match Place::of(url)? {
             Place::File(path) => {
-                let (pools, _lock, _) = sqlite::open(&path, &Clock::system(), true).await?;
+                let (pools, lock, _) = sqlite::open(&path, &Clock::system(), true).await?;
                 pools.close().await;
+                lock.give_back();
                 Ok(())
             }
             Place::Server(url) => postgres::migrate(&url).await,
@@ -100,10 +102,11 @@ impl Ledger {
     /// newer than this program, or an older one when `migrate_on_start` is false; `Unavailable` for a server that does not answer.
     pub async fn open(stores: &Stores, clock: Clock) -> Result<Self> {
         let migrate = stores.migrate_on_start;
-        let mut time = None;
+        let (mut time, mut reading) = (None, None);
         let (clock, pools, sequence, lock, turnstile) = match Place::of(&stores.database_url)? {
             Place::File(path) => {
                 let (pools, lock, sequence) = sqlite::open(&path, &clock, migrate).await?;
+                reading = lock.is_intact().then(|| Arc::new(Reading::begin(&path)));
                 (clock, pools, sequence, Some(lock), Some(Turnstile::default()))
             }
             Place::Server(url) => {
@@ -142,6 +145,7 @@ impl Ledger {
             inner,
             acceptor: Some(acceptor),
             keeper,
+            reading,
         })
     }
 
@@ -168,6 +172,7 @@ impl Ledger {
             }),
             acceptor: None,
             keeper: None,
+            reading: None,
         })
     }
 
@@ -225,11 +230,14 @@ impl Ledger {
         if let Some(keeper) = &self.keeper {
             keeper.end();
         }
+        if let Some(reading) = &self.reading {
+            reading.end().await;
+        }
         self.inner.pools.close().await;
         if let Ok(mut lock) = self.inner.lock.lock()
             && let Some(held) = lock.take()
         {
-            lock::give_back(&held);
+            held.give_back();
         }
     }
 }

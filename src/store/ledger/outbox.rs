@@ -5,7 +5,7 @@ use sqlx::any::AnyRow;
 use super::sql::{Columns, encode};
 use super::{Result, Session};
 use crate::domain::{GateId, Millis, TurnId};
-use crate::store::{NewOutbox, OutboxOp, OutboxRow, keys};
+use crate::store::{Line, LineKind, NewOutbox, OutboxOp, OutboxRow, keys};
 
 /// A row that could not be sent for this long (milliseconds) is given up.
 pub(super) const GIVE_UP_MS: i64 = 10 * 60 * 1000;
@@ -24,33 +24,49 @@ macro_rules! heads {
 }
 pub(super) use heads;
 
+/// By what the rows of a line are told apart beside channel and kind: posts by their chat.
+macro_rules! chat_of {
+    ($row:literal) => {
+        concat!("CASE WHEN ", $row, ".op = 'post' THEN ", $row, ".chat_key END")
+    };
+}
+
 impl Session {
     /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target; a patch of a post
     /// that is not there or was given up is given up at once.
     pub async fn enqueue(&mut self, new: &NewOutbox) -> Result<()> {
         let now = self.now();
-        let (op, target) = match &new.op {
-            OutboxOp::Post { .. } => ("post", None),
-            OutboxOp::Patch { target, .. } => ("patch", Some(target.as_str())),
-            OutboxOp::React { .. } => ("react", None),
+        let (kind, target) = match &new.op {
+            OutboxOp::Post { .. } => (LineKind::Posts, None),
+            OutboxOp::Patch { target, .. } => (LineKind::Repaints, Some(target.as_str())),
+            OutboxOp::React { .. } => (LineKind::Marks, None),
         };
         let state = match target {
             Some(target) if !self.can_be_patched(target).await? => "failed",
             _ => "waiting",
         };
-        if !self.insert(new, op, target, state).await? || state == "failed" {
+        if !self.insert(new, op_of(kind), target, state).await? || state == "failed" {
             return Ok(());
         }
         if let Some(target) = target {
-            // One that is on its way stays: the new one queues behind it, else the old state could land last.
-            sqlx::query(
-                "UPDATE outbox SET state = 'superseded' WHERE target = $1 AND state = 'waiting' AND held_until <= $2 AND key <> $3",
+            // One that is on its way stays: the new one queues behind it, else the old state could land last. Of those that wait the
+            // new one takes the place in line: a card that changes often would never come to its turn.
+            let replaced = sqlx::query(
+                "UPDATE outbox SET state = 'superseded' WHERE target = $1 AND state = 'waiting' AND (held_until <= $2 OR owner = '') AND key <> $3
+                 RETURNING ready_at",
             )
             .bind(target)
             .bind(now.0)
             .bind(&new.key)
-            .execute(&mut *self.tx)
+            .fetch_all(&mut *self.tx)
             .await?;
+            for row in &replaced {
+                sqlx::query("UPDATE outbox SET ready_at = $1 WHERE key = $2 AND ready_at > $1")
+                    .bind(row.int("ready_at")?)
+                    .bind(&new.key)
+                    .execute(&mut *self.tx)
+                    .await?;
+            }
         }
         self.touched.outbox = true;
         Ok(())
@@ -115,27 +131,49 @@ impl Session {
         Ok(row.map(|row| row.text("state")).transpose()?.is_some_and(|state| state != "failed"))
     }
 
-    /// Takes up to `limit` due heads. One whose last holder never said what came of it counts one try more, and is
-    /// uncertain: it may have arrived. A patch has the order of its target, behind whose post it waits, and holds up no other
-    /// row: platforms ration repaints, and an answer must not wait for the progress before it.
-    pub async fn claim_outbox(&mut self, owner: &str, hold_ms: i64, limit: i64) -> Result<Vec<OutboxRow>> {
+    /// Takes up to `limit` due heads, those that have been due for longest, and of each of the `lines` no more than it holds: what a platform
+    /// would not let go yet waits here, in its place, and not in somebody's hands. One whose last holder never said what came of it counts
+    /// one try more, and is uncertain: it may have arrived. A patch has the order of its target, behind whose post it waits, and holds up
+    /// no other row: platforms ration repaints, and an answer must not wait for the progress before it.
+    pub async fn claim_outbox(&mut self, owner: &str, hold_ms: i64, limit: i64, lines: &[Line]) -> Result<Vec<OutboxRow>> {
+        let most = |line: &Line| i64::try_from(line.most).unwrap_or(i64::MAX);
+        let lines: Vec<_> = lines
+            .iter()
+            .map(|line| (line.channel.as_str(), op_of(line.kind), most(line)))
+            .collect();
         let text = self.claiming(
             // The heads are chosen once, before the update: chosen anew for each row, as a server may, more than `limit` would go.
             concat!(
-                "WITH heads AS MATERIALIZED (SELECT head.id FROM outbox AS head
-               WHERE head.state = 'waiting' AND head.ready_at <= $3 AND head.held_until <= $3
-                 AND ",
+                "WITH due AS (SELECT head.id, head.ready_at, head.channel, head.op, ",
+                chat_of!("head"),
+                " AS chat, ROW_NUMBER() OVER (PARTITION BY head.channel, head.op, ",
+                chat_of!("head"),
+                " ORDER BY head.ready_at, head.id) AS place FROM outbox AS head
+                 WHERE head.state = 'waiting' AND head.ready_at <= $4 AND head.held_until <= $4 AND ",
                 heads!(),
-                "
-               ORDER BY head.ready_at, head.id LIMIT $4 {skip})
-             UPDATE outbox SET owner = $1, held_until = $2, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END,
+                "),
+               busy AS (SELECT held.channel, held.op, ",
+                chat_of!("held"),
+                " AS chat, COUNT(*) AS held FROM outbox AS held
+                 WHERE held.state = 'waiting' AND held.owner <> '' AND held.held_until > $4
+                 GROUP BY held.channel, held.op, ",
+                chat_of!("held"),
+                "),
+               heads AS MATERIALIZED (SELECT head.id FROM outbox AS head JOIN due ON due.id = head.id
+                 LEFT JOIN {each} AS line ON line.value ->> 0 = due.channel AND line.value ->> 1 = due.op
+                 LEFT JOIN busy ON busy.channel = due.channel AND busy.op = due.op AND (busy.chat = due.chat OR due.chat IS NULL)
+                 WHERE head.held_until <= $4
+                   AND (line.value IS NULL OR due.place + COALESCE(busy.held, 0) <= CAST(line.value ->> 2 AS BIGINT))
+                 ORDER BY due.ready_at, due.id LIMIT $5 {skip})
+             UPDATE outbox SET owner = $2, held_until = $3, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END,
                uncertain = CASE WHEN owner <> '' THEN 1 ELSE uncertain END
-             WHERE id IN (SELECT id FROM heads) AND state = 'waiting' AND held_until <= $3
+             WHERE id IN (SELECT id FROM heads) AND state = 'waiting' AND held_until <= $4
              RETURNING id, key, queue, gate_id, turn_id, conversation, body, tries, plain, uncertain, created_at, give_up_at"
             ),
             "head",
         );
         let rows = sqlx::query(text)
+            .bind(encode(&lines)?)
             .bind(owner)
             .bind(self.now().0.saturating_add(hold_ms))
             .bind(self.now().0)
@@ -210,6 +248,23 @@ impl Session {
         Ok(())
     }
 
+    /// The platform's rates have no room for it before `at`: it was not sent, and keeps its place in line. Nothing when the row is in other
+    /// hands by now.
+    pub async fn outbox_held_back(&mut self, row: &OutboxRow, at: Millis, why: &str) -> Result<()> {
+        sqlx::query(
+            "UPDATE outbox SET owner = '', held_until = $1, tries = tries + 1, error = $2
+             WHERE id = $3 AND state = 'waiting' AND owner <> '' AND tries = $4",
+        )
+        .bind(at.0)
+        .bind(&*keys::shown(why))
+        .bind(row.id)
+        .bind(row.tries)
+        .execute(&mut *self.tx)
+        .await?;
+        self.touched.outbox = true;
+        Ok(())
+    }
+
     /// Given up. Patches of a post that never came are given up with it, and a gate whose card it was cannot be answered.
     /// Nothing when the row is in other hands by now.
     pub async fn outbox_failed(&mut self, row: &OutboxRow, error: &str) -> Result<()> {
@@ -245,6 +300,15 @@ impl Session {
             .execute(&mut *self.tx)
             .await?;
         Ok(())
+    }
+}
+
+/// The column `op`.
+fn op_of(kind: LineKind) -> &'static str {
+    match kind {
+        LineKind::Posts => "post",
+        LineKind::Repaints => "patch",
+        LineKind::Marks => "react",
     }
 }
 

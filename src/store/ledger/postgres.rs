@@ -118,13 +118,14 @@ pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::resul
 
 /// The text of a claim, in whose inner SELECT `{skip}` stands for: rows that another process is taking at this moment are not waited
 /// for, they are passed over, so that many who claim at once take different ones. One writer at a time needs no such words.
+/// `{each}` stands for the members of the JSON array `$1`, as rows with a column `value`.
 pub(super) fn claiming(text: &str, rows: &str, shared: bool) -> String {
-    let skip = if shared {
-        format!("FOR UPDATE OF {rows} SKIP LOCKED")
+    let (skip, each) = if shared {
+        (format!("FOR UPDATE OF {rows} SKIP LOCKED"), "json_array_elements(CAST($1 AS JSON))")
     } else {
-        String::new()
+        (String::new(), "json_each($1)")
     };
-    text.replace("{skip}", &skip)
+    text.replace("{skip}", &skip).replace("{each}", each)
 }
 
 /// One process removes old rows at a time; the lock ends with the transaction. Two would each remove half of what the other has chosen.

@@ -39,6 +39,31 @@ impl Session {
         rows.iter().map(read).collect()
     }
 
+    /// Is the turn about to end, whatever is said to it now? It was told to stop, or its last gate was refused or has lapsed, and
+    /// nobody has read that yet.
+    pub async fn is_ending(&mut self, turn: &TurnId) -> Result<bool> {
+        let row = sqlx::query(
+            "SELECT (SELECT COUNT(*) FROM signals WHERE turn_id = $1 AND consumed_at IS NULL AND kind IN ('cancel', 'supersede')) AS stops,
+               (SELECT CASE WHEN gates.kind <> 'tool_approval' AND decisions.kind IN ('cancel', 'expire', 'supersede') THEN 1 ELSE 0 END
+                FROM gates LEFT JOIN decisions ON decisions.gate_id = gates.id
+                WHERE gates.turn_id = $1 ORDER BY gates.opened_at DESC, gates.id DESC LIMIT 1) AS refused",
+        )
+        .bind(turn.as_str())
+        .fetch_one(&mut *self.tx)
+        .await?;
+        Ok(row.int("stops")? > 0 || row.maybe_int("refused")?.is_some_and(|refused| refused > 0))
+    }
+
+    /// Nobody reads the signals of a turn that is over.
+    pub(super) async fn drop_signals(&mut self, turn: &TurnId) -> Result<()> {
+        sqlx::query("UPDATE signals SET consumed_at = $1 WHERE turn_id = $2 AND consumed_at IS NULL")
+            .bind(self.now().0)
+            .bind(turn.as_str())
+            .execute(&mut *self.tx)
+            .await?;
+        Ok(())
+    }
+
     /// What is unread, and whose it is, of all turns.
     pub async fn unread_signals(&mut self) -> Result<Vec<(TurnId, SignalKind)>> {
         let rows = sqlx::query("SELECT turn_id, kind FROM signals WHERE consumed_at IS NULL")

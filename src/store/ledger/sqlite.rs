@@ -1,6 +1,5 @@
 //! SQLite: one file, one process, one writer beside a few readers.
 
-use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,13 +36,15 @@ pub(super) async fn look(path: &Path) -> Result<Looked> {
 }
 
 /// Takes the file for this process; gives its connections, the lock that says so, and its ids.
-pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(Pools, File, Sequence)> {
+pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(Pools, lock::Held, Sequence)> {
     file::prepare(path)?;
     let lock = lock::take(path)?;
     let named = |error| naming(path, error);
-    examine(path, Access::Write).await.map_err(named)?;
+    if !lock.is_intact() {
+        examine(path, Access::Write).await.map_err(named)?;
+    }
     let write = connect(path, Access::Write).await.map_err(named)?;
-    let opened = set_up(&write, clock, migrate).await.map_err(named);
+    let opened = set_up(&write, clock, migrate, lock.is_intact()).await.map_err(named);
     let sequence = match opened {
         Ok(sequence) => sequence,
         Err(error) => {
@@ -78,24 +79,28 @@ pub(super) async fn open_read_only(path: &Path) -> Result<Pools> {
     })
 }
 
-/// Schema, integrity, and the end of every lease: on SQLite the lock has proved that no other process lives.
-async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool) -> Result<Sequence> {
+/// Schema, and the end of every lease: on SQLite the lock has proved that no other process lives. One that ended in order has given
+/// back its lanes, each to its moment; else whatever may have work is looked at.
+async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool, intact: bool) -> Result<Sequence> {
     let mut conn = write.acquire().await?;
     if migrate {
         schema::migrate(&mut conn).await?;
     } else {
         schema::check(&mut conn).await?;
     }
-    sqlx::query("UPDATE lanes SET owner = '', lease_until = 0 WHERE owner <> ''")
+    sqlx::query("UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1, wakes = wakes + 1 WHERE owner <> ''")
+        .bind(clock.now().0)
         .execute(&mut *conn)
         .await?;
-    sqlx::query(
-        "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE ready_at > $1 AND (turn_id IS NOT NULL
-           OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned'))",
-    )
-    .bind(clock.now().0)
-    .execute(&mut *conn)
-    .await?;
+    if !intact {
+        sqlx::query(
+            "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE ready_at > $1 AND (turn_id IS NOT NULL
+               OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned'))",
+        )
+        .bind(clock.now().0)
+        .execute(&mut *conn)
+        .await?;
+    }
     // While nobody ran, nobody tried: what waits gets its whole time again. Who held a row may have sent it: the owner stays.
     sqlx::query("UPDATE outbox SET held_until = 0, give_up_at = $1 WHERE state = 'waiting'")
         .bind(clock.now().0.saturating_add(super::outbox::GIVE_UP_MS))

@@ -79,7 +79,8 @@ impl Session {
         Ok(())
     }
 
-    /// Saves state, status, reason, counters and times; a final status frees the lane.
+    /// Saves state, status, reason, counters and times; a final status frees the lane, and nobody waits for an answer to the turn's
+    /// signals any more.
     ///
     /// # Errors
     /// `Stale` when the lease is lost.
@@ -115,6 +116,7 @@ impl Session {
                 .bind(turn.id.as_str())
                 .execute(&mut *self.tx)
                 .await?;
+            self.drop_signals(&turn.id).await?;
         }
         Ok(())
     }

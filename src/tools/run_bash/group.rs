@@ -21,15 +21,21 @@ impl Group {
         Ok(Self { leader })
     }
 
-    /// Comes back once the leader has ended, without taking its end away from whoever waits for it.
-    pub(super) fn leader_ended(&self) -> impl Future<Output = ()> + Send + use<> {
-        let leader = self.leader;
-        // A thread that waits: it ends with the leader, which does not outlive this value.
-        let waiting = tokio::task::spawn_blocking(move || {
-            while let Err(Errno::INTR) = waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {}
-        });
-        async {
-            let _ = waiting.await;
+    /// Comes back once the leader has ended, without taking its end away from whoever waits for it. `children` tells of every child
+    /// of ours that ends; it was asked for before the leader began, so that no end is missed. No thread waits meanwhile.
+    pub(super) async fn leader_ended(&self, children: &mut tokio::signal::unix::Signal) {
+        while self.leader_runs() && children.recv().await.is_some() {}
+    }
+
+    fn leader_runs(&self) -> bool {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        loop {
+            match waitid(WaitId::Pid(self.leader), look) {
+                Ok(ended) => return ended.is_none(),
+                Err(Errno::INTR) => (),
+                // Nobody but us waits for it: that it is no child of ours cannot be.
+                Err(_) => return false,
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use reqwest::Url;
@@ -34,14 +34,17 @@ type Lookup = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Se
 pub struct Reach {
     lookup: Arc<Lookup>,
     addresses: Arc<[IpAddr]>,
+    /// Addresses of this machine, beside those that the system knows.
+    own: Arc<[IpAddr]>,
     ports: Arc<[u16]>,
 }
 
 impl fmt::Debug for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { addresses, ports, .. } = self;
+        let Self { addresses, own, ports, .. } = self;
         f.debug_struct("Reach")
             .field("addresses", addresses)
+            .field("own", own)
             .field("ports", ports)
             .finish_non_exhaustive()
     }
@@ -58,6 +61,7 @@ impl Default for Reach {
         Self {
             lookup: Arc::new(lookup),
             addresses: Arc::new([]),
+            own: Arc::new([]),
             ports: Arc::new(PORTS),
         }
     }
@@ -79,8 +83,16 @@ impl Reach {
         Self {
             lookup: Arc::new(lookup),
             addresses: addresses.into(),
+            own: Arc::new([]),
             ports: PORTS.iter().chain(ports).copied().collect(),
         }
+    }
+
+    /// The same for a machine that has these addresses, too: out of reach, however public.
+    #[must_use]
+    pub fn from_behind(mut self, own: &[IpAddr]) -> Self {
+        self.own = own.into();
+        self
     }
 
     /// A URL that may be asked for, as far as its text tells; a name's addresses are checked when it is resolved.
@@ -113,11 +125,28 @@ impl Reach {
 
     /// All of them: which one of several is connected to is not ours to say.
     fn admits_all(&self, host: &str, found: &[IpAddr]) -> Result<(), OutOfReach> {
-        match found.iter().all(|address| is_public(*address) || self.addresses.contains(address)) {
-            true => Ok(()),
-            false => Err(OutOfReach(format!("`{host}` does not lead to the public internet"))),
+        for address in found.iter().filter(|address| !self.addresses.contains(address)) {
+            if !is_public(*address) {
+                return Err(OutOfReach(format!("`{host}` does not lead to the public internet")));
+            }
+            if self.own.contains(address) || is_ours(*address) {
+                return Err(OutOfReach(format!("`{host}` leads back to this machine")));
+            }
         }
+        Ok(())
     }
+}
+
+/// Is this an address of this machine at this moment? Only such can be bound. A machine that may bind any address at all
+/// (`ip_nonlocal_bind`) does not tell.
+fn is_ours(address: IpAddr) -> bool {
+    let binds = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
+    // Of the blocks for documentation: nobody's.
+    let nobodys: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
+        IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+    };
+    binds(address) && !binds(nobodys)
 }
 
 /// The client asks this for the addresses of a name, and connects to nothing else: there is no moment between check and
@@ -132,5 +161,25 @@ impl Resolve for Reach {
             let addresses: Addrs = Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// design: failures §3.5, what an interface of this machine has is this machine's, whatever block it is from.
+    #[test]
+    fn our_own_addresses_are_known() {
+        let towards = UdpSocket::bind("0.0.0.0:0").unwrap();
+        // Nothing is sent: the system only says from which address it would be.
+        if towards.connect("192.0.2.1:9").is_ok() {
+            let ours = towards.local_addr().unwrap().ip();
+            assert!(is_ours(ours), "{ours}");
+        }
+        assert!(is_ours("127.0.0.1".parse().unwrap()));
+        for others in ["1.1.1.1", "8.8.8.8", "2606:4700:4700::1111"] {
+            assert!(!is_ours(others.parse().unwrap()), "{others}");
+        }
     }
 }

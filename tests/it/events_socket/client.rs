@@ -16,6 +16,8 @@ pub(super) struct Listener {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     /// The subprotocol that the server took.
     pub(super) protocol: Option<String>,
+    /// A ping of ours was answered.
+    pub(super) ponged: bool,
 }
 
 /// Why there is no socket: status and body of the answer.
@@ -36,6 +38,7 @@ impl Listener {
                 let mut open = Self {
                     socket,
                     protocol: protocol.map(|name| name.to_str().unwrap().to_owned()),
+                    ponged: false,
                 };
                 assert_eq!(open.next().await, Ok(json!({ "type": "hello", "version": 1 })));
                 Ok(open)
@@ -63,6 +66,7 @@ impl Listener {
             match frame {
                 Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).unwrap()),
                 Some(Ok(Message::Ping(_))) => {}
+                Some(Ok(Message::Pong(_))) => self.ponged = true,
                 Some(Ok(Message::Close(Some(frame)))) => return Err(frame.code.into()),
                 other => panic!("{other:?}"),
             }
@@ -75,6 +79,11 @@ impl Listener {
             let frame = timeout(PATIENCE, self.socket.next()).await.expect("a ping in time");
             assert!(matches!(frame, Some(Ok(Message::Ping(_)))), "{frame:?}");
         }
+    }
+
+    /// Asks whether somebody is there.
+    pub(super) async fn ping(&mut self) {
+        self.socket.send(Message::Ping(Vec::new().into())).await.unwrap();
     }
 
     /// Events up to and with the first of this type.

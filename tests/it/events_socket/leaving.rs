@@ -38,10 +38,8 @@ async fn hasty(world: &World) -> (Running, Api) {
     (running, api)
 }
 
-/// design: a reader that does not read is closed with 1013 and can go on from where it stood; nothing of it is kept in memory
-/// meanwhile. One that does not even answer pings is closed in the same way; one that does stays.
-#[tokio::test]
-async fn a_slow_reader_is_sent_away() {
+/// A turn that ended, with far more events than a connection holds; the gateway is stopped. Gives its id and the last event's `seq`.
+async fn long_history() -> (World, String, u64) {
     let mut world = World::start(&[], reporter).await;
     say(&world, "chat_a").await;
     let turn = carry_out(&world, "chat_a").await;
@@ -66,7 +64,15 @@ async fn a_slow_reader_is_sent_away() {
     }
     fill.commit().await.unwrap();
     conn.close().await.unwrap();
+    let last = i64::try_from(first).unwrap() + EVENTS;
+    (world, id, u64::try_from(last).unwrap())
+}
 
+/// design: a reader that does not read is closed with 1013 and can go on from where it stood; nothing of it is kept in memory
+/// meanwhile. One that does not even answer pings is closed in the same way; one that does stays.
+#[tokio::test]
+async fn a_slow_reader_is_sent_away() {
+    let (mut world, id, whole) = long_history().await;
     let (running, api) = hasty(&world).await;
     world.reach(api.base());
     let before = slow(&api).await;
@@ -80,7 +86,6 @@ async fn a_slow_reader_is_sent_away() {
         }
     };
     assert_eq!(code, 1013);
-    let whole = u64::try_from(first).unwrap() + u64::try_from(EVENTS).unwrap();
     assert!(*told.last().unwrap() < whole, "it was told everything");
     let mut again = Listener::open(&api, &format!("?turn={id}&after={}", told.last().unwrap())).await;
     while *told.last().unwrap() < whole {
@@ -101,6 +106,25 @@ async fn a_slow_reader_is_sent_away() {
     quiet(&world).await;
     running.stop().await;
     world.restart(&[]).await;
+    world.end().await;
+}
+
+/// design: a reader that comes back for a long history is heard while it is told: its ping is answered before the end.
+#[tokio::test]
+async fn a_long_history_keeps_no_ping_waiting() {
+    let (mut world, id, whole) = long_history().await;
+    world.restart(&[]).await;
+    let mut reader = Listener::open(&world.api, &format!("?turn={id}")).await;
+    let first = reader.next().await.unwrap();
+    assert_eq!(first["seq"], 1);
+    reader.ping().await;
+    let mut last = 1;
+    while !reader.ponged && last < whole {
+        last = reader.next().await.unwrap()["seq"].as_u64().unwrap();
+    }
+    assert!(last < whole, "it was told everything before its ping was answered");
+    drop(reader);
+    quiet(&world).await;
     world.end().await;
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use countersign::domain::{GateKind, InboundBody, Notice, Outbound, QueueMode};
 use countersign::store::{OutboxOp, SignalKind};
 
+use super::cards::TTL;
 use super::words::{happens, says};
 use super::world::World;
 
@@ -132,6 +133,46 @@ async fn words_for_a_running_turn() {
     world.hear(says("5", "u1", "改写日报")).await;
     assert_eq!(world.signals(&turn).await.last(), Some(&SignalKind::Supersede));
     assert_eq!(world.queue("u1", "").await, ["改写日报"]);
+}
+
+/// design: words for a turn that was told to stop, or whose gate was refused or has lapsed, are a task of their own, whether or not
+/// anybody has read that: the turn would take them along.
+#[tokio::test]
+async fn words_for_an_ending_turn_are_a_task() {
+    let steering = async || World::with(|live| live.agent.queue_mode = QueueMode::Steer).await;
+    let world = steering().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    world.hear(says("2", "u1", "/stop")).await;
+    world.hear(says("3", "u1", "写日报")).await;
+    assert_eq!(world.signals(&turn).await, [SignalKind::Cancel]);
+    assert_eq!(world.queue("u1", "").await, ["写日报"]);
+
+    for lapses in [false, true] {
+        let mut world = steering().await;
+        world.hear(says("1", "u1", "写周报")).await;
+        let turn = world.begin().await;
+        let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+        if lapses {
+            world.clock.advance(TTL * 3);
+        } else {
+            world.hear(says("2", "u1", "取消")).await;
+            assert_eq!(world.decision(&gate).await, "cancel u1");
+        }
+        world.hear(says("3", "u1", "写日报")).await;
+        assert_eq!(world.signals(&turn).await, []);
+        assert_eq!(world.queue("u1", "").await, ["写日报"]);
+    }
+
+    // Refused actions end nothing: the turn goes on and reads.
+    let mut world = steering().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::ToolApproval, 1).await;
+    world.hear(says("2", "u1", "取消")).await;
+    assert_eq!(world.decision(&gate).await, "reject u1");
+    world.hear(says("3", "u1", "先写提纲")).await;
+    assert_eq!(world.signals(&turn).await, [SignalKind::Steer]);
 }
 
 /// design: `/stop` acts on what is older than itself and overtakes the queue; a waiting gate is cancelled with its turn.

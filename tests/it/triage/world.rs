@@ -245,7 +245,7 @@ impl World {
         let mut sent = Vec::new();
         loop {
             let mut tx = self.ledger.begin().await.unwrap();
-            let rows = tx.claim_outbox("d", 10_000, 64).await.unwrap();
+            let rows = tx.claim_outbox("d", 10_000, 64, &[]).await.unwrap();
             if rows.is_empty() {
                 return sent;
             }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::channels::Abreast;
 use crate::channels::pace::{Rate, Rates};
 
 /// 5 in any second, evenly.
@@ -10,24 +11,24 @@ const TARGET: Rate = Rate {
     burst: 0,
 };
 
-const APP: &[(&str, Rate)] = &[
-    // 50 in any second, ten at once.
-    (
-        "second",
-        Rate {
-            every: Duration::from_millis(25),
-            burst: 9,
-        },
-    ),
-    // 1000 in any minute, a hundred at once.
-    (
-        "minute",
-        Rate {
-            every: Duration::from_micros(66_700),
-            burst: 99,
-        },
-    ),
-];
+/// 50 in any second, ten at once.
+const SECOND: Rate = Rate {
+    every: Duration::from_millis(25),
+    burst: 9,
+};
+/// 1000 in any minute, a hundred at once.
+const MINUTE: Rate = Rate {
+    every: Duration::from_micros(66_700),
+    burst: 99,
+};
+const APP: &[(&str, Rate)] = &[("second", SECOND), ("minute", MINUTE)];
+
+/// What that comes to for the dispatcher.
+pub(super) const ABREAST: Abreast = Abreast {
+    posts: TARGET.abreast(),
+    repaints: MINUTE.abreast(),
+    marks: MINUTE.abreast(),
+};
 
 /// The rates of one call to `target` (a chat, or a message to update; none: only the app's own).
 pub(super) fn rates(target: Option<&str>) -> Rates<'_> {

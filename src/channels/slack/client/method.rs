@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::channels::Abreast;
 use crate::channels::pace::{Rate, Rates};
 
 /// One method.
@@ -31,13 +32,22 @@ const CHANNEL: Rate = Rate {
     burst: 2,
 };
 /// Tier 3, 50 a minute, after a few at once.
-const UPDATE: &[(&str, Rate)] = &[("chat.update", tier(1200, 3))];
+const UPDATE: Rate = tier(1200, 3);
+const UPDATES: &[(&str, Rate)] = &[("chat.update", UPDATE)];
 /// Tier 3.
-const REACT: &[(&str, Rate)] = &[("reactions.add", tier(1200, 9))];
+const REACT: Rate = tier(1200, 9);
+const REACTIONS: &[(&str, Rate)] = &[("reactions.add", REACT)];
 /// Tier 3 for both ways of looking.
 const LOOK: &[(&str, Rate)] = &[("conversations", tier(1200, 4))];
 /// Tier 4, 100 a minute.
 const WHISPER: &[(&str, Rate)] = &[("chat.postEphemeral", tier(600, 19))];
+
+/// What that comes to for the dispatcher.
+pub(super) const ABREAST: Abreast = Abreast {
+    posts: CHANNEL.abreast(),
+    repaints: UPDATE.abreast(),
+    marks: REACT.abreast(),
+};
 
 const fn tier(every_ms: u64, burst: u32) -> Rate {
     Rate {
@@ -69,8 +79,8 @@ impl Method {
     /// Its rates in `chat`. A form must open within three seconds of the click: that call never waits.
     pub(super) fn rates(self, chat: &str) -> Rates<'_> {
         let wide = match self {
-            Self::Update => UPDATE,
-            Self::React => REACT,
+            Self::Update => UPDATES,
+            Self::React => REACTIONS,
             Self::Whisper => WHISPER,
             Self::Replies | Self::History => LOOK,
             Self::Post | Self::OpenView | Self::Identity => &[],
@@ -101,6 +111,19 @@ mod tests {
         let chats: Vec<String> = (0..100).map(|chat| format!("C{chat}")).collect();
         let updates = departures(100, |call| Method::Update.rates(&chats[call]));
         assert_eq!(updates, [0, 0, 0, 0, 1200, 2400]);
+    }
+
+    /// C1: what the dispatcher takes at a time goes, however many went before it, and no more would.
+    #[test]
+    fn what_is_taken_at_a_time_goes() {
+        for (method, rate, abreast) in [
+            (Method::Post, CHANNEL, ABREAST.posts),
+            (Method::Update, UPDATE, ABREAST.repaints),
+            (Method::React, REACT, ABREAST.marks),
+        ] {
+            let at_once = rate.burst as usize + 1;
+            assert_eq!(departures(100, |_| method.rates("C1")).len(), at_once + abreast, "{method:?}");
+        }
     }
 
     /// design: a form opens while the click waits, however much else is said.
