@@ -148,6 +148,9 @@ pub struct TurnState {
     /// How far the model last said to be.
     #[serde(default)]
     pub reported: Option<Reported>,
+    /// Digests of calls of which nobody knows whether they ran: one just like them asks a person, whatever is granted.
+    #[serde(default)]
+    pub lost_calls: Vec<String>,
 }
 
 /// What people see of the current plan.
@@ -232,6 +235,9 @@ pub struct OpenCall {
     pub answer: Option<String>,
     /// The tool asked to end the turn with this text.
     pub exit: Option<String>,
+    /// It was sent once and nobody knows whether it ran; only a result puts an end to that.
+    #[serde(default)]
+    pub lost: bool,
 }
 
 /// What the model said.
@@ -309,8 +315,9 @@ pub enum Input {
         by: Option<String>,
         /// Cancelled or Superseded.
         reason: TurnReason,
-        /// The call that was sent, did not end when it was told to, and is not waited for any longer.
-        left: Option<String>,
+        /// What came of the calls that were sent and whose outcome the turn has not read yet; a call without a result is not
+        /// waited for any longer.
+        left: Vec<CallOutcome>,
     },
     /// The card could not be delivered in ten minutes.
     Undeliverable,

@@ -172,7 +172,7 @@ impl Step<'_> {
             .state
             .open_calls
             .iter()
-            .filter(|call| call.answer.is_none())
+            .filter(|call| call.answer.is_none() && call.status != ActionStatus::Approved)
             .cloned()
             .collect();
         let mut parts = vec![id.as_str().to_owned()];

@@ -4,7 +4,7 @@ use crate::domain::{Budget, Event, GateId, Message, Meter, Notice, Role, ToolCal
 
 use super::compose;
 use super::escape::{one_line, plain};
-use super::{Beginning, Effect, Env, Input, Next, SCHEMA_VERSION, Showing, Turn, TurnState};
+use super::{Beginning, CallOutcome, Effect, Env, Input, Next, SCHEMA_VERSION, Showing, Turn, TurnState};
 
 /// Plans after the first that the model may make of its own accord.
 const MAX_REPLANS: u64 = 3;
@@ -85,6 +85,7 @@ pub(super) fn begin(beginning: Beginning) -> Turn {
         mailbox: Vec::new(),
         done_writes: Vec::new(),
         reported: None,
+        lost_calls: Vec::new(),
     };
     Turn { state, log: Vec::new() }
 }
@@ -151,9 +152,9 @@ impl Step<'_> {
         }
     }
 
-    fn cancel(&mut self, reason: TurnReason, left: Option<String>) {
-        if let Some(call) = left {
-            self.result(&call, None);
+    fn cancel(&mut self, reason: TurnReason, left: Vec<CallOutcome>) {
+        for outcome in left {
+            self.result(&outcome.call_id, outcome.result);
         }
         let reason = if reason == TurnReason::Superseded {
             reason

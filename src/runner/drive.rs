@@ -25,8 +25,6 @@ pub(super) struct Run {
     pub(super) room: Room,
     /// Time of model calls that were interrupted, not yet charged: the next one pays for it.
     pub(super) unpaid: Duration,
-    /// A write call that was sent, and did not end when a person stopped the turn.
-    pub(super) left: Option<String>,
 }
 
 /// Where a turn was left.
@@ -153,7 +151,6 @@ impl Runner {
                     specs: self.tools.specs(),
                     room: Room::default(),
                     unpaid: Duration::ZERO,
-                    left: None,
                 }
             }
             None => {
@@ -213,7 +210,6 @@ impl Runner {
             specs: self.tools.specs(),
             room: Room::default(),
             unpaid: Duration::ZERO,
-            left: None,
         })
     }
 
@@ -231,7 +227,7 @@ impl Runner {
                     let input = match run.turn.state.next.clone() {
                         Next::Start => Some(Input::Start),
                         Next::CallModel { last } => self.call_model(&mut run, last, stop).await?,
-                        Next::RunTools { calls } => self.run_tools(lease, &mut run, &calls, stop).await?,
+                        Next::RunTools { calls } => self.run_tools(lease, &run, &calls, stop).await?,
                         Next::Wait => return Ok(Left::Parked(self.gate_due(&run).await?)),
                         Next::Nothing => return Ok(Left::Finished),
                     };
@@ -257,6 +253,9 @@ impl Runner {
                 // Words came in at the last moment: the step is undone and they are read first.
                 run.turn.state = before;
                 run.turn.log.truncate(usize::try_from(run.row.messages).unwrap_or(usize::MAX));
+            }
+            if let Some(lag) = self.failpoint.lag("step_journaled") {
+                tokio::time::sleep(lag).await;
             }
         }
     }

@@ -33,7 +33,7 @@ impl Runner {
     pub(super) async fn run_tools(
         &self,
         lease: &Lease,
-        run: &mut Run,
+        run: &Run,
         calls: &[String],
         stop: &CancellationToken,
     ) -> Result<Option<Input>, WorkError> {
@@ -61,7 +61,6 @@ impl Runner {
             () = self.interrupted(run) => return Ok(None),
             () = stop.cancelled() => return Ok(None),
         };
-        let mut left = None;
         for call in writes {
             if stop.is_cancelled() || self.news(run).await?.is_some() {
                 break;
@@ -77,13 +76,10 @@ impl Runner {
                     outcomes.push(CallOutcome { call_id, result: None });
                     break;
                 }
-                Sent::Left => {
-                    left = Some(call_id);
-                    break;
-                }
+                // Its row says so to whoever reads the stop.
+                Sent::Left => break,
             }
         }
-        run.left = left;
         if outcomes.is_empty() {
             return Ok(None);
         }
