@@ -114,7 +114,7 @@ impl Runner {
 
     async fn verdicts(&self, record: &GateRecord) -> Result<Vec<RowVerdict>, WorkError> {
         let actions = self.ledger.read().await?.actions_of_gate(&record.gate.id).await?;
-        let verdict = |action: crate::domain::Action| RowVerdict {
+        let verdict = |action: Action| RowVerdict {
             action: action.id.to_string(),
             // A gate may be settled as a whole before its last row is written only by a bug; fail closed.
             status: if matches!(

@@ -37,7 +37,7 @@ async fn lost_at_the_limit(on: On, rest: impl FnOnce(Script) -> Script) -> (Worl
         .message(planned("写", &[("写报告", &["write_file"])]))
         .message(clarified())
         .message(both)
-        .text("报告可能写好了。");
+        .text("报告可能已经写了。");
     world.model.script("慢任务", rest(script));
     world.say(u, c, "慢任务", GROUP).await;
     let plan = world.plan_card(c).await;
@@ -71,6 +71,7 @@ async fn refused_it_is_not_run_again(on: On) {
     assert!(words.contains("may or may not have run") && !words.contains("not run, the limit"), "{words}");
     world.say(u, c, "OK", reply(&budget.id)).await;
     world.hears(c, "好了").await;
+    world.api.turn_in(c, "completed").await;
     assert_eq!(world.file("report.md"), None);
     world.end().await;
 }
@@ -98,6 +99,7 @@ async fn allowed_it_waits_for_more_room(on: On) {
     assert_eq!(world.file("report.md"), None, "it is not run under the plan's grant");
     world.tap(u, c, &second, "approve", None).await;
     world.hears(c, "好了").await;
-    assert!(world.file("report.md").is_some());
+    let turn = world.api.turn_in(c, "completed").await;
+    assert!(world.file("report.md").is_some(), "{}", told(&world, &turn).await);
     world.end().await;
 }
