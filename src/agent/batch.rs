@@ -227,6 +227,7 @@ impl Step<'_> {
             effect,
             justification: gates::justification(&open.call.name, &arguments),
             arguments,
+            preview: None,
             status,
             position: u32::try_from(position).unwrap_or(u32::MAX),
             created_at: self.env.now,

@@ -36,7 +36,10 @@ async fn an_undeclared_write_asks_and_runs_after_its_button(on: On) {
     world.tap(u, c, &plan, "approve", None).await;
     let card = world.card_titled(c, "操作确认").await;
     assert!(card.words().contains("extra.md"), "{}", card.words());
-    assert_eq!((world.file("extra.md"), actions(&world, "pending").await.len()), (None, 1));
+    let pending = actions(&world, "pending").await;
+    assert_eq!((world.file("extra.md"), pending.len()), (None, 1));
+    let preview = pending[0]["preview"].as_str().unwrap();
+    assert!(preview.starts_with("--- /dev/null\n+++ extra.md\n") && preview.contains("+内容 extra.md"), "{preview}");
     world.tap(on.user("u2"), c, &card, "approve", None).await.told("没有生效").await;
     assert_eq!(world.file("extra.md"), None);
     world.tap(u, c, &card, "approve", None).await;

@@ -91,6 +91,7 @@ pub fn proposed(id: &ActionId, turn: &TurnRow, gate: &Gate, position: u32) -> Ac
         effect: EffectClass::Write,
         arguments: serde_json::json!({}),
         justification: "Write: a".to_owned(),
+        preview: None,
         status: ActionStatus::Pending,
         position,
         created_at: gate.opened_at,
