@@ -220,6 +220,9 @@ pub struct OpenGate {
     pub digest: String,
     /// For questions: the call to answer.
     pub call_id: Option<String>,
+    /// For tool approvals: the actions that it asks about. Empty in turns of older versions: all that wait.
+    #[serde(default)]
+    pub rows: Vec<String>,
 }
 
 /// A call of the current batch.

@@ -10,7 +10,7 @@ use crate::domain::{
 use super::compose;
 use super::gates::{self, describe};
 use super::step::Step;
-use super::{CallOutcome, Effect, Next, OpenCall};
+use super::{CallOutcome, Effect, Next, OpenCall, OpenGate};
 
 /// Answer to a call whose outcome is lost and that a person does not want to run again.
 const LOST: &str = "unknown: it was sent before a restart and may or may not have run; it was not run again";
@@ -140,7 +140,8 @@ impl Step<'_> {
     /// Every call has its answer.
     fn answered(&mut self) {
         let exit = self.turn.state.open_calls.iter_mut().find_map(|call| call.exit.take());
-        self.close_batch(true);
+        // At a limit there is no next step to be reminded of.
+        self.close_batch(!self.limit_reached());
         match exit {
             // Words of the requester that the model has not seen outrank a tool's wish to end.
             Some(text) if self.turn.state.mailbox.is_empty() => {
@@ -252,7 +253,7 @@ impl Step<'_> {
     }
 
     /// Settles the rows of a decided `tool_approval` gate, then goes on with the batch.
-    pub(super) fn settle_rows(&mut self, decision: &Decision, rows: &[super::RowVerdict]) {
+    pub(super) fn settle_rows(&mut self, gate: &OpenGate, decision: &Decision, rows: &[super::RowVerdict]) {
         let fallback = match decision.kind {
             DecisionKind::Approve => ActionStatus::Approved,
             DecisionKind::Expire => ActionStatus::Expired,
@@ -264,6 +265,9 @@ impl Step<'_> {
             let (true, Some(action)) = (waits, call.action.clone()) else {
                 continue;
             };
+            if !(gate.rows.is_empty() || gate.rows.contains(&action)) {
+                continue;
+            }
             let verdict = rows.iter().find(|row| row.action == action);
             let name = &call.call.name;
             let status = verdict.map_or(fallback, |row| row.status);

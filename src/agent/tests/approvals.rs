@@ -378,69 +378,6 @@ fn results_may_come_in_parts() {
     );
 }
 
-/// H18: a stop that comes after a crash reads what the calls have come to: one ran, of one nobody knows, one was never sent.
-#[test]
-fn a_stop_names_what_was_sent_before_it() {
-    let mut play = Play::at_work();
-    play.reply("", &[write("a"), write("b"), write("c")]);
-    let Next::RunTools { calls } = play.state().next.clone() else {
-        panic!("three calls")
-    };
-    let outcome = |at: usize, result| CallOutcome {
-        call_id: calls[at].clone(),
-        result,
-    };
-    play.feed(Input::Cancel {
-        by: None,
-        reason: TurnReason::Cancelled,
-        left: vec![outcome(0, Some(ok("written"))), outcome(1, None)],
-    });
-    assert_eq!(
-        play.notices(),
-        [&Notice::Stopped {
-            done: vec!["write_file a".into(), "write_file b (?)".into()]
-        }]
-    );
-    let told = play.log(Role::Tool);
-    let ends = [" written", "may or may not have run", "the task ended before this was run"];
-    assert!(
-        told[told.len() - 3..].iter().zip(ends).all(|(told, end)| told.ends_with(end)),
-        "{told:?}"
-    );
-}
-
-/// K14, design: nothing runs behind a call of unknown outcome before a person has said what becomes of it; then all that may run does,
-/// in call order.
-#[test]
-fn nothing_overtakes_a_lost_call() {
-    let lost = || {
-        let mut play = Play::at_work();
-        play.reply("", &[write("a"), write("b")]);
-        let Next::RunTools { calls } = play.state().next.clone() else {
-            panic!("two calls")
-        };
-        let outcomes = vec![CallOutcome {
-            call_id: calls[0].clone(),
-            result: None,
-        }];
-        play.feed(Input::ToolResults { outcomes, millis: 1 });
-        play.waits_for(GateKind::ToolApproval);
-        assert_eq!(play.rows().len(), 1, "the other one was granted and asks nobody");
-        (play, calls)
-    };
-    let (mut play, calls) = lost();
-    play.approves();
-    assert_eq!(play.state().next, Next::RunTools { calls });
-    let (mut play, calls) = lost();
-    play.decides(DecisionKind::Reject, None);
-    assert_eq!(
-        play.state().next,
-        Next::RunTools {
-            calls: calls[1..].to_vec()
-        }
-    );
-}
-
 /// S2-13: a tool may end the turn once the batch is answered; words that wait for the model come first.
 #[test]
 fn a_tool_may_end_the_turn() {

@@ -64,6 +64,7 @@ fn whole(action: Action) -> ActionView {
         effect: action.effect,
         justification: action.justification,
         arguments: serde_json::to_string_pretty(&action.arguments).unwrap_or_default(),
+        hidden: 0,
         preview: action.preview,
         status: action.status,
         output: action.result.map(|result| result.text),
