@@ -153,6 +153,9 @@ pub struct TurnState {
     /// Plan mode: how far the plan is carried out. None: the turn works in one log.
     #[serde(default)]
     pub run: Option<PlanRun>,
+    /// Digests of calls of which nobody knows whether they ran: one just like them asks a person, whatever is granted.
+    #[serde(default)]
+    pub lost_calls: Vec<String>,
 }
 
 /// What people see of the current plan.
@@ -222,6 +225,9 @@ pub struct OpenGate {
     pub digest: String,
     /// For questions: the call to answer.
     pub call_id: Option<String>,
+    /// For tool approvals: the actions that it asks about. Empty in turns of older versions: all that wait.
+    #[serde(default)]
+    pub rows: Vec<String>,
 }
 
 /// A call of the current batch.
@@ -237,6 +243,9 @@ pub struct OpenCall {
     pub answer: Option<String>,
     /// The tool asked to end the turn with this text.
     pub exit: Option<String>,
+    /// It was sent once and nobody knows whether it ran; only a result puts an end to that.
+    #[serde(default)]
+    pub lost: bool,
 }
 
 /// What the model said.
@@ -314,8 +323,9 @@ pub enum Input {
         by: Option<String>,
         /// Cancelled or Superseded.
         reason: TurnReason,
-        /// The call that was sent, did not end when it was told to, and is not waited for any longer.
-        left: Option<String>,
+        /// What came of the calls that were sent and whose outcome the turn has not read yet; a call without a result is not
+        /// waited for any longer.
+        left: Vec<CallOutcome>,
     },
     /// The card could not be delivered in ten minutes.
     Undeliverable,

@@ -152,3 +152,6 @@ pub trait Channel: Send + Sync + fmt::Debug {
     /// As for [`Channel::deliver`].
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>>;
 }
+
+#[cfg(test)]
+mod tests;

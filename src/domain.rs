@@ -7,6 +7,7 @@ mod ids;
 mod clock;
 mod inbound;
 mod outbound;
+mod room;
 mod notice;
 mod plan;
 mod tool;
@@ -37,6 +38,7 @@ pub use outbound::{
 };
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
 pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, QueueMode, Reflection, SessionMode};
+pub use room::on_one_card;
 pub use tool::{EffectClass, ToolSpec};
 pub use turn::{TurnReason, TurnStatus};
 pub use visible::visible;

@@ -1,43 +1,41 @@
 //! Row 6 of the table: the calls of one reply, from running what may run to answering all of them in order.
 
+use serde_json::Value;
+
 use crate::domain::{
     Action, ActionId, ActionStatus, Decision, DecisionKind, EffectClass, Event, GateId, Message, Notice, ToolResult, TurnId, TurnReason,
     TurnStatus, Via,
 };
 
 use super::compose;
-use super::gates::describe;
+use super::gates::{self, describe};
 use super::step::Step;
-use super::{CallOutcome, Effect, Next, OpenCall};
+use super::{CallOutcome, Effect, Next, OpenCall, OpenGate};
 
 /// Answer to a call whose outcome is lost and that a person does not want to run again.
 const LOST: &str = "unknown: it was sent before a restart and may or may not have run; it was not run again";
+/// The same, when a person said so.
+const LOST_AND_REFUSED: &str =
+    "unknown: it was sent before a restart and may or may not have run; it was not run again, because a person refused that";
+/// Answer to a call whose outcome is lost, that a person allows to run again, and that the limit does not.
+const LOST_AT_LIMIT: &str = "unknown: it was sent before and may or may not have run; a person allowed to run it again, but it was not run \
+                             again: budget_exhausted, the limit of this task is reached";
+/// Answer to a call that never ran, at a limit.
+const NOT_RUN: &str = "budget_exhausted: not run, the limit of this task is reached";
 
 impl Step<'_> {
     /// Does the next thing that the open batch needs: run what may run, ask for the rest, answer.
     pub(super) fn advance(&mut self) {
-        let open = |call: &&OpenCall| call.answer.is_none();
-        if !self.turn.state.open_calls.iter().any(|call| call.answer.is_none()) {
+        if self.limit_reached() {
+            self.give_up();
+        }
+        let waits = || self.turn.state.open_calls.iter().filter(|call| call.answer.is_none());
+        if waits().next().is_none() {
             return self.answered();
         }
-        if self.limit_reached() {
-            for call in &mut self.turn.state.open_calls {
-                if call.answer.is_none() {
-                    call.answer = Some(compose::not_run(
-                        &call.call.name,
-                        "budget_exhausted: not run, the limit of this task is reached",
-                    ));
-                }
-            }
-            self.close_batch(false);
-            return self.begin_last_call();
-        }
-        let state = &self.turn.state;
-        let ready = state
-            .open_calls
-            .iter()
-            .filter(open)
-            .filter(|call| call.status == ActionStatus::Approved);
+        // Whether that call runs again is decided before anything behind it runs: nothing may overtake it.
+        let lost = waits().any(|call| call.status == ActionStatus::Unknown);
+        let ready = waits().filter(|call| !lost && call.status == ActionStatus::Approved);
         let ready: Vec<String> = ready.map(|call| call.call.id.clone()).collect();
         if ready.is_empty() {
             return self.open_approval();
@@ -48,6 +46,30 @@ impl Step<'_> {
             self.propose_granted(call_id);
             let words = format!("started {}", self.tool_of(call_id));
             self.emit(Event::ToolStarted { call_id: call_id.clone() }, &words);
+        }
+    }
+
+    /// At a limit nothing more is begun: what did not run is answered so. A call of unknown outcome is asked about even then, for
+    /// the model must not be told that it did not run.
+    fn give_up(&mut self) {
+        let mut lost = Vec::new();
+        for call in &mut self.turn.state.open_calls {
+            if call.answer.is_some() || call.status == ActionStatus::Unknown {
+                continue;
+            }
+            call.answer = Some(compose::not_run(&call.call.name, if call.lost { LOST_AT_LIMIT } else { NOT_RUN }));
+            if call.lost {
+                call.status = ActionStatus::Unknown;
+                lost.extend(call.action.clone());
+            }
+        }
+        for action in lost {
+            self.effect(Effect::ActionMoved {
+                action: action.clone(),
+                status: ActionStatus::Unknown,
+                gate: None,
+            });
+            self.action_moved(action, ActionStatus::Unknown);
         }
     }
 
@@ -68,11 +90,12 @@ impl Step<'_> {
     /// What came of a call; none: nobody knows.
     pub(super) fn result(&mut self, call_id: &str, result: Option<ToolResult>) {
         let effect = self.effect_of(call_id);
-        let Some(open) = self.turn.state.open_calls.iter_mut().find(|open| open.call.id == call_id) else {
+        let unanswered = |open: &&mut OpenCall| open.call.id == call_id && open.answer.is_none();
+        let Some(open) = self.turn.state.open_calls.iter_mut().find(unanswered) else {
             return;
         };
         let tool = open.call.name.clone();
-        let arguments = serde_json::from_str(&open.call.arguments).unwrap_or_default();
+        let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
         let what = describe(&tool, &arguments);
         let lost = format!("{what} (?)");
         let Some(result) = result else {
@@ -81,7 +104,11 @@ impl Step<'_> {
                 open.answer = Some(compose::not_run(&tool, "no answer; call it again if it is still needed"));
             } else {
                 open.status = ActionStatus::Unknown;
-                self.turn.state.done_writes.push(lost);
+                // Lost a second time it is still one call.
+                if !std::mem::replace(&mut open.lost, true) {
+                    self.turn.state.done_writes.push(lost);
+                    self.turn.state.lost_calls.push(likeness(&tool, &arguments));
+                }
             }
             return;
         };
@@ -89,8 +116,13 @@ impl Step<'_> {
         open.answer = Some(compose::tool_result(&tool, &result));
         open.exit = result.exit;
         let (status, action) = (open.status, open.action.clone());
+        let was_lost = std::mem::take(&mut open.lost);
         let done = &mut self.turn.state.done_writes;
-        done.retain(|known| *known != lost);
+        // One of each: another call just like it may have run as well.
+        if was_lost {
+            forget(done, &lost);
+            forget(&mut self.turn.state.lost_calls, &likeness(&tool, &arguments));
+        }
         if effect != EffectClass::Read && result.ok {
             done.push(what);
         }
@@ -108,7 +140,8 @@ impl Step<'_> {
     /// Every call has its answer.
     fn answered(&mut self) {
         let exit = self.turn.state.open_calls.iter_mut().find_map(|call| call.exit.take());
-        self.close_batch(true);
+        // At a limit there is no next step to be reminded of.
+        self.close_batch(!self.limit_reached());
         match exit {
             // Words of the requester that the model has not seen outrank a tool's wish to end.
             Some(text) if self.turn.state.mailbox.is_empty() => {
@@ -193,8 +226,9 @@ impl Step<'_> {
             call_id: call_id.to_owned(),
             tool: open.call.name.clone(),
             effect,
-            justification: super::gates::justification(&open.call.name, &arguments),
+            justification: gates::justification(&open.call.name, &arguments),
             arguments,
+            preview: None,
             status,
             position: u32::try_from(position).unwrap_or(u32::MAX),
             created_at: self.env.now,
@@ -219,7 +253,7 @@ impl Step<'_> {
     }
 
     /// Settles the rows of a decided `tool_approval` gate, then goes on with the batch.
-    pub(super) fn settle_rows(&mut self, decision: &Decision, rows: &[super::RowVerdict]) {
+    pub(super) fn settle_rows(&mut self, gate: &OpenGate, decision: &Decision, rows: &[super::RowVerdict]) {
         let fallback = match decision.kind {
             DecisionKind::Approve => ActionStatus::Approved,
             DecisionKind::Expire => ActionStatus::Expired,
@@ -231,11 +265,14 @@ impl Step<'_> {
             let (true, Some(action)) = (waits, call.action.clone()) else {
                 continue;
             };
+            if !(gate.rows.is_empty() || gate.rows.contains(&action)) {
+                continue;
+            }
             let verdict = rows.iter().find(|row| row.action == action);
             let name = &call.call.name;
             let status = verdict.map_or(fallback, |row| row.status);
             let reason = verdict.map_or(decision.text.as_deref(), |row| row.reason.as_deref());
-            let lost = call.status == ActionStatus::Unknown;
+            let lost = call.lost || call.status == ActionStatus::Unknown;
             call.status = match status {
                 ActionStatus::Approved => ActionStatus::Approved,
                 ActionStatus::Expired => {
@@ -254,7 +291,7 @@ impl Step<'_> {
                 | ActionStatus::Failed
                 | ActionStatus::Unknown => {
                     let words = if lost {
-                        LOST
+                        LOST_AND_REFUSED
                     } else {
                         "rejected: a person refused this call, so it was not run"
                     };
@@ -268,5 +305,16 @@ impl Step<'_> {
             self.action_moved(action, status);
         }
         self.advance();
+    }
+}
+
+/// What two calls have in common that do the same: digest of the tool and its arguments, in whatever order they were written.
+pub(super) fn likeness(tool: &str, arguments: &Value) -> String {
+    gates::digest(&[tool, &arguments.to_string()])
+}
+
+fn forget(known: &mut Vec<String>, one: &str) {
+    if let Some(at) = known.iter().position(|other| other == one) {
+        known.remove(at);
     }
 }

@@ -23,7 +23,7 @@ impl Step<'_> {
             GateKind::PlanReview => self.plan_decided(&gate, decision),
             GateKind::ToolApproval => {
                 self.resumed(ResumedReason::AllActionsResolved);
-                self.settle_rows(&decision, rows);
+                self.settle_rows(&gate, &decision, rows);
             }
             GateKind::Question => self.question_decided(&gate, decision),
             GateKind::Budget => self.budget_decided(gate, &decision),

@@ -1,6 +1,6 @@
 //! The end of a turn: status, last words, what stays open.
 
-use crate::domain::{Answer, Complexity, Event, Notice, Outbound, Plan, StepStatus, TurnReason, TurnStatus};
+use crate::domain::{ActionStatus, Answer, Complexity, Event, Notice, Outbound, Plan, StepStatus, TurnReason, TurnStatus};
 
 use super::capsule;
 use super::compose;
@@ -64,10 +64,12 @@ impl Step<'_> {
     pub(super) fn finish(&mut self, status: TurnStatus, reason: TurnReason, text: &str, problem: Option<Notice>, incident: Option<String>) {
         for call in &mut self.turn.state.open_calls {
             if call.answer.is_none() {
-                call.answer = Some(compose::not_run(
-                    &call.call.name,
-                    &format!("{}: the task ended before this was run", reason.as_str()),
-                ));
+                let words = if call.lost || call.status == ActionStatus::Unknown {
+                    "the task ended while this was of unknown outcome: it was sent and may or may not have run"
+                } else {
+                    "the task ended before this was run"
+                };
+                call.answer = Some(compose::not_run(&call.call.name, &format!("{}: {words}", reason.as_str())));
             }
         }
         self.close_batch(false);

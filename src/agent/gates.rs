@@ -6,15 +6,13 @@ use serde_json::Value;
 
 use crate::domain::{
     ActionId, ActionStatus, ActionView, ApprovalCard, BudgetCard, CardState, Event, GateId, GateKind, Outbound, PlanCard, Role, TurnStatus,
-    digest128,
+    digest128, on_one_card,
 };
 
-use super::escape::{clip, one_line};
+use super::escape::one_line;
 use super::step::Step;
-use super::{Effect, GateOpening, Next, OpenGate, Turn, finish, progress};
+use super::{Effect, GateOpening, Next, OpenCall, OpenGate, Turn, finish, progress};
 
-/// Bytes of pretty arguments that an approval card shows.
-const ARGUMENTS_CAP: usize = 4 * 1024;
 /// Characters of a justification.
 const LINE_CAP: usize = 300;
 
@@ -140,6 +138,7 @@ impl Step<'_> {
             kind: opening.kind,
             digest: opening.digest.clone(),
             call_id,
+            rows: Vec::new(),
         });
         state.pauses += 1;
         state.status = TurnStatus::Paused;
@@ -163,54 +162,28 @@ impl Step<'_> {
         self.emit(event, &format!("{words}: {}", gate.as_str()));
     }
 
-    /// One gate for all calls of the batch that need a person: a row a call. Calls whose outcome was
-    /// lost are asked about too: run again, or not?
+    /// One gate for the calls of the batch that need a person, a row a call: as many as one card shows whole. The others are asked
+    /// about when these are done. Calls whose outcome was lost are asked about too: run again, or not?
     pub(super) fn open_approval(&mut self) {
         let id = self.mint_gate();
-        let waiting: Vec<_> = self
-            .turn
-            .state
-            .open_calls
-            .iter()
-            .filter(|call| call.answer.is_none())
-            .cloned()
-            .collect();
-        let mut parts = vec![id.as_str().to_owned()];
-        let mut views = Vec::with_capacity(waiting.len());
-        let mut follow = Vec::new();
-        for open in &waiting {
-            let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
-            parts.extend([open.call.name.clone(), open.call.arguments.clone()]);
-            let action = open.action.clone().unwrap_or_else(|| self.mint("act"));
-            let pretty = serde_json::to_string_pretty(&arguments).unwrap_or_default();
-            let shown = clip(&pretty, ARGUMENTS_CAP);
-            views.push(ActionView {
-                id: ActionId::new(action.clone()),
-                tool: open.call.name.clone(),
-                effect: self.effect_of(&open.call.id),
-                justification: justification(&open.call.name, &arguments),
-                arguments: if shown.len() < pretty.len() {
-                    format!("{shown}…")
-                } else {
-                    pretty
-                },
-                preview: None,
-                status: open.status,
-                output: None,
-            });
-            follow.push((open.call.id.clone(), action, open.status));
-        }
-        let note = self.said_with_calls();
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let waiting = |call: &&OpenCall| call.answer.is_none() && call.status != ActionStatus::Approved;
+        let waiting: Vec<OpenCall> = self.turn.state.open_calls.iter().filter(waiting).cloned().collect();
+        let rows: Vec<ActionView> = waiting.iter().map(|open| self.row(open)).collect();
+        let asked = rows.len();
+        let rows = on_one_card(rows);
+        let calls = waiting.iter().take(rows.len()).map(|open| &open.call);
+        let parts = calls.flat_map(|call| [call.name.as_str(), call.arguments.as_str()]);
+        let parts: Vec<&str> = std::iter::once(id.as_str()).chain(parts).collect();
         let state = &self.turn.state;
         let card = ApprovalCard {
             gate_id: id.clone(),
             requester: state.requester.clone(),
-            actions: views,
-            note,
+            later: asked - rows.len(),
+            note: self.said_with_calls(),
             group: state.group,
             ttl_ms: state.policy.ttl_ms,
             state: CardState::Open { votes: 0 },
+            actions: rows.clone(),
         };
         let opening = GateOpening {
             id: id.clone(),
@@ -222,20 +195,40 @@ impl Step<'_> {
             replaces: None,
         };
         self.open(opening, None);
-        let pending = follow.len();
-        for (call_id, action, status) in follow {
-            if status == ActionStatus::Unknown {
+        let pending = rows.len();
+        if let Some(gate) = &mut self.turn.state.gate {
+            gate.rows = rows.iter().map(|row| row.id.to_string()).collect();
+        }
+        for (open, row) in waiting.iter().zip(rows) {
+            if row.status == ActionStatus::Unknown {
                 self.effect(Effect::ActionMoved {
-                    action: action.clone(),
-                    status,
+                    action: row.id.to_string(),
+                    status: row.status,
                     gate: Some(id.clone()),
                 });
-                self.action_moved(action, status);
+                self.action_moved(row.id.to_string(), row.status);
             } else {
-                self.propose(&call_id, &action, ActionStatus::Pending, Some(id.clone()), None);
+                self.propose(&open.call.id, row.id.as_str(), ActionStatus::Pending, Some(id.clone()), None);
             }
         }
         self.paused(GateKind::ToolApproval, pending);
+    }
+
+    /// How an open call stands on a card, whole. One that has no row in `actions` yet gets an id for it.
+    fn row(&mut self, open: &OpenCall) -> ActionView {
+        let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
+        let id = open.action.clone().unwrap_or_else(|| self.mint("act"));
+        ActionView {
+            id: ActionId::new(id),
+            tool: open.call.name.clone(),
+            effect: self.effect_of(&open.call.id),
+            justification: justification(&open.call.name, &arguments),
+            arguments: serde_json::to_string_pretty(&arguments).unwrap_or_default(),
+            hidden: 0,
+            preview: None,
+            status: open.status,
+            output: None,
+        }
     }
 
     /// May the task go on past its limit? `replaces`: asked again.

@@ -3,6 +3,7 @@
 use crate::domain::{ApprovalMode, Complexity, EffectClass, Plan, Policy, ToolSpec};
 
 use super::Showing;
+use super::batch::likeness;
 use super::step::Step;
 
 /// What people see of `plan`: row 3 reviews complex plans and those that declare a tool which is not
@@ -49,9 +50,13 @@ impl Step<'_> {
     pub(super) fn asks(&self, position: usize, effect: EffectClass) -> bool {
         let state = &self.turn.state;
         let Some(open) = state.open_calls.get(position) else { return true };
+        // It may have run already, and that is for a person to weigh.
+        let arguments = serde_json::from_str(&open.call.arguments).unwrap_or_default();
+        let lost_before = || state.lost_calls.contains(&likeness(&open.call.name, &arguments));
         match (effect, state.policy.approval) {
-            (EffectClass::Read, _) | (EffectClass::Write, ApprovalMode::Never) => false,
-            (EffectClass::Write, ApprovalMode::Write) => !self.granted(&open.call.name),
+            (EffectClass::Read, _) => false,
+            (EffectClass::Write, ApprovalMode::Never) => lost_before(),
+            (EffectClass::Write, ApprovalMode::Write) => !self.granted(&open.call.name) || lost_before(),
             (EffectClass::Write, ApprovalMode::Always) | (EffectClass::Destructive | EffectClass::State, _) => true,
         }
     }

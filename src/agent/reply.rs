@@ -184,5 +184,6 @@ fn open_call(call: ToolCall) -> OpenCall {
         status: ActionStatus::Approved,
         answer: None,
         exit: None,
+        lost: false,
     }
 }

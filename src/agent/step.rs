@@ -4,7 +4,7 @@ use crate::domain::{Budget, Event, GateId, Message, Meter, Mode, Notice, Role, T
 
 use super::compose;
 use super::escape::{one_line, plain};
-use super::{Beginning, Effect, Env, Input, Next, PlanRun, SCHEMA_VERSION, Showing, Turn, TurnState, plan_mode};
+use super::{Beginning, CallOutcome, Effect, Env, Input, Next, PlanRun, SCHEMA_VERSION, Showing, Turn, TurnState, plan_mode};
 
 /// Plans after the first that the model may make of its own accord.
 const MAX_REPLANS: u64 = 3;
@@ -87,6 +87,7 @@ pub(super) fn begin(beginning: Beginning) -> Turn {
         done_writes: Vec::new(),
         reported: None,
         run,
+        lost_calls: Vec::new(),
     };
     Turn { state, log: Vec::new() }
 }
@@ -153,9 +154,9 @@ impl Step<'_> {
         }
     }
 
-    fn cancel(&mut self, reason: TurnReason, left: Option<String>) {
-        if let Some(call) = left {
-            self.result(&call, None);
+    fn cancel(&mut self, reason: TurnReason, left: Vec<CallOutcome>) {
+        for outcome in left {
+            self.result(&outcome.call_id, outcome.result);
         }
         let reason = if reason == TurnReason::Superseded {
             reason

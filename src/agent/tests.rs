@@ -4,6 +4,7 @@ mod play;
 mod approvals;
 mod blocks;
 mod book_keeping;
+mod cards;
 mod context;
 mod continuation;
 mod endings;

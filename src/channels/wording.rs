@@ -5,7 +5,7 @@ mod plain;
 use serde_json::{Value, json};
 
 use crate::domain::{
-    Answer, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, Outbound, StepStatus, StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, Outbound, StepStatus, StepView,
 };
 use crate::template::Templates;
 
@@ -132,6 +132,23 @@ pub(super) fn effect_key(effect: EffectClass) -> &'static str {
         EffectClass::Write => "effect.write",
         EffectClass::Destructive => "effect.destructive",
     }
+}
+
+/// The key of the line that says how an approval card is answered.
+pub(super) fn prompt_key(card: &ApprovalCard) -> &'static str {
+    if card.actions.iter().any(|row| row.hidden > 0) {
+        "approval.prompt_hidden"
+    } else {
+        "approval.prompt"
+    }
+}
+
+/// The key of what is asked before a row's consent counts; none: nothing.
+pub(super) fn sure_key(row: &ActionView) -> Option<&'static str> {
+    if row.hidden > 0 {
+        return Some("approval.hidden");
+    }
+    (row.effect == EffectClass::Destructive).then_some("approval.danger")
 }
 
 /// The key of the label before the words of a decision.

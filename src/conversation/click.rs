@@ -88,6 +88,9 @@ impl Asked<'_> {
         if !self.rights.may(&self.inbound.sender, &act, &record.gate) {
             return self.refuse(session, &record).await;
         }
+        if act == Act::Approve && record.gate.card.hides() {
+            return Ok(ClickAnswer::notice(Notice::NotShownWhole {}));
+        }
         // Last, so that nobody is asked for words that would not count.
         if act == Act::Revise(String::new()) {
             return Ok(ClickAnswer::notice(Notice::EmptyFeedback {}));

@@ -178,6 +178,9 @@ fn answer(scene: &Scene) -> Option<Verdict> {
         return Some(Verdict::Ignore("empty"));
     };
     if scene.rights.may(&scene.sender, &act, gate) {
+        if act == Act::Approve && gate.card.hides() {
+            return Some(Verdict::Tell("not shown whole", Notice::NotShownWhole {}));
+        }
         return Some(Verdict::Answer(Box::new(gate.clone()), act));
     }
     if scene.reply_is_card() || (scene.phrase.is_listed() && scene.is_addressed()) {

@@ -81,6 +81,8 @@ pub struct Action {
     pub arguments: Value,
     /// One line for people: what this call does.
     pub justification: String,
+    /// What the call would change, as its tool foresaw it when people were asked, capped; none for a granted call.
+    pub preview: Option<String>,
     /// Where it stands.
     pub status: ActionStatus,
     /// Order within the batch.

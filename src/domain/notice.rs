@@ -60,6 +60,8 @@ pub enum Notice {
     TooLong { limit: u32 },
     /// Only text is understood.
     NotText {},
+    /// The card could not show the call whole: no word for the card approves it, only the call's own button.
+    NotShownWhole {},
     /// An empty edit form.
     EmptyFeedback {},
     /// Too many rounds of changes: say it again as a new task.

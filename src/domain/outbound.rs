@@ -35,6 +35,12 @@ pub enum Outbound {
 const SHOWN_OUTPUT_LINES: usize = 10;
 
 impl Outbound {
+    /// There is more to decide about than the card shows: no word for the whole card approves it.
+    #[must_use]
+    pub fn hides(&self) -> bool {
+        matches!(self, Self::ApprovalCard(card) if card.actions.iter().any(|row| row.hidden > 0))
+    }
+
     /// The same card in another state; rows of an approval card stand as `rows` do now, with the first lines of
     /// what they put out. What has no state stays as it is.
     #[must_use]
@@ -158,8 +164,11 @@ pub struct ActionView {
     pub effect: EffectClass,
     /// What it will do; foreign text.
     pub justification: String,
-    /// Arguments as pretty JSON, capped; foreign text.
+    /// Arguments as pretty JSON, whole unless `hidden` says otherwise; foreign text.
     pub arguments: String,
+    /// Characters of the arguments that no card has room for. Such a row is decided by its own button, never by a word for the card.
+    #[serde(default)]
+    pub hidden: u64,
     /// What the call would change, as its tool foresaw it when the card was made: for files a unified diff, capped;
     /// foreign text.
     #[serde(default)]
@@ -181,6 +190,9 @@ pub struct ApprovalCard {
     pub actions: Vec<ActionView>,
     /// What the model said with them; foreign text.
     pub note: Option<String>,
+    /// Calls of the same reply that have no room here: they are asked about on the next card.
+    #[serde(default)]
+    pub later: usize,
     /// True in groups.
     pub group: bool,
     /// How long it waits.

@@ -24,8 +24,6 @@ pub(super) struct Run {
     pub(super) room: Room,
     /// Time of model calls that were interrupted, not yet charged: the next one pays for it.
     pub(super) unpaid: Duration,
-    /// A write call that was sent, and did not end when a person stopped the turn.
-    pub(super) left: Option<String>,
 }
 
 /// Where a turn was left.
@@ -126,7 +124,6 @@ impl Runner {
                     specs: self.tools.specs(),
                     room: Room::default(),
                     unpaid: Duration::ZERO,
-                    left: None,
                 }
             }
             None => {
@@ -191,7 +188,6 @@ impl Runner {
             specs: self.tools.specs(),
             room: Room::default(),
             unpaid: Duration::ZERO,
-            left: None,
         })
     }
 
@@ -209,7 +205,7 @@ impl Runner {
                     let input = match run.turn.state.next.clone() {
                         Next::Start => Some(Input::Start),
                         Next::CallModel { last } => self.call_model(&mut run, last, stop).await?,
-                        Next::RunTools { calls } => Box::pin(self.run_tools(lease, &mut run, &calls, stop)).await?,
+                        Next::RunTools { calls } => Box::pin(self.run_tools(lease, &run, &calls, stop)).await?,
                         Next::Wait => return Ok(Left::Parked(Box::pin(self.gate_due(&run)).await?)),
                         Next::Nothing => return Ok(Left::Finished),
                     };
@@ -235,6 +231,9 @@ impl Runner {
                 // Words came in at the last moment: the step is undone and they are read first.
                 run.turn.state = before;
                 run.turn.log.truncate(usize::try_from(run.row.messages).unwrap_or(usize::MAX));
+            }
+            if let Some(lag) = self.failpoint.lag("step_journaled") {
+                tokio::time::sleep(lag).await;
             }
         }
     }

@@ -25,6 +25,8 @@ enum Sent {
     Unknown,
     /// The turn was stopped and the call did not end in its grace; its row stays `running`.
     Left,
+    /// It was not sent, and is not now.
+    Not,
 }
 
 impl Runner {
@@ -33,7 +35,7 @@ impl Runner {
     pub(super) async fn run_tools(
         &self,
         lease: &Lease,
-        run: &mut Run,
+        run: &Run,
         calls: &[String],
         stop: &CancellationToken,
     ) -> Result<Option<Input>, WorkError> {
@@ -61,13 +63,13 @@ impl Runner {
             () = self.interrupted(run) => return Ok(None),
             () = stop.cancelled() => return Ok(None),
         };
-        let mut left = None;
         for call in writes {
-            if stop.is_cancelled() || self.news(run).await?.is_some() {
-                break;
-            }
+            // No call is begun once the time is up: a long batch must not run on past the limit. What was sent before a crash is
+            // read all the same: the turn must not take it for a call that never ran.
+            let late = !outcomes.is_empty() && time_is_up(run, started.elapsed());
+            let begins = !late && !stop.is_cancelled() && self.news(run).await?.is_none();
             let call_id = call.call.id.clone();
-            match self.run_write(lease, run, call).await? {
+            match self.run_write(lease, run, call, begins).await? {
                 Sent::Answered(result) => outcomes.push(CallOutcome {
                     call_id,
                     result: Some(result),
@@ -77,13 +79,10 @@ impl Runner {
                     outcomes.push(CallOutcome { call_id, result: None });
                     break;
                 }
-                Sent::Left => {
-                    left = Some(call_id);
-                    break;
-                }
+                // Its row says so to whoever reads the stop.
+                Sent::Left | Sent::Not => break,
             }
         }
-        run.left = left;
         if outcomes.is_empty() {
             return Ok(None);
         }
@@ -91,8 +90,8 @@ impl Runner {
         Ok(Some(Input::ToolResults { outcomes, millis }))
     }
 
-    /// One write call, at most once.
-    async fn run_write(&self, lease: &Lease, run: &Run, call: &OpenCall) -> Result<Sent, WorkError> {
+    /// One write call, at most once; `begins`: it may be sent now, if it was not before.
+    async fn run_write(&self, lease: &Lease, run: &Run, call: &OpenCall, begins: bool) -> Result<Sent, WorkError> {
         let Some(id) = call.action.as_deref().map(ActionId::new) else {
             return Err(StoreError::Corrupt(format!("call {} has no row in actions", call.call.id)).into());
         };
@@ -101,6 +100,7 @@ impl Runner {
         match action.status {
             ActionStatus::Executed | ActionStatus::Failed => return Ok(action.result.map_or(Sent::Unknown, Sent::Answered)),
             ActionStatus::Running => return Ok(Sent::Unknown),
+            ActionStatus::Approved if !begins => return Ok(Sent::Not),
             ActionStatus::Approved => (),
             ActionStatus::Pending | ActionStatus::Rejected | ActionStatus::Expired | ActionStatus::Unknown => {
                 let reason = format!("action {id} must not run: it is {}", action.status.as_str());
@@ -229,6 +229,13 @@ impl Runner {
             }
         }
     }
+}
+
+/// Has the turn worked as long as it may, `more` included?
+fn time_is_up(run: &Run, more: Duration) -> bool {
+    let mut millis = run.turn.state.budget.millis;
+    millis.used = millis.used.saturating_add(u64::try_from(more.as_millis()).unwrap_or(u64::MAX));
+    millis.spent()
 }
 
 /// What the model hears of a read that took too long.

@@ -2,8 +2,8 @@
 
 use super::drive::Run;
 use super::{Runner, WorkError};
-use crate::agent::{Input, RowVerdict};
-use crate::domain::{ActionStatus, Decision, DecisionKind, GateKind, Millis, TurnReason};
+use crate::agent::{CallOutcome, Input, RowVerdict};
+use crate::domain::{Action, ActionStatus, Decision, DecisionKind, GateKind, Millis, TurnReason};
 use crate::store::{GateRecord, SignalKind, StoreError};
 
 /// One input that came from outside, with the signals that it uses up.
@@ -30,7 +30,7 @@ impl Runner {
             let input = Input::Cancel {
                 by: stop.by.clone(),
                 reason,
-                left: run.left.clone(),
+                left: left(run, &session.actions_of_turn(&run.row.id).await?),
             };
             return Ok(Some(News {
                 input,
@@ -114,7 +114,7 @@ impl Runner {
 
     async fn verdicts(&self, record: &GateRecord) -> Result<Vec<RowVerdict>, WorkError> {
         let actions = self.ledger.read().await?.actions_of_gate(&record.gate.id).await?;
-        let verdict = |action: crate::domain::Action| RowVerdict {
+        let verdict = |action: Action| RowVerdict {
             action: action.id.to_string(),
             // A gate may be settled as a whole before its last row is written only by a bug; fail closed.
             status: if matches!(
@@ -129,4 +129,17 @@ impl Runner {
         };
         Ok(actions.into_iter().map(verdict).collect())
     }
+}
+
+/// What is known of the calls that were sent and whose outcome the turn has not read: a process died in between, or the call did not
+/// end when it was told to. The rows say it, whichever process asks.
+fn left(run: &Run, rows: &[Action]) -> Vec<CallOutcome> {
+    let open = run.turn.state.open_calls.iter().filter(|call| call.answer.is_none());
+    let rows = open.filter_map(|call| rows.iter().find(|row| Some(row.id.as_str()) == call.action.as_deref()));
+    let sent = rows.filter(|row| matches!(row.status, ActionStatus::Running | ActionStatus::Executed | ActionStatus::Failed));
+    sent.map(|row| CallOutcome {
+        call_id: row.call_id.clone(),
+        result: row.result.clone(),
+    })
+    .collect()
 }

@@ -1,4 +1,5 @@
-//! What the calls of an approval card would change, asked of their tools when the card is made.
+//! What the calls of an approval card would change, asked of their tools when the card is made; kept with the card and with the
+//! calls.
 
 use std::time::Duration;
 
@@ -18,11 +19,20 @@ impl Runner {
     /// Completes the approval card that `effects` open: each call with what its tool says that it would change. `state` is the
     /// turn's after the step that made them.
     pub(super) async fn preview(&self, state: &TurnState, effects: &mut [Effect]) {
-        for effect in effects {
+        let mut foreseen = Vec::new();
+        for effect in effects.iter_mut() {
             if let Effect::OpenGate(opening) = effect
                 && let Outbound::ApprovalCard(card) = &mut opening.card
             {
                 join_all(card.actions.iter_mut().map(|row| self.foresee(state, row))).await;
+                foreseen.extend(card.actions.iter().map(|row| (row.id.clone(), row.preview.clone())));
+            }
+        }
+        for effect in effects {
+            if let Effect::Propose(action) = effect
+                && let Some((_, preview)) = foreseen.iter().find(|(id, _)| *id == action.id)
+            {
+                action.preview.clone_from(preview);
             }
         }
     }

@@ -3,6 +3,8 @@
 
 mod answer;
 pub mod kit;
+mod limit;
 mod reply;
 mod request;
+mod stop;
 mod write;

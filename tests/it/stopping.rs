@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, call, say};
 use crate::support::platform::{On, on_both};
-use crate::support::scripts::{gated, planned, reporter, writes};
+use crate::support::scripts::{gated, planned, reads, reporter, writes};
 use crate::support::world::{GROUP, World};
 
 on_both! {
     during_a_model_call,
     while_the_model_is_waited_for,
     while_a_card_waits,
+    between_two_steps,
     during_a_read,
     during_a_command,
     a_command_ends_with_a_killed_gateway,
@@ -95,6 +96,25 @@ async fn while_a_card_waits(on: On) {
     world.plan_card(on.chat("c1")).await;
     stops(&world).await;
     world.hears(on.chat("c1"), "不会再执行任何操作").await;
+    world.end().await;
+}
+
+/// design: issue part F, the model has answered and its calls have not begun: they never do.
+async fn between_two_steps(on: On) {
+    let c = on.chat("c1");
+    let world = World::process_on(on, &[("TOOLS__RUN_BASH", "true")], Some("step_journaled+500"), reporter).await;
+    asks(&world, Script::new().message(reads())).await;
+    let turn = world.api.turn_in(c, "running").await;
+    // Its step is in the journal, and the process lags before it looks for what comes next.
+    eventually("the journaled step", || async {
+        let types = world.api.event_types(&turn).await;
+        types.iter().any(|kind| kind == "tool_started").then_some(())
+    })
+    .await;
+    let stopped = stops(&world).await;
+    let types = world.api.event_types(&stopped).await;
+    assert!(!types.iter().any(|kind| kind == "tool_finished"), "{types:?}");
+    assert_eq!(world.model.seen_of("慢任务").len(), 1);
     world.end().await;
 }
 

@@ -365,7 +365,10 @@ fn results_may_come_in_parts() {
     play.feed(Input::Cancel {
         by: None,
         reason: TurnReason::Cancelled,
-        left: Some(calls[1].clone()),
+        left: vec![CallOutcome {
+            call_id: calls[1].clone(),
+            result: None,
+        }],
     });
     assert_eq!(
         play.notices(),

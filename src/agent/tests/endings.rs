@@ -10,7 +10,7 @@ fn cancel(reason: TurnReason) -> Input {
     Input::Cancel {
         by: Some("ou_u1".into()),
         reason,
-        left: None,
+        left: Vec::new(),
     }
 }
 

@@ -2,9 +2,11 @@
 
 use serde_json::json;
 
-use super::play::{Play, plan, three_steps};
-use crate::agent::{Input, ModelReply, Next};
-use crate::domain::{DecisionKind, Event, GateKind, Limit, Notice, Outbound, ResumedReason, Role, TurnReason, TurnStatus};
+use super::play::{Play, ok, plan, three_steps};
+use crate::agent::{CallOutcome, Effect, Input, ModelReply, Next};
+use crate::domain::{
+    ActionStatus, DecisionKind, Event, GateKind, Limit, Notice, Outbound, ResumedReason, Role, ToolResult, TurnReason, TurnStatus,
+};
 
 /// design: an answer that arrives on the last step is an answer.
 #[test]
@@ -190,6 +192,91 @@ fn nobody_approves_in_vain() {
     play.reply("", &[("write_file", json!({"path": "a"}))]);
     assert!(play.gates().is_empty() && play.actions().is_empty());
     assert!(play.told().contains("budget_exhausted"));
+}
+
+/// Two granted writes; of the first nobody knows whether it ran, and meanwhile the time is up.
+fn lost_at_the_limit() -> Play {
+    let mut play = Play::with(|policy| (policy.timeout_ms, policy.max_nudges) = (330, 50));
+    play.calls("plan", three_steps())
+        .approves()
+        .calls("clarify", json!({"task_goal_ui": "first"}));
+    let write = |path| ("write_file", json!({"path": path, "content": "x"}));
+    play.reply("", &[write("a"), write("b")]);
+    let Next::RunTools { calls } = play.state().next.clone() else {
+        panic!("two calls")
+    };
+    let outcomes = vec![CallOutcome {
+        call_id: calls[0].clone(),
+        result: None,
+    }];
+    play.feed(Input::ToolResults { outcomes, millis: 50 });
+    play
+}
+
+/// K14, S4-10, design: a write of unknown outcome is asked about at a limit as well, before the last call: whatever is said and even
+/// when nothing is said, the model never hears that it was not run, and it does not run again past the limit.
+#[test]
+fn a_lost_write_is_asked_about_at_the_limit() {
+    for (kind, told) in [
+        (DecisionKind::Reject, "may or may not have run; it was not run again"),
+        (DecisionKind::Expire, "may or may not have run; it was not run again"),
+        (
+            DecisionKind::Approve,
+            "may or may not have run; a person allowed to run it again, but it was not run again: budget_exhausted",
+        ),
+    ] {
+        let mut play = lost_at_the_limit();
+        play.waits_for(GateKind::ToolApproval);
+        let row = play.rows();
+        assert_eq!(row.len(), 1, "the one that never ran asks nobody");
+        play.decides(kind, None);
+        assert_eq!(play.state().next, Next::CallModel { last: true }, "{kind:?}");
+        let log = play.log(Role::Tool);
+        assert!(log[log.len() - 2].contains(told), "{kind:?}: {log:?}");
+        assert!(log[log.len() - 1].contains("error: budget_exhausted: not run"), "{log:?}");
+        let unknown = play.last.contains(&Effect::ActionMoved {
+            action: row[0].clone(),
+            status: ActionStatus::Unknown,
+            gate: None,
+        });
+        assert_eq!(unknown, kind == DecisionKind::Approve, "consent that came to nothing leaves the row as it was");
+        play.says("a may be written").waits_for(GateKind::Budget);
+        play.approves();
+        play.calls_model();
+        // Called again just so it asks, whatever the plan grants; it is a call of its own, and both are told at the end.
+        play.calls("write_file", json!({"content": "x", "path": "a"}));
+        play.waits_for(GateKind::ToolApproval);
+        play.approves().tools_answer("written").says("done");
+        assert_eq!(play.state().done_writes, ["write_file a (?)", "write_file a"]);
+    }
+}
+
+/// H18, design: a stop while that question is open names the call as one that may have run.
+#[test]
+fn a_stop_at_the_limit_names_the_lost_write() {
+    let mut play = lost_at_the_limit();
+    play.feed(Input::Cancel {
+        by: None,
+        reason: TurnReason::Cancelled,
+        left: Vec::new(),
+    });
+    let done = vec!["write_file a (?)".into()];
+    assert_eq!(play.notices(), [&Notice::Stopped { done }]);
+    let log = play.log(Role::Tool);
+    assert!(log[log.len() - 2].ends_with("it was sent and may or may not have run"), "{log:?}");
+}
+
+/// S2-13, design: a tool that ends the turn does so at a limit as well: nothing more is asked of the model.
+#[test]
+fn a_tool_may_end_the_turn_at_the_limit() {
+    let mut play = Play::with(|policy| policy.timeout_ms = 120);
+    play.calls("read_file", json!({"path": "a"})).tools_give(|_| {
+        Some(ToolResult {
+            exit: Some("The end.".into()),
+            ..ok("x")
+        })
+    });
+    play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
 }
 
 /// design: a last call that fails or is silent still ends with honest text of ours.

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::agent::{
-    Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, Room, RowVerdict, Turn, TurnState, begin, offered, prompt,
-    step,
+    Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin,
+    offered, prompt, step,
 };
 use crate::domain::{
     Action, ActionStatus, Answer, ApprovalMode, Continuation, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis, Mode,
@@ -117,10 +117,22 @@ impl Play {
         self.now += 1;
         let mut twin = stored(&self.turn);
         let mut turn = self.turn.clone();
+        let given: Vec<String> = match &input {
+            Input::ToolResults { outcomes, .. } | Input::Cancel { left: outcomes, .. } => {
+                let given = outcomes.iter().filter(|outcome| outcome.result.is_some());
+                given.map(|outcome| outcome.call_id.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let lost = self.turn.state.open_calls.iter().filter(|open| open.lost && open.answer.is_none());
+        let lost: Vec<String> = lost.map(|open| open.call.id.clone()).filter(|id| !given.contains(id)).collect();
         let effects = step(&mut turn, &self.env(), input.clone());
         let again = step(&mut twin, &self.env(), input);
         assert_eq!(effects, again, "a turn read back from JSON goes another way");
         assert_eq!(turn, twin, "a turn read back from JSON becomes another one");
+        for message in turn.log.iter().filter(|message| message.call_id.as_ref().is_some_and(|id| lost.contains(id))) {
+            assert!(message.content.contains("may or may not have run"), "{message:?}");
+        }
         self.turn = turn;
         self.all.extend(effects.iter().cloned());
         self.last = effects;
@@ -140,6 +152,8 @@ impl Play {
             }
             Next::RunTools { calls } => {
                 assert!(!calls.is_empty());
+                let unknown = |open: &OpenCall| open.answer.is_none() && open.status == ActionStatus::Unknown;
+                assert!(!state.open_calls.iter().any(unknown), "something overtakes a call of unknown outcome");
                 for call in calls {
                     self.assert_allowed(call);
                 }

@@ -135,7 +135,10 @@ fn input(play: &Play, bytes: &[u8]) -> Input {
         0 => Input::Cancel {
             by: None,
             reason: TurnReason::Superseded,
-            left: bytes[1].is_multiple_of(2).then(|| "c1".into()),
+            left: vec![CallOutcome {
+                call_id: "c1".into(),
+                result: bytes[1].is_multiple_of(2).then(|| ok("ran")),
+            }],
         },
         1 => Input::Undeliverable,
         2 | 3 => Input::Steer("<mailbox> more".into()),

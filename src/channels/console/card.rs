@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::markdown;
 use super::view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
 use crate::channels::wording::{
-    Asked, clock_time, decision_words, effect_key, minutes, notice_text, settled_text, spent, state_key, under_way, why_ended, words_key,
+    Asked, clock_time, decision_words, effect_key, minutes, notice_text, prompt_key, settled_text, spent, state_key, sure_key, under_way, why_ended,
+    words_key,
 };
 use crate::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Locale, Notice, Outbound,
+    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, Locale, Notice, Outbound,
     PlanCard, ProgressView, QuestionCard, StepStatus, StepView,
 };
 use crate::template::Templates;
@@ -251,7 +252,10 @@ impl Painter<'_> {
             .count();
         match &card.state {
             CardState::Open { .. } => {
-                page.blocks.push(prose(&self.word("approval.prompt")));
+                if card.later > 0 {
+                    page.blocks.push(self.quiet(&self.say("approval.later", json!({"count": card.later}))));
+                }
+                page.blocks.push(prose(&self.word(prompt_key(card))));
                 page.foot.push(self.ttl(card.ttl_ms));
             }
             CardState::Decided { decision } => {
@@ -270,7 +274,6 @@ impl Painter<'_> {
 
     fn call(&self, number: usize, action: &ActionView, open: bool) -> Block {
         let waits = matches!(action.status, ActionStatus::Pending | ActionStatus::Unknown);
-        let danger = action.effect == EffectClass::Destructive;
         Block::Call(Box::new(CallLine {
             number,
             tool: action.tool.clone(),
@@ -280,6 +283,7 @@ impl Painter<'_> {
             status_word: self.word(&format!("action.{}", action.status.as_str())),
             justification: action.justification.clone(),
             unknown: (action.status == ActionStatus::Unknown).then(|| self.word("approval.unknown")),
+            hidden: (action.hidden > 0).then(|| self.say("approval.hidden", json!({"count": action.hidden}))),
             open: open && waits,
             preview_label: self.word("approval.preview"),
             preview: action.preview.clone(),
@@ -291,7 +295,7 @@ impl Painter<'_> {
                 id: action.id.to_string(),
                 ok: self.word("approval.approve"),
                 no: self.word("approval.reject"),
-                danger: danger.then(|| self.word("approval.danger_title")),
+                danger: sure_key(action).map(|key| self.word(&format!("{key}_title"))),
             }),
         }))
     }

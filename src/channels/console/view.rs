@@ -87,6 +87,7 @@ pub struct CallLine {
     pub(super) status_word: String,
     pub(super) justification: String,
     pub(super) unknown: Option<String>,
+    pub(super) hidden: Option<String>,
     pub(super) open: bool,
     pub(super) preview_label: String,
     pub(super) preview: Option<String>,

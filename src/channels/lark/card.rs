@@ -29,43 +29,65 @@ struct Caps {
     rows: usize,
     /// Characters of a one-line text.
     line: usize,
-    /// Characters of a block: arguments, output, notes.
+    /// Characters of a block: previews, output, notes; 0: an approval card goes without them.
     block: usize,
     /// Characters of an answer.
     answer: usize,
+    /// An approval card shows all its rows, and their arguments whole.
+    whole: bool,
 }
 
-/// Tried in this order until the card fits. The last one always does, even if every character costs six bytes.
-const CAPS: [Caps; 5] = [
+/// Tried in this order until the card fits. What a person decides about goes last, and never from a card with the rows that the
+/// agent puts on one; the last caps are for what older versions stored. They always fit, even if every character costs six bytes.
+const CAPS: [Caps; 7] = [
     Caps {
         rows: 50,
         line: 600,
         block: 3000,
         answer: 25_000,
+        whole: true,
     },
     Caps {
         rows: 50,
         line: 300,
         block: 1200,
         answer: 12_000,
+        whole: true,
     },
     Caps {
         rows: 30,
         line: 160,
         block: 500,
         answer: 8_000,
+        whole: true,
     },
     Caps {
         rows: 16,
         line: 100,
         block: 240,
         answer: 6_000,
+        whole: true,
     },
     Caps {
         rows: 8,
         line: 60,
         block: 120,
         answer: 3_500,
+        whole: true,
+    },
+    Caps {
+        rows: 8,
+        line: 60,
+        block: 0,
+        answer: 3_500,
+        whole: true,
+    },
+    Caps {
+        rows: 8,
+        line: 60,
+        block: 120,
+        answer: 3_500,
+        whole: false,
     },
 ];
 

@@ -31,6 +31,7 @@ fn toast_type(notice: &Notice) -> &'static str {
         | Notice::Superseded {}
         | Notice::WhichOne { .. }
         | Notice::QueueFull { .. }
+        | Notice::NotShownWhole {}
         | Notice::EmptyFeedback {}
         | Notice::TooLong { .. }
         | Notice::NotText {}

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    Asked, clock_time, decision_words, effect_key, minutes, notice_text, one_line, settled_text, spent, state_key, step_mark, under_way,
+    Asked, clock_time, decision_words, effect_key, minutes, notice_text, one_line, prompt_key, settled_text, spent, state_key, step_mark, under_way,
     why_ended, words_key,
 };
 use crate::domain::{
@@ -128,7 +128,10 @@ impl Text<'_> {
             lines.extend(self.action(at + 1, action));
         }
         if matches!(card.state, CardState::Open { .. }) {
-            lines.push(self.word("plain.approval"));
+            if card.later > 0 {
+                lines.push(self.say("approval.later", json!({"count": card.later})));
+            }
+            lines.push(self.word(if prompt_key(card) == "approval.prompt" { "plain.approval" } else { prompt_key(card) }));
             lines.push(self.group(card.group));
             lines.push(self.ttl(card.ttl_ms));
         }
@@ -143,8 +146,12 @@ impl Text<'_> {
             format!("{number}. {} ({effect}, {status})", action.tool),
             one_line(&action.justification, 1000),
         ];
-        lines.extend(action.preview.as_ref().map(|preview| self.labelled("approval.preview", preview)));
+        // What is decided about comes before what may be cut.
         lines.push(self.labelled("approval.arguments", &action.arguments));
+        if action.hidden > 0 {
+            lines.push(self.say("approval.hidden", json!({"count": action.hidden})));
+        }
+        lines.extend(action.preview.as_ref().map(|preview| self.labelled("approval.preview", preview)));
         if action.status == ActionStatus::Unknown {
             lines.push(self.word("approval.unknown"));
         }

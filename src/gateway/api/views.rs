@@ -86,6 +86,7 @@ pub(super) fn action(record: &ActionRecord) -> Value {
         "effect": action.effect,
         "arguments": action.arguments,
         "justification": action.justification,
+        "preview": action.preview,
         "status": action.status,
         "channel": record.channel,
         "chat_id": record.chat,

@@ -64,7 +64,8 @@ fn whole(action: Action) -> ActionView {
         effect: action.effect,
         justification: action.justification,
         arguments: serde_json::to_string_pretty(&action.arguments).unwrap_or_default(),
-        preview: None,
+        hidden: 0,
+        preview: action.preview,
         status: action.status,
         output: action.result.map(|result| result.text),
     }

@@ -7,7 +7,7 @@ use super::page::Scene;
 use super::talk::clock;
 use super::timeline::{Entry, entries};
 use crate::channels::{CardPage, StepLine, step_lines};
-use crate::domain::{CardState, ChannelKind, EffectClass, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
+use crate::domain::{Action, CardState, ChannelKind, EffectClass, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
 use crate::gateway::error::ApiError;
 use crate::store::{EventRow, ListQuery, Session, TurnRow};
 
@@ -82,7 +82,8 @@ pub(super) async fn waiting(session: &mut Session, scene: &Scene) -> Result<Valu
         };
         let votes = u32::try_from(record.votes.len()).unwrap_or(u32::MAX);
         let rows = session.actions_of_gate(&id).await?;
-        let card = record.gate.card.painted(CardState::Open { votes }, &rows);
+        let mut card = record.gate.card.painted(CardState::Open { votes }, &rows);
+        show_whole(&mut card, &rows);
         all.extend(
             scene
                 .card(record.gate.conversation.channel, &card)
@@ -90,6 +91,17 @@ pub(super) async fn waiting(session: &mut Session, scene: &Scene) -> Result<Valu
         );
     }
     Ok(json!({ "waiting": all, "more_waits": paused.next.is_some() }))
+}
+
+/// This page has room for what the platforms' cards have none for.
+fn show_whole(card: &mut Outbound, rows: &[Action]) {
+    let Outbound::ApprovalCard(card) = card else { return };
+    for view in &mut card.actions {
+        if let Some(row) = rows.iter().find(|row| row.id == view.id) {
+            view.arguments = serde_json::to_string_pretty(&row.arguments).unwrap_or_default();
+            view.hidden = 0;
+        }
+    }
 }
 
 fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {

@@ -26,6 +26,8 @@ struct Call {
     effect: EffectClass,
     arguments: Value,
     justification: String,
+    #[serde(default)]
+    preview: Option<String>,
 }
 
 impl Session {
@@ -52,6 +54,7 @@ impl Session {
             effect: action.effect,
             arguments: action.arguments.clone(),
             justification: action.justification.clone(),
+            preview: action.preview.clone(),
         })?)
         .bind(action.decision.as_ref().map(encode).transpose()?)
         .bind(action.result.as_ref().map(encode).transpose()?)
@@ -189,6 +192,7 @@ fn read(row: &AnyRow) -> Result<Action> {
         effect: call.effect,
         arguments: call.arguments,
         justification: call.justification,
+        preview: call.preview,
         status: named("status", row.text("status")?)?,
         position: unsigned("position", row.int("position")?)?,
         created_at: Millis(row.int("created_at")?),

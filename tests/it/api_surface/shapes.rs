@@ -11,7 +11,7 @@ use crate::support::world::{DIRECT, World};
 const REVIEW: &str = "approvers chat_id channel complexity created_at decision digest expires_at goal id message_id plan_version quorum status steps \
                       tenant thread_id turn_id user_id votes";
 const ACTION: &str =
-    "arguments call_id channel chat_id created_at decision effect expires_at id justification result status tool turn_id user_id";
+    "arguments call_id channel chat_id created_at decision effect expires_at id justification preview result status tool turn_id user_id";
 const TURN: &str =
     "channel chat_id created_at finished_at gate id reason started_at status steps_limit steps_used tenant text thread_id user_id";
 const DETAILS: &str = "answer budget capsule open_steps pauses plan todos todos_revision";

@@ -18,6 +18,7 @@ on_both! {
     at_the_limit_silence_ends_the_task,
     without_a_plan_the_limit_is_the_end,
     a_model_that_only_talks_is_nudged_five_times,
+    a_batch_does_not_run_on_past_the_time,
 }
 
 const STEPS: &str = "AGENT__MAX_ITERATIONS";
@@ -209,5 +210,26 @@ async fn a_model_that_only_talks_is_nudged_five_times(on: On) {
         (&json!("final_answer"), &json!(5))
     );
     assert_eq!(world.model.seen_of("读").len(), 7);
+    world.end().await;
+}
+
+/// S4-10, S4-14: of two approved calls the first takes all the time that the task has: the second is not begun, and the model is told.
+async fn a_batch_does_not_run_on_past_the_time(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let command = |text: &str| ("run_bash", json!({ "command": text }));
+    let batch = call([command("touch first; sleep 3"), command("touch second")]);
+    let settings = [("TOOLS__RUN_BASH", "true"), ("AGENT__TURN_TIMEOUT_SECONDS", "2")];
+    let world = World::start_on(on, &settings, in_order(vec![batch])).await;
+    world.say(u, c, "跑", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    world.say(u, c, "OK", reply(&card.id)).await;
+    world.hears(c, "只完成了一部分").await;
+    let turn = world.api.turn_in(c, "completed").await;
+    assert_eq!(turn["reason"], "budget_exhausted");
+    let messages = world.api.messages(&turn).await;
+    let told: Vec<&str> = messages.iter().filter_map(|message| message["content"].as_str()).collect();
+    let not_run = |text: &&&str| text.starts_with("[tool_result:run_bash] error: budget_exhausted: not run");
+    assert_eq!(told.iter().filter(not_run).count(), 1, "{told:?}");
+    assert!(world.file("first").is_some() && world.file("second").is_none());
     world.end().await;
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Look, Painter, parts};
-use crate::channels::wording::{Asked, effect_key, is_open};
+use super::{Look, Painter, escape, parts};
+use crate::channels::wording::{Asked, effect_key, is_open, prompt_key, sure_key};
 use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass};
 
 /// Rows with blocks and buttons: each costs up to ten of the card's 200 components.
@@ -18,10 +18,12 @@ impl Painter<'_> {
             let intro = self.intro("approval.intro", json!({}), &card.requester, card.group);
             elements.push(parts::markdown("intro", &intro));
         }
-        if let Some(note) = card.note.as_deref().filter(|note| !note.trim().is_empty()) {
+        let note = card.note.as_deref().filter(|note| self.caps.block > 0 && !note.trim().is_empty());
+        if let Some(note) = note {
             elements.push(parts::markdown("note", &self.block(note)));
         }
-        let shown = card.actions.len().min(MAX_ROWS).min(self.caps.rows);
+        let room = if self.caps.whole { MAX_ROWS } else { self.caps.rows };
+        let shown = card.actions.len().min(room);
         for (at, action) in card.actions.iter().take(shown).enumerate() {
             elements.extend(self.action(at + 1, action, open));
         }
@@ -31,7 +33,10 @@ impl Painter<'_> {
         }
         match &card.state {
             CardState::Open { .. } => {
-                let mut prompt = self.word("approval.prompt");
+                if card.later > 0 {
+                    elements.push(parts::markdown("later", &self.say("approval.later", json!({"count": card.later}))));
+                }
+                let mut prompt = self.word(prompt_key(card));
                 if card.group {
                     prompt.push('\n');
                     prompt.push_str(&self.word("approval.prompt_group"));
@@ -83,16 +88,23 @@ impl Painter<'_> {
             lines.push(format!("⚠️ {}", self.word("approval.unknown")));
         }
         let mut elements = vec![parts::markdown(&format!("act_{number}"), &lines.join("\n"))];
+        let beside = |text: &Option<String>| text.as_deref().filter(|_| self.caps.block > 0).map(|text| self.code_block(text));
+        let arguments = if self.caps.whole {
+            escape::code_block(&action.arguments)
+        } else {
+            self.code_block(&action.arguments)
+        };
         let blocks = [
-            ("prev", "approval.preview", action.preview.as_ref()),
-            ("args", "approval.arguments", Some(&action.arguments)),
-            ("out", "approval.output", action.output.as_ref()),
+            ("prev", "approval.preview", beside(&action.preview)),
+            ("args", "approval.arguments", Some(arguments)),
+            ("out", "approval.output", beside(&action.output)),
         ];
-        for (name, label, text) in blocks {
-            elements.extend(text.map(|text| {
-                let block = format!("{}\n{}", self.word(label), self.code_block(text));
-                parts::markdown(&format!("{name}_{number}"), &block)
-            }));
+        for (name, label, code) in blocks {
+            elements.extend(code.map(|code| parts::markdown(&format!("{name}_{number}"), &format!("{}\n{code}", self.word(label)))));
+        }
+        if action.hidden > 0 {
+            let hidden = self.say("approval.hidden", json!({"count": action.hidden}));
+            elements.push(parts::markdown(&format!("hid_{number}"), &format!("⚠️ {hidden}")));
         }
         if open && matches!(action.status, ActionStatus::Pending | ActionStatus::Unknown) {
             elements.push(self.action_buttons(number, action));
@@ -103,7 +115,8 @@ impl Painter<'_> {
     fn action_buttons(&self, number: usize, action: &ActionView) -> Value {
         let value = |verb: &str| json!({"action": verb, "action_id": action.id});
         let destructive = action.effect == EffectClass::Destructive;
-        let sure = destructive.then(|| (self.word("approval.danger_title"), self.word("approval.danger_text")));
+        let question = sure_key(action);
+        let sure = question.map(|key| (self.word(&format!("{key}_title")), self.word(&format!("{key}_text"))));
         let kind = if destructive { "danger_filled" } else { "primary_filled" };
         let reject = (self.word("approval.reject_title"), self.word("approval.reject_text"));
         parts::row(

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::painter::{Painter, tool};
 use super::parts::{self, bold, text};
-use crate::channels::wording::{Asked, effect_key, is_open};
+use crate::channels::slack::escape;
+use crate::channels::wording::{Asked, effect_key, is_open, prompt_key, sure_key};
 use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass};
 
 /// Rows with their buttons: two blocks each of the message's fifty, as many as on the other platforms.
@@ -21,10 +22,10 @@ impl Painter<'_> {
             let intro = self.intro("approval.intro", json!({}), &card.requester, card.group);
             blocks.push(parts::rich("intro", vec![parts::section(intro)]));
         }
-        if let Some(note) = &card.note {
+        if let Some(note) = card.note.as_ref().filter(|_| self.caps.block > 0) {
             blocks.extend(self.model_words("note", note, self.caps.block).into_iter().take(8));
         }
-        let shown = MAX_ROWS.min(self.caps.rows);
+        let shown = if self.caps.whole { MAX_ROWS } else { self.caps.rows };
         for (at, action) in card.actions.iter().take(shown).enumerate() {
             blocks.extend(self.action(at + 1, action, open));
         }
@@ -33,7 +34,10 @@ impl Painter<'_> {
         }
         match &card.state {
             CardState::Open { .. } => {
-                let mut prompt = vec![self.ours("approval.prompt", json!({}))];
+                let mut prompt = vec![self.ours(prompt_key(card), json!({}))];
+                if card.later > 0 {
+                    prompt.insert(0, self.ours("approval.later", json!({"count": card.later})));
+                }
                 if card.group {
                     prompt.push(self.ours("approval.prompt_group", json!({})));
                 }
@@ -81,14 +85,24 @@ impl Painter<'_> {
             lines.push(vec![text(&format!("⚠️ {}", self.word("approval.unknown")))]);
         }
         let mut elements = vec![parts::lines(lines)];
+        let beside = |text: &Option<String>| text.as_deref().filter(|_| self.caps.block > 0).map(|text| self.block(text));
+        let arguments = if self.caps.whole {
+            escape::inert(&action.arguments)
+        } else {
+            self.block(&action.arguments)
+        };
         let blocks = [
-            ("approval.preview", action.preview.as_ref()),
-            ("approval.arguments", Some(&action.arguments)),
-            ("approval.output", action.output.as_ref()),
+            ("approval.preview", beside(&action.preview)),
+            ("approval.arguments", Some(arguments)),
+            ("approval.output", beside(&action.output)),
         ];
         for (label, shown) in blocks.into_iter().filter_map(|(label, shown)| Some((label, shown?))) {
             elements.push(parts::section(vec![text(&self.word(label))]));
-            elements.push(parts::preformatted(&self.block(shown)));
+            elements.push(parts::preformatted(&shown));
+        }
+        if action.hidden > 0 {
+            let hidden = self.say("approval.hidden", json!({"count": action.hidden}));
+            elements.push(parts::section(vec![text(&format!("⚠️ {hidden}"))]));
         }
         let mut drawn = vec![parts::rich(&format!("act_{number}"), elements)];
         if open && matches!(action.status, ActionStatus::Pending | ActionStatus::Unknown) {
@@ -100,8 +114,8 @@ impl Painter<'_> {
     fn action_buttons(&self, number: usize, action: &ActionView) -> Value {
         let sure = |question: &str, yes: &str, danger: bool| {
             parts::confirm(
-                &self.word(&format!("approval.{question}_title")),
-                &self.word(&format!("approval.{question}_text")),
+                &self.word(&format!("{question}_title")),
+                &self.word(&format!("{question}_text")),
                 &self.word(yes),
                 &self.word("slack.back"),
                 danger,
@@ -109,8 +123,8 @@ impl Painter<'_> {
         };
         let destructive = action.effect == EffectClass::Destructive;
         let style = if destructive { "danger" } else { "primary" };
-        let before_running = destructive.then(|| sure("danger", "approval.approve", true));
-        let before_refusing = Some(sure("reject", "approval.reject", false));
+        let before_running = sure_key(action).map(|key| sure(key, "approval.approve", true));
+        let before_refusing = Some(sure("approval.reject", "approval.reject", false));
         let id = action.id.as_str();
         parts::actions(
             &format!("row_{number}"),

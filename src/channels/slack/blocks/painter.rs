@@ -17,43 +17,65 @@ pub(super) struct Caps {
     pub(super) rows: usize,
     /// Characters of a one-line text.
     pub(super) line: usize,
-    /// Characters of a block: arguments, output, notes.
+    /// Characters of a block: previews, output, notes; 0: an approval card goes without them.
     pub(super) block: usize,
     /// Characters of an answer.
     pub(super) answer: usize,
+    /// An approval card shows all its rows, and their arguments whole.
+    pub(super) whole: bool,
 }
 
-/// Tried in this order until the message fits. The last one does whatever the text is.
-pub(super) const CAPS: [Caps; 5] = [
+/// Tried in this order until the message fits. What a person decides about goes last, and never from a card with the rows that the
+/// agent puts on one; the last caps are for what older versions stored, and do whatever the text is.
+pub(super) const CAPS: [Caps; 7] = [
     Caps {
         rows: 50,
         line: 600,
         block: 2900,
         answer: 11_500,
+        whole: true,
     },
     Caps {
         rows: 50,
         line: 300,
         block: 1000,
         answer: 9_000,
+        whole: true,
     },
     Caps {
         rows: 30,
         line: 140,
         block: 400,
         answer: 5_500,
+        whole: true,
     },
     Caps {
         rows: 16,
         line: 100,
         block: 200,
         answer: 4_000,
+        whole: true,
     },
     Caps {
         rows: 8,
         line: 60,
         block: 120,
         answer: 3_000,
+        whole: true,
+    },
+    Caps {
+        rows: 8,
+        line: 60,
+        block: 0,
+        answer: 3_000,
+        whole: true,
+    },
+    Caps {
+        rows: 8,
+        line: 60,
+        block: 120,
+        answer: 3_000,
+        whole: false,
     },
 ];
 

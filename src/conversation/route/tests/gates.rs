@@ -1,6 +1,7 @@
 //! Answers to open gates: which one is meant, by whom, and what the words do there.
 
 use super::*;
+use crate::domain::{ActionId, ActionStatus, ActionView, ApprovalCard, EffectClass};
 
 /// design: at a plan review listed words approve or cancel, anything else is a change, nothing is nothing.
 #[test]
@@ -159,6 +160,42 @@ fn older_card_takes_no_consent() {
         let scene = |text| said(text).open(&[&newer]).reply(reply.0, reply.1.clone(), TurnStatus::Paused);
         assert_eq!(route(&scene("OK")), Verdict::Tell("outdated card", Notice::Superseded {}));
         assert_eq!(route(&scene("先备份")), does(&newer, Act::Revise("先备份".to_owned())));
+    }
+}
+
+/// S4-3, S4-12: no word approves what its card could not show whole; a refusal needs no reading.
+#[test]
+fn a_word_approves_only_what_was_shown() {
+    for (hidden, allowed) in [(0, true), (1, false)] {
+        let mut gate = gate("a", "u1", "");
+        gate.kind = GateKind::ToolApproval;
+        gate.card = Outbound::ApprovalCard(ApprovalCard {
+            gate_id: gate.id.clone(),
+            requester: gate.requester.clone(),
+            actions: vec![ActionView {
+                id: ActionId::new("act_1"),
+                tool: "write_file".to_owned(),
+                effect: EffectClass::Write,
+                justification: String::new(),
+                arguments: "{".to_owned(),
+                hidden,
+                preview: None,
+                status: ActionStatus::Pending,
+                output: None,
+            }],
+            note: None,
+            later: 0,
+            group: true,
+            ttl_ms: 1,
+            state: CardState::Open { votes: 0 },
+        });
+        let expected = if allowed {
+            does(&gate, Act::Approve)
+        } else {
+            Verdict::Tell("not shown whole", Notice::NotShownWhole {})
+        };
+        assert_eq!(route(&said("OK").open(&[&gate])), expected);
+        assert_eq!(route(&said("不行").open(&[&gate])), does(&gate, Act::Reject(None)));
     }
 }
 
