@@ -19,6 +19,7 @@ mod message;
 mod turn;
 mod event;
 mod failpoint;
+mod pins;
 mod visible;
 
 pub use action::{Action, ActionStatus, ToolResult};
@@ -35,6 +36,7 @@ pub use notice::Notice;
 pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, ProgressView, QuestionCard, ReactionMark, StepView,
 };
+pub use pins::{Definition, Definitions, ServerHealth, ServerStanding, confirmation_of};
 pub use plan::{Complexity, Plan, Step, StepStatus, Todo, TodoStatus};
 pub use policy::{ApprovalMode, Continuation, Locale, Policy, PromptFeature, QueueMode, SessionMode};
 pub use tool::{EffectClass, ToolSpec};

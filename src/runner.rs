@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use self::ears::Ears;
 use crate::config::Settings;
-use crate::domain::{Clock, Failpoint, Ids, Millis};
+use crate::domain::{Clock, Failpoint, Ids, Millis, ServerHealth};
 use crate::model::ChatModel;
 use crate::store::{Ledger, StoreError};
 use crate::template::Templates;
@@ -166,6 +166,12 @@ impl Runner {
             health,
             ears: Arc::default(),
         }
+    }
+
+    /// How the MCP servers stand.
+    #[must_use]
+    pub fn server_health(&self) -> Vec<ServerHealth> {
+        self.tools.servers().health()
     }
 
     /// How the last model call went.

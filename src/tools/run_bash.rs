@@ -7,7 +7,6 @@
 //! is dropped, or the gateway dies. Only a process that leaves the group on purpose (`setsid`) goes on.
 
 mod capture;
-mod group;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -21,8 +20,8 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use capture::Capture;
-use group::Group;
 
+use super::group::{self, Group};
 use super::{BoxFuture, Halt, Halted, MAX_OUTPUT_BYTES, Tool, ToolError, ToolOutput, ToolboxError};
 use crate::domain::{EffectClass, ToolSpec};
 

@@ -1,4 +1,4 @@
-//! A command's process group: known by its leader, killed with this value.
+//! A child's process group: known by its leader, killed with this value.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -19,6 +19,11 @@ impl Group {
         let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let leader = id.ok_or_else(|| ToolError::Fatal("a command has no process id".to_owned()))?;
         Ok(Self { leader })
+    }
+
+    /// The group's number: its leader's.
+    pub(super) fn number(&self) -> i32 {
+        self.leader.as_raw_pid()
     }
 
     /// Comes back once the leader has ended, without taking its end away from whoever waits for it.
@@ -80,7 +85,7 @@ pub(super) fn close_our_memory() {
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
         if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-            tracing::warn!(%error, "commands of run_bash may be able to read this process's memory");
+            tracing::warn!(%error, "child processes may be able to read this process's memory");
         }
     }
 }
