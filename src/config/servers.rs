@@ -161,3 +161,84 @@ fn is_header(name: &str, value: &str) -> bool {
         && HeaderName::from_bytes(name.as_bytes()).is_ok()
         && HeaderValue::from_str(value).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use secrecy::ExposeSecret;
+
+    use crate::config::{Loaded, McpReach, load};
+    use crate::domain::EffectClass;
+
+    fn loaded(yaml: &str, env: &[(&str, &str)]) -> Result<Loaded, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), yaml).unwrap();
+        let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>();
+        load(Some(file.path() as &Path), env.into_iter()).map_err(|problems| {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            lines.join("\n").replace(&file.path().display().to_string(), "FILE")
+        })
+    }
+
+    const GOOD: &str = "\
+tools:
+  mcp_servers:
+    - name: files_1
+      command: [npx, -y, server]
+      env: {GitHub_Token: hunter2}
+      effects: {Read-File: read}
+    - {name: t, url: 'https://x.example/mcp', headers: {Authorization: Bearer hunter2}}
+";
+
+    /// design: interface §2, servers reach the program as they were written, names in their own case, and what may be secret is hidden in the effective configuration.
+    #[test]
+    fn servers_are_read_and_their_secrets_hidden() {
+        let Loaded { boot, effective, .. } = loaded(GOOD, &[]).unwrap();
+        let [files, tickets] = &boot.mcp_servers[..] else { panic!("two servers") };
+        assert_eq!((files.name.as_str(), tickets.name.as_str()), ("files_1", "t"));
+        assert_eq!(files.effects["Read-File"], EffectClass::Read);
+        let McpReach::Command { command, env } = &files.reach else { panic!("a command") };
+        assert_eq!((command.join(" ").as_str(), env["GitHub_Token"].expose_secret()), ("npx -y server", "hunter2"));
+        let McpReach::Url { url, headers } = &tickets.reach else { panic!("a url") };
+        assert_eq!((url.as_str(), headers["Authorization"].expose_secret()), ("https://x.example/mcp", "Bearer hunter2"));
+        assert!(!effective.contains("hunter2") && effective.contains("***") && effective.contains("Read-File"), "{effective}");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "[{name: a, command: [b]}]\n").unwrap();
+        let env = [("COUNTERSIGN__TOOLS__MCP_SERVERS_FILE", file.path().to_str().unwrap())];
+        let whole = loaded(GOOD, &env).unwrap().boot.mcp_servers;
+        assert_eq!((whole.len(), whole[0].name.as_str()), (1, "a"), "a later layer's list is the list");
+        assert_eq!(loaded("tools:\n  mcp_servers:\n", &[]).unwrap().boot.mcp_servers.len(), 0);
+    }
+
+    /// M-3: a wrong entry is told with its line and its server, never with a value that may be a secret.
+    #[test]
+    fn wrong_servers_are_told() {
+        for (entry, told) in [
+            ("hunter2", "an entry is no {name"),
+            ("{command: [a]}", "a server needs a name"),
+            ("{name: a__b, command: [a]}", "a server needs a name"),
+            ("{name: 1a, command: [a]}", "a server needs a name"),
+            ("{name: abcdefghijklmnopqrstuvwxy, command: [a]}", "a server needs a name"),
+            ("{name: a}", "server a: needs either a command or a url"),
+            ("{name: a, command: [b], url: 'http://x'}", "server a: needs either a command or a url"),
+            ("{name: a, command: b}", "server a: command has the wrong type"),
+            ("{name: a, command: ['', c]}", "server a: command is a list of texts"),
+            ("{name: a, command: [b], env: {X: 1}}", "server a: env is {NAME: VALUE}"),
+            ("{name: a, command: [b], env: {'A B': hunter2}}", "server a: env is {NAME: VALUE}"),
+            ("{name: a, command: [b], headers: {X: hunter2}}", "server a: headers go with a url"),
+            ("{name: a, url: 'ftp://x'}", "server a: url is http://"),
+            ("{name: a, url: 'http://x/?key=hunter2'}", "server a: url is http://"),
+            ("{name: a, url: 'http://x', headers: {Accept: hunter2}}", "server a: headers is {NAME: VALUE}"),
+            ("{name: a, url: 'http://x', headers: {X: \"hunter2\\n\"}}", "server a: headers is {NAME: VALUE}"),
+            ("{name: a, command: [b], effects: {t: state}}", "server a: effects: found t: state, allowed"),
+            ("{name: a, command: [b], timeout: 1}", "server a: unknown member timeout"),
+            ("{name: a, command: [b], command: [c]}", "server a: command twice"),
+            ("{name: a, command: [b]}\n    - {name: a, command: [b]}", "two servers are named a"),
+        ] {
+            let told_of = loaded(&format!("tools:\n  mcp_servers:\n    - {entry}\n"), &[]).unwrap_err();
+            assert!(told_of.contains(told) && told_of.contains("FILE:"), "{entry}: {told_of}");
+            assert!(!told_of.contains("hunter2"), "{told_of}");
+        }
+    }
+}

@@ -38,6 +38,7 @@ mod lark_events;
 mod lark_vectors;
 mod lifecycle;
 mod long_answers;
+mod mcp;
 mod metrics;
 mod model_context;
 mod model_stream;
