@@ -139,7 +139,11 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     }
     // Whoever works needs them connected; who only takes events in knows their names.
     let servers = match boot.workers {
-        true => Servers::start(&boot.mcp_servers, boot.workspace.as_deref(), Arc::new(pins::LedgerPins(ledger.clone()))),
+        true => Servers::start(
+            &boot.mcp_servers,
+            boot.workspace.as_deref(),
+            Arc::new(pins::LedgerPins(ledger.clone())),
+        ),
         false => Servers::elsewhere(&boot.mcp_servers, boot.workspace.as_deref()),
     };
     let settings = Settings::new(live);

@@ -202,7 +202,14 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         },
         Command::Mcp { what } => match (load(file), what) {
             (Ok(loaded), McpCommand::List(args)) => mcp::list(&loaded, args.url).await,
-            (Ok(loaded), McpCommand::Confirm { server, confirmation, args }) => mcp::confirm(&loaded, args.url, &server, &confirmation).await,
+            (
+                Ok(loaded),
+                McpCommand::Confirm {
+                    server,
+                    confirmation,
+                    args,
+                },
+            ) => mcp::confirm(&loaded, args.url, &server, &confirmation).await,
             (Err(code), _) => Ok(code),
         },
         Command::Audit {

@@ -37,9 +37,17 @@ impl LedgerPins {
         };
         let is_confirmed = |name: &String| found.get(name).is_some_and(|tool| confirmed.get(name) == Some(&tool.digest));
         let (good, rest): (BTreeSet<String>, BTreeSet<String>) = found.keys().cloned().partition(is_confirmed);
-        let waiting: Definitions = found.iter().filter(|(name, _)| rest.contains(*name)).map(|(name, tool)| (name.clone(), tool.clone())).collect();
+        let waiting: Definitions = found
+            .iter()
+            .filter(|(name, _)| rest.contains(*name))
+            .map(|(name, tool)| (name.clone(), tool.clone()))
+            .collect();
         // Of several processes the one that looked last is right about what waits; one that only looks again is not.
-        let outdated = if listed { noted != waiting } else { noted.is_empty() && !waiting.is_empty() };
+        let outdated = if listed {
+            noted != waiting
+        } else {
+            noted.is_empty() && !waiting.is_empty()
+        };
         if outdated {
             let mut tx = self.0.begin().await?;
             tx.set_waiting_tools(server, &waiting).await?;

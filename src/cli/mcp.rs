@@ -58,7 +58,12 @@ async fn ask(loaded: &Loaded, url: Option<String>, method: Method, path: &[&str]
     let base = url.unwrap_or_else(|| format!("http://{}", loaded.boot.bind));
     let no_url = || format!("{base}: this is no URL of a gateway");
     let mut place = Url::parse(&base).map_err(|_| no_url())?;
-    place.path_segments_mut().map_err(|()| no_url())?.pop_if_empty().extend(["api", "v1"]).extend(path);
+    place
+        .path_segments_mut()
+        .map_err(|()| no_url())?
+        .pop_if_empty()
+        .extend(["api", "v1"])
+        .extend(path);
     let client = Client::builder().no_proxy().timeout(Duration::from_secs(10)).build();
     let client = client.map_err(|error| format!("no HTTP client: {error}"))?;
     let mut request = client.request(method, place);

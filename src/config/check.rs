@@ -8,7 +8,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::problem::Report;
 use super::shape::{Console, CoordinationName, GroupTrigger, Lark, LogFormat, ProviderName, Role, Shape, Slack, ToolServer};
-use super::{AgentLive, Boot, ChannelLive, Coordination, LarkSecrets, Live, McpReach, McpServer, ModelLive, Provider, SlackSecrets, Stores};
+use super::{
+    AgentLive, Boot, ChannelLive, Coordination, LarkSecrets, Live, McpReach, McpServer, ModelLive, Provider, SlackSecrets, Stores,
+};
 use crate::domain::{Approvers, SessionMode};
 
 /// The layered values by path, each with its origin.

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use config::{Value, ValueKind};
 
 use super::check::Layered;
-use super::layer::default;
 use super::kind::Kind;
+use super::layer::default;
 use super::secret::{self, HIDDEN};
 use super::servers;
 use super::table::{KEYS, Key, Since};

@@ -8,8 +8,7 @@ use super::secret::HIDDEN;
 use super::yaml::{Entry, Node, Yaml};
 
 /// What is allowed, in words.
-pub(super) const ALLOWED: &str =
-    "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read}";
+pub(super) const ALLOWED: &str = "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read}";
 /// Longest name: it stands before each of the server's tools, whose names have room for 64 characters.
 const MAX_NAME: usize = 24;
 /// Headers that the protocol sets itself.
@@ -72,15 +71,26 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), 
                 _ => return wrong(node.line, "command is a list of texts, the program first (put numbers in quotes)"),
             },
             ("url", Yaml::Text(url)) if is_plain_url(url) => url.as_str().into(),
-            ("url", _) => return wrong(node.line, "url is http://… or https://… without credentials or query; secrets go into headers"),
+            ("url", _) => {
+                return wrong(
+                    node.line,
+                    "url is http://… or https://… without credentials or query; secrets go into headers",
+                );
+            }
             ("env", Yaml::Map(entries)) if has("command") => match pairs(entries, is_variable) {
                 Some(pairs) => pairs,
-                None => return wrong(node.line, "env is {NAME: VALUE}, each name once and each value a text (put numbers in quotes)"),
+                None => {
+                    return wrong(
+                        node.line,
+                        "env is {NAME: VALUE}, each name once and each value a text (put numbers in quotes)",
+                    );
+                }
             },
             ("headers", Yaml::Map(entries)) if has("url") => match pairs(entries, is_header) {
                 Some(pairs) => pairs,
                 None => {
-                    let why = "headers is {NAME: VALUE}, each name once, none of those that the protocol sets, each value a text of one line";
+                    let why =
+                        "headers is {NAME: VALUE}, each name once, none of those that the protocol sets, each value a text of one line";
                     return wrong(node.line, why);
                 }
             },
@@ -105,10 +115,13 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), 
 pub(super) fn hidden(list: &ValueKind) -> ValueKind {
     let ValueKind::Array(servers) = list else { return list.clone() };
     let hide = |server: &Value| {
-        let ValueKind::Table(mut members) = server.kind.clone() else { return server.clone() };
+        let ValueKind::Table(mut members) = server.kind.clone() else {
+            return server.clone();
+        };
         for member in SECRET {
             if let Some(Value {
-                kind: ValueKind::Table(pairs), ..
+                kind: ValueKind::Table(pairs),
+                ..
             }) = members.get_mut(*member)
             {
                 pairs.values_mut().for_each(|value| *value = Value::new(None, HIDDEN));
@@ -174,7 +187,10 @@ mod tests {
     fn loaded(yaml: &str, env: &[(&str, &str)]) -> Result<Loaded, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), yaml).unwrap();
-        let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>();
+        let env = env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect::<Vec<_>>();
         load(Some(file.path() as &Path), env.into_iter()).map_err(|problems| {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
             lines.join("\n").replace(&file.path().display().to_string(), "FILE")
@@ -195,14 +211,29 @@ tools:
     #[test]
     fn servers_are_read_and_their_secrets_hidden() {
         let Loaded { boot, effective, .. } = loaded(GOOD, &[]).unwrap();
-        let [files, tickets] = &boot.mcp_servers[..] else { panic!("two servers") };
+        let [files, tickets] = &boot.mcp_servers[..] else {
+            panic!("two servers")
+        };
         assert_eq!((files.name.as_str(), tickets.name.as_str()), ("files_1", "t"));
         assert_eq!(files.effects["Read-File"], EffectClass::Read);
-        let McpReach::Command { command, env } = &files.reach else { panic!("a command") };
-        assert_eq!((command.join(" ").as_str(), env["GitHub_Token"].expose_secret()), ("npx -y server", "hunter2"));
-        let McpReach::Url { url, headers } = &tickets.reach else { panic!("a url") };
-        assert_eq!((url.as_str(), headers["Authorization"].expose_secret()), ("https://x.example/mcp", "Bearer hunter2"));
-        assert!(!effective.contains("hunter2") && effective.contains("***") && effective.contains("Read-File"), "{effective}");
+        let McpReach::Command { command, env } = &files.reach else {
+            panic!("a command")
+        };
+        assert_eq!(
+            (command.join(" ").as_str(), env["GitHub_Token"].expose_secret()),
+            ("npx -y server", "hunter2")
+        );
+        let McpReach::Url { url, headers } = &tickets.reach else {
+            panic!("a url")
+        };
+        assert_eq!(
+            (url.as_str(), headers["Authorization"].expose_secret()),
+            ("https://x.example/mcp", "Bearer hunter2")
+        );
+        assert!(
+            !effective.contains("hunter2") && effective.contains("***") && effective.contains("Read-File"),
+            "{effective}"
+        );
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "[{name: a, command: [b]}]\n").unwrap();
         let env = [("COUNTERSIGN__TOOLS__MCP_SERVERS_FILE", file.path().to_str().unwrap())];
@@ -221,7 +252,10 @@ tools:
             ("{name: 1a, command: [a]}", "a server needs a name"),
             ("{name: abcdefghijklmnopqrstuvwxy, command: [a]}", "a server needs a name"),
             ("{name: a}", "server a: needs either a command or a url"),
-            ("{name: a, command: [b], url: 'http://x'}", "server a: needs either a command or a url"),
+            (
+                "{name: a, command: [b], url: 'http://x'}",
+                "server a: needs either a command or a url",
+            ),
             ("{name: a, command: b}", "server a: command has the wrong type"),
             ("{name: a, command: ['', c]}", "server a: command is a list of texts"),
             ("{name: a, command: [b], env: {X: 1}}", "server a: env is {NAME: VALUE}"),
@@ -229,9 +263,18 @@ tools:
             ("{name: a, command: [b], headers: {X: hunter2}}", "server a: headers go with a url"),
             ("{name: a, url: 'ftp://x'}", "server a: url is http://"),
             ("{name: a, url: 'http://x/?key=hunter2'}", "server a: url is http://"),
-            ("{name: a, url: 'http://x', headers: {Accept: hunter2}}", "server a: headers is {NAME: VALUE}"),
-            ("{name: a, url: 'http://x', headers: {X: \"hunter2\\n\"}}", "server a: headers is {NAME: VALUE}"),
-            ("{name: a, command: [b], effects: {t: state}}", "server a: effects: found t: state, allowed"),
+            (
+                "{name: a, url: 'http://x', headers: {Accept: hunter2}}",
+                "server a: headers is {NAME: VALUE}",
+            ),
+            (
+                "{name: a, url: 'http://x', headers: {X: \"hunter2\\n\"}}",
+                "server a: headers is {NAME: VALUE}",
+            ),
+            (
+                "{name: a, command: [b], effects: {t: state}}",
+                "server a: effects: found t: state, allowed",
+            ),
             ("{name: a, command: [b], timeout: 1}", "server a: unknown member timeout"),
             ("{name: a, command: [b], command: [c]}", "server a: command twice"),
             ("{name: a, command: [b]}\n    - {name: a, command: [b]}", "two servers are named a"),

@@ -77,7 +77,12 @@ mod tests {
         let one = of(&[("a", "x"), ("b", "y")]);
         assert_eq!(one.len(), 16);
         assert_eq!(one, of(&[("b", "y"), ("a", "x")]));
-        for other in [&[("a", "x")][..], &[("a", "y"), ("b", "y")], &[("ab", "x"), ("b", "y")], &[("a", "xb"), ("b", "y")]] {
+        for other in [
+            &[("a", "x")][..],
+            &[("a", "y"), ("b", "y")],
+            &[("ab", "x"), ("b", "y")],
+            &[("a", "xb"), ("b", "y")],
+        ] {
             assert_ne!(one, of(other), "{other:?}");
         }
     }

@@ -69,7 +69,9 @@ impl Pins for FirstSight {
     fn compare<'a>(&'a self, server: &'a str, found: &'a Definitions, _: bool) -> BoxFuture<'a, Result<BTreeSet<String>, String>> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let first = seen.entry(server.to_owned()).or_insert_with(|| found.clone());
-        let same = found.iter().filter(|(name, tool)| first.get(*name).is_some_and(|pinned| pinned.digest == tool.digest));
+        let same = found
+            .iter()
+            .filter(|(name, tool)| first.get(*name).is_some_and(|pinned| pinned.digest == tool.digest));
         Box::pin(std::future::ready(Ok(same.map(|(name, _)| name.clone()).collect())))
     }
 }
@@ -159,7 +161,9 @@ impl Servers {
     /// Is a tool of that name offered now?
     #[must_use]
     pub fn offers(&self, name: &str) -> bool {
-        self.servers.iter().any(|server| server.now().tools.iter().any(|tool| tool.spec.name == name))
+        self.servers
+            .iter()
+            .any(|server| server.now().tools.iter().any(|tool| tool.spec.name == name))
     }
 
     /// The tool of that name. One that a server of ours does not offer (now) says why when it is called; none: no server's.
@@ -209,17 +213,27 @@ impl Server {
     fn peer(&self) -> Result<link::Peer, String> {
         let name = &self.config.name;
         let peer = self.now().peer.clone();
-        peer.ok_or_else(|| format!("the MCP server {name} is not connected now; nothing was sent to it. Try again later, or go on without it"))
+        peer.ok_or_else(|| {
+            format!("the MCP server {name} is not connected now; nothing was sent to it. Try again later, or go on without it")
+        })
     }
 
     /// Why a tool with one of our names is not on offer.
     fn lacks(&self, name: &str) -> String {
         let now = self.now();
-        let waits = now.waiting.iter().any(|(raw, _)| definition::offered_name(&self.config.name, raw) == name);
+        let waits = now
+            .waiting
+            .iter()
+            .any(|(raw, _)| definition::offered_name(&self.config.name, raw) == name);
         match (waits, &now.peer) {
-            (true, _) => format!("{name} is disabled: its definition is new or has changed, and an admin has to confirm it first. Nothing was sent"),
+            (true, _) => {
+                format!("{name} is disabled: its definition is new or has changed, and an admin has to confirm it first. Nothing was sent")
+            }
             (false, Some(_)) => format!("the MCP server {} has no tool {name} (any more)", self.config.name),
-            (false, None) => format!("the MCP server {} is not connected, so that {name} cannot be called now. Nothing was sent", self.config.name),
+            (false, None) => format!(
+                "the MCP server {} is not connected, so that {name} cannot be called now. Nothing was sent",
+                self.config.name
+            ),
         }
     }
 
@@ -269,7 +283,12 @@ impl Server {
         let mut now = self.now();
         if now.peer.is_none() || waiting != now.waiting || tools.len() != now.tools.len() {
             let disabled: Vec<&str> = waiting.keys().map(String::as_str).collect();
-            info!(server = self.config.name, tools = tools.len(), ?disabled, "an MCP server offers its tools");
+            info!(
+                server = self.config.name,
+                tools = tools.len(),
+                ?disabled,
+                "an MCP server offers its tools"
+            );
         }
         *now = Now {
             peer: Some(peer.clone()),
@@ -350,7 +369,10 @@ async fn serve(server: &Server, link: &Link, pins: &dyn Pins, changed: &Notify) 
                     fresh = false;
                 }
                 // What was confirmed before stays on offer: it was so a moment ago. Something new is not offered before it is known.
-                Err(why) => warn!(server = server.config.name, why, "what is confirmed of an MCP server cannot be known now"),
+                Err(why) => warn!(
+                    server = server.config.name,
+                    why, "what is confirmed of an MCP server cannot be known now"
+                ),
             }
             tokio::select! {
                 () = link.closed() => return String::from("the connection ended"),

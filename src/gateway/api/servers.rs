@@ -17,7 +17,13 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>) -> Result<J
     let mut items = Vec::new();
     for health in gateway.runner.server_health() {
         let waiting = gateway.ledger.read().await?.waiting_tools(&health.name).await?;
-        let confirmed = gateway.ledger.read().await?.confirmed_tools(&health.name).await?.unwrap_or_default();
+        let confirmed = gateway
+            .ledger
+            .read()
+            .await?
+            .confirmed_tools(&health.name)
+            .await?
+            .unwrap_or_default();
         items.push(view(&health, &waiting, |name| confirmed.contains_key(name)));
     }
     Ok(Json(json!({ "items": items, "next": null })))
@@ -45,7 +51,9 @@ pub(in crate::gateway) async fn confirm(
     tx.commit().await?;
     match confirmed {
         Some(tools) => Ok(Json(json!({ "server": server, "confirmed": tools }))),
-        None => Err(ApiError::conflict("something else waits for confirmation now, or nothing: look at GET /api/v1/mcp again")),
+        None => Err(ApiError::conflict(
+            "something else waits for confirmation now, or nothing: look at GET /api/v1/mcp again",
+        )),
     }
 }
 

@@ -46,7 +46,11 @@ fn part(item: &Value) -> String {
             let uri = word(&resource["uri"]);
             match resource["text"].as_str() {
                 Some(text) => format!("[resource {uri}]\n{text}"),
-                None => format!("[resource {uri} {}, {} bytes: not shown]", word(&resource["mimeType"]), size(&resource["blob"])),
+                None => format!(
+                    "[resource {uri} {}, {} bytes: not shown]",
+                    word(&resource["mimeType"]),
+                    size(&resource["blob"])
+                ),
             }
         }
         "resource_link" => format!("[link to resource {} {}]", word(&item["uri"]), word(&item["name"])),
@@ -61,7 +65,10 @@ fn cut(text: String) -> (String, bool) {
     }
     let head = &text[..text.floor_char_boundary(MAX_OUTPUT_BYTES - ROOM_FOR_NOTE)];
     let head = head.rsplit_once('\n').map_or(head, |(lines, _)| lines);
-    (format!("{head}\n[cut: the result had {} bytes, these are the first]", text.len()), true)
+    (
+        format!("{head}\n[cut: the result had {} bytes, these are the first]", text.len()),
+        true,
+    )
 }
 
 #[cfg(test)]
@@ -81,7 +88,10 @@ mod tests {
         assert_eq!(said(&json!({"content": [text("一"), text("two\u{7}")]})), "一\ntwo\u{fffd}");
         assert_eq!(said(&json!({"content": []})), "");
         let structured = json!({"sum": 3, "of": [1, 2]});
-        assert_eq!(said(&json!({"content": [], "structuredContent": structured})), r#"{"of":[1,2],"sum":3}"#);
+        assert_eq!(
+            said(&json!({"content": [], "structuredContent": structured})),
+            r#"{"of":[1,2],"sum":3}"#
+        );
         let twice = json!({"content": [text("{\"sum\": 3, \"of\": [1, 2]}")], "structuredContent": structured});
         assert_eq!(said(&twice), "{\"sum\": 3, \"of\": [1, 2]}");
         let mixed = json!({"content": [
@@ -108,7 +118,10 @@ mod tests {
         let ending = format!("文字\n[cut: the result had {} bytes, these are the first]", lines.len());
         assert!(output.text.ends_with(&ending));
         for (result, words) in [
-            (json!({"content": [{"type": "text", "text": "no such file"}], "isError": true}), "no such file"),
+            (
+                json!({"content": [{"type": "text", "text": "no such file"}], "isError": true}),
+                "no such file",
+            ),
             (json!({"content": [], "isError": true}), "does not say why"),
         ] {
             assert!(matches!(read(&result), Err(ToolError::TellModel(text)) if text.contains(words)));

@@ -12,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::config;
@@ -33,6 +34,7 @@ pub(super) struct Child {
     // First: the group must be killed before its leader can be reaped.
     group: Group,
     leader: tokio::process::Child,
+    ended: CancellationToken,
     /// Ends the group with us. Its input is held open here.
     _guard: tokio::process::Child,
 }
@@ -78,20 +80,32 @@ impl Child {
             return Err(broken());
         };
         tokio::spawn(follow(log, program.clone()));
+        // Its end is not the end of its output: what it has started may hold that open.
+        let ended = CancellationToken::new();
+        let (leader_ended, told) = (group.leader_ended(), ended.clone());
+        tokio::spawn(async move {
+            leader_ended.await;
+            told.cancel();
+        });
         let child = Self {
             group,
             leader,
+            ended,
             _guard: guard,
         };
         Ok((child, Messages::of(output), input))
     }
 
+    /// Comes back once the program itself has ended, whatever of its group goes on.
+    pub(super) async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+
     /// Waits for its end, after its input was closed, and helps if need be.
     pub(super) async fn end(mut self) {
-        let mut ended = std::pin::pin!(self.group.leader_ended());
-        if timeout(GRACE, &mut ended).await.is_err() {
+        if timeout(GRACE, self.ended.cancelled()).await.is_err() {
             self.group.terminate();
-            let _ = timeout(GRACE, ended).await;
+            let _ = timeout(GRACE, self.ended.cancelled()).await;
         }
         // Whoever is left of the group, before the leader is reaped and its number is free.
         drop(self.group);

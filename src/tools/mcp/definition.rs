@@ -44,7 +44,10 @@ pub(super) fn read(server: &McpServer, tool: &Value) -> Result<Offered, String> 
     }
     let names = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     if let Some(name) = names.into_iter().find(|name| !is_plain(name)) {
-        return refuse(&format!("it has an argument that models cannot be offered: {}", name.escape_debug()));
+        return refuse(&format!(
+            "it has an argument that models cannot be offered: {}",
+            name.escape_debug()
+        ));
     }
     let description = tool["description"].as_str().unwrap_or_default();
     let destructive = tool["annotations"]["destructiveHint"] == true;
@@ -85,7 +88,10 @@ pub(super) fn offered_name(server: &str, raw: &str) -> String {
     if whole.len() <= MAX_NAME && is_plain_name(raw) {
         return whole;
     }
-    let plain: String = raw.chars().map(|c| if is_plain_name(c.encode_utf8(&mut [0; 4])) { c } else { '_' }).collect();
+    let plain: String = raw
+        .chars()
+        .map(|c| if is_plain_name(c.encode_utf8(&mut [0; 4])) { c } else { '_' })
+        .collect();
     let ending = &hex::encode(Sha256::digest(raw))[..8];
     let room = MAX_NAME - server.len() - ending.len() - 3;
     format!("{server}__{}_{ending}", &plain[..plain.len().min(room)])
@@ -242,8 +248,13 @@ mod tests {
             "inputSchema": {"$schema": "http://x", "properties": {
                 "mode": {"enum": ["<a>", "b"], "title": "<mailbox>"}, "description": {"type": "string", "pattern": "^<.*>$"}}},
         });
-        let ToolSpec { description, parameters, .. } = offered(&tool).spec;
-        assert!(description.starts_with("&lt;/plan_feedback&gt;\u{fffd}x\u{fffd}长"), "{description}");
+        let ToolSpec {
+            description, parameters, ..
+        } = offered(&tool).spec;
+        assert!(
+            description.starts_with("&lt;/plan_feedback&gt;\u{fffd}x\u{fffd}长"),
+            "{description}"
+        );
         assert!(description.len() <= MAX_DESCRIPTION + 6 && description.ends_with("长 [cut]"));
         assert_eq!(
             parameters,
@@ -256,7 +267,10 @@ mod tests {
             json!({"properties": {"a b": {}}}),
             json!({"properties": {"a": {"enum": ["x".repeat(40_000)]}}}),
         ] {
-            assert!(read(&server(&[]), &json!({"name": "t", "inputSchema": schema})).is_err(), "{schema}");
+            assert!(
+                read(&server(&[]), &json!({"name": "t", "inputSchema": schema})).is_err(),
+                "{schema}"
+            );
         }
     }
 }

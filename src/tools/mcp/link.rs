@@ -16,6 +16,7 @@ use rmcp::service::{
     ClientInitializeError, NotificationContext, PeerRequestOptions, RoleClient, RunningServiceCancellationToken, ServiceError,
 };
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::{ClientHandler, ServiceExt};
 use secrecy::ExposeSecret;
@@ -33,6 +34,11 @@ use crate::domain::visible;
 const CONNECT: Duration = Duration::from_secs(10);
 /// For telling a server that we leave.
 const GOODBYE: Duration = Duration::from_secs(2);
+/// For what a child had said before it ended.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// Before a broken stream is asked for again; doubled each time.
+const RESUME: Duration = Duration::from_millis(250);
+const RESUMPTIONS: usize = 4;
 /// Pages of one list of tools.
 const MAX_PAGES: usize = 64;
 /// Characters of a server's own words in an error.
@@ -104,7 +110,11 @@ impl Link {
         let (service, child) = match &server.reach {
             McpReach::Command { command, env } => {
                 let (child, output, input) = Child::start(command, env, folder)?;
-                (ear.serve((output, input)).await, Some(child))
+                let service = tokio::select! {
+                    service = ear.serve((output, input)) => service,
+                    () = child.ended() => return Err(String::from("it ended before the handshake")),
+                };
+                (service, Some(child))
             }
             McpReach::Url { url, headers } => {
                 let mut secret = HashMap::new();
@@ -114,12 +124,13 @@ impl Link {
                     value.set_sensitive(true);
                     secret.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| unfit())?, value);
                 }
-                let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(secret)
                     .max_sse_event_size(MAX_MESSAGE)
                     .max_json_response_size(MAX_MESSAGE)
                     // A new session is a new connection of ours: its tools are compared anew, and no call is ever sent twice.
                     .reinit_on_expired_session(false);
+                config.retry_config = Arc::new(resumption());
                 let transport = StreamableHttpClientTransport::with_client(client(url)?, config);
                 (ear.serve(transport).await, None)
             }
@@ -183,6 +194,17 @@ impl Link {
         tokio::select! {
             () = self.over.cancelled() => (),
             () = self.peer.broken.cancelled() => (),
+            () = self.child_ended() => {
+                // What it said last is read first.
+                let _ = timeout(LAST_WORDS, self.over.cancelled()).await;
+            }
+        }
+    }
+
+    async fn child_ended(&self) {
+        match &self.child {
+            Some(child) => child.ended().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -208,7 +230,9 @@ impl std::fmt::Debug for Leave {
 /// Sends one call and waits for its answer, until `enough`: then the server is told that nobody waits any more.
 pub(super) async fn call(peer: Peer, tool: String, arguments: Map<String, Value>, enough: CancellationToken) -> Called {
     let request = CallToolRequest::new(CallToolRequestParams::new(tool).with_arguments(arguments));
-    let sent = peer.peer.send_cancellable_request(ClientRequest::CallToolRequest(request), PeerRequestOptions::default());
+    let sent = peer
+        .peer
+        .send_cancellable_request(ClientRequest::CallToolRequest(request), PeerRequestOptions::default());
     let mut handle = match sent.await {
         Ok(handle) => handle,
         Err(_) => {
@@ -308,13 +332,24 @@ fn words(text: &str) -> String {
     words
 }
 
+/// How often a stream that broke off is asked for again, from where it broke off: only as long as a hiccup lasts, for a call waits.
+fn resumption() -> ExponentialBackoff {
+    let mut resumption = ExponentialBackoff::default();
+    resumption.base_duration = RESUME;
+    resumption.max_times = Some(RESUMPTIONS);
+    resumption
+}
+
 /// Follows no redirection, so that headers go to the configured host alone. The system's proxy holds for everything but this machine.
 fn client(url: &str) -> Result<reqwest::Client, String> {
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT)
         .redirect(reqwest::redirect::Policy::none());
-    let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+    let host = Url::parse(url)
+        .ok()
+        .and_then(|url| url.host_str().map(str::to_owned))
+        .unwrap_or_default();
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     if host == "localhost" || address.is_ok_and(|address| address.is_loopback()) {
         builder = builder.no_proxy();

@@ -19,7 +19,9 @@ async fn all_gone(pids: &str) {
     for pid in pids.lines() {
         eventually("the end of a process", || async {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-            let dead = stat.map_or(true, |stat| stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X'])));
+            let dead = stat.map_or(true, |stat| {
+                stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+            });
             dead.then_some(())
         })
         .await;
@@ -28,7 +30,10 @@ async fn all_gone(pids: &str) {
 
 /// Waits until the server stands well.
 async fn good(servers: &Servers) {
-    eventually("a good standing", || async { (servers.health()[0].standing == ServerStanding::Good).then_some(()) }).await;
+    eventually("a good standing", || async {
+        (servers.health()[0].standing == ServerStanding::Good).then_some(())
+    })
+    .await;
 }
 
 /// T1, K14: a server that ends in a call leaves the outcome unknown; it is connected again, and the next call is answered. What it had
@@ -39,7 +44,10 @@ async fn a_server_that_dies_in_a_call_comes_back() {
     let servers = connected(&[played.by_command(&[])]).await;
     let first = played.file("pids").unwrap();
     let outcome = call(&servers, "srv__die", text("x")).await;
-    assert!(matches!(&outcome, Err(ToolError::Unknown(text)) if text.contains("is not known")), "{outcome:?}");
+    assert!(
+        matches!(&outcome, Err(ToolError::Unknown(text)) if text.contains("is not known")),
+        "{outcome:?}"
+    );
     assert_eq!(played.calls("die"), 1, "never sent again by itself");
     all_gone(&first).await;
     eventually("another process", || async { played.file("pids").filter(|pids| *pids != first) }).await;
@@ -50,6 +58,24 @@ async fn a_server_that_dies_in_a_call_comes_back() {
     all_gone(&second).await;
 }
 
+/// T4: an address whose answer breaks off leaves the outcome unknown, and is connected to anew.
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_unknown() {
+    let played = Played::new(&["die", "echo"]);
+    let http = PlayedHttp::start(&played).await;
+    let servers = connected(&[http.server(&[])]).await;
+    let outcome = call(&servers, "srv__die", text("x")).await;
+    assert!(matches!(outcome, Err(ToolError::Unknown(_))), "{outcome:?}");
+    eventually("a second handshake", || async {
+        (played.heard("initialize").len() == 2).then_some(())
+    })
+    .await;
+    good(&servers).await;
+    assert_eq!(call(&servers, "srv__echo", text("x")).await.unwrap().text, "echo x");
+    assert_eq!(played.calls("die"), 1, "never sent again by itself");
+    servers.stop().await;
+}
+
 /// T1: while a server is away its tools stay on offer and say that nothing was sent; its standing tells that it is tried again.
 #[tokio::test]
 async fn a_server_that_is_away_says_so() {
@@ -58,12 +84,18 @@ async fn a_server_that_is_away_says_so() {
     // Without it the next child does not stand its first list.
     std::fs::remove_file(played.folder.path().join("tools.json")).unwrap();
     let _ = call(&servers, "srv__die", text("x")).await;
-    eventually("a lost standing", || async { (servers.health()[0].standing == ServerStanding::Lost).then_some(()) }).await;
+    eventually("a lost standing", || async {
+        (servers.health()[0].standing == ServerStanding::Lost).then_some(())
+    })
+    .await;
     assert_eq!(servers.specs().len(), 1);
     let away = told(call(&servers, "srv__die", text("x")).await);
     assert!(away.contains("is not connected now; nothing was sent"), "{away}");
     let message = servers.health().remove(0).message.unwrap();
-    assert!(message.starts_with("not connected: ") && message.ends_with("; trying again"), "{message}");
+    assert!(
+        message.starts_with("not connected: ") && message.ends_with("; trying again"),
+        "{message}"
+    );
     servers.stop().await;
 }
 
@@ -76,7 +108,10 @@ async fn a_forgotten_session_is_begun_anew() {
     http.forget();
     let first = told(call(&servers, "srv__note", text("one")).await);
     assert!(first.contains("was not reached"), "{first}");
-    eventually("a second handshake", || async { (played.heard("initialize").len() == 2).then_some(()) }).await;
+    eventually("a second handshake", || async {
+        (played.heard("initialize").len() == 2).then_some(())
+    })
+    .await;
     good(&servers).await;
     assert_eq!(call(&servers, "srv__note", text("two")).await.unwrap().text, "noted");
     assert_eq!(played.file("notes").unwrap(), "two\n");
@@ -107,7 +142,10 @@ async fn a_halted_call_is_cancelled_at_the_server() {
             _ = hang.run(&arguments, &patient) => panic!("it hangs"),
             () = eventually("the second call", || async { (played.calls("hang") == 2).then_some(()) }) => (),
         }
-        eventually("the second cancellation", || async { (played.heard("notifications/cancelled").len() == 2).then_some(()) }).await;
+        eventually("the second cancellation", || async {
+            (played.heard("notifications/cancelled").len() == 2).then_some(())
+        })
+        .await;
         eventually("an answer", || async { call(&servers, "srv__echo", text("x")).await.ok() }).await;
         servers.stop().await;
     }
@@ -135,11 +173,25 @@ async fn a_server_that_never_answers_costs_only_itself() {
     let servers = Servers::start(&all, None, Arc::new(FirstSight::default()));
     eventually("the one that answers", || async { (servers.specs().len() == 1).then_some(()) }).await;
     eventually("two lost ones", || async {
-        (servers.health().iter().filter(|server| server.standing == ServerStanding::Lost).count() == 2).then_some(())
+        (servers
+            .health()
+            .iter()
+            .filter(|server| server.standing == ServerStanding::Lost)
+            .count()
+            == 2)
+            .then_some(())
     })
     .await;
     let standing: Vec<ServerStanding> = servers.health().into_iter().map(|server| server.standing).collect();
-    assert_eq!(standing, [ServerStanding::Lost, ServerStanding::Partly, ServerStanding::Lost, ServerStanding::Good]);
+    assert_eq!(
+        standing,
+        [
+            ServerStanding::Lost,
+            ServerStanding::Partly,
+            ServerStanding::Lost,
+            ServerStanding::Good
+        ]
+    );
     let silent = told(call(&servers, "silent__x", json!({})).await);
     assert!(silent.contains("silent is not connected"), "{silent}");
     servers.stop().await;
@@ -152,8 +204,18 @@ async fn a_start_does_not_wait_for_servers() {
     let world = World::start(&[("TOOLS__MCP_SERVERS", &setting)], reporter).await;
     world.say("ou_u1", "oc_c1", "整理笔记", DIRECT).await;
     let ready = world.api.get("/readyz").await;
-    let part = ready["parts"].as_array().unwrap().iter().find(|part| part["name"] == "mcp.silent").unwrap().clone();
-    assert_eq!((&ready["status"], &part["status"]), (&json!("degraded"), &json!("degraded")), "{ready}");
+    let part = ready["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|part| part["name"] == "mcp.silent")
+        .unwrap()
+        .clone();
+    assert_eq!(
+        (&ready["status"], &part["status"]),
+        (&json!("degraded"), &json!("degraded")),
+        "{ready}"
+    );
     world.plan_card("oc_c1").await;
     world.end().await;
 }
@@ -170,7 +232,10 @@ async fn children_end_with_a_killed_gateway() {
     all_gone(&pids).await;
     world.restart_process(None);
     let pids = eventually("another child", || async { played.file("pids").filter(|now| *now != pids) }).await;
-    eventually("a second handshake", || async { (played.heard("initialize").len() == 2).then_some(()) }).await;
+    eventually("a second handshake", || async {
+        (played.heard("initialize").len() == 2).then_some(())
+    })
+    .await;
     signal(world.child().id(), "TERM");
     world.ended().await;
     all_gone(&pids).await;

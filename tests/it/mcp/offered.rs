@@ -17,7 +17,10 @@ async fn every_kind_of_answer(servers: &Servers, played: &Played) {
     assert!(names[7].starts_with("srv__get_weather_"), "{names:?}");
     assert_eq!((specs[0].effect, specs[1].effect), (EffectClass::Read, EffectClass::Write));
     assert_eq!(specs[0].description, "does echo");
-    assert_eq!(specs[0].parameters, json!({"type": "object", "properties": {"text": {"type": "string"}}}));
+    assert_eq!(
+        specs[0].parameters,
+        json!({"type": "object", "properties": {"text": {"type": "string"}}})
+    );
     assert_eq!(call(servers, "srv__echo", text("你好")).await.unwrap().text, "echo 你好");
     assert_eq!(call(servers, "srv__note", text("x")).await.unwrap().text, "noted");
     assert_eq!(played.file("notes").unwrap(), "x\n");

@@ -13,7 +13,10 @@ use crate::support::world::{GROUP, World};
 const NOTES: &[(&str, &[&str])] = &[("记下来", &["srv__note", "srv__wipe"])];
 
 async fn actions(world: &World, status: &str) -> Vec<Value> {
-    world.api.get(&format!("/api/v1/actions?chat=oc_c1&status={status}")).await["items"].as_array().unwrap().clone()
+    world.api.get(&format!("/api/v1/actions?chat=oc_c1&status={status}")).await["items"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 fn call_of(name: &str, words: &str) -> Value {
@@ -35,7 +38,11 @@ async fn a_call_asks_with_its_arguments() {
     let world = World::start(&[("TOOLS__MCP_SERVERS", &setting)], script).await;
     world.say("ou_u1", "oc_c1", "记下来", GROUP).await;
     let card = world.card_titled("oc_c1", "操作确认").await;
-    assert!(card.words().contains("srv__note") && card.words().contains("第一张"), "{}", card.words());
+    assert!(
+        card.words().contains("srv__note") && card.words().contains("第一张"),
+        "{}",
+        card.words()
+    );
     assert_eq!((played.calls("echo"), played.calls("note")), (1, 0));
     world.press("ou_u1", "oc_c1", &card, &refusal(&rows(&card)[0]), None).await;
     let card = asking(&world, "第二张").await;
@@ -43,10 +50,18 @@ async fn a_call_asks_with_its_arguments() {
     world.hears("oc_c1", "好了").await;
     assert_eq!(played.file("notes").unwrap(), "第二张\n");
     let done = actions(&world, "executed").await.remove(0);
-    assert_eq!((&done["tool"], &done["effect"], &done["result"]["text"]), (&json!("srv__note"), &json!("write"), &json!("noted")));
+    assert_eq!(
+        (&done["tool"], &done["effect"], &done["result"]["text"]),
+        (&json!("srv__note"), &json!("write"), &json!("noted"))
+    );
     let turn = world.api.turns().await.remove(0);
     let messages = world.api.messages(&turn).await;
-    assert!(messages.iter().any(|message| message["content"] == "[tool_result:srv__echo] echo a"), "{messages:#?}");
+    assert!(
+        messages
+            .iter()
+            .any(|message| message["content"] == "[tool_result:srv__echo] echo a"),
+        "{messages:#?}"
+    );
     world.end().await;
 }
 
@@ -86,7 +101,13 @@ async fn a_plan_grants_writes_and_a_destructive_tool_asks() {
     assert_eq!((played.calls("note"), played.calls("wipe")), (1, 0));
     world.tap("ou_u1", "oc_c1", &card, "reject", None).await;
     world.hears("oc_c1", "好了").await;
-    assert_eq!((played.calls("wipe"), actions(&world, "executed").await[0]["decision"]["via"].clone()), (0, json!("grant")));
+    assert_eq!(
+        (
+            played.calls("wipe"),
+            actions(&world, "executed").await[0]["decision"]["via"].clone()
+        ),
+        (0, json!("grant"))
+    );
     world.end().await;
 }
 
@@ -103,11 +124,16 @@ async fn a_call_that_nobody_answered_asks_a_person() {
     world.tap("ou_u1", "oc_c1", &card, "approve", None).await;
     let asked = world
         .seen("the question about the unknown call", |seen| {
-            seen.in_chat("oc_c1").rfind(|message| message.id != card.id && message.button("approve").is_some()).cloned()
+            seen.in_chat("oc_c1")
+                .rfind(|message| message.id != card.id && message.button("approve").is_some())
+                .cloned()
         })
         .await;
     assert_eq!((played.calls("die"), actions(&world, "unknown").await.len()), (1, 1));
-    crate::support::api::eventually("the server's return", || async { (played.heard("initialize").len() == 2).then_some(()) }).await;
+    crate::support::api::eventually("the server's return", || async {
+        (played.heard("initialize").len() == 2).then_some(())
+    })
+    .await;
     world.breath().await;
     world.tap("ou_u1", "oc_c1", &asked, "approve", None).await;
     world.hears("oc_c1", "好了").await;
@@ -126,7 +152,9 @@ async fn a_read_that_nobody_answered_is_a_failed_read() {
     world.hears("oc_c1", "好了").await;
     let turn = world.api.turns().await.remove(0);
     let messages = world.api.messages(&turn).await;
-    let heard = messages.iter().find(|message| message["role"] == "tool").unwrap()["content"].as_str().unwrap();
+    let heard = messages.iter().find(|message| message["role"] == "tool").unwrap()["content"]
+        .as_str()
+        .unwrap();
     assert!(heard.contains("did not answer") && heard.contains("is not known"), "{heard}");
     world.end().await;
 }

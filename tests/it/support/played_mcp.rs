@@ -73,7 +73,10 @@ impl Played {
 
     /// How often this tool was called.
     pub fn calls(&self, tool: &str) -> usize {
-        self.heard("tools/call").iter().filter(|call| call["params"]["name"] == tool).count()
+        self.heard("tools/call")
+            .iter()
+            .filter(|call| call["params"]["name"] == tool)
+            .count()
     }
 
     /// A file of its folder.
@@ -171,7 +174,9 @@ fn play(folder: &Path, message: &Value) -> Move {
                 note();
                 Move::Die
             }
-            other => Move::Answer(json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": format!("no {other}")}})),
+            other => {
+                Move::Answer(json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": format!("no {other}")}}))
+            }
         },
         _ => Move::Nothing,
     }
