@@ -251,14 +251,13 @@ impl Running {
             }
         };
         let sockets = tokio::time::timeout(grace, self.gateway.sockets_closed());
-        let work = async {
-            self.workers.stop(grace, tail).await;
-            // After the last call to them.
-            self.servers.stop().await;
-        };
-        let _ = tokio::join!(work, listener, sockets);
+        let _ = tokio::join!(self.workers.stop(grace, tail), listener, sockets);
+        // After the last call to them. What does not end in time ends with this process.
+        let servers = tokio::time::timeout(tail, self.servers.stop());
         // Waits for every connection in use, one of which may wait for a server that does not answer.
-        if tokio::time::timeout(tail, self.gateway.ledger.close()).await.is_err() {
+        let ledger = tokio::time::timeout(tail, self.gateway.ledger.close());
+        let (closed, _) = tokio::join!(ledger, servers);
+        if closed.is_err() {
             warn!("the ledger could not be closed in time; nothing that was told to anybody is lost");
         }
         info!("stopped");

@@ -17,7 +17,7 @@ pub(super) fn read(result: &Value) -> Result<ToolOutput, ToolError> {
     let mut texts = items.iter().filter_map(|item| item["text"].as_str());
     let structured = &result["structuredContent"];
     // Servers send the same as text, too, for clients that know no other.
-    let told = structured.is_null() || texts.any(|text| serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured));
+    let told = structured.is_null() || texts.any(|text| says(text, structured));
     parts.extend(items.iter().map(part));
     if !told {
         parts.push(structured.to_string());
@@ -33,6 +33,12 @@ pub(super) fn read(result: &Value) -> Result<ToolOutput, ToolError> {
             ..ToolOutput::default()
         }),
     }
+}
+
+/// Is the text this value, or the one text in it?
+fn says(text: &str, structured: &Value) -> bool {
+    let only = structured.as_object().filter(|members| members.len() == 1).and_then(|members| members.values().next());
+    only.is_some_and(|only| only == text) || serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured)
 }
 
 fn part(item: &Value) -> String {
@@ -94,6 +100,7 @@ mod tests {
         );
         let twice = json!({"content": [text("{\"sum\": 3, \"of\": [1, 2]}")], "structuredContent": structured});
         assert_eq!(said(&twice), "{\"sum\": 3, \"of\": [1, 2]}");
+        assert_eq!(said(&json!({"content": [text("a")], "structuredContent": {"content": "a"}})), "a");
         let mixed = json!({"content": [
             {"type": "image", "mimeType": "image/png", "data": "AAAAAAAA"},
             {"type": "audio", "mimeType": "audio/wav", "data": "AAAA"},
