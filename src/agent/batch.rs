@@ -11,7 +11,7 @@ use super::step::Step;
 use super::{CallOutcome, Effect, Next, OpenCall};
 
 /// Answer to a call whose outcome is lost and that a person does not want to run again.
-const LOST: &str = "unknown: it was sent before a restart and may or may not have run; it was not run again";
+const LOST: &str = "unknown: it was sent and not answered, and may or may not have run; it was not run again";
 
 impl Step<'_> {
     /// Does the next thing that the open batch needs: run what may run, ask for the rest, answer.

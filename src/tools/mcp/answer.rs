@@ -37,7 +37,10 @@ pub(super) fn read(result: &Value) -> Result<ToolOutput, ToolError> {
 
 /// Is the text this value, or the one text in it?
 fn says(text: &str, structured: &Value) -> bool {
-    let only = structured.as_object().filter(|members| members.len() == 1).and_then(|members| members.values().next());
+    let only = structured
+        .as_object()
+        .filter(|members| members.len() == 1)
+        .and_then(|members| members.values().next());
     only.is_some_and(|only| only == text) || serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured)
 }
 

@@ -76,7 +76,7 @@ pub(super) fn read(server: &McpServer, tool: &Value) -> Result<Offered, String> 
         spec: ToolSpec {
             name: offered_name(&server.name, raw),
             description,
-            parameters,
+            parameters: parameters.into(),
             effect,
         },
     })
@@ -257,7 +257,7 @@ mod tests {
         );
         assert!(description.len() <= MAX_DESCRIPTION + 6 && description.ends_with("长 [cut]"));
         assert_eq!(
-            parameters,
+            *parameters,
             json!({"type": "object", "properties": {
                 "mode": {"enum": ["<a>", "b"], "title": "&lt;mailbox&gt;"}, "description": {"type": "string", "pattern": "^<.*>$"}}})
         );

@@ -67,7 +67,7 @@ impl Tool for Absent {
         ToolSpec {
             name: self.name.clone(),
             description: String::new(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
             effect: EffectClass::Write,
         }
     }

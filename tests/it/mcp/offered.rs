@@ -18,7 +18,7 @@ async fn every_kind_of_answer(servers: &Servers, played: &Played) {
     assert_eq!((specs[0].effect, specs[1].effect), (EffectClass::Read, EffectClass::Write));
     assert_eq!(specs[0].description, "does echo");
     assert_eq!(
-        specs[0].parameters,
+        *specs[0].parameters,
         json!({"type": "object", "properties": {"text": {"type": "string"}}})
     );
     assert_eq!(call(servers, "srv__echo", text("你好")).await.unwrap().text, "echo 你好");

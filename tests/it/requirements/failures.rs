@@ -19,7 +19,7 @@ const PARTS: [(&str, &str); 8] = [
     ("R1", "Redis"),
     ("Q1", "The ledger: SQLite, PostgreSQL"),
     ("S1", "The senders of webhooks"),
-    ("T1", "Tools of MCP servers, and of anybody"),
+    ("T1", "Tools"),
     ("X1", "The clock"),
 ];
 
