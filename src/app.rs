@@ -1,5 +1,6 @@
 //! The composition root: the only place that picks implementations.
 
+mod pins;
 mod reload;
 
 use std::fmt;
@@ -23,7 +24,7 @@ use crate::runner::{ModelSource, Runner, RunnerParts, Timings};
 use crate::store::{Ledger, StoreError};
 use crate::telemetry::{Logs, Meters};
 use crate::template::{TemplateError, Templates};
-use crate::tools::{Toolbox, ToolboxError};
+use crate::tools::{Servers, Toolbox, ToolboxError};
 
 /// After a stop was asked for, the listener goes on this long, so that a balancer can notice `/readyz`.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -105,6 +106,7 @@ pub struct Running {
     pub addr: SocketAddr,
     gateway: Gateway,
     workers: Workers,
+    servers: Servers,
     server: JoinHandle<std::io::Result<()>>,
     stop: CancellationToken,
     grace: Duration,
@@ -135,6 +137,15 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     if live.lark.enabled && boot.lark.encrypt_key.is_none() {
         warn!("Lark events come UNSIGNED: only the verification token protects them; set channels.lark.encrypt_key");
     }
+    // Whoever works needs them connected; who only takes events in knows their names.
+    let servers = match boot.workers {
+        true => Servers::start(
+            &boot.mcp_servers,
+            boot.workspace.as_deref(),
+            Arc::new(pins::LedgerPins(ledger.clone())),
+        ),
+        false => Servers::elsewhere(&boot.mcp_servers, boot.workspace.as_deref()),
+    };
     let settings = Settings::new(live);
     // Leases and expiries by the time that all processes share; signatures by this machine's, as their platforms expect.
     let clock = ledger.clock().clone();
@@ -145,7 +156,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
             clock: clock.clone(),
             ids: parts.ids.clone(),
             templates: Arc::clone(&templates),
-            tools: Arc::new(tools),
+            tools: Arc::new(tools.with_servers(servers.clone())),
             models: models(&settings, http.clone(), parts.model),
             timings: parts.timings,
             failpoint: parts.failpoint.clone(),
@@ -195,6 +206,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         addr,
         gateway,
         workers,
+        servers,
         server,
         stop,
         grace: boot.shutdown_grace,
@@ -240,8 +252,12 @@ impl Running {
         };
         let sockets = tokio::time::timeout(grace, self.gateway.sockets_closed());
         let _ = tokio::join!(self.workers.stop(grace, tail), listener, sockets);
+        // After the last call to them. What does not end in time ends with this process.
+        let servers = tokio::time::timeout(tail, self.servers.stop());
         // Waits for every connection in use, one of which may wait for a server that does not answer.
-        if tokio::time::timeout(tail, self.gateway.ledger.close()).await.is_err() {
+        let ledger = tokio::time::timeout(tail, self.gateway.ledger.close());
+        let (closed, _) = tokio::join!(ledger, servers);
+        if closed.is_err() {
             warn!("the ledger could not be closed in time; nothing that was told to anybody is lost");
         }
         info!("stopped");

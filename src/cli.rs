@@ -4,6 +4,7 @@ mod audit;
 mod check;
 pub mod demo;
 mod manifest;
+mod mcp;
 mod migrate;
 mod send;
 mod serve;
@@ -46,6 +47,11 @@ enum Command {
     Manifest {
         #[command(subcommand)]
         channel: ManifestChannel,
+    },
+    /// Tools of MCP servers that are new or changed: look at them, confirm them
+    Mcp {
+        #[command(subcommand)]
+        what: McpCommand,
     },
     /// The approval trail
     Audit {
@@ -118,6 +124,29 @@ struct ManifestArgs {
 }
 
 #[derive(Debug, Subcommand)]
+enum McpCommand {
+    /// Each server of `tools.mcp_servers`, and in full what of it waits for confirmation
+    List(McpArgs),
+    /// Allow what waits, as it was listed
+    Confirm {
+        /// Name of the server
+        server: String,
+        /// What `list` shows for exactly these definitions
+        confirmation: String,
+        #[command(flatten)]
+        args: McpArgs,
+    },
+}
+
+/// Arguments of `mcp`.
+#[derive(Debug, Args)]
+struct McpArgs {
+    /// Base URL of the gateway, which must be running [default: `server.bind`]
+    #[arg(long, value_name = "BASE")]
+    url: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
 enum AuditCommand {
     /// Prove that no entry was changed, removed or reordered
     Verify,
@@ -170,6 +199,18 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Manifest { channel } => match channel {
             ManifestChannel::Slack(args) => manifest::slack(&args.public_url),
             ManifestChannel::Lark(args) => manifest::lark(&args.public_url),
+        },
+        Command::Mcp { what } => match (load(file), what) {
+            (Ok(loaded), McpCommand::List(args)) => mcp::list(&loaded, args.url).await,
+            (
+                Ok(loaded),
+                McpCommand::Confirm {
+                    server,
+                    confirmation,
+                    args,
+                },
+            ) => mcp::confirm(&loaded, args.url, &server, &confirmation).await,
+            (Err(code), _) => Ok(code),
         },
         Command::Audit {
             what: AuditCommand::Verify,

@@ -17,6 +17,7 @@ mod values;
 mod source;
 mod settings;
 mod redis_address;
+mod servers;
 mod reload;
 mod watch;
 
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-pub use env::environment;
+pub use env::{environment, inherited};
 pub use failpoint::{failpoint, lease, poll};
 pub use problem::Problem;
 pub use redis_address::{RedisAddress, RedisKind};
@@ -149,10 +150,42 @@ pub struct Boot {
     pub run_bash: bool,
     /// `tools.effects`.
     pub effects: BTreeMap<String, EffectClass>,
+    /// `tools.mcp_servers`.
+    pub mcp_servers: Vec<McpServer>,
     /// `templates`.
     pub templates: Option<PathBuf>,
     /// `telemetry.log_format` is `json`.
     pub log_json: bool,
+}
+
+/// One server of `tools.mcp_servers`.
+#[derive(Clone, Debug)]
+pub struct McpServer {
+    /// `name`, unique: what its tools' names begin with.
+    pub name: String,
+    /// How it is reached.
+    pub reach: McpReach,
+    /// `effects`, by the server's own names of its tools.
+    pub effects: BTreeMap<String, EffectClass>,
+}
+
+/// How an MCP server is reached.
+#[derive(Clone, Debug)]
+pub enum McpReach {
+    /// A child process that speaks over its standard input and output.
+    Command {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// Its variables, beside `PATH` and `HOME`.
+        env: BTreeMap<String, SecretString>,
+    },
+    /// Streamable HTTP.
+    Url {
+        /// The endpoint.
+        url: String,
+        /// Sent with every request.
+        headers: BTreeMap<String, SecretString>,
+    },
 }
 
 /// Where state lives; addresses may hold passwords.

@@ -20,6 +20,7 @@ mod message;
 mod turn;
 mod event;
 mod failpoint;
+mod pins;
 mod visible;
 
 pub use action::{Action, ActionStatus, ToolResult};
@@ -36,6 +37,7 @@ pub use notice::Notice;
 pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, ProgressView, QuestionCard, ReactionMark, StepView,
 };
+pub use pins::{Definition, Definitions, ServerHealth, ServerStanding, confirmation_of};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
 pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, QueueMode, Reflection, SessionMode};
 pub use room::on_one_card;

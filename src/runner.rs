@@ -23,7 +23,7 @@ use std::time::Duration;
 use self::ears::Ears;
 use self::leases::Leases;
 use crate::config::Settings;
-use crate::domain::{Clock, Failpoint, Ids, Millis};
+use crate::domain::{Clock, Failpoint, Ids, Millis, ServerHealth};
 use crate::model::ChatModel;
 use crate::store::{Ledger, StoreError};
 use crate::template::Templates;
@@ -170,6 +170,12 @@ impl Runner {
             ears: Arc::default(),
             leases: Arc::default(),
         }
+    }
+
+    /// How the MCP servers stand.
+    #[must_use]
+    pub fn server_health(&self) -> Vec<ServerHealth> {
+        self.tools.servers().health()
     }
 
     /// How the last model call went.

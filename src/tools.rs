@@ -1,13 +1,16 @@
 //! Action tools: the trait, and the box that holds those that the configuration switches on.
 
 mod files;
+mod group;
 mod halt;
+mod mcp;
 mod run_bash;
 mod sample;
 mod web_fetch;
 mod workspace;
 
 pub use halt::{Halt, Halted};
+pub use mcp::{FirstSight, Pins, Servers, try_server};
 pub use sample::unpack_sample;
 pub use web_fetch::Reach;
 
@@ -48,6 +51,9 @@ pub enum ToolError {
     /// The model can do something about it: wrong arguments, no such file.
     #[error("{0}")]
     TellModel(String),
+    /// It was sent and not answered: nobody knows whether it was carried out. A person is asked about a write call.
+    #[error("{0}")]
+    Unknown(String),
     /// The turn cannot go on.
     #[error("{0}")]
     Fatal(String),
@@ -76,6 +82,9 @@ pub trait Tool: Send + Sync + fmt::Debug {
 #[derive(Clone, Debug, Default)]
 pub struct Toolbox {
     tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
+    /// For what the servers offer: it is not known beforehand.
+    effects: BTreeMap<String, EffectClass>,
+    servers: Servers,
 }
 
 /// Why the configured tools cannot be offered. For the person who wrote the configuration.
@@ -104,16 +113,24 @@ impl Toolbox {
     /// These tools; `effects` overrides the effect class that a tool gives itself.
     #[must_use]
     pub fn new(tools: Vec<Arc<dyn Tool>>, effects: &BTreeMap<String, EffectClass>) -> Self {
-        let with_spec = |tool: Arc<dyn Tool>| {
-            let mut spec = tool.spec();
-            if let Some(class) = effects.get(&spec.name) {
-                spec.effect = *class;
-            }
-            (spec, tool)
-        };
         Self {
-            tools: tools.into_iter().map(with_spec).collect(),
+            tools: tools.into_iter().map(|tool| (overridden(tool.spec(), effects), tool)).collect(),
+            effects: effects.clone(),
+            servers: Servers::default(),
         }
+    }
+
+    /// These and what the MCP servers offer at any moment.
+    #[must_use]
+    pub fn with_servers(mut self, servers: Servers) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// The MCP servers.
+    #[must_use]
+    pub fn servers(&self) -> &Servers {
+        &self.servers
     }
 
     /// What the configuration switches on: the file tools and `run_bash` in the workspace, `web_fetch` for the public internet.
@@ -148,17 +165,30 @@ impl Toolbox {
     /// What is offered, with effect classes after overrides.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.tools.iter().map(|(spec, _)| spec.clone()).collect()
+        let own = self.tools.iter().map(|(spec, _)| spec.clone());
+        let theirs = self.servers.specs().into_iter().map(|spec| overridden(spec, &self.effects));
+        own.chain(theirs).collect()
     }
 
-    /// The tool of that name.
+    /// Is a tool of that name offered?
+    #[must_use]
+    pub fn offers(&self, name: &str) -> bool {
+        self.tools.iter().any(|(spec, _)| spec.name == name) || self.servers.offers(name)
+    }
+
+    /// The tool of that name. One of an MCP server that is not offered now tells the model why.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.tools
-            .iter()
-            .find(|(spec, _)| spec.name == name)
-            .map(|(_, tool)| Arc::clone(tool))
+        let own = self.tools.iter().find(|(spec, _)| spec.name == name);
+        own.map(|(_, tool)| Arc::clone(tool)).or_else(|| self.servers.get(name))
     }
+}
+
+fn overridden(mut spec: ToolSpec, effects: &BTreeMap<String, EffectClass>) -> ToolSpec {
+    if let Some(class) = effects.get(&spec.name) {
+        spec.effect = *class;
+    }
+    spec
 }
 
 /// The arguments as the tool wants them.

@@ -13,10 +13,10 @@ use super::step::Step;
 use super::{CallOutcome, Effect, Next, OpenCall, OpenGate};
 
 /// Answer to a call whose outcome is lost and that a person does not want to run again.
-const LOST: &str = "unknown: it was sent before a restart and may or may not have run; it was not run again";
+const LOST: &str = "unknown: it was sent and not answered, and may or may not have run; it was not run again";
 /// The same, when a person said so.
 const LOST_AND_REFUSED: &str =
-    "unknown: it was sent before a restart and may or may not have run; it was not run again, because a person refused that";
+    "unknown: it was sent and not answered, and may or may not have run; it was not run again, because a person refused that";
 /// Answer to a call whose outcome is lost, that a person allows to run again, and that the limit does not.
 const LOST_AT_LIMIT: &str = "unknown: it was sent before and may or may not have run; a person allowed to run it again, but it was not run \
                              again: budget_exhausted, the limit of this task is reached";

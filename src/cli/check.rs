@@ -2,6 +2,7 @@
 
 mod clock;
 mod database;
+mod mcp;
 mod model;
 mod online;
 mod redis;

@@ -7,8 +7,10 @@ use config::{Value, ValueKind};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::problem::Report;
-use super::shape::{Console, CoordinationName, GroupTrigger, Lark, LogFormat, ProviderName, Role, Shape, Slack};
-use super::{AgentLive, Boot, ChannelLive, Coordination, LarkSecrets, Live, ModelLive, Provider, SlackSecrets, Stores};
+use super::shape::{Console, CoordinationName, GroupTrigger, Lark, LogFormat, ProviderName, Role, Shape, Slack, ToolServer};
+use super::{
+    AgentLive, Boot, ChannelLive, Coordination, LarkSecrets, Live, McpReach, McpServer, ModelLive, Provider, SlackSecrets, Stores,
+};
 use crate::domain::{Approvers, SessionMode};
 
 /// A token for the API and the console has so many characters at least; one that is shorter is warned of.
@@ -205,6 +207,7 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
         web_fetch: tools.web_fetch,
         run_bash: tools.run_bash,
         effects: tools.effects,
+        mcp_servers: tools.mcp_servers.into_iter().map(mcp_server).collect(),
         templates: folder(templates),
         log_json: telemetry.log_format == LogFormat::Json,
     };
@@ -243,6 +246,22 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
         log_level: telemetry.log_level,
     };
     (boot, live)
+}
+
+fn mcp_server(shape: ToolServer) -> McpServer {
+    let ToolServer {
+        name,
+        command,
+        env,
+        url,
+        headers,
+        effects,
+    } = shape;
+    let reach = match command.is_empty() {
+        false => McpReach::Command { command, env },
+        true => McpReach::Url { url, headers },
+    };
+    McpServer { name, reach, effects }
 }
 
 fn lark_live(lark: Lark) -> ChannelLive {

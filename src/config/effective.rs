@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use config::{Value, ValueKind};
 
 use super::check::Layered;
+use super::kind::Kind;
 use super::layer::default;
 use super::secret::{self, HIDDEN};
+use super::servers;
 use super::table::{KEYS, Key, Since};
 
 /// Every key in the order of the table. What is not a default says behind `#` where it was set.
@@ -47,6 +49,7 @@ fn line(out: &mut String, depth: usize, name: &str, value: &str, note: &str) {
 fn shown(key: &Key, value: &Value) -> String {
     match &value.kind {
         ValueKind::String(text) if key.is_secret() && !text.is_empty() => quoted(HIDDEN),
+        list if matches!(key.kind, Kind::Servers) => flow(&servers::hidden(list)),
         kind => flow(kind),
     }
 }

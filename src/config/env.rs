@@ -1,6 +1,7 @@
 //! The environment's layer: `COUNTERSIGN__SECTION__KEY`, secrets also from files through `…_FILE`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 
 use super::hint::{self, Hint};
@@ -18,6 +19,12 @@ pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .filter(|(name, _)| name.starts_with(PREFIX))
+}
+
+/// The variables that a child process needs to find programs and its home: `PATH` and `HOME`, as this process has them.
+pub fn inherited() -> Vec<(&'static str, OsString)> {
+    let kept = ["PATH", "HOME"].into_iter();
+    kept.filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
 }
 
 /// The layer that `variables` make; those without our prefix are nobody's.

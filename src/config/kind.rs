@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use config::{Map, Value, ValueKind};
+use config::{Map, ValueKind};
 
 use super::redis_address::RedisAddress;
-use super::secret;
 use super::yaml::{self, Node, Yaml};
+use super::{secret, servers};
 
 /// Type and range of a key.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub(super) enum Kind {
     Approvers,
     /// Tool name → `read`, `write` or `destructive`.
     Effects,
-    /// MCP servers; any but the empty list is not in this version.
+    /// MCP servers.
     Servers,
 }
 
@@ -92,7 +92,7 @@ impl Kind {
 
     /// May `*_FILE` in the environment name a file that holds the value?
     pub(super) fn may_be_in_a_file(self) -> bool {
-        matches!(self, Self::Secret | Self::Database | Self::Redis)
+        matches!(self, Self::Secret | Self::Database | Self::Redis | Self::Servers)
     }
 
     /// What is allowed, in words.
@@ -116,7 +116,7 @@ impl Kind {
             Self::Ids => "a list of texts without blanks, each once, for example [a, b]".into(),
             Self::Approvers => "requester, anyone or a list of user ids, each once".into(),
             Self::Effects => format!("tool names with {} each, for example {{web_fetch: read}}", either(EFFECTS)),
-            Self::Servers => "a list".into(),
+            Self::Servers => servers::ALLOWED.into(),
         }
     }
 
@@ -151,7 +151,7 @@ impl Kind {
             (Self::Roles, Yaml::List(items)) => read_words(ROLES, items).ok_or_else(refuse),
             (Self::Features, Yaml::List(items)) => read_words(FEATURES, items).ok_or_else(refuse),
             (Self::Effects, Yaml::Map(_)) => self.read_effects(node),
-            (Self::Servers, Yaml::List(items)) => Ok(ValueKind::Array(items.iter().map(|_| Value::new(None, ValueKind::Nil)).collect())),
+            (Self::Servers, Yaml::List(items)) => servers::read(items),
             (_, Yaml::Text(text)) if self.is_text() => self.read_text(text).ok_or_else(refuse),
             _ => Err(refuse()),
         }
@@ -300,7 +300,7 @@ fn either(words: &[&str]) -> String {
     }
 }
 
-fn is_plain_url(text: &str) -> bool {
+pub(super) fn is_plain_url(text: &str) -> bool {
     reqwest::Url::parse(text).is_ok_and(|url| {
         matches!(url.scheme(), "http" | "https")
             && url.has_host()

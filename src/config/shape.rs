@@ -193,6 +193,23 @@ pub(super) struct Tools {
     pub(super) web_fetch: bool,
     pub(super) run_bash: bool,
     pub(super) effects: BTreeMap<String, EffectClass>,
+    pub(super) mcp_servers: Vec<ToolServer>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolServer {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) command: Vec<String>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, SecretString>,
+    #[serde(default)]
+    pub(super) url: String,
+    #[serde(default)]
+    pub(super) headers: BTreeMap<String, SecretString>,
+    #[serde(default)]
+    pub(super) effects: BTreeMap<String, EffectClass>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -165,7 +165,7 @@ pub const KEYS: &[Key] = &[
     fixed("tools.web_fetch", Kind::Flag, "false"),
     fixed("tools.run_bash", Kind::Flag, "false"),
     fixed("tools.effects", Kind::Effects, "{}"),
-    fixed("tools.mcp_servers", Kind::Servers, "[]").later(),
+    fixed("tools.mcp_servers", Kind::Servers, "[]"),
     fixed("templates", Kind::Folder, "''"),
     fixed("telemetry.log_format", one_of(&["pretty", "json"]), "pretty"),
     hot("telemetry.log_level", one_of(&["trace", "debug", "info", "warn", "error"]), "info"),

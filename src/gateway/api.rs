@@ -3,6 +3,7 @@
 pub(super) mod actions;
 pub(super) mod messages;
 pub(super) mod reviews;
+pub(super) mod servers;
 pub(super) mod socket;
 pub(super) mod turns;
 mod views;

@@ -73,6 +73,10 @@ impl ApiError {
         Self::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not arrive in time")
     }
 
+    pub(super) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", message)
+    }
+
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message)
     }
@@ -136,7 +140,7 @@ impl From<DecideError> for ApiError {
             DecideError::Forbidden => Self::forbidden("this person may not decide this"),
             DecideError::Conflict { by, at } => {
                 let message = format!("already decided by {} at {}", by.as_deref().unwrap_or("the system"), at.rfc3339());
-                Self::new(StatusCode::CONFLICT, "conflict", message)
+                Self::conflict(message)
             }
             DecideError::Gone => Self::new(StatusCode::GONE, "gone", "it expired; ask again for a new one"),
             DecideError::Invalid(message) => Self::invalid(message),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::state::Gateway;
 use crate::config::ConfigState;
-use crate::domain::{ChannelKind, Millis};
+use crate::domain::{ChannelKind, Millis, ServerStanding};
 
 /// A database that does not answer must not keep `/readyz` from saying so.
 const LOOK: Duration = Duration::from_secs(1);
@@ -48,12 +48,12 @@ pub(super) async fn report(gateway: &Gateway) -> (StatusCode, Value) {
 
 /// Since when each part is as it is: the first look that saw it so.
 #[derive(Debug, Default)]
-pub(super) struct Since(Mutex<BTreeMap<&'static str, (&'static str, Millis)>>);
+pub(super) struct Since(Mutex<BTreeMap<String, (&'static str, Millis)>>);
 
 impl Since {
-    fn part(&self, name: &'static str, status: &'static str, message: Option<String>, now: Millis) -> Value {
+    fn part(&self, name: &str, status: &'static str, message: Option<String>, now: Millis) -> Value {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = known.entry(name).or_insert((status, now));
+        let seen = known.entry(name.to_owned()).or_insert((status, now));
         if seen.0 != status {
             *seen = (status, now);
         }
@@ -62,7 +62,7 @@ impl Since {
 }
 
 async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
-    let part = |name, status, message: Option<String>| gateway.since().part(name, status, message, now);
+    let part = |name: &str, status, message: Option<String>| gateway.since().part(name, status, message, now);
     let ledger = match gateway.ledger.ping().await {
         Ok(()) => match gateway.ledger.damage() {
             None => part("ledger", "ok", None),
@@ -92,7 +92,7 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
     };
     let config = config(&gateway.settings.state());
     let coordination = gateway.ledger.coordination();
-    vec![
+    let mut parts = vec![
         ledger,
         part(
             "coordination",
@@ -103,7 +103,16 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
         slack,
         model,
         part("config", config.0, config.1),
-    ]
+    ];
+    parts.extend(gateway.runner.server_health().into_iter().map(|server| {
+        let status = match server.standing {
+            ServerStanding::Good => "ok",
+            ServerStanding::Partly => "degraded",
+            ServerStanding::Lost => "failed",
+        };
+        part(&format!("mcp.{}", server.name), status, server.message)
+    }));
+    parts
 }
 
 /// An edit that is refused, and keys whose new value waits for a restart.

@@ -9,7 +9,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tracing::error;
 
-use super::api::{actions, auth, messages, reviews, socket, turns};
+use super::api::{actions, auth, messages, reviews, servers, socket, turns};
 use super::console;
 use super::error::ApiError;
 use super::health::{healthz, readyz};
@@ -68,6 +68,8 @@ fn surface(gateway: &Gateway) -> Router<Gateway> {
         .route("/turns/{id}/events", get(turns::events))
         .route("/turns/{id}/cancel", post(turns::cancel))
         .route("/events", get(socket::connect))
+        .route("/mcp", get(servers::list))
+        .route("/mcp/{server}/confirm", post(servers::confirm))
         .fallback(nothing)
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         // Around the fallbacks too: without the token not even a path's existence is told.

@@ -17,6 +17,9 @@ use crate::domain::{Action, ActionId, ActionStatus, ToolResult};
 use crate::store::{AuditEntry, GateRecord, Lease, StoreError};
 use crate::tools::{Halt, Halted, MAX_OUTPUT_BYTES, ToolError, ToolOutput};
 
+/// A call that was sent and not answered, and what a reader is told of it.
+struct Unanswered(ToolResult);
+
 /// What became of a write call.
 enum Sent {
     /// It answered, now or before a crash.
@@ -55,7 +58,11 @@ impl Runner {
             let result = tokio::time::timeout(self.timings.tool_timeout, reading).await;
             CallOutcome {
                 call_id: call.call.id.clone(),
-                result: Some(result.unwrap_or_else(|_| late(self.timings.tool_timeout))),
+                result: Some(match result {
+                    // A read that may or may not have been made can be made again.
+                    Ok(Ok(result) | Err(Unanswered(result))) => result,
+                    Err(_) => late(self.timings.tool_timeout),
+                }),
             }
         }));
         let mut outcomes = tokio::select! {
@@ -126,19 +133,20 @@ impl Runner {
             () = self.interrupted(run) => Err(Halted::ByPerson),
             () = tokio::time::sleep(self.timings.tool_timeout) => Err(Halted::ByTime),
         };
-        let result = match why {
-            Ok(result) => result,
+        let answered = match why {
+            Ok(answered) => answered,
             Err(why) => {
                 // Whoever listens ends now and says what it has done, which is then the call's result like any other.
                 halt.tell(why);
                 match tokio::time::timeout(self.timings.stop_grace, invocation).await {
-                    Ok(result) => result,
-                    Err(_) if why == Halted::ByPerson => return Ok(Sent::Left),
+                    Ok(Ok(result)) => Ok(result),
+                    Ok(Err(_)) | Err(_) if why == Halted::ByPerson => return Ok(Sent::Left),
                     // It may still land; only a person can say whether it should be run again.
-                    Err(_) => return Ok(Sent::Unknown),
+                    Ok(Err(_)) | Err(_) => return Ok(Sent::Unknown),
                 }
             }
         };
+        let Ok(result) = answered else { return Ok(Sent::Unknown) };
         self.failpoint.reach("action_ran");
         // What came of it is known here and nowhere else: the ledger is told as soon as it answers, as long as the lane is ours.
         while let Err(error) = self.journal(lease, &action, &result).await {
@@ -182,7 +190,7 @@ impl Runner {
         tx.commit().await
     }
 
-    async fn invoke(&self, name: &str, arguments: &str, halt: &Halt) -> ToolResult {
+    async fn invoke(&self, name: &str, arguments: &str, halt: &Halt) -> Result<ToolResult, Unanswered> {
         let started = Instant::now();
         let answered = match (self.tools.get(name), serde_json::from_str::<Value>(arguments)) {
             (Some(tool), Ok(arguments)) => tool.run(&arguments, halt).await,
@@ -191,7 +199,7 @@ impl Runner {
         };
         let seconds = started.elapsed().as_secs_f64();
         // Only names that the admin configured: the model makes names up without end.
-        if self.tools.get(name).is_some() {
+        if self.tools.offers(name) {
             let outcome = if answered.is_ok() { "ok" } else { "failed" };
             counter!("countersign_tool_calls_total", "tool" => name.to_owned(), "outcome" => outcome).increment(1);
             histogram!("countersign_tool_call_seconds", "tool" => name.to_owned()).record(seconds);
@@ -204,27 +212,31 @@ impl Runner {
                 exit,
             }) => {
                 let (text, cut) = cut(text);
-                ToolResult {
+                Ok(ToolResult {
                     text,
                     exit_code,
                     seconds,
                     truncated: truncated || cut,
                     ok: true,
                     exit,
-                }
+                })
             }
             Err(failure) => {
                 if let ToolError::Fatal(reason) = &failure {
                     error!(tool = name, reason, "tool failed");
                 }
                 let (text, truncated) = cut(failure.to_string());
-                ToolResult {
+                let result = ToolResult {
                     text,
                     exit_code: None,
                     seconds,
                     truncated,
                     ok: false,
                     exit: None,
+                };
+                match failure {
+                    ToolError::Unknown(_) => Err(Unanswered(result)),
+                    ToolError::TellModel(_) | ToolError::Fatal(_) => Ok(result),
                 }
             }
         }

@@ -25,6 +25,7 @@ mod open;
 mod outbox;
 mod pace;
 mod page;
+mod pins;
 pub(super) mod postgres;
 mod prune;
 mod said;

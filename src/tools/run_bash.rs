@@ -7,7 +7,6 @@
 //! is dropped, or the gateway dies. Only a process that leaves the group on purpose (`setsid`) goes on.
 
 mod capture;
-mod group;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -22,8 +21,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
 use capture::Capture;
-use group::Group;
 
+use super::group::{self, Group};
 use super::{BoxFuture, Halt, Halted, MAX_OUTPUT_BYTES, Tool, ToolError, ToolOutput, ToolboxError};
 use crate::domain::{EffectClass, ToolSpec};
 
@@ -111,7 +110,7 @@ impl RunBash {
         let broken = |error: std::io::Error| ToolError::TellModel(format!("the command could not be run: {error}"));
         let processes = tokio::task::spawn_blocking(group::processes_of_our_user).await.ok().flatten();
         // Before there is a child, so that its end is heard however soon it comes.
-        let mut children = signal(SignalKind::child()).map_err(broken)?;
+        let children = signal(SignalKind::child()).map_err(broken)?;
         let mut child = Command::new(&self.bash)
             .args(["--noprofile", "--norc", "-c", BEFORE, "bash"])
             .arg(FILE_KIB.to_string())
@@ -132,7 +131,7 @@ impl RunBash {
         let _lifeline = child.stdin.take();
         let (out, err) = (Capture::of(child.stdout.take()), Capture::of(child.stderr.take()));
         let halted = {
-            let mut ended = std::pin::pin!(group.leader_ended(&mut children));
+            let mut ended = std::pin::pin!(group.leader_ended(children));
             let halted = tokio::select! {
                 () = &mut ended => None,
                 why = halt.told() => Some(why),

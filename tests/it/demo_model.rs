@@ -89,7 +89,9 @@ impl Turn {
         }
         match tool.run(&arguments, &Halt::default()).await {
             Ok(output) => format!("[tool_result:{}] {}", call.name, output.text),
-            Err(ToolError::TellModel(text) | ToolError::Fatal(text)) => format!("[tool_result:{}] error: {text}", call.name),
+            Err(ToolError::TellModel(text) | ToolError::Unknown(text) | ToolError::Fatal(text)) => {
+                format!("[tool_result:{}] error: {text}", call.name)
+            }
         }
     }
 

@@ -39,6 +39,7 @@ mod lark_vectors;
 mod leases;
 mod lifecycle;
 mod long_answers;
+mod mcp;
 mod metrics;
 mod model_context;
 mod model_stream;

@@ -108,7 +108,7 @@ fn numbers(part: &str) -> Vec<String> {
 
 /// `S0-13`, `S0-T4`, `M-1`, `C8`, `K5`, `H1`, `B7` (the twenty beyond the documents), `A3`.
 fn is_number(text: &str) -> bool {
-    let head = text.chars().next().is_some_and(|first| "SMCKHBALPQRX".contains(first));
+    let head = text.chars().next().is_some_and(|first| "SMCKHBALPQRTX".contains(first));
     head && text.len() <= 6 && text[1..].chars().any(|c| c.is_ascii_digit()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 

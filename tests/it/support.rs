@@ -15,6 +15,7 @@ pub mod model_protocol;
 pub mod model_wire;
 pub mod people;
 pub mod platform;
+pub mod played_mcp;
 pub mod process;
 pub mod quiet;
 pub mod raw;

@@ -16,7 +16,7 @@ async fn run(tools: &Toolbox, name: &str, arguments: Value) -> Result<String, St
     match tools.get(name).unwrap().run(&arguments, &Halt::default()).await {
         Ok(output) => Ok(output.text),
         Err(ToolError::TellModel(text)) => Err(text),
-        Err(ToolError::Fatal(text)) => panic!("fatal: {text}"),
+        Err(ToolError::Unknown(text) | ToolError::Fatal(text)) => panic!("fatal: {text}"),
     }
 }
 

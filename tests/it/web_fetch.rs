@@ -32,7 +32,7 @@ async fn try_within(reach: &Reach, url: &str) -> Result<ToolOutput, String> {
     match tool(reach).run(&json!({ "url": url }), &Halt::default()).await {
         Ok(output) => Ok(output),
         Err(ToolError::TellModel(text)) => Err(text),
-        Err(ToolError::Fatal(text)) => panic!("fatal: {text}"),
+        Err(ToolError::Unknown(text) | ToolError::Fatal(text)) => panic!("fatal: {text}"),
     }
 }
 

@@ -323,7 +323,7 @@ fn a_lost_outcome_is_asked_about() {
     assert!(
         play.log(Role::Tool)
             .iter()
-            .any(|text| text.contains("error: unknown: it was sent before a restart and may or may not have run"))
+            .any(|text| text.contains("error: unknown: it was sent and not answered, and may or may not have run"))
     );
 }
 

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{clock, database, model, redis, slack};
+use super::{clock, database, mcp, model, redis, slack};
 use crate::app::Http;
 use crate::channels::{Channel, DeliveryError, LarkClient};
 use crate::cli::{problem, result};
@@ -29,14 +29,14 @@ pub(super) enum Verdict {
 /// One trial and its end.
 #[derive(Debug)]
 pub(super) struct Tried {
-    what: &'static str,
+    what: String,
     verdict: Verdict,
 }
 
 impl Tried {
     /// A good one to stdout, as a comment of the YAML above it; anything else to stderr. A bad one takes `sound` away.
     pub(super) fn print(&self, sound: &mut bool) -> anyhow::Result<()> {
-        let what = self.what;
+        let what = &self.what;
         match &self.verdict {
             Verdict::Good(text) => result(&format!("# online: {what}: {text}"))?,
             Verdict::Doubtful(text) => problem(&format!("online: {what}: warning: {text}")),
@@ -69,7 +69,7 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trie
     if live.model.provider != Provider::Demo {
         hosts.push(live.model.base_url.as_str());
     }
-    let (database, redis, lark, slack, model, clock) = tokio::join!(
+    let (database, redis, lark, slack, model, clock, servers) = tokio::join!(
         limited(database::verdict(&boot.stores.database_url, boot.stores.migrate_on_start)),
         // Its own limits are shorter.
         redis::verdict(&boot.stores.coordination),
@@ -77,6 +77,7 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trie
         when(slack_http.map(|http| limited(slack::verdict(&boot.slack, http)))),
         limited(model::verdict(&live.model, http.for_url(&live.model.base_url))),
         limited(clock::verdict(&hosts, &http, Clock::system())),
+        mcp::verdicts(&boot.mcp_servers, boot.workspace.as_deref()),
     );
     let tried = [
         ("store.database_url", Some(database)),
@@ -88,11 +89,12 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trie
     ];
     let done = tried
         .into_iter()
-        .filter_map(|(what, verdict)| Some(Tried { what, verdict: verdict? }));
-    Ok(done.collect())
+        .filter_map(|(what, verdict)| Some((what.to_owned(), verdict?)))
+        .chain(servers);
+    Ok(done.map(|(what, verdict)| Tried { what, verdict }).collect())
 }
 
-async fn limited(trial: impl Future<Output = Verdict>) -> Verdict {
+pub(super) async fn limited(trial: impl Future<Output = Verdict>) -> Verdict {
     let late = || Verdict::Bad(format!("no answer in {} s", LIMIT.as_secs()));
     tokio::time::timeout(LIMIT, trial).await.unwrap_or_else(|_| late())
 }

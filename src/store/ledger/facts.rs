@@ -22,6 +22,16 @@ pub(in crate::store) async fn get(conn: &mut AnyConnection, key: &str) -> Result
     conn.fetch_optional(query).await?.map(|row| row.text("value")).transpose()
 }
 
+/// Stores a fact that is not there yet; false: it is.
+pub(in crate::store) async fn set_first(conn: &mut AnyConnection, key: &str, value: &str) -> Result<bool> {
+    let done = sqlx::query("INSERT INTO facts (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING")
+        .bind(key)
+        .bind(value)
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected() > 0)
+}
+
 pub(in crate::store) async fn set(conn: &mut AnyConnection, key: &str, value: &str) -> Result<()> {
     sqlx::query(
         "INSERT INTO facts (name, value) VALUES ($1, $2)

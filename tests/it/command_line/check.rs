@@ -17,7 +17,7 @@ channels:
   slack:
     locale: de-DE
 tools:
-  mcp_servers: [{name: x, command: [a]}]
+  mcp_servers: [{name: x}]
 model:
   provider: gemini
 ";
@@ -44,7 +44,7 @@ async fn check_tells_every_problem_at_once() {
         ),
         ("config.yaml:10: channels.lark.plan_review_enabled: ", "maybe"),
         ("config.yaml:12: channels.slack.locale: ", "zh-CN or en-US"),
-        ("config.yaml:14: tools.mcp_servers: ", "not in this version"),
+        ("config.yaml:14: tools.mcp_servers: ", "needs either a command or a url"),
         ("config.yaml:16: model.provider: ", "demo, openai or anthropic"),
         ("env COUNTERSIGN__AGENT__MAX_ITERATIONS: agent.max_iterations: ", "1 to 1000"),
         ("env COUNTERSIGN__CHANNELS__LARK__APP_SECRTE: ", "APP_SECRET"),

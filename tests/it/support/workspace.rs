@@ -35,6 +35,7 @@ pub(crate) fn boot(workspace: Option<&Path>) -> Boot {
         web_fetch: false,
         run_bash: false,
         effects: [].into(),
+        mcp_servers: Vec::new(),
         templates: None,
         log_json: false,
     }

@@ -1,4 +1,4 @@
-//! A command's process group: known by its leader, killed with this value.
+//! A child's process group: known by its leader, killed with this value.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -21,22 +21,16 @@ impl Group {
         Ok(Self { leader })
     }
 
-    /// Comes back once the leader has ended, without taking its end away from whoever waits for it. `children` tells of every child
-    /// of ours that ends; it was asked for before the leader began, so that no end is missed. No thread waits meanwhile.
-    pub(super) async fn leader_ended(&self, children: &mut tokio::signal::unix::Signal) {
-        while self.leader_runs() && children.recv().await.is_some() {}
+    /// The group's number: its leader's.
+    pub(super) fn number(&self) -> i32 {
+        self.leader.as_raw_pid()
     }
 
-    fn leader_runs(&self) -> bool {
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        loop {
-            match waitid(WaitId::Pid(self.leader), look) {
-                Ok(ended) => return ended.is_none(),
-                Err(Errno::INTR) => (),
-                // Nobody but us waits for it: that it is no child of ours cannot be.
-                Err(_) => return false,
-            }
-        }
+    /// Comes back once the leader has ended, without taking its end away from whoever waits for it. `children` tells of every child
+    /// of ours that ends; it was asked for before the leader began, so that no end is missed. No thread waits meanwhile.
+    pub(super) fn leader_ended(&self, mut children: tokio::signal::unix::Signal) -> impl Future<Output = ()> + Send + use<> {
+        let leader = self.leader;
+        async move { while runs(leader) && children.recv().await.is_some() {} }
     }
 
     /// Asks everybody in the group to end.
@@ -49,6 +43,18 @@ impl Drop for Group {
     fn drop(&mut self) {
         // In one stroke, as the system does it: a process that is about to fork dies or its child does, too.
         let _ = kill_process_group(self.leader, Signal::KILL);
+    }
+}
+
+fn runs(leader: Pid) -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    loop {
+        match waitid(WaitId::Pid(leader), look) {
+            Ok(ended) => return ended.is_none(),
+            Err(Errno::INTR) => (),
+            // It was reaped: then it has ended.
+            Err(_) => return false,
+        }
     }
 }
 
@@ -86,7 +92,7 @@ pub(super) fn close_our_memory() {
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
         if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-            tracing::warn!(%error, "commands of run_bash may be able to read this process's memory");
+            tracing::warn!(%error, "child processes may be able to read this process's memory");
         }
     }
 }

@@ -1,0 +1,287 @@
+//! `tools.mcp_servers`: what an entry of the list may be, how a wrong one is told, and what of it is never shown.
+
+use config::{Map, Value, ValueKind};
+use reqwest::header::{HeaderName, HeaderValue};
+
+use super::kind::{Kind, Refused, is_plain_url};
+use super::secret::HIDDEN;
+use super::yaml::{Entry, Node, Yaml};
+
+/// What is allowed, in words.
+pub(super) const ALLOWED: &str = "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read}";
+/// Longest name: it stands before each of the server's tools, whose names have room for 64 characters.
+const MAX_NAME: usize = 24;
+/// Headers that the protocol sets itself.
+const OURS: &[&str] = &[
+    "accept",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "transfer-encoding",
+];
+/// Members whose values are secrets.
+const SECRET: &[&str] = &["env", "headers"];
+
+/// The list as the layers keep it.
+///
+/// # Errors
+/// [`Refused`] for the first entry that is none, without any of its values that may be a secret.
+pub(super) fn read(items: &[Node]) -> Result<ValueKind, Refused> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut read = Vec::new();
+    for item in items {
+        let Yaml::Map(entries) = &item.value else {
+            return Err(refused(item.line, "an entry is no {name, …}"));
+        };
+        let (name, server) = read_one(item.line, entries)?;
+        if names.contains(&name) {
+            return Err(refused(item.line, &format!("two servers are named {name}")));
+        }
+        names.push(name);
+        read.push(Value::new(None, ValueKind::Table(server)));
+    }
+    Ok(ValueKind::Array(read))
+}
+
+fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), Refused> {
+    let has = |member: &str| entries.iter().any(|entry| entry.key == member);
+    let name = entries.iter().find_map(|entry| match &entry.node.value {
+        Yaml::Text(name) if entry.key == "name" && is_name(name) => Some(name.as_str()),
+        _ => None,
+    });
+    let Some(name) = name else {
+        let why = format!("a server needs a name: 1 to {MAX_NAME} letters, digits, - and single _, beginning with a letter");
+        return Err(refused(line, &why));
+    };
+    let wrong = |line: u64, why: &str| Err(refused(line, &format!("server {name}: {why}")));
+    if has("command") == has("url") {
+        return wrong(line, "needs either a command or a url");
+    }
+    let mut server = Map::new();
+    for Entry { key, node } in entries {
+        let value = match (key.as_str(), &node.value) {
+            ("name", Yaml::Text(name)) => name.as_str().into(),
+            ("command", Yaml::List(words)) => match words.iter().map(word).collect::<Option<Vec<_>>>() {
+                Some(words) if words.first().is_some_and(|program| !program.is_empty()) => words.into(),
+                _ => return wrong(node.line, "command is a list of texts, the program first (put numbers in quotes)"),
+            },
+            ("url", Yaml::Text(url)) if is_plain_url(url) => url.as_str().into(),
+            ("url", _) => {
+                return wrong(
+                    node.line,
+                    "url is http://… or https://… without credentials or query; secrets go into headers",
+                );
+            }
+            ("env", Yaml::Map(entries)) if has("command") => match pairs(entries, is_variable) {
+                Some(pairs) => pairs,
+                None => {
+                    return wrong(
+                        node.line,
+                        "env is {NAME: VALUE}, each name once and each value a text (put numbers in quotes)",
+                    );
+                }
+            },
+            ("headers", Yaml::Map(entries)) if has("url") => match pairs(entries, is_header) {
+                Some(pairs) => pairs,
+                None => {
+                    let why =
+                        "headers is {NAME: VALUE}, each name once, none of those that the protocol sets, each value a text of one line";
+                    return wrong(node.line, why);
+                }
+            },
+            ("effects", Yaml::Map(_)) => match Kind::Effects.read(node) {
+                Ok(effects) => effects,
+                Err(Refused { line, why }) => return wrong(line, &format!("effects: {why}")),
+            },
+            ("env" | "headers" | "effects", Yaml::Null) => continue,
+            ("env", Yaml::Map(_)) => return wrong(node.line, "env goes with a command; a url has headers"),
+            ("headers", Yaml::Map(_)) => return wrong(node.line, "headers go with a url; a command has env"),
+            ("name" | "command" | "env" | "headers" | "effects", _) => return wrong(node.line, &format!("{key} has the wrong type")),
+            _ => return wrong(node.line, &format!("unknown member {}", key.escape_debug())),
+        };
+        if server.insert(key.clone(), Value::new(None, value)).is_some() {
+            return wrong(node.line, &format!("{key} twice"));
+        }
+    }
+    Ok((name, server))
+}
+
+/// The list with `***` for everything that may be a secret.
+pub(super) fn hidden(list: &ValueKind) -> ValueKind {
+    let ValueKind::Array(servers) = list else { return list.clone() };
+    let hide = |server: &Value| {
+        let ValueKind::Table(mut members) = server.kind.clone() else {
+            return server.clone();
+        };
+        for member in SECRET {
+            if let Some(Value {
+                kind: ValueKind::Table(pairs),
+                ..
+            }) = members.get_mut(*member)
+            {
+                pairs.values_mut().for_each(|value| *value = Value::new(None, HIDDEN));
+            }
+        }
+        Value::new(None, ValueKind::Table(members))
+    };
+    ValueKind::Array(servers.iter().map(hide).collect())
+}
+
+fn refused(line: u64, what: &str) -> Refused {
+    Refused {
+        line,
+        why: format!("{what}; allowed {ALLOWED}"),
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        && !name.contains("__")
+        && !name.ends_with('_')
+}
+
+fn word(node: &Node) -> Option<String> {
+    match &node.value {
+        Yaml::Text(word) if !word.contains('\0') => Some(word.clone()),
+        _ => None,
+    }
+}
+
+fn pairs(entries: &[Entry], fits: fn(&str, &str) -> bool) -> Option<ValueKind> {
+    let mut pairs = Map::new();
+    for Entry { key, node } in entries {
+        let value = word(node).filter(|value| fits(key, value))?;
+        if pairs.insert(key.clone(), Value::new(None, value)).is_some() {
+            return None;
+        }
+    }
+    Some(ValueKind::Table(pairs))
+}
+
+fn is_variable(name: &str, _: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn is_header(name: &str, value: &str) -> bool {
+    !OURS.contains(&name.to_ascii_lowercase().as_str())
+        && HeaderName::from_bytes(name.as_bytes()).is_ok()
+        && HeaderValue::from_str(value).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use secrecy::ExposeSecret;
+
+    use crate::config::{Loaded, McpReach, load};
+    use crate::domain::EffectClass;
+
+    fn loaded(yaml: &str, env: &[(&str, &str)]) -> Result<Loaded, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), yaml).unwrap();
+        let env = env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect::<Vec<_>>();
+        load(Some(file.path() as &Path), env.into_iter()).map_err(|problems| {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            lines.join("\n").replace(&file.path().display().to_string(), "FILE")
+        })
+    }
+
+    const GOOD: &str = "\
+tools:
+  mcp_servers:
+    - name: files_1
+      command: [npx, -y, server]
+      env: {GitHub_Token: hunter2}
+      effects: {Read-File: read}
+    - {name: t, url: 'https://x.example/mcp', headers: {Authorization: Bearer hunter2}}
+";
+
+    /// design: interface §2, servers reach the program as they were written, names in their own case, and what may be secret is hidden in the effective configuration.
+    #[test]
+    fn servers_are_read_and_their_secrets_hidden() {
+        let Loaded { boot, effective, .. } = loaded(GOOD, &[]).unwrap();
+        let [files, tickets] = &boot.mcp_servers[..] else {
+            panic!("two servers")
+        };
+        assert_eq!((files.name.as_str(), tickets.name.as_str()), ("files_1", "t"));
+        assert_eq!(files.effects["Read-File"], EffectClass::Read);
+        let McpReach::Command { command, env } = &files.reach else {
+            panic!("a command")
+        };
+        assert_eq!(
+            (command.join(" ").as_str(), env["GitHub_Token"].expose_secret()),
+            ("npx -y server", "hunter2")
+        );
+        let McpReach::Url { url, headers } = &tickets.reach else {
+            panic!("a url")
+        };
+        assert_eq!(
+            (url.as_str(), headers["Authorization"].expose_secret()),
+            ("https://x.example/mcp", "Bearer hunter2")
+        );
+        assert!(
+            !effective.contains("hunter2") && effective.contains("***") && effective.contains("Read-File"),
+            "{effective}"
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "[{name: a, command: [b]}]\n").unwrap();
+        let env = [("COUNTERSIGN__TOOLS__MCP_SERVERS_FILE", file.path().to_str().unwrap())];
+        let whole = loaded(GOOD, &env).unwrap().boot.mcp_servers;
+        assert_eq!((whole.len(), whole[0].name.as_str()), (1, "a"), "a later layer's list is the list");
+        assert_eq!(loaded("tools:\n  mcp_servers:\n", &[]).unwrap().boot.mcp_servers.len(), 0);
+    }
+
+    /// M-3: a wrong entry is told with its line and its server, never with a value that may be a secret.
+    #[test]
+    fn wrong_servers_are_told() {
+        for (entry, told) in [
+            ("hunter2", "an entry is no {name"),
+            ("{command: [a]}", "a server needs a name"),
+            ("{name: a__b, command: [a]}", "a server needs a name"),
+            ("{name: 1a, command: [a]}", "a server needs a name"),
+            ("{name: abcdefghijklmnopqrstuvwxy, command: [a]}", "a server needs a name"),
+            ("{name: a}", "server a: needs either a command or a url"),
+            (
+                "{name: a, command: [b], url: 'http://x'}",
+                "server a: needs either a command or a url",
+            ),
+            ("{name: a, command: b}", "server a: command has the wrong type"),
+            ("{name: a, command: ['', c]}", "server a: command is a list of texts"),
+            ("{name: a, command: [b], env: {X: 1}}", "server a: env is {NAME: VALUE}"),
+            ("{name: a, command: [b], env: {'A B': hunter2}}", "server a: env is {NAME: VALUE}"),
+            ("{name: a, command: [b], headers: {X: hunter2}}", "server a: headers go with a url"),
+            ("{name: a, url: 'ftp://x'}", "server a: url is http://"),
+            ("{name: a, url: 'http://x/?key=hunter2'}", "server a: url is http://"),
+            (
+                "{name: a, url: 'http://x', headers: {Accept: hunter2}}",
+                "server a: headers is {NAME: VALUE}",
+            ),
+            (
+                "{name: a, url: 'http://x', headers: {X: \"hunter2\\n\"}}",
+                "server a: headers is {NAME: VALUE}",
+            ),
+            (
+                "{name: a, command: [b], effects: {t: state}}",
+                "server a: effects: found t: state, allowed",
+            ),
+            ("{name: a, command: [b], timeout: 1}", "server a: unknown member timeout"),
+            ("{name: a, command: [b], command: [c]}", "server a: command twice"),
+            ("{name: a, command: [b]}\n    - {name: a, command: [b]}", "two servers are named a"),
+        ] {
+            let told_of = loaded(&format!("tools:\n  mcp_servers:\n    - {entry}\n"), &[]).unwrap_err();
+            assert!(told_of.contains(told) && told_of.contains("FILE:"), "{entry}: {told_of}");
+            assert!(!told_of.contains("hunter2"), "{told_of}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Tools of MCP servers that wait for an admin: what they are, and confirming them.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Id, body, principal};
+use crate::domain::{Definitions, ServerHealth, ServerStanding, confirmation_of};
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+
+/// `GET /mcp`: every configured server, and what of it waits.
+pub(in crate::gateway) async fn list(State(gateway): State<Gateway>) -> Result<Json<Value>, ApiError> {
+    let mut items = Vec::new();
+    for health in gateway.runner.server_health() {
+        let waiting = gateway.ledger.read().await?.waiting_tools(&health.name).await?;
+        let confirmed = gateway
+            .ledger
+            .read()
+            .await?
+            .confirmed_tools(&health.name)
+            .await?
+            .unwrap_or_default();
+        items.push(view(&health, &waiting, |name| confirmed.contains_key(name)));
+    }
+    Ok(Json(json!({ "items": items, "next": null })))
+}
+
+/// Body of a confirmation.
+#[derive(Debug, Deserialize)]
+pub(in crate::gateway) struct Confirmation {
+    confirmation: String,
+}
+
+/// `POST /mcp/{server}/confirm`: exactly what was listed under this confirmation may be used from now on.
+pub(in crate::gateway) async fn confirm(
+    State(gateway): State<Gateway>,
+    Id(server): Id,
+    headers: HeaderMap,
+    raw: Body,
+) -> Result<Json<Value>, ApiError> {
+    let Confirmation { confirmation } = body(&gateway, &headers, raw).await?;
+    if !gateway.runner.server_health().iter().any(|known| known.name == server) {
+        return Err(ApiError::not_found("there is no MCP server of this name in tools.mcp_servers"));
+    }
+    let mut tx = gateway.ledger.begin().await?;
+    let confirmed = tx.confirm_tools(&server, &confirmation, &principal(&gateway)).await?;
+    tx.commit().await?;
+    match confirmed {
+        Some(tools) => Ok(Json(json!({ "server": server, "confirmed": tools }))),
+        None => Err(ApiError::conflict(
+            "something else waits for confirmation now, or nothing: look at GET /api/v1/mcp again",
+        )),
+    }
+}
+
+fn view(health: &ServerHealth, waiting: &Definitions, known: impl Fn(&str) -> bool) -> Value {
+    let tool = |(name, tool): (&String, &crate::domain::Definition)| {
+        json!({
+            "name": name,
+            "change": if known(name) { "changed" } else { "new" },
+            "description": tool.description,
+            "parameters": tool.parameters,
+        })
+    };
+    json!({
+        "server": health.name,
+        "status": match health.standing {
+            ServerStanding::Good => "ok",
+            ServerStanding::Partly => "degraded",
+            ServerStanding::Lost => "failed",
+        },
+        "message": health.message,
+        "waiting": waiting.iter().map(tool).collect::<Vec<_>>(),
+        "confirmation": (!waiting.is_empty()).then(|| confirmation_of(waiting)),
+    })
+}

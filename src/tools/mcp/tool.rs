@@ -1,0 +1,78 @@
+//! One tool of a server: sends the call, carries a halt to the server, and says honestly when nobody knows what came of it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::definition::Offered;
+use super::link::{self, Called};
+use super::{Server, answer};
+use crate::domain::{EffectClass, ToolSpec};
+use crate::tools::{BoxFuture, Halt, Tool, ToolError, ToolOutput};
+
+/// A tool on offer.
+#[derive(Debug)]
+pub(super) struct McpTool {
+    pub(super) server: Arc<Server>,
+    pub(super) offered: Offered,
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> ToolSpec {
+        self.offered.spec.clone()
+    }
+
+    fn run<'a>(&'a self, arguments: &'a Value, halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let Value::Object(arguments) = arguments else {
+                return Err(ToolError::TellModel(String::from("the arguments must be an object")));
+            };
+            let peer = self.server.peer().map_err(ToolError::TellModel)?;
+            // A task of its own: when this future is dropped, the server is still told that nobody waits any more.
+            let enough = CancellationToken::new();
+            let _dropped = enough.clone().drop_guard();
+            let call = link::call(peer, self.offered.raw.clone(), arguments.clone(), enough.clone());
+            let mut call = tokio::spawn(call);
+            let called = tokio::select! {
+                called = &mut call => called,
+                _ = halt.told() => {
+                    enough.cancel();
+                    call.await
+                }
+            };
+            let server = &self.server.config.name;
+            match called {
+                Ok(Called::Answered(result)) => answer::read(&result),
+                Ok(Called::Refused(why)) => Err(ToolError::TellModel(format!("the MCP server {server} refuses the call: {why}"))),
+                Ok(Called::NotSent(why)) => Err(ToolError::TellModel(format!("the MCP server {server} was not reached: {why}"))),
+                Ok(Called::Unknown(why)) => Err(ToolError::Unknown(format!(
+                    "the MCP server {server} did not answer ({why}); whether it carried the call out is not known"
+                ))),
+                Err(_) => Err(ToolError::Fatal(String::from("a call to an MCP server broke off"))),
+            }
+        })
+    }
+}
+
+/// Stands for a tool that a configured server does not offer now.
+#[derive(Debug)]
+pub(super) struct Absent {
+    pub(super) name: String,
+    pub(super) why: String,
+}
+
+impl Tool for Absent {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name.clone(),
+            description: String::new(),
+            parameters: json!({"type": "object"}).into(),
+            effect: EffectClass::Write,
+        }
+    }
+
+    fn run<'a>(&'a self, _: &'a Value, _: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(std::future::ready(Err(ToolError::TellModel(self.why.clone()))))
+    }
+}

@@ -1,0 +1,311 @@
+//! A played MCP server: over the standard input and output of a real child process, and over real HTTP on loopback.
+//!
+//! Both keep what they are and what they heard in a folder: `tools.json` is what they offer, `heard.jsonl` every message that came,
+//! `notes` what calls of `note` wrote. What a tool does is known by its name.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use countersign::config::{McpReach, McpServer};
+use countersign::domain::EffectClass;
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
+
+/// Names the folder in the environment of the child.
+pub const FOLDER: &str = "PLAYED_MCP";
+/// The test that is the child; see `tests/it/mcp.rs`.
+const CHILD: &str = "mcp::the_played_server";
+/// Beside a configured variable; must be nowhere but in the child's environment and in the headers.
+pub const SECRET: &str = "mcp-canary-0123456789abcdef";
+
+/// A tool's definition.
+pub fn tool(name: &str) -> Value {
+    json!({
+        "name": name,
+        "description": format!("does {name}"),
+        "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
+    })
+}
+
+/// The folder of a played server.
+pub struct Played {
+    pub folder: TempDir,
+}
+
+impl Played {
+    pub fn new(tools: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("heard.jsonl"), "").unwrap();
+        let played = Self { folder };
+        played.offer(&tools.iter().map(|name| tool(name)).collect::<Vec<_>>());
+        played
+    }
+
+    /// From the next list on it offers these.
+    pub fn offer(&self, tools: &[Value]) {
+        // In one stroke: the child may read at any moment.
+        let next = self.folder.path().join("next.json");
+        fs::write(&next, json!(tools).to_string()).unwrap();
+        fs::rename(next, self.folder.path().join("tools.json")).unwrap();
+    }
+
+    /// Messages of this method that it heard.
+    pub fn heard(&self, method: &str) -> Vec<Value> {
+        let lines = fs::read_to_string(self.folder.path().join("heard.jsonl")).unwrap();
+        // The last line may still be written.
+        let messages = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        messages.filter(|message| message["method"] == method).collect()
+    }
+
+    /// How often this tool was called.
+    pub fn calls(&self, tool: &str) -> usize {
+        self.heard("tools/call")
+            .iter()
+            .filter(|call| call["params"]["name"] == tool)
+            .count()
+    }
+
+    /// A file of its folder.
+    pub fn file(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.folder.path().join(name)).ok()
+    }
+
+    /// The configuration of a child that plays this.
+    pub fn by_command(&self, effects: &[(&str, EffectClass)]) -> McpServer {
+        let binary = std::env::current_exe().unwrap();
+        let command = [binary.to_str().unwrap(), CHILD, "--exact", "--ignored", "--nocapture"];
+        let env = BTreeMap::from([
+            (FOLDER.to_owned(), self.folder.path().to_str().unwrap().to_owned().into()),
+            ("TOKEN".to_owned(), SECRET.into()),
+        ]);
+        McpServer {
+            name: "srv".to_owned(),
+            reach: McpReach::Command {
+                command: command.map(str::to_owned).to_vec(),
+                env,
+            },
+            effects: effects.iter().map(|(name, class)| ((*name).to_owned(), *class)).collect(),
+        }
+    }
+
+    /// The same as a setting, with effects as JSON.
+    pub fn setting(&self, effects: &Value) -> String {
+        let McpReach::Command { command, .. } = self.by_command(&[]).reach else {
+            panic!("it is a command")
+        };
+        let env = json!({FOLDER: self.folder.path().to_str().unwrap(), "TOKEN": SECRET});
+        json!([{"name": "srv", "command": command, "env": env, "effects": effects}]).to_string()
+    }
+}
+
+/// What the server does with a message.
+enum Move {
+    Answer(Value),
+    /// Answers, and tells that its tools changed.
+    Announce(Value),
+    Nothing,
+    Die,
+}
+
+/// The part that both transports share.
+fn play(folder: &Path, message: &Value) -> Move {
+    let mut heard = File::options().append(true).open(folder.join("heard.jsonl")).unwrap();
+    heard.write_all(format!("{message}\n").as_bytes()).unwrap();
+    let answer = |result: Value| json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    let said = |text: &str| answer(json!({"content": [{"type": "text", "text": text}]}));
+    let text = message["params"]["arguments"]["text"].as_str().unwrap_or_default();
+    let note = || {
+        let mut notes = File::options().create(true).append(true).open(folder.join("notes")).unwrap();
+        notes.write_all(format!("{text}\n").as_bytes()).unwrap();
+    };
+    match message["method"].as_str().unwrap_or_default() {
+        "initialize" => Move::Answer(answer(json!({
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": {"tools": {"listChanged": true}},
+            "serverInfo": {"name": "played", "version": "1"},
+        }))),
+        "tools/list" => {
+            let tools: Vec<Value> = serde_json::from_slice(&fs::read(folder.join("tools.json")).unwrap()).unwrap();
+            // Two pages, so that the second is asked for.
+            let (page, next) = match message["params"]["cursor"].as_str() {
+                None => (&tools[..tools.len() / 2], Some("2")),
+                Some(_) => (&tools[tools.len() / 2..], None),
+            };
+            let mut result = json!({"tools": page});
+            if let Some(next) = next {
+                result["nextCursor"] = next.into();
+            }
+            Move::Answer(answer(result))
+        }
+        "tools/call" => match message["params"]["name"].as_str().unwrap_or_default() {
+            "echo" => Move::Answer(said(&format!("echo {text}"))),
+            "note" => {
+                note();
+                Move::Answer(said("noted"))
+            }
+            "announce" => Move::Announce(said("announced")),
+            "fail" => Move::Answer(answer(json!({"content": [{"type": "text", "text": "it failed"}], "isError": true}))),
+            "refuse" => Move::Answer(json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32602, "message": "no such thing"}})),
+            "mixed" => Move::Answer(answer(
+                json!({"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}], "structuredContent": {"sum": 3}}),
+            )),
+            "huge" => Move::Answer(said(&"一行文字\n".repeat(20_000))),
+            "hang" => Move::Nothing,
+            // Once: whoever asks again is answered.
+            "die" if folder.join("notes").exists() => {
+                note();
+                Move::Answer(said("survived"))
+            }
+            "die" => {
+                note();
+                Move::Die
+            }
+            other => {
+                Move::Answer(json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": format!("no {other}")}}))
+            }
+        },
+        _ => Move::Nothing,
+    }
+}
+
+const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+
+/// The child: speaks until its input ends. Beside messages there is noise on its output, as from a careless server.
+pub fn speak() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        panic!("started by hand: this is the child of other tests");
+    };
+    let folder = Path::new(&folder);
+    let names: Vec<String> = std::env::vars().map(|(name, _)| name).collect();
+    fs::write(folder.join("env"), names.join("\n")).unwrap();
+    // A helper of the server's own that would outlive it.
+    let helper = std::process::Command::new("/bin/sleep").arg("600").spawn().unwrap();
+    fs::write(folder.join("pids"), format!("{}\n{}\n", std::process::id(), helper.id())).unwrap();
+    let mut out = std::io::stdout();
+    out.write_all(b"\nserver ready\n").unwrap();
+    eprintln!("its own log");
+    for line in std::io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let said = match play(folder, &message) {
+            Move::Answer(answer) => format!("{answer}\n"),
+            Move::Announce(answer) => format!("{answer}\n{CHANGED}\n"),
+            Move::Nothing => continue,
+            Move::Die => std::process::exit(1),
+        };
+        out.write_all(said.as_bytes()).unwrap();
+        out.flush().unwrap();
+    }
+}
+
+/// The same over streamable HTTP.
+pub struct PlayedHttp {
+    pub url: String,
+    state: Arc<Http>,
+    serving: JoinHandle<()>,
+}
+
+struct Http {
+    folder: std::path::PathBuf,
+    /// The session that is good.
+    session: AtomicU64,
+    news: broadcast::Sender<()>,
+    /// Values of `x-token` that came, by method.
+    tokens: Mutex<Vec<String>>,
+}
+
+impl PlayedHttp {
+    pub async fn start(played: &Played) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let state = Arc::new(Http {
+            folder: played.folder.path().to_owned(),
+            session: AtomicU64::new(1),
+            news: broadcast::channel(16).0,
+            tokens: Mutex::default(),
+        });
+        let router = Router::new().route("/mcp", any(http)).with_state(Arc::clone(&state));
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { url, state, serving }
+    }
+
+    pub fn server(&self, effects: &[(&str, EffectClass)]) -> McpServer {
+        McpServer {
+            name: "srv".to_owned(),
+            reach: McpReach::Url {
+                url: self.url.clone(),
+                headers: BTreeMap::from([("X-Token".to_owned(), SECRET.into())]),
+            },
+            effects: effects.iter().map(|(name, class)| ((*name).to_owned(), *class)).collect(),
+        }
+    }
+
+    /// Forgets its session, as a server that was restarted.
+    pub fn forget(&self) {
+        self.state.session.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// What `x-token` was in each request.
+    pub fn tokens(&self) -> Vec<String> {
+        self.state.tokens.lock().unwrap().clone()
+    }
+}
+
+impl Drop for PlayedHttp {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn http(State(state): State<Arc<Http>>, method: axum::http::Method, headers: HeaderMap, body: Bytes) -> Response {
+    let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    state.tokens.lock().unwrap().push(header("x-token").unwrap_or_default());
+    let session = state.session.load(Ordering::SeqCst).to_string();
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let begins = message["method"] == "initialize";
+    if !begins && header("mcp-session-id").as_ref() != Some(&session) {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    match method.as_str() {
+        "GET" => {
+            let news = stream::unfold(state.news.subscribe(), |mut news| async {
+                news.recv().await.ok()?;
+                Some((Ok::<_, std::io::Error>(format!("data: {CHANGED}\n\n")), news))
+            });
+            ([("content-type", "text/event-stream")], Body::from_stream(news)).into_response()
+        }
+        "POST" => match play(&state.folder, &message) {
+            Move::Answer(answer) if begins => ([("mcp-session-id", session)], axum::Json(answer)).into_response(),
+            // One kind of answer as a stream.
+            Move::Answer(answer) if message["params"]["name"] == "echo" => {
+                let events = stream::iter([Ok::<_, std::io::Error>(format!("data: {answer}\n\n"))]).boxed();
+                ([("content-type", "text/event-stream")], Body::from_stream(events)).into_response()
+            }
+            Move::Answer(answer) => axum::Json(answer).into_response(),
+            Move::Announce(answer) => {
+                let _ = state.news.send(());
+                axum::Json(answer).into_response()
+            }
+            Move::Nothing if message["id"].is_null() => StatusCode::ACCEPTED.into_response(),
+            Move::Nothing => std::future::pending().await,
+            Move::Die => {
+                let broken = stream::iter([Ok(String::from(": ")), Err(std::io::Error::other("gone"))]);
+                ([("content-type", "text/event-stream")], Body::from_stream(broken)).into_response()
+            }
+        },
+        _ => StatusCode::OK.into_response(),
+    }
+}
