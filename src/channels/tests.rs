@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{check_card, check_slack, lark_card, slack_message};
 use crate::domain::{
-    ActionId, ActionStatus, ActionView, ApprovalCard, CardState, Decision, DecisionKind, EffectClass, GateId, Locale, Millis, Outbound, Via,
-    on_one_card, visible,
+    ActionId, ActionStatus, ActionView, ApprovalCard, CardState, Decision, DecisionKind, EffectClass, GateId, Locale, Millis, Outbound,
+    Via, on_one_card, visible,
 };
 use crate::template::Templates;
 
@@ -30,7 +30,12 @@ fn shows(shown: &Value, card: &ApprovalCard) -> Result<(), TestCaseError> {
     words(shown, &mut found);
     for row in &card.actions {
         let arguments = visible(&row.arguments).replace(['\u{200b}', '\u{2060}'], "");
-        prop_assert!(found.iter().any(|text| text.contains(&arguments)), "{} of {}", row.id, card.actions.len());
+        prop_assert!(
+            found.iter().any(|text| text.contains(&arguments)),
+            "{} of {}",
+            row.id,
+            card.actions.len()
+        );
         prop_assert!(found.iter().any(|text| text == row.id.as_str()), "the buttons of {}", row.id);
         let count = row.hidden.to_string();
         prop_assert!(row.hidden == 0 || found.iter().any(|text| text.contains("⚠️") && text.contains(&count)));

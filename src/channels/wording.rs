@@ -5,7 +5,8 @@ mod plain;
 use serde_json::{Value, json};
 
 use crate::domain::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, Outbound, StepStatus, StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, Outbound,
+    StepStatus, StepView,
 };
 use crate::template::Templates;
 

@@ -39,7 +39,12 @@ impl ActionView {
             left = left.saturating_sub(cost(*c));
             fits
         };
-        let end = self.arguments.char_indices().take_while(fits).last().map_or(0, |(at, c)| at + c.len_utf8());
+        let end = self
+            .arguments
+            .char_indices()
+            .take_while(fits)
+            .last()
+            .map_or(0, |(at, c)| at + c.len_utf8());
         self.hidden += u64::try_from(self.arguments[end..].chars().count()).unwrap_or(u64::MAX);
         self.arguments.truncate(end);
         self

@@ -123,7 +123,10 @@ fn a_large_batch_is_asked_about_card_by_card() {
 fn a_call_too_long_for_any_card_is_marked() {
     let mut play = Play::new();
     let long = "字".repeat(30_000);
-    play.reply("", &[write("a"), ("write_file", json!({"path": "long", "content": long})), write("b")]);
+    play.reply(
+        "",
+        &[write("a"), ("write_file", json!({"path": "long", "content": long})), write("b")],
+    );
     assert_eq!((card(&play).actions.len(), card(&play).later), (1, 2));
     play.approves().tools_answer("written");
     let row = card(&play).actions[0].clone();
@@ -135,7 +138,10 @@ fn a_call_too_long_for_any_card_is_marked() {
     let proposed = play.actions()[1].clone();
     assert_eq!(proposed.arguments["content"], json!(long), "the call's row has it whole");
     play.decides(DecisionKind::Reject, None);
-    assert_eq!((card(&play).actions.len(), card(&play).later, play.gate().card.hides()), (1, 0, false));
+    assert_eq!(
+        (card(&play).actions.len(), card(&play).later, play.gate().card.hides()),
+        (1, 0, false)
+    );
 }
 
 /// K14, design: a word settles the rows of its card and no others: a call of unknown outcome that had no room there waits for its own.
@@ -143,11 +149,15 @@ fn a_call_too_long_for_any_card_is_marked() {
 fn a_card_settles_its_own_rows_only() {
     let mut play = Play::at_work();
     let long = "x".repeat(30_000);
-    play.reply("", &[("run_bash", json!({"command": long})), write("a")]).tools_give(|_| None);
+    play.reply("", &[("run_bash", json!({"command": long})), write("a")])
+        .tools_give(|_| None);
     assert_eq!((card(&play).actions[0].tool.as_str(), card(&play).later), ("run_bash", 1));
     play.approves();
     play.waits_for(GateKind::ToolApproval);
-    assert_eq!((card(&play).actions[0].tool.as_str(), card(&play).actions[0].status), ("write_file", ActionStatus::Unknown));
+    assert_eq!(
+        (card(&play).actions[0].tool.as_str(), card(&play).actions[0].status),
+        ("write_file", ActionStatus::Unknown)
+    );
     play.decides(DecisionKind::Reject, None);
     assert_eq!(play.running(), ["run_bash"]);
 }

@@ -239,7 +239,11 @@ fn a_lost_write_is_asked_about_at_the_limit() {
             status: ActionStatus::Unknown,
             gate: None,
         });
-        assert_eq!(unknown, kind == DecisionKind::Approve, "consent that came to nothing leaves the row as it was");
+        assert_eq!(
+            unknown,
+            kind == DecisionKind::Approve,
+            "consent that came to nothing leaves the row as it was"
+        );
         play.says("a may be written").waits_for(GateKind::Budget);
         play.approves();
         play.calls_model();

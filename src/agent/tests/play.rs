@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::agent::{
-    Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin,
-    offered, prompt, step,
+    Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin, offered,
+    prompt, step,
 };
 use crate::domain::{
     Action, ActionStatus, Answer, ApprovalMode, Continuation, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis,
@@ -125,7 +125,11 @@ impl Play {
         let again = step(&mut twin, &self.env(), input);
         assert_eq!(effects, again, "a turn read back from JSON goes another way");
         assert_eq!(turn, twin, "a turn read back from JSON becomes another one");
-        for message in turn.log.iter().filter(|message| message.call_id.as_ref().is_some_and(|id| lost.contains(id))) {
+        for message in turn
+            .log
+            .iter()
+            .filter(|message| message.call_id.as_ref().is_some_and(|id| lost.contains(id)))
+        {
             assert!(message.content.contains("may or may not have run"), "{message:?}");
         }
         self.turn = turn;
@@ -148,7 +152,10 @@ impl Play {
             Next::RunTools { calls } => {
                 assert!(!calls.is_empty());
                 let unknown = |open: &OpenCall| open.answer.is_none() && open.status == ActionStatus::Unknown;
-                assert!(!state.open_calls.iter().any(unknown), "something overtakes a call of unknown outcome");
+                assert!(
+                    !state.open_calls.iter().any(unknown),
+                    "something overtakes a call of unknown outcome"
+                );
                 for call in calls {
                     self.assert_allowed(call);
                 }

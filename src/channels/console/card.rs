@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::markdown;
 use super::view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
 use crate::channels::wording::{
-    Asked, clock_time, decision_words, effect_key, minutes, notice_text, prompt_key, settled_text, spent, state_key, sure_key, under_way, why_ended,
-    words_key,
+    Asked, clock_time, decision_words, effect_key, minutes, notice_text, prompt_key, settled_text, spent, state_key, sure_key, under_way,
+    why_ended, words_key,
 };
 use crate::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, Locale, Notice, Outbound,
-    PlanCard, ProgressView, QuestionCard, StepStatus, StepView,
+    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, Locale, Notice, Outbound, PlanCard,
+    ProgressView, QuestionCard, StepStatus, StepView,
 };
 use crate::template::Templates;
 
@@ -253,7 +253,8 @@ impl Painter<'_> {
         match &card.state {
             CardState::Open { .. } => {
                 if card.later > 0 {
-                    page.blocks.push(self.quiet(&self.say("approval.later", json!({"count": card.later}))));
+                    page.blocks
+                        .push(self.quiet(&self.say("approval.later", json!({"count": card.later}))));
                 }
                 page.blocks.push(prose(&self.word(prompt_key(card))));
                 page.foot.push(self.ttl(card.ttl_ms));

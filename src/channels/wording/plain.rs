@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
-    Asked, clock_time, decision_words, effect_key, minutes, notice_text, one_line, prompt_key, settled_text, spent, state_key, step_mark, under_way,
-    why_ended, words_key,
+    Asked, clock_time, decision_words, effect_key, minutes, notice_text, one_line, prompt_key, settled_text, spent, state_key, step_mark,
+    under_way, why_ended, words_key,
 };
 use crate::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, ProgressView, QuestionCard, StepView,
@@ -131,7 +131,11 @@ impl Text<'_> {
             if card.later > 0 {
                 lines.push(self.say("approval.later", json!({"count": card.later})));
             }
-            lines.push(self.word(if prompt_key(card) == "approval.prompt" { "plain.approval" } else { prompt_key(card) }));
+            lines.push(self.word(if prompt_key(card) == "approval.prompt" {
+                "plain.approval"
+            } else {
+                prompt_key(card)
+            }));
             lines.push(self.group(card.group));
             lines.push(self.ttl(card.ttl_ms));
         }

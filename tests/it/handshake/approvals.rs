@@ -42,7 +42,10 @@ async fn an_undeclared_write_asks_and_runs_after_its_button(on: On) {
     let pending = actions(&world, "pending").await;
     assert_eq!((world.file("extra.md"), pending.len()), (None, 1));
     let preview = pending[0]["preview"].as_str().unwrap();
-    assert!(preview.starts_with("--- /dev/null\n+++ extra.md\n") && preview.contains("+内容 extra.md"), "{preview}");
+    assert!(
+        preview.starts_with("--- /dev/null\n+++ extra.md\n") && preview.contains("+内容 extra.md"),
+        "{preview}"
+    );
     world.tap(on.user("u2"), c, &card, "approve", None).await.told("没有生效").await;
     assert_eq!(world.file("extra.md"), None);
     world.tap(u, c, &card, "approve", None).await;
@@ -127,7 +130,11 @@ async fn a_large_batch_is_asked_about_on_several_cards(on: On) {
     let world = World::start_on(on, &[], in_order(vec![batch, say("好了")])).await;
     world.say(u, c, "写", GROUP).await;
     let first = world.card_titled(c, "操作确认").await;
-    assert!(first.words().contains(&"字".repeat(4_000)) && first.words().contains("还有 1 个操作"), "{}", first.words());
+    assert!(
+        first.words().contains(&"字".repeat(4_000)) && first.words().contains("还有 1 个操作"),
+        "{}",
+        first.words()
+    );
     world.say(u, c, "OK", reply(&first.id)).await;
     let second = world
         .seen("the second card", |seen| {
@@ -136,7 +143,11 @@ async fn a_large_batch_is_asked_about_on_several_cards(on: On) {
         })
         .await;
     assert!(world.file("a.md").is_some() && world.file("b.md").is_none());
-    assert!(second.words().contains("b.md") && !second.words().contains("a.md"), "{}", second.words());
+    assert!(
+        second.words().contains("b.md") && !second.words().contains("a.md"),
+        "{}",
+        second.words()
+    );
     world.tap(u, c, &second, "approve", None).await;
     world.hears(c, "好了").await;
     assert!(world.file("b.md").is_some());

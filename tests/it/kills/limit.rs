@@ -49,7 +49,10 @@ async fn lost_at_the_limit(on: On, rest: impl FnOnce(Script) -> Script) -> (Worl
     assert!(asked.words().contains("不确定是否已经执行"), "{}", asked.words());
     let turn = world.api.turn_in(c, "paused").await;
     assert_eq!(turn["gate"]["kind"], "tool_approval", "{turn}");
-    assert!(turn["budget"]["seconds"]["used"].as_f64() >= turn["budget"]["seconds"]["limit"].as_f64(), "{turn}");
+    assert!(
+        turn["budget"]["seconds"]["used"].as_f64() >= turn["budget"]["seconds"]["limit"].as_f64(),
+        "{turn}"
+    );
     (world, asked)
 }
 
@@ -68,7 +71,10 @@ async fn refused_it_is_not_run_again(on: On) {
     let budget = world.card_titled(c, "还要继续吗？").await;
     let turn = world.api.turn_in(c, "paused").await;
     let words = told(&world, &turn).await;
-    assert!(words.contains("may or may not have run") && !words.contains("not run, the limit"), "{words}");
+    assert!(
+        words.contains("may or may not have run") && !words.contains("not run, the limit"),
+        "{words}"
+    );
     world.say(u, c, "OK", reply(&budget.id)).await;
     world.hears(c, "好了").await;
     world.api.turn_in(c, "completed").await;
@@ -85,14 +91,19 @@ async fn allowed_it_waits_for_more_room(on: On) {
     let budget = world.card_titled(c, "还要继续吗？").await;
     let turn = world.api.turn_in(c, "paused").await;
     let words = told(&world, &turn).await;
-    assert!(words.contains("may or may not have run; a person allowed to run it again"), "{words}");
+    assert!(
+        words.contains("may or may not have run; a person allowed to run it again"),
+        "{words}"
+    );
     assert_eq!(world.file("report.md"), None);
     let unknown = world.api.get("/api/v1/actions?status=unknown").await;
     assert_eq!(unknown["items"].as_array().unwrap().len(), 1, "{unknown}");
     world.say(u, c, "OK", reply(&budget.id)).await;
     let second = world
         .seen("the second question", |seen| {
-            let open = seen.in_chat(c).rfind(|card| card.button("approve").is_some_and(|value| value["action_id"].is_string()));
+            let open = seen
+                .in_chat(c)
+                .rfind(|card| card.button("approve").is_some_and(|value| value["action_id"].is_string()));
             open.filter(|card| card.id != asked.id).cloned()
         })
         .await;
