@@ -23,10 +23,37 @@ pub(super) struct Run {
     pub(super) specs: Vec<ToolSpec>,
     /// What the model was found to read at once.
     pub(super) room: Room,
-    /// Time of model calls that were interrupted, not yet charged: the next one pays for it.
-    pub(super) unpaid: Duration,
+    /// Spent on model calls that were interrupted, or whose answer came to nothing, and not yet charged: the next call pays for it.
+    pub(super) unpaid: Unpaid,
     /// A write call that was sent, and did not end when a person stopped the turn.
     pub(super) left: Option<String>,
+}
+
+/// What model calls cost that nobody was charged with yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unpaid {
+    pub(super) time: Duration,
+    pub(super) tokens: u64,
+}
+
+impl Unpaid {
+    fn owe(&mut self, spent: Self) {
+        self.time += spent.time;
+        self.tokens = self.tokens.saturating_add(spent.tokens);
+    }
+
+    /// What this input would have charged.
+    fn with(input: &Input) -> Self {
+        let (millis, tokens) = match input {
+            Input::Reply(reply) => (reply.millis, reply.tokens),
+            Input::ModelFailed { millis, .. } | Input::ToolResults { millis, .. } => (*millis, 0),
+            Input::Start | Input::Decided { .. } | Input::Steer(_) | Input::Edited | Input::Cancel { .. } | Input::Undeliverable => (0, 0),
+        };
+        Self {
+            time: Duration::from_millis(millis),
+            tokens,
+        }
+    }
 }
 
 /// Where a turn was left.
@@ -153,7 +180,7 @@ impl Runner {
                     turn: Turn { state, log },
                     specs: self.tools.specs(),
                     room: Room::default(),
-                    unpaid: Duration::ZERO,
+                    unpaid: Unpaid::default(),
                     left: None,
                 }
             }
@@ -213,7 +240,7 @@ impl Runner {
             turn,
             specs: self.tools.specs(),
             room: Room::default(),
-            unpaid: Duration::ZERO,
+            unpaid: Unpaid::default(),
             left: None,
         })
     }
@@ -247,6 +274,7 @@ impl Runner {
                 prompts: &self.templates,
             };
             let before = run.turn.state.clone();
+            let cost = Unpaid::with(&input);
             let edits = self.edits(&run).await?;
             if !edits.is_empty() {
                 agent::step(&mut run.turn, &env, Input::Edited);
@@ -258,6 +286,7 @@ impl Runner {
                 // Words came in at the last moment: the step is undone and they are read first.
                 run.turn.state = before;
                 run.turn.log.truncate(usize::try_from(run.row.messages).unwrap_or(usize::MAX));
+                run.unpaid.owe(cost);
             }
         }
     }
