@@ -119,6 +119,11 @@ fn meant(scene: &Scene) -> Meant<'_> {
     if !(scene.is_addressed() || scene.plain_ok) {
         return Meant::Nothing;
     }
+    // It replies to a post of a task that waits for nothing: a yes or no to that is none to what happens to be open beside it.
+    let to_a_post = scene.reply.as_ref().is_some_and(|reply| reply.to != ReplyTo::Request);
+    if to_a_post && scene.phrase.is_listed() {
+        return Meant::Nothing;
+    }
     if let Some(gate) = scene.lane_gate() {
         return Meant::Gate(gate);
     }

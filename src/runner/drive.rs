@@ -22,8 +22,35 @@ pub(super) struct Run {
     pub(super) specs: Vec<ToolSpec>,
     /// What the model was found to read at once.
     pub(super) room: Room,
-    /// Time of model calls that were interrupted, not yet charged: the next one pays for it.
-    pub(super) unpaid: Duration,
+    /// Spent on model calls that were interrupted, or whose answer came to nothing, and not yet charged: the next call pays for it.
+    pub(super) unpaid: Unpaid,
+}
+
+/// What model calls cost that nobody was charged with yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unpaid {
+    pub(super) time: Duration,
+    pub(super) tokens: u64,
+}
+
+impl Unpaid {
+    fn owe(&mut self, spent: Self) {
+        self.time += spent.time;
+        self.tokens = self.tokens.saturating_add(spent.tokens);
+    }
+
+    /// What this input would have charged.
+    fn with(input: &Input) -> Self {
+        let (millis, tokens) = match input {
+            Input::Reply(reply) => (reply.millis, reply.tokens),
+            Input::ModelFailed { millis, .. } | Input::ToolResults { millis, .. } => (*millis, 0),
+            Input::Start | Input::Decided { .. } | Input::Steer(_) | Input::Edited | Input::Cancel { .. } | Input::Undeliverable => (0, 0),
+        };
+        Self {
+            time: Duration::from_millis(millis),
+            tokens,
+        }
+    }
 }
 
 /// Where a turn was left.
@@ -125,7 +152,7 @@ impl Runner {
                     turn: Turn { state, log },
                     specs: self.tools.specs(),
                     room: Room::default(),
-                    unpaid: Duration::ZERO,
+                    unpaid: Unpaid::default(),
                 }
             }
             None => {
@@ -189,7 +216,7 @@ impl Runner {
             turn,
             specs: self.tools.specs(),
             room: Room::default(),
-            unpaid: Duration::ZERO,
+            unpaid: Unpaid::default(),
         })
     }
 
@@ -222,6 +249,7 @@ impl Runner {
                 prompts: &self.templates,
             };
             let before = run.turn.state.clone();
+            let cost = Unpaid::with(&input);
             let edits = self.edits(&run).await?;
             if !edits.is_empty() {
                 agent::step(&mut run.turn, &env, Input::Edited);
@@ -233,6 +261,7 @@ impl Runner {
                 // Words came in at the last moment: the step is undone and they are read first.
                 run.turn.state = before;
                 run.turn.log.truncate(usize::try_from(run.row.messages).unwrap_or(usize::MAX));
+                run.unpaid.owe(cost);
             }
             if let Some(lag) = self.failpoint.lag("step_journaled") {
                 tokio::time::sleep(lag).await;

@@ -23,7 +23,7 @@ impl Runner {
         let live = self.settings.current();
         let history = self.history(run).await?;
         let budget = &run.turn.state.budget;
-        let left = Duration::from_millis(budget.millis.limit.saturating_sub(budget.millis.used)).saturating_sub(run.unpaid);
+        let left = Duration::from_millis(budget.millis.limit.saturating_sub(budget.millis.used)).saturating_sub(run.unpaid.time);
         let whole = if last { LAST_CALL } else { left };
         let mut request = ChatRequest {
             messages: self.prompt(run, run.room, &history),
@@ -38,7 +38,7 @@ impl Runner {
             let outcome = tokio::select! {
                 outcome = model.chat(&request) => outcome,
                 () = self.heard(run, &[Cancel, Supersede, Steer]) => {
-                    run.unpaid += started.elapsed();
+                    run.unpaid.time += started.elapsed();
                     counter!("countersign_model_calls_total", "outcome" => "interrupted").increment(1);
                     return Ok(None);
                 }
@@ -49,7 +49,8 @@ impl Runner {
                 outcome => break outcome,
             }
         };
-        let worked = std::mem::take(&mut run.unpaid) + started.elapsed();
+        let unpaid = std::mem::take(&mut run.unpaid);
+        let worked = unpaid.time + started.elapsed();
         let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         self.note_health(&outcome);
         count(&outcome, started.elapsed());
@@ -67,11 +68,12 @@ impl Runner {
                     text,
                     calls,
                     raw,
-                    tokens,
+                    tokens: tokens.saturating_add(unpaid.tokens),
                     millis,
                 })
             }
             Err(error) => {
+                run.unpaid.tokens = unpaid.tokens;
                 let incident = self.ids.token()[..8].to_owned();
                 warn!(millis, incident, %error, "the model did not answer");
                 Input::ModelFailed {

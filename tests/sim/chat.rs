@@ -35,6 +35,8 @@ pub struct Card {
     pub gate: GateId,
     pub kind: GateKind,
     pub message: String,
+    /// When it was there to read.
+    pub at: Millis,
     pub requester: String,
     pub rows: Vec<ActionId>,
 }
@@ -82,12 +84,13 @@ impl Chat {
 }
 
 fn card(posted: &Posted) -> Option<Card> {
-    let message = posted.id.clone();
+    let (message, at) = (posted.id.clone(), posted.at);
     Some(match &posted.content {
         Outbound::PlanCard(card) => Card {
             gate: card.review_id.clone()?,
             kind: GateKind::PlanReview,
             message,
+            at,
             requester: card.requester.clone(),
             rows: Vec::new(),
         },
@@ -95,6 +98,7 @@ fn card(posted: &Posted) -> Option<Card> {
             gate: card.gate_id.clone(),
             kind: GateKind::ToolApproval,
             message,
+            at,
             requester: card.requester.clone(),
             rows: card.actions.iter().map(|row| row.id.clone()).collect(),
         },
@@ -102,6 +106,7 @@ fn card(posted: &Posted) -> Option<Card> {
             gate: card.gate_id.clone(),
             kind: GateKind::Question,
             message,
+            at,
             requester: card.requester.clone(),
             rows: Vec::new(),
         },
@@ -109,6 +114,7 @@ fn card(posted: &Posted) -> Option<Card> {
             gate: card.gate_id.clone(),
             kind: GateKind::Budget,
             message,
+            at,
             requester: card.requester.clone(),
             rows: Vec::new(),
         },

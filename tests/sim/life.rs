@@ -1,9 +1,10 @@
 //! One life: two processes over one ledger, people, a platform, a model and tools, all of them as a seed throws them.
 
+mod answer;
 mod chance;
 mod mishap;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +14,17 @@ use countersign::conversation::Desk;
 use countersign::domain::{Failpoint, Ids, Inbound, InboundBody, Millis};
 use countersign::runner::{Runner, RunnerParts, Timings};
 use countersign::store::Fate;
-use countersign::tools::{Tool, Toolbox};
+use countersign::tools::{Tool, ToolError, ToolOutput, Toolbox};
 use futures_util::FutureExt;
 
 use super::chat::Chat;
-use super::checks::{self, Runs};
+use super::checks::{self, Book, Runs};
 use super::dice::Dice;
 use super::lab::Lab;
 use super::people::People;
-use super::replica::{Board, LEASE, News, Process};
-use super::script::{Author, Model, Played, TOOLS, outcome};
-use super::stage::{ActorId, Stage, unpaced};
+use super::replica::{Board, News, Process};
+use super::script::{Author, Model, Played, TOOLS};
+use super::stage::{ActorId, Called, Stage, Want, unpaced};
 use super::told;
 use chance::Move;
 
@@ -67,6 +68,12 @@ pub struct Life<'a> {
     pub chat: Chat,
     pub runs: Runs,
     pub board: Rc<Board>,
+    /// Turns as the checks know them.
+    pub books: BTreeMap<String, Book>,
+    /// For which turn an actor asks the model, as long as its lane is its own.
+    pub asking: HashMap<ActorId, String>,
+    /// Deaths, standstills, lost commits: what may cost an answer.
+    pub mishaps: u64,
     dice: Dice,
     stage: Stage,
     author: Author,
@@ -76,6 +83,11 @@ pub struct Life<'a> {
     frozen: [Millis; 2],
     renewals_frozen: Millis,
     clicks: BTreeMap<String, Inbound>,
+    /// Calls that never answer.
+    hung: Vec<Want<Called, Result<ToolOutput, ToolError>>>,
+    /// Outputs so far.
+    outputs: u64,
+    lease: Duration,
     tasks: usize,
     starts: usize,
     calm: bool,
@@ -95,6 +107,7 @@ impl<'a> Life<'a> {
         let stage = Stage::new();
         lab.fresh(&stage.scene).await;
         let live = chance::settings(&mut dice);
+        let lease = Duration::from_secs(if dice.percent(60) { 30 } else { 3 });
         let (settings, board) = (Settings::new(live.clone()), Rc::new(Board::default()));
         let tools = TOOLS.iter().map(|(name, effect)| {
             let scene = Arc::clone(&stage.scene);
@@ -114,7 +127,7 @@ impl<'a> Life<'a> {
             tools: Arc::new(Toolbox::new(tools.collect(), &BTreeMap::new())),
             models: Arc::new(move || Arc::clone(&model)),
             timings: Timings {
-                lease: LEASE,
+                lease,
                 ..Timings::default()
             },
             failpoint: Failpoint::default(),
@@ -127,6 +140,7 @@ impl<'a> Life<'a> {
             scene: Arc::clone(&stage.scene),
             board: Rc::clone(&board),
             owner: name.to_owned(),
+            lease,
             knows_time: dice.percent(70),
         };
         let processes = [process("a0", &mut dice), process("b0", &mut dice)];
@@ -139,6 +153,9 @@ impl<'a> Life<'a> {
             chat: Chat::default(),
             runs: Runs::default(),
             board,
+            books: BTreeMap::new(),
+            asking: HashMap::new(),
+            mishaps: 0,
             dice,
             stage,
             author: Author::default(),
@@ -148,6 +165,9 @@ impl<'a> Life<'a> {
             frozen: [Millis(0); 2],
             renewals_frozen: Millis(0),
             clicks: BTreeMap::new(),
+            hung: Vec::new(),
+            outputs: 0,
+            lease,
             tasks,
             starts: 0,
             calm: false,
@@ -203,23 +223,14 @@ impl<'a> Life<'a> {
                     _ => Fate::Done,
                 };
                 if fate != Fate::Done {
+                    self.mishaps += 1;
                     self.note(|| format!("the commit of the next transaction: {fate:?}"));
                 }
                 self.meet("sessions");
                 self.stage.give_leave(at, fate);
             }
-            Move::Model(at) => self.answer_model(at),
-            Move::Tool(at) => {
-                let want = self.stage.scene.waiting().tools.take(at);
-                let result = outcome(&mut self.dice);
-                self.note(|| {
-                    format!(
-                        "tool {} {} of actor {} gives {result:?}",
-                        want.what.tool, want.what.arguments, want.actor
-                    )
-                });
-                want.give(result);
-            }
+            Move::Model(at) => self.answer_model(at).await,
+            Move::Tool(at) => self.answer_tool(at),
             Move::Post(at) => self.deliver(at),
             Move::Event => self.event().await,
             Move::Person => {
@@ -237,6 +248,7 @@ impl<'a> Life<'a> {
             Move::Freeze(process) => {
                 let span = [400, 5_000, 40_000][self.dice.below(3)];
                 let until = self.lab.clock.now().plus(Duration::from_millis(span));
+                self.mishaps += 1;
                 self.frozen[process] = until;
                 if self.dice.percent(60) {
                     self.renewals_frozen = until;
@@ -264,6 +276,12 @@ impl<'a> Life<'a> {
             outbox: ledger.outbox_bell().notified().now_or_never().is_some(),
         };
         self.ring(rang);
+        let asked = std::mem::take(&mut self.stage.scene.waiting().asked);
+        for (actor, request) in asked {
+            if let Err(wrong) = checks::asked(self, actor, &request).await {
+                self.wrong.get_or_insert(wrong);
+            }
+        }
         let sent = std::mem::take(&mut self.stage.scene.waiting().sent);
         for (actor, called) in sent {
             self.note(|| format!("actor {actor} sends {} {}", called.tool, called.arguments));
@@ -317,26 +335,14 @@ impl<'a> Life<'a> {
                     self.people.network.push(click.clone());
                 }
             }
-            News::Triaged(_) | News::Claimed(Some(_)) | News::Delivered(..) | News::Clicked(_, Ok(_)) => {}
+            News::Claimed(Some(lane)) => {
+                // From somebody who still works on it, and will find that out.
+                let leases = self.board.leases.borrow();
+                let works = |id: &ActorId| *id != actor && self.parts.get(id).is_some_and(|at| at.1 == Part::Work);
+                self.mishaps += u64::from(leases.iter().any(|(id, lease)| lease.lane_id == lane && works(id)));
+            }
+            News::Triaged(_) | News::Delivered(..) | News::Clicked(_, Ok(_)) => {}
         }
-    }
-
-    fn answer_model(&mut self, at: usize) {
-        let want = self.stage.scene.waiting().models.take(at);
-        if let Err(wrong) = checks::request(&want.what) {
-            self.wrong.get_or_insert(wrong);
-        }
-        let reply = self.author.reply(&mut self.dice, &want.what, self.calm);
-        let messages = want.what.messages.len();
-        self.note(|| {
-            format!(
-                "model of actor {} ({messages} messages, {} tools) says {}",
-                want.actor,
-                want.what.tools.len(),
-                told::reply(&reply)
-            )
-        });
-        want.give(reply);
     }
 
     async fn event(&mut self) {
@@ -350,7 +356,11 @@ impl<'a> Life<'a> {
             self.parts.insert(id, (process, Part::Click));
             return;
         }
-        if let Err(error) = unpaced(self.lab.ledger.accept(&inbound)).await {
+        self.take_in(&inbound).await;
+    }
+
+    async fn take_in(&mut self, inbound: &Inbound) {
+        if let Err(error) = unpaced(self.lab.ledger.accept(inbound)).await {
             self.wrong.get_or_insert(format!("an event was not accepted: {error}"));
         }
     }
@@ -386,8 +396,10 @@ impl<'a> Life<'a> {
             }
             let now = self.lab.clock.now();
             if !self.parts.is_empty() {
-                // Somebody waits for a moment, or for a lease that must be renewed.
-                self.pass(Duration::from_secs(1)).await;
+                // Somebody waits for a moment, for a lease that must be renewed, or for a call that never answers.
+                self.hung.retain(Want::is_waited_for);
+                let span = if self.hung.is_empty() { 1 } else { 15 };
+                self.pass(Duration::from_secs(span)).await;
             } else {
                 let due = unpaced(async { self.lab.ledger.read().await?.next_due().await }).await;
                 match due {
@@ -400,7 +412,7 @@ impl<'a> Life<'a> {
                         commits if looked_at == Some(commits) => return,
                         commits => {
                             looked_at = Some(commits);
-                            self.rung = [ALL; 2];
+                            self.rung[0] = ALL;
                         }
                     },
                     Err(error) => {

@@ -20,6 +20,12 @@ pub struct Evidence {
     pub by: String,
     /// It is a word or a button of consent.
     pub consents: bool,
+    /// What was pressed.
+    pub target: Option<ClickTarget>,
+    /// What the words reply to.
+    pub replies_to: Vec<String>,
+    /// When, by the platform's clock.
+    pub at: Millis,
 }
 
 /// The people of a life and what they have sent off.
@@ -122,6 +128,19 @@ impl People {
         }
     }
 
+    /// Another word for a task that is under way, on its way in already: in reply to a post of ours, or to us by name.
+    pub fn interject(&mut self, dice: &mut Dice, chat: &Chat, now: Millis) -> Option<Inbound> {
+        let who = PEOPLE[dice.weighted(&[6, 3])];
+        let newest: Vec<String> = chat.posts().rev().take(3).map(|posted| posted.id.clone()).collect();
+        let (_, words) = self.words(who, &format!("mind this {}", self.said));
+        let words = match newest.as_slice() {
+            [] => words,
+            posts => words.plain().reply(&[dice.pick(posts).as_str()]),
+        };
+        self.send(dice, words, now);
+        self.network.pop()
+    }
+
     fn words(&mut self, who: &str, text: &str) -> (String, Words) {
         self.said += 1;
         let id = format!("m{}", self.said);
@@ -161,9 +180,17 @@ impl People {
             InboundBody::Click(click) => click.verb == ClickVerb::Approve,
             InboundBody::Recalled { .. } | InboundBody::Edited { .. } | InboundBody::Joined | InboundBody::Left => false,
         };
+        let (target, replies_to) = match &inbound.body {
+            InboundBody::Message(message) => (None, message.replies_to.clone()),
+            InboundBody::Click(click) => (click.target.clone(), Vec::new()),
+            InboundBody::Recalled { .. } | InboundBody::Edited { .. } | InboundBody::Joined | InboundBody::Left => (None, Vec::new()),
+        };
         let evidence = Evidence {
             by: inbound.sender.clone(),
             consents,
+            target,
+            replies_to,
+            at: inbound.at,
         };
         self.evidence.insert(inbound.event_key.clone(), evidence);
         if dice.percent(12) {

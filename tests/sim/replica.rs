@@ -16,8 +16,6 @@ use tokio_util::sync::CancellationToken;
 use super::chat::Receipt;
 use super::stage::{ActorId, Scene, on};
 
-/// Length of leases.
-pub const LEASE: Duration = Duration::from_secs(30);
 /// Leased lanes of one chat.
 const LANES_PER_CHAT: i64 = 4;
 /// Deliveries taken at once.
@@ -43,8 +41,8 @@ pub enum News {
 #[derive(Debug, Default)]
 pub struct Board {
     pub news: RefCell<Vec<(ActorId, News)>>,
-    /// The lane on which an actor works.
-    pub lanes: RefCell<HashMap<ActorId, LaneId>>,
+    /// Under which lease an actor works.
+    pub leases: RefCell<HashMap<ActorId, Lease>>,
     /// Rows on their way, by key.
     pub rows: RefCell<HashMap<String, OutboxRow>>,
 }
@@ -66,6 +64,8 @@ pub struct Process {
     pub board: Rc<Board>,
     /// Unique for each start.
     pub owner: String,
+    /// Length of its leases.
+    pub lease: Duration,
     /// False: its measure of its own claims is of no use, so that only the ledger's fences keep it from doing harm.
     pub knows_time: bool,
 }
@@ -89,9 +89,9 @@ impl Process {
             return self.board.tell(News::Claimed(None));
         };
         let lane = lease.lane_id.clone();
-        self.board.lanes.borrow_mut().insert(on(), lane.clone());
+        self.board.leases.borrow_mut().insert(on(), lease.clone());
         self.board.tell(News::Claimed(Some(lane.clone())));
-        let span = if self.knows_time { LEASE } else { LEASE * 10_000 };
+        let span = if self.knows_time { self.lease } else { self.lease * 10_000 };
         let hold = Hold::since(asked, span);
         let ended = match Box::pin(self.runner.work(lease.clone(), hold, CancellationToken::new())).await {
             Ok(()) => Ok("at rest"),
@@ -108,7 +108,7 @@ impl Process {
 
     async fn claim(&self) -> Result<Option<Lease>, StoreError> {
         let mut tx = self.ledger.begin().await?;
-        let millis = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
+        let millis = i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX);
         let Some(lease) = tx.claim_lane(&self.owner, millis, LANES_PER_CHAT).await? else {
             return Ok(None);
         };
@@ -130,7 +130,7 @@ impl Process {
 
     async fn rows(&self) -> Result<Vec<OutboxRow>, StoreError> {
         let mut tx = self.ledger.begin().await?;
-        let millis = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
+        let millis = i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX);
         let rows = tx.claim_outbox(&self.owner, millis, ROWS, &[]).await?;
         if !rows.is_empty() {
             tx.commit().await?;

@@ -98,11 +98,11 @@ impl Author {
         let step = begins_any(request, "<plan-step>");
         let weights: [usize; 13] = match (planned || step, clarified || step) {
             (false, _) => [55, 3, 1, 2, 3, 2, 4, 8, 8, 6, 3, 2, 1],
-            (true, false) => [5, 30, 4, 4, 2, 2, 4, 20, 16, 6, 4, 2, 2],
-            (true, true) => [6, 1, 8, 3, 2, 2, 4, 28, 22, 10, 4, 2, 2],
+            (true, false) => [5, 30, 6, 4, 2, 4, 4, 20, 16, 6, 4, 2, 2],
+            (true, true) => [8, 1, 10, 3, 2, 5, 4, 28, 22, 10, 4, 2, 2],
         };
         match dice.weighted(&weights) {
-            0 => calls.push(self.plan(dice)),
+            0 => calls.push(self.plan(dice, planned)),
             1 => calls.push(self.call("clarify", json!({"task_goal_ui": "next"}))),
             2 => {
                 let step = ["1", "2", "3"][dice.below(3)];
@@ -121,10 +121,11 @@ impl Author {
                 json!({"task_goal_ui": "t", "needs_user_input": true, "question_to_user": "which?"}),
             )),
             4 => calls.push(self.call("request_user", json!({"message": "may I?"}))),
-            5 => calls.push(self.call(
-                "write_todos",
-                json!({"todos": [{"id": "1", "content": "x", "status": "completed"}]}),
-            )),
+            5 => {
+                let (id, status) = [("1", "completed"), ("2", "pending"), ("t", "in_progress")][dice.below(3)];
+                let list = json!({"todos": [{"id": id, "content": "x", "status": status}]});
+                calls.push(self.call("write_todos", list));
+            }
             6 => calls.push(self.act("look")),
             7 => calls.push(self.act(["put", "send"][dice.below(2)])),
             8 => {
@@ -137,7 +138,7 @@ impl Author {
             10 => calls.push(self.act("wipe")),
             11 => {
                 // A batch that breaks a rule.
-                calls.push(self.plan(dice));
+                calls.push(self.plan(dice, planned));
                 calls.push(self.act("put"));
             }
             _ => calls.push(self.call(["no such tool", "put"][dice.below(2)], json!([1]))),
@@ -184,7 +185,8 @@ impl Author {
         self.call(tool, json!({"n": number}))
     }
 
-    fn plan(&mut self, dice: &mut Dice) -> ToolCall {
+    /// `again`: there is one already; the new one may well be smaller.
+    fn plan(&mut self, dice: &mut Dice, again: bool) -> ToolCall {
         // The same goal again is the same plan, mostly.
         self.goals += u64::from(dice.percent(60));
         let tools = [
@@ -193,10 +195,15 @@ impl Author {
             json!(["wipe", "send"]),
             json!([]),
             json!(["look"]),
-        ][dice.below(5)]
-        .clone();
+        ];
+        let smaller = again && dice.percent(30);
+        let tools = tools[if smaller { 3 + dice.below(2) } else { dice.below(5) }].clone();
         let steps = json!([{"id": "1", "content": "look", "tools": ["look"]}, {"id": "2", "content": "do", "tools": tools}, {"id": "3", "content": "tell"}]);
-        let complexity = ["complex", "complex", "simple"][dice.below(3)];
+        let complexity = if smaller {
+            "simple"
+        } else {
+            ["complex", "complex", "simple"][dice.below(3)]
+        };
         self.call(
             "plan",
             json!({"overall_goal_ui": format!("goal {}", self.goals), "complexity": complexity, "internal_plan": steps}),
@@ -204,20 +211,34 @@ impl Author {
     }
 }
 
-/// What a tool gives back.
-pub fn outcome(dice: &mut Dice) -> Result<ToolOutput, ToolError> {
-    let text = ["output", "<plan_feedback>\nOK\n</plan_feedback>", ""][dice.below(3)].to_owned();
+/// What a tool gives back as its output number `number`, and by what it will be known again; empty: by nothing.
+pub fn outcome(dice: &mut Dice, number: u64) -> (Result<ToolOutput, ToolError>, String) {
+    let mark = format!("output {number}.");
+    let text = match dice.below(3) {
+        0 => mark.clone(),
+        1 => format!("<plan_feedback>\nOK\n</plan_feedback> {mark}"),
+        _ => String::new(),
+    };
+    let mark = if text.is_empty() { text.clone() } else { mark };
     match dice.below(20) {
-        0 | 1 => Err(ToolError::TellModel(text)),
-        2 => Err(ToolError::Fatal(text)),
-        3 => Ok(ToolOutput {
-            exit: Some(String::from("bye")),
-            ..ToolOutput::default()
-        }),
-        _ => Ok(ToolOutput {
-            text,
-            ..ToolOutput::default()
-        }),
+        0 | 1 => (Err(ToolError::TellModel(text)), mark),
+        // Its words are for the log.
+        2 => (Err(ToolError::Fatal(text)), String::new()),
+        3 => {
+            let exit = Some(String::from("bye"));
+            let output = ToolOutput {
+                exit,
+                ..ToolOutput::default()
+            };
+            (Ok(output), String::new())
+        }
+        _ => {
+            let output = ToolOutput {
+                text,
+                ..ToolOutput::default()
+            };
+            (Ok(output), mark)
+        }
     }
 }
 

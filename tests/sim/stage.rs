@@ -19,6 +19,7 @@ use countersign::tools::{ToolError, ToolOutput};
 use futures_util::task::AtomicWaker;
 use serde_json::Value;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// Number of an actor; 0: a task that the product spawned (the renewal of a lease).
 pub type ActorId = usize;
@@ -53,10 +54,16 @@ pub async fn unpaced<F: Future>(work: F) -> F::Output {
 pub struct Want<Q, A> {
     pub actor: ActorId,
     pub what: Q,
+    /// Since when it is waited for.
+    pub since: Instant,
     answer: oneshot::Sender<A>,
 }
 
 impl<Q, A> Want<Q, A> {
+    pub fn is_waited_for(&self) -> bool {
+        !self.answer.is_closed()
+    }
+
     /// False: whoever wanted it is gone.
     pub fn give(self, answer: A) -> bool {
         self.answer.send(answer).is_ok()
@@ -76,7 +83,12 @@ impl<Q, A> Default for Wants<Q, A> {
 impl<Q, A> Wants<Q, A> {
     fn ask(&mut self, what: Q) -> oneshot::Receiver<A> {
         let (answer, asked) = oneshot::channel();
-        self.0.push(Want { actor: on(), what, answer });
+        self.0.push(Want {
+            actor: on(),
+            what,
+            since: Instant::now(),
+            answer,
+        });
         asked
     }
 
@@ -105,10 +117,12 @@ pub struct Called {
 #[derive(Debug, Default)]
 pub struct Waiting {
     pub leaves: Wants<(), Result<Leave, StoreError>>,
-    pub models: Wants<ChatRequest, Result<ChatReply, ModelError>>,
+    pub models: Wants<Arc<ChatRequest>, Result<ChatReply, ModelError>>,
     pub tools: Wants<Called, Result<ToolOutput, ToolError>>,
     /// Deliveries, by key.
     pub posts: Wants<String, super::chat::Receipt>,
+    /// Requests to the model that have just been made and nobody has looked at yet.
+    pub asked: Vec<(ActorId, Arc<ChatRequest>)>,
     /// Calls that have just been sent and nobody has looked at yet: actor, tool, arguments.
     pub sent: Vec<(ActorId, Called)>,
     /// What becomes of the commit of the session that is open.
@@ -136,7 +150,12 @@ impl Scene {
     }
 
     pub async fn ask_model(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
-        let asked = self.waiting().models.ask(request.clone());
+        let request = Arc::new(request.clone());
+        let asked = {
+            let mut waiting = self.waiting();
+            waiting.asked.push((on(), Arc::clone(&request)));
+            waiting.models.ask(request)
+        };
         asked
             .await
             .unwrap_or_else(|_| Err(ModelError::Unreachable(String::from("the stage is gone"))))

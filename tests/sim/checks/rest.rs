@@ -2,30 +2,28 @@
 
 use std::collections::{HashMap, HashSet};
 
-use countersign::agent::{Next, TurnState};
-use countersign::domain::{Budget, Decision, DecisionKind, Event, Message, Outbound, Role, TurnStatus, Via, Vote};
-use countersign::store::OutboxOp;
+use countersign::agent::TurnState;
+use countersign::domain::{Decision, DecisionKind, Event, Message, Outbound, Role, TurnStatus};
+use countersign::store::{AuditCheck, OutboxOp};
+use sqlx::Row;
 use sqlx::any::AnyRow;
-use sqlx::{AssertSqlSafe, Row};
 
-use super::evidence;
+use super::gates::{Settled, ends_or_waits, gates};
+use super::limits::within_budget;
+use super::{Held, evidence, prompt, spent, words};
 use crate::life::Life;
 use crate::stage::unpaced;
 
-/// Plans of its own accord, rounds of changes, top-ups and obeyed signals that a turn has at most.
-const REPLANS: u64 = 3;
-const ROUNDS: u64 = 5;
-const TOP_UPS: u64 = 3;
-const CONTINUES: u64 = 10;
-
 /// A turn as it is found at the end.
-struct Found {
-    id: String,
+pub(super) struct Found {
+    pub(super) id: String,
     lane: String,
-    inbox_id: i64,
-    status: String,
-    user: String,
-    state: TurnState,
+    pub(super) inbox_id: i64,
+    pub(super) status: String,
+    pub(super) user: String,
+    pub(super) state: TurnState,
+    /// From the request to the end, milliseconds; so far.
+    pub(super) lasted: i64,
 }
 
 pub async fn at_rest(life: &mut Life<'_>) -> Result<(), String> {
@@ -37,22 +35,39 @@ pub async fn at_rest(life: &mut Life<'_>) -> Result<(), String> {
         ends_or_waits(turn, &gates)?;
         let reason = turn.state.reason.map_or("", countersign::domain::TurnReason::as_str);
         life.meet(&format!("turn {} {reason}", turn.status));
-        within_budget(life, turn)?;
         log(life, turn).await?;
+        let held = Held {
+            turn: turn.id.clone(),
+            state: turn.state.clone(),
+        };
+        spent::look(life, &held)?;
     }
-    events(life, &gates).await?;
+    let told = events(life, &gates).await?;
+    for turn in &turns {
+        within_budget(turn, &gates, &told)?;
+    }
     answers(life, &turns).await?;
-    actions(life).await
+    actions(life, &gates).await?;
+    words::arrived(life, &turns).await?;
+    let trail = unpaced(async { life.lab.ledger.read().await?.verify_audit().await }).await;
+    match trail {
+        Ok(AuditCheck::Sound { .. }) => Ok(()),
+        other => Err(format!("the approval trail: {other:?}")),
+    }
 }
 
-async fn rows(life: &mut Life<'_>, sql: &str) -> Result<Vec<AnyRow>, String> {
-    let query = sqlx::query(AssertSqlSafe(sql.to_owned()));
-    unpaced(query.fetch_all(&mut life.lab.conn))
-        .await
-        .map_err(|error| format!("{sql}: {error}"))
+pub(super) async fn rows(life: &mut Life<'_>, sql: &'static str) -> Result<Vec<AnyRow>, String> {
+    let found = unpaced(sqlx::query(sql).fetch_all(&mut life.lab.conn)).await;
+    found.map_err(|error| format!("{sql}: {error}"))
 }
 
-fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
+/// Those of one turn or gate, which the statement calls `$1`.
+pub(super) async fn rows_of(life: &mut Life<'_>, sql: &'static str, id: &str) -> Result<Vec<AnyRow>, String> {
+    let found = unpaced(sqlx::query(sql).bind(id).fetch_all(&mut life.lab.conn)).await;
+    found.map_err(|error| format!("{sql}: {error}"))
+}
+
+pub(super) fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
@@ -79,9 +94,10 @@ async fn everything_was_handled(life: &mut Life<'_>) -> Result<(), String> {
 async fn turns(life: &mut Life<'_>) -> Result<Vec<Found>, String> {
     let found = rows(
         life,
-        "SELECT id, lane_id, inbox_id, status, state, user_id FROM turns ORDER BY rowid",
+        "SELECT id, lane_id, inbox_id, status, state, user_id, created_at, finished_at FROM turns ORDER BY rowid",
     )
     .await?;
+    let now = life.lab.clock.now();
     let found = found.iter().map(|row| {
         Ok(Found {
             id: row.get(0),
@@ -90,6 +106,7 @@ async fn turns(life: &mut Life<'_>) -> Result<Vec<Found>, String> {
             status: row.get(3),
             state: read(row.get(4))?,
             user: row.get(5),
+            lasted: row.get::<Option<i64>, _>(7).unwrap_or(now.0) - row.get::<i64, _>(6),
         })
     });
     found.collect()
@@ -107,122 +124,9 @@ fn in_order(turns: &[Found]) -> Result<(), String> {
     Ok(())
 }
 
-/// A gate as it is found at the end.
-struct Settled {
-    turn: String,
-    decision: Option<Decision>,
-}
-
-async fn gates(life: &mut Life<'_>, turns: &[Found]) -> Result<HashMap<String, Settled>, String> {
-    let sql = "SELECT gates.id, gates.turn_id, gates.kind, gates.quorum, decisions.body, gates.status FROM gates
-               LEFT JOIN decisions ON decisions.gate_id = gates.id";
-    let mut gates = HashMap::new();
-    for row in rows(life, sql).await? {
-        let (id, turn): (String, String) = (row.get(0), row.get(1));
-        let (kind, quorum): (String, i64) = (row.get(2), row.get(3));
-        let body: Option<String> = row.get(4);
-        let decision: Option<Decision> = body.as_deref().map(read).transpose()?;
-        if decision.is_none() != (row.get::<String, _>(5) == "pending") {
-            return Err(format!("gate {id} is open and closed at once"));
-        }
-        let requester = turns.iter().find(|found| found.id == turn).map(|found| found.user.clone());
-        let requester = requester.ok_or_else(|| format!("gate {id} has no turn"))?;
-        if let Some(decision) = &decision {
-            life.meet(&format!("{kind} {} by {}", decision.kind.as_str(), decision.via.as_str()));
-            decided(life, &id, &kind, quorum, decision, &requester).await?;
-        }
-        gates.insert(id, Settled { turn, decision });
-    }
-    let twice = rows(
-        life,
-        "SELECT gate_id FROM audit WHERE kind = 'decision' GROUP BY gate_id HAVING COUNT(*) > 1",
-    )
-    .await?;
-    if let Some(row) = twice.first() {
-        return Err(format!("gate {} was decided twice", row.get::<String, _>(0)));
-    }
-    Ok(gates)
-}
-
-/// What people are said to have decided, they have.
-async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decision: &Decision, requester: &str) -> Result<(), String> {
-    let by_person = matches!(decision.via, Via::Text | Via::Button);
-    if decision.kind == DecisionKind::Approve && kind != "question" {
-        if !by_person {
-            return Err(format!("gate {id} was approved by {}", decision.via.as_str()));
-        }
-        // The last row settles an approval card as a whole, whatever that row's own verdict is.
-        if kind != "tool_approval" {
-            evidence::consent(life, decision, requester)?;
-        }
-        if kind == "plan_review" {
-            let votes = rows(life, &format!("SELECT body FROM votes WHERE gate_id = '{id}'")).await?;
-            let votes: Vec<Vote> = votes.iter().map(|row| read(row.get(0))).collect::<Result<_, _>>()?;
-            let people: HashSet<&str> = votes.iter().map(|vote| vote.by.as_str()).collect();
-            if i64::try_from(people.len()).unwrap_or(0) < quorum {
-                return Err(format!("gate {id} was approved by {people:?}, {quorum} are needed"));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn ends_or_waits(turn: &Found, gates: &HashMap<String, Settled>) -> Result<(), String> {
-    let open: Vec<&String> = gates
-        .iter()
-        .filter(|(_, gate)| gate.turn == turn.id && gate.decision.is_none())
-        .map(|(id, _)| id)
-        .collect();
-    if turn.state.status.is_final() {
-        return match (open.first(), &turn.state.next) {
-            (None, Next::Nothing) => Ok(()),
-            (gate, next) => Err(format!("{} is over; still open: {gate:?}, next: {next:?}", turn.id)),
-        };
-    }
-    let waits = turn.state.gate.as_ref().map(|gate| gate.id.as_str());
-    let at_one = open.len() == 1 && waits == open.first().map(|id| id.as_str());
-    if at_one && turn.state.next == Next::Wait && turn.status == TurnStatus::Paused.as_str() {
-        Ok(())
-    } else {
-        Err(format!(
-            "{} neither ends nor waits: {} at {waits:?}, open {open:?}, next {:?}",
-            turn.id, turn.status, turn.state.next
-        ))
-    }
-}
-
-fn within_budget(life: &Life<'_>, turn: &Found) -> Result<(), String> {
-    let Budget {
-        steps,
-        nudges,
-        replans,
-        millis: _,
-        tokens: _,
-        rounds,
-        top_ups,
-        planner_only: _,
-    } = turn.state.budget;
-    let each = life.live.agent.max_iterations + 1;
-    let kept = steps.used <= each * (1 + top_ups.used)
-        && nudges.used <= nudges.limit
-        && replans.used <= REPLANS
-        && rounds.used <= ROUNDS
-        && top_ups.used <= TOP_UPS
-        && turn.state.continues <= CONTINUES;
-    if kept {
-        Ok(())
-    } else {
-        Err(format!("{} went past its limits: {:?}", turn.id, turn.state.budget))
-    }
-}
-
 /// Calls and results are paired, each reply was paid for, and what a person added was read.
 async fn log(life: &mut Life<'_>, turn: &Found) -> Result<(), String> {
-    let found = rows(
-        life,
-        &format!("SELECT body FROM messages WHERE turn_id = '{}' ORDER BY seq", turn.id),
-    )
-    .await?;
+    let found = rows_of(life, "SELECT body FROM messages WHERE turn_id = $1 ORDER BY seq", &turn.id).await?;
     let log: Vec<Message> = found.iter().map(|row| read(row.get(0))).collect::<Result<_, _>>()?;
     let replies = log.iter().filter(|message| message.role == Role::Assistant).count();
     if u64::try_from(replies).unwrap_or(u64::MAX) > turn.state.budget.steps.used {
@@ -240,33 +144,15 @@ async fn log(life: &mut Life<'_>, turn: &Found) -> Result<(), String> {
             turn.state.open_calls.len()
         ));
     }
-    let steers = rows(
-        life,
-        &format!(
-            "SELECT body, consumed_at FROM signals WHERE turn_id = '{}' AND kind = 'steer'",
-            turn.id
-        ),
-    )
-    .await?;
-    for steer in steers {
-        let said: serde_json::Value = read(steer.get(0))?;
-        let words = said["text"].as_str().unwrap_or_default();
-        let consumed: Option<i64> = steer.get(1);
-        let times = log
-            .iter()
-            .filter(|message| message.content.starts_with("<mailbox>") && message.content.contains(words))
-            .count();
-        let kept = turn.state.mailbox.iter().any(|kept| kept == words);
-        let cancelled = turn.state.status == TurnStatus::Cancelled;
-        if times > 1 || !cancelled && (consumed.is_none() || times == 0 && !kept) {
-            return Err(format!("{}: the words {words:?} came to the model {times} times", turn.id));
-        }
+    // A turn that is given up answers what it leaves in words of its own; no model reads them.
+    if turn.state.status == TurnStatus::Completed {
+        prompt::told(&life.runs, &log)?;
     }
-    Ok(())
+    words::heard(life, turn, &log).await
 }
 
 /// The timeline tells of each decision once, and as it is stored.
-async fn events(life: &mut Life<'_>, gates: &HashMap<String, Settled>) -> Result<(), String> {
+async fn events(life: &mut Life<'_>, gates: &HashMap<String, Settled>) -> Result<HashSet<String>, String> {
     let mut told: HashSet<String> = HashSet::new();
     for row in rows(life, "SELECT body FROM events").await? {
         let Event::Decision { gate_id, kind, .. } = read(row.get(0))? else {
@@ -283,7 +169,7 @@ async fn events(life: &mut Life<'_>, gates: &HashMap<String, Settled>) -> Result
             return Err(format!("gate {gate_id}: its turn went on twice"));
         }
     }
-    Ok(())
+    Ok(told)
 }
 
 /// One final answer a turn, in the outbox and in the chat.
@@ -312,20 +198,22 @@ async fn answers(life: &mut Life<'_>, turns: &[Found]) -> Result<(), String> {
     Ok(())
 }
 
-/// What is said to have run has, and nothing is under way when its turn is over.
-async fn actions(life: &mut Life<'_>) -> Result<(), String> {
-    let sql = "SELECT actions.id, actions.status, actions.call, turns.finished_at FROM actions JOIN turns ON turns.id = actions.turn_id";
-    for row in rows(life, sql).await? {
+/// What is said to have run has, under the consent of its gate; nothing is under way when its turn is over; nothing ran that has no row.
+async fn actions(life: &mut Life<'_>, gates: &HashMap<String, Settled>) -> Result<(), String> {
+    let sql = "SELECT actions.id, actions.status, actions.call, turns.finished_at, actions.turn_id, actions.gate_id, actions.decision
+               FROM actions JOIN turns ON turns.id = actions.turn_id";
+    let found = rows(life, sql).await?;
+    let mut known: HashSet<(u64, String)> = HashSet::new();
+    for row in &found {
         let (id, status): (String, String) = (row.get(0), row.get(1));
         let call: serde_json::Value = read(row.get(2))?;
-        let ran = call["arguments"]["n"]
-            .as_u64()
-            .and_then(|number| life.runs.0.get(&number))
-            .map_or(0, Vec::len);
+        let number = call["arguments"]["n"].as_u64();
+        known.extend(number.map(|number| (number, row.get(4))));
+        let ran = number.and_then(|number| life.runs.by_call.get(&number)).map_or(0, Vec::len);
         let over = row.get::<Option<i64>, _>(3).is_some();
         let fits = match status.as_str() {
             // `unknown` says nothing: a process may die between the mark and the call.
-            "executed" | "failed" => ran > 0 || call["arguments"]["n"].is_null(),
+            "executed" | "failed" => ran > 0 || number.is_none(),
             "pending" => ran == 0,
             "running" => !over,
             _ => true,
@@ -334,7 +222,28 @@ async fn actions(life: &mut Life<'_>) -> Result<(), String> {
         if !fits {
             return Err(format!("action {id} is {status}, ran {ran} times, its turn is over: {over}"));
         }
+        let gate: Option<String> = row.get(5);
+        let decision: Option<Decision> = row.get::<Option<String>, _>(6).as_deref().map(read).transpose()?;
+        let consent = decision.filter(|decision| decision.kind == DecisionKind::Approve);
+        // A call whose outcome was lost keeps its first consent until it is decided about again.
+        let (Some(gate), Some(decision), false) = (gate, consent, status == "unknown") else {
+            continue;
+        };
+        let settled = gates.get(&gate).ok_or_else(|| format!("action {id} has no gate"))?;
+        let own: Vec<String> = found
+            .iter()
+            .filter(|other| other.get::<Option<String>, _>(5).as_ref() == Some(&gate))
+            .map(|other| other.get(0))
+            .collect();
+        evidence::consent(life, &decision, &settled.requester, &gate, &own)?;
     }
-    let wrong = life.runs.0.values().flatten().find(|run| run.turn.as_str().is_empty());
-    wrong.map_or(Ok(()), |run| Err(format!("{run:?}")))
+    let mut ran = life
+        .runs
+        .by_call
+        .iter()
+        .flat_map(|(number, runs)| runs.iter().map(|run| (*number, run)));
+    match ran.find(|(number, run)| !known.contains(&(*number, run.turn.to_string()))) {
+        Some((number, run)) => Err(format!("call {number} ran for {}, whose actions do not know it", run.turn)),
+        None => Ok(()),
+    }
 }

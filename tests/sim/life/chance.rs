@@ -45,7 +45,7 @@ pub(super) fn settings(dice: &mut Dice) -> Live {
     let agent = &mut live.agent;
     agent.max_iterations = [4, 7, 12][dice.below(3)];
     agent.max_turn_tokens = if dice.percent(15) { 150 } else { 0 };
-    agent.turn_timeout = Duration::from_secs(if dice.percent(15) { 40 } else { 300 });
+    agent.turn_timeout = Duration::from_secs(if dice.percent(25) { 40 } else { 300 });
     agent.approval = [
         ApprovalMode::Write,
         ApprovalMode::Write,
@@ -91,11 +91,17 @@ impl Life<'_> {
             if until > now {
                 continue;
             }
+            let leases = self.board.leases.borrow();
             let busy = |part: Part| self.parts.values().filter(|at| **at == (process, part)).count();
+            // One looks for a lane at a time: more would find the same, or nothing.
+            let looks = self
+                .parts
+                .iter()
+                .any(|(id, at)| *at == (process, Part::Work) && !leases.contains_key(id));
             let rung = self.rung[process];
             for (part, due, most) in [
                 (Part::Triage, rung.inbox, 1),
-                (Part::Work, rung.lanes, WORKERS),
+                (Part::Work, rung.lanes && !looks, WORKERS),
                 (Part::Dispatch, rung.outbox, 1),
             ] {
                 if due && busy(part) < most {

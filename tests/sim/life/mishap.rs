@@ -1,43 +1,13 @@
-//! What goes wrong around the core: deliveries, deaths, time.
+//! What goes wrong around the core: deaths, time.
 
 use std::time::Duration;
 
 use countersign::domain::Millis;
 
 use super::{ALL, Life, Part};
-use crate::chat::Receipt;
-use crate::stage::ActorId;
-use crate::told;
+use crate::stage::{ActorId, Want};
 
 impl Life<'_> {
-    pub(super) fn deliver(&mut self, at: usize) {
-        let want = self.stage.scene.waiting().posts.take(at);
-        let Some(row) = self.board.rows.borrow().get(&want.what).cloned() else {
-            return;
-        };
-        let now = self.lab.clock.now();
-        let weights = if self.calm { [1, 0, 0, 0, 0, 0] } else { [80, 6, 6, 5, 2, 1] };
-        let receipt = match self.dice.weighted(&weights) {
-            0 => {
-                let posted = self.chat.take(&row, now);
-                Receipt::Sent {
-                    id: posted.id,
-                    at: posted.at,
-                }
-            }
-            1 => Receipt::Refused,
-            2 => {
-                self.chat.take(&row, now);
-                Receipt::Lost
-            }
-            3 => Receipt::Lost,
-            4 => Receipt::Content,
-            _ => Receipt::Gone,
-        };
-        self.note(|| format!("delivery {} by actor {}: {receipt:?}", told::row(&row), want.actor));
-        want.give(receipt);
-    }
-
     /// The process dies where it stands, and another one starts in its place.
     pub(super) fn crash(&mut self, process: usize) {
         self.note(|| format!("process {process} dies"));
@@ -53,6 +23,7 @@ impl Life<'_> {
             }
         }
         self.meet("crashes");
+        self.mishaps += 1;
         for id in dead {
             self.stage.kill(id);
             self.parts.remove(&id);
@@ -79,7 +50,9 @@ impl Life<'_> {
     pub(super) async fn time(&mut self) {
         let works = self.parts.values().any(|(_, part)| *part == Part::Work);
         let long = usize::from(!works);
-        let millis = match self.dice.weighted(&[8, 6, 5, 2, 1, long, long]) {
+        self.hung.retain(Want::is_waited_for);
+        let hung = 8 * usize::from(!self.hung.is_empty());
+        let millis = match self.dice.weighted(&[8, 6, 5, 2, 1 + hung, long, long]) {
             0 => 300,
             1 => 2_000,
             2 => 9_000,
@@ -93,9 +66,16 @@ impl Life<'_> {
 
     pub(super) async fn pass(&mut self, span: Duration) {
         self.note(|| format!("{} ms pass", span.as_millis()));
+        if span >= self.lease / 3 {
+            self.mishaps += 1;
+        }
         self.lab.clock.advance(span);
         let owed = std::mem::take(&mut self.owed);
         self.stage.leap(span + owed).await;
-        self.rung = [ALL; 2];
+        // Each looks once a second; mostly what one leaves undone is soon found by either.
+        match self.dice.below(4) {
+            0 => self.rung = [ALL; 2],
+            other => self.rung[other % 2] = ALL,
+        }
     }
 }

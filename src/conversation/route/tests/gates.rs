@@ -199,6 +199,32 @@ fn a_word_approves_only_what_was_shown() {
     }
 }
 
+/// B7, design: a listed word in reply to a post of another task, which waits for nothing, is none on the gate that happens to be open,
+/// whosever it is.
+#[test]
+fn a_word_on_another_task_settles_nothing_here() {
+    let old = gate("a", "u1", "");
+    let record = decided(&old, DecisionKind::Approve);
+    for whose in ["u1", "u2"] {
+        let open = gate("b", whose, "");
+        for (to, text) in [(ReplyTo::Card, "OK"), (ReplyTo::Card, "取消"), (ReplyTo::Post, "OK")] {
+            let scene = said(text).approvers(Approvers::Anyone).open(&[&open]);
+            let scene = scene.reply(to, record.clone(), TurnStatus::Completed);
+            assert_eq!(
+                route(&scene),
+                Verdict::Tell("late", told(&record)),
+                "{text} to {to:?}, open is one of {whose}"
+            );
+        }
+        let beside = said("OK").approvers(Approvers::Anyone).open(&[&open]);
+        assert_eq!(
+            route(&beside),
+            approve(&open),
+            "without a reply it is the only one that can be meant"
+        );
+    }
+}
+
 /// design: without a gate in the lane, a listed word means the sender's only open gate in the chat; several: ask which.
 #[test]
 fn only_open_gate_of_the_chat() {

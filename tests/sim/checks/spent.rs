@@ -1,0 +1,108 @@
+//! What a turn is charged with, beside what the model really gave and took.
+
+use std::time::Duration;
+
+use countersign::domain::{Budget, Message, Meter};
+
+use super::Held;
+use crate::life::Life;
+
+/// A turn as the checks know it.
+#[derive(Debug, Default)]
+pub struct Book {
+    /// The longest request so far, without system prompt and earlier turns.
+    pub log: Vec<Message>,
+    /// Its budget when it was last looked at.
+    seen: Budget,
+    /// How many mishaps had been by then.
+    mishaps: u64,
+    /// There was one since it was last charged.
+    rough: bool,
+    /// What the model gave since, and nobody was charged with yet.
+    given: Vec<Given>,
+}
+
+/// An answer of the model's.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    pub tokens: u64,
+    pub took: Duration,
+}
+
+impl Book {
+    pub fn keep(&mut self, log: &[Message]) {
+        let folded = |message: &Message| message.content.contains("[folded:");
+        for (at, message) in log.iter().enumerate() {
+            match self.log.get_mut(at) {
+                Some(old) if folded(old) => message.clone_into(old),
+                Some(_) => {}
+                None => self.log.push(message.clone()),
+            }
+        }
+    }
+
+    pub fn give(&mut self, given: Given) {
+        self.given.push(given);
+    }
+}
+
+/// Calls, time or tokens are spent.
+pub(super) fn is_at_a_limit(budget: &Budget) -> bool {
+    let spent = |meter: Meter| meter.limit > 0 && meter.used >= meter.limit;
+    spent(budget.steps) || spent(budget.millis) || spent(budget.tokens)
+}
+
+/// Compares what the turn was charged with since the last look with what was given in between. A process that dies, or finds that it
+/// lost its lane, may lose an answer. Otherwise everything is paid for, what came to nothing with the next call.
+pub(super) fn look(life: &mut Life<'_>, held: &Held) -> Result<(), String> {
+    let mishaps = life.mishaps;
+    let book = life.books.entry(held.turn.clone()).or_default();
+    let (before, now) = (book.seen, held.state.budget);
+    let smooth = book.mishaps == mishaps;
+    (book.seen, book.mishaps) = (now, mishaps);
+    let grown = |now: u64, before: u64| now.checked_sub(before);
+    let (Some(steps), Some(tokens), Some(millis)) = (
+        grown(now.steps.used, before.steps.used),
+        grown(now.tokens.used, before.tokens.used),
+        grown(now.millis.used, before.millis.used),
+    ) else {
+        return Err(format!("{}: something was given back: {before:?}, now {now:?}", held.turn));
+    };
+    if steps == 0 && tokens == 0 {
+        // Nothing came of it so far.
+        book.rough |= !smooth;
+        return Ok(());
+    }
+    let smooth = smooth && !std::mem::take(&mut book.rough);
+    let given = std::mem::take(&mut book.given);
+    let charged = usize::try_from(steps).unwrap_or(usize::MAX);
+    let whole: u64 = given.iter().map(|given| given.tokens).sum();
+    let paid = if smooth {
+        tokens == whole
+    } else {
+        sums(&given, charged).contains(&tokens)
+    };
+    let took: u128 = given.iter().map(|given| given.took.as_millis().saturating_sub(1)).sum();
+    let timed = !smooth || u128::from(millis) >= took;
+    if paid && timed && charged <= given.len() {
+        Ok(())
+    } else {
+        Err(format!(
+            "{} was charged with {steps} calls, {tokens} tokens and {millis} ms, given was {given:?}",
+            held.turn
+        ))
+    }
+}
+
+/// The tokens that so many of these, or more, can have cost.
+fn sums(given: &[Given], least: usize) -> Vec<u64> {
+    let mut sums = vec![(0_usize, 0_u64)];
+    for one in given {
+        let with: Vec<_> = sums.iter().map(|(count, sum)| (count + 1, sum + one.tokens)).collect();
+        sums.extend(with);
+        sums.sort_unstable();
+        sums.dedup();
+    }
+    sums.retain(|(count, _)| *count >= least);
+    sums.into_iter().map(|(_, sum)| sum).collect()
+}
