@@ -193,6 +193,7 @@ pub fn speak() {
     let names: Vec<String> = std::env::vars().map(|(name, _)| name).collect();
     fs::write(folder.join("env"), names.join("\n")).unwrap();
     // A helper of the server's own that would outlive it.
+    #[expect(clippy::zombie_processes, reason = "what becomes of it is what is tested")]
     let helper = std::process::Command::new("/bin/sleep").arg("600").spawn().unwrap();
     fs::write(folder.join("pids"), format!("{}\n{}\n", std::process::id(), helper.id())).unwrap();
     let mut out = std::io::stdout();
