@@ -24,6 +24,8 @@ const TIMES: usize = 3000;
 /// The limits, microseconds.
 const PROMPT: f64 = 100.0;
 const STEP: f64 = 50.0;
+/// Of a continuation, in however long a reply.
+const DECISION: f64 = 100_000.0;
 
 fn policy() -> Policy {
     Policy {
@@ -79,6 +81,18 @@ fn look(turn: &Turn) -> Input {
         "read_file",
         &json!({"path": format!("notes/{}.md", turn.log.len())}),
     )
+}
+
+/// A reply of about 100 KB, in which an object may begin at many places, that asks to go on.
+fn goes_on() -> Input {
+    let words = "words {of} all \"kinds\" \n".repeat(4_000);
+    let signal = json!({"continuation": {"status": "CONTINUE", "reason": "more to read"}});
+    Input::Reply(ModelReply {
+        text: format!("{words}{signal}"),
+        tokens: 700,
+        millis: 900,
+        ..ModelReply::default()
+    })
 }
 
 /// What came of it.
@@ -194,6 +208,14 @@ fn main() -> ExitCode {
             STEP,
             measure(
                 || (asked.clone(), Some(results.clone())),
+                |(turn, input)| step(turn, &env, input.take().unwrap()),
+            ),
+        ),
+        (
+            "step: 100 KB of words with a continuation",
+            DECISION,
+            measure(
+                || (turn.clone(), Some(goes_on())),
                 |(turn, input)| step(turn, &env, input.take().unwrap()),
             ),
         ),

@@ -1,7 +1,5 @@
 //! The continuation protocol in the loop: row 10 of the table, and what it must not overrule.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use super::play::{Play, assert_paired, plan, three_steps};
@@ -256,28 +254,11 @@ fn signals_survive_a_restart() {
     assert_eq!(older.policy.continuation.max_iterations, 10, "a turn of an older program goes on");
 }
 
-/// The fastest of some runs: what the code takes when nobody else has the machine.
-fn fastest(mut run: impl FnMut()) -> Duration {
-    let took = (0..20).map(|_| {
-        let begun = Instant::now();
-        run();
-        begun.elapsed()
-    });
-    took.min().unwrap()
-}
-
-/// S3-15, S3-T: a continuation is decided in less than 100 ms and a prompt composed in less than 10 ms, with large texts too.
+/// S3-15, S3-T: a continuation is found in a long reply, at whose many braces an object might begin. What that costs is measured by
+/// `benches/agent.rs`.
 #[test]
-fn decisions_are_quick() {
-    let long = format!("{}{}", "words {of} all \"kinds\" \n".repeat(4_000), goes_on());
-    let begun = Play::new();
-    let decided = fastest(|| {
-        let mut play = Play::new();
-        play.turn = begun.turn.clone();
-        play.says(&long);
-        assert_eq!(play.state().continues, 1);
-    });
-    assert!(decided < Duration::from_millis(100), "{decided:?}");
-    let composed = fastest(|| drop(begun.request()));
-    assert!(composed < Duration::from_millis(10), "{composed:?}");
+fn a_long_reply_is_decided() {
+    let mut play = Play::new();
+    play.says(&format!("{}{}", "words {of} all \"kinds\" \n".repeat(4_000), goes_on()));
+    assert_eq!(play.state().continues, 1);
 }

@@ -126,7 +126,7 @@ fn another(key: &Key, folder: &str) -> Option<String> {
         Kind::Approvers => first(&["requester"]),
         Kind::Effects => Some("{another: read}".to_owned()),
         Kind::Features => Some("[output_format]".to_owned()),
-        Kind::Servers => Some("[{name: another}]".to_owned()),
+        Kind::Servers => Some("[{name: another, command: [another]}]".to_owned()),
     }
 }
 

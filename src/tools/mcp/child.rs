@@ -156,7 +156,11 @@ impl<R: AsyncRead + Unpin> AsyncRead for Messages<R> {
             None => self.line + read.len(),
         };
         match self.line > MAX_MESSAGE {
-            true => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long"))),
+            true => {
+                // Who reads is promised that an error comes alone.
+                buffer.set_filled(before);
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long")))
+            }
             false => Poll::Ready(Ok(())),
         }
     }
