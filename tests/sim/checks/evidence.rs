@@ -1,7 +1,7 @@
 //! Who allowed it: decisions against what people really sent, and against what the cards that they saw said.
 
 use countersign::agent::TurnState;
-use countersign::domain::{Action, ClickTarget, Decision, DecisionKind, Outbound, Via, digest128};
+use countersign::domain::{Action, ClickTarget, Decision, DecisionKind, Millis, Outbound, Via, digest128};
 use countersign::store::TurnRow;
 use sqlx::Row;
 
@@ -25,11 +25,12 @@ pub fn consent(life: &Life<'_>, decision: &Decision, requester: &str, gate: &str
     if !life.live.lark.approvers.allow(by, requester) {
         return Err(format!("{by} may not approve what {requester} asked for"));
     }
-    about(life, evidence, gate, rows).map_err(|wrong| format!("{key} passes for a consent to {gate}: {wrong}"))
+    about(life, evidence, decision.at, gate, rows).map_err(|wrong| format!("{key} passes for a consent to {gate}: {wrong}"))
 }
 
-/// A press names the gate or one of its rows; words that reply to a card reply to this one, and were said after it was there to read.
-fn about(life: &Life<'_>, evidence: &Evidence, gate: &str, rows: &[String]) -> Result<(), String> {
+/// A press names the gate or one of its rows; words that reply to a card that was known at `at` reply to this one, and were said after
+/// it was there to read.
+fn about(life: &Life<'_>, evidence: &Evidence, at: Millis, gate: &str, rows: &[String]) -> Result<(), String> {
     match &evidence.target {
         Some(ClickTarget::Gate(id)) if id.as_str() != gate => return Err(format!("it was a press on {id}")),
         Some(ClickTarget::Action(id)) if !rows.iter().any(|row| row == id.as_str()) => return Err(format!("it was a press on {id}")),
@@ -44,9 +45,10 @@ fn about(life: &Life<'_>, evidence: &Evidence, gate: &str, rows: &[String]) -> R
     if evidence.at <= card.at {
         return Err(String::from("it was said before the card was there"));
     }
+    let known = |message: &str| life.board.noted.borrow().get(message).is_some_and(|since| *since < at);
     let other = cards
         .iter()
-        .find(|other| evidence.replies_to.contains(&other.message) && other.gate != card.gate);
+        .find(|other| evidence.replies_to.contains(&other.message) && other.gate != card.gate && known(&other.message));
     other.map_or(Ok(()), |other| Err(format!("it replies to the card of {}", other.gate)))
 }
 
