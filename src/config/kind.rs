@@ -19,11 +19,8 @@ pub(super) enum Kind {
     },
     Text,
     Secret,
-    /// One of these words; `later` ones exist, but not in this version.
-    Choice {
-        now: &'static [&'static str],
-        later: &'static [&'static str],
-    },
+    /// One of these words.
+    Choice(&'static [&'static str]),
     /// One half of the gateway, or both.
     Roles,
     /// List of shared prompt components.
@@ -72,7 +69,7 @@ impl Kind {
         match self {
             Self::Text
             | Self::Secret
-            | Self::Choice { .. }
+            | Self::Choice(_)
             | Self::Address
             | Self::Url { .. }
             | Self::Database
@@ -101,7 +98,7 @@ impl Kind {
             Self::Flag => "true or false".into(),
             Self::Whole { min, max } => format!("{min} to {max}"),
             Self::Text | Self::Secret => "text (put it in quotes)".into(),
-            Self::Choice { now, .. } => either(now),
+            Self::Choice(words) => either(words),
             Self::Roles => format!("one or both of [{}]", ROLES.join(", ")),
             Self::Features => format!("a list of {}, each once", either(FEATURES)),
             Self::Address => "IP:PORT, for example 127.0.0.1:8080 or [::]:8080".into(),
@@ -143,7 +140,6 @@ impl Kind {
             (Self::Effects, Yaml::Null) => Ok(ValueKind::Table(Map::new())),
             // `app_id:` with nothing behind it says what `app_id: ""` says.
             (_, Yaml::Null) if self.is_text() => self.read_text("").ok_or_else(refuse),
-            (Self::Choice { later, .. }, Yaml::Text(text)) if later.contains(&text.as_str()) => Err(self.not_yet(node)),
             (Self::Approvers, Yaml::Text(text)) if ["requester", "anyone"].contains(&text.as_str()) => Ok(text.as_str().into()),
             (Self::Approvers, Yaml::List(items)) if items.is_empty() => Err(refuse()),
             (Self::Approvers | Self::Ids, Yaml::List(items)) => self.read_ids(items),
@@ -159,7 +155,7 @@ impl Kind {
 
     fn read_text(self, text: &str) -> Option<ValueKind> {
         let fits = match self {
-            Self::Choice { now, .. } => now.contains(&text),
+            Self::Choice(words) => words.contains(&text),
             Self::Address => text.parse::<SocketAddr>().is_ok(),
             Self::Url { blank } => (blank && text.is_empty()) || is_plain_url(text),
             Self::Database => is_sqlite_file(text) || is_server(text, &["postgres", "postgresql"]),
@@ -223,17 +219,6 @@ impl Kind {
     fn is_quoted(self, value: &Yaml) -> bool {
         let Yaml::Text(text) = value else { return false };
         yaml::parse(text).is_ok_and(|node| !matches!(node.value, Yaml::Text(_)) && self.read(&node).is_ok())
-    }
-
-    fn not_yet(self, node: &Node) -> Refused {
-        Refused {
-            line: node.line,
-            why: format!(
-                "found {}, not in this version (allowed {})",
-                self.found(&node.value),
-                self.allowed()
-            ),
-        }
     }
 
     /// The value in words; a secret only by its type.

@@ -80,8 +80,8 @@ const fn whole(min: i64, max: i64) -> Kind {
     Kind::Whole { min, max }
 }
 
-const fn one_of(now: &'static [&'static str]) -> Kind {
-    Kind::Choice { now, later: &[] }
+const fn one_of(words: &'static [&'static str]) -> Kind {
+    Kind::Choice(words)
 }
 
 const LOCALE: Kind = one_of(&["zh-CN", "en-US"]);

@@ -42,26 +42,15 @@ fn flags_are_true_or_false() {
     refused(Kind::Flag, "yes", "found yes, allowed true or false");
 }
 
-/// design: a word out of a closed set; one that a later version has says so.
+/// design: a word out of a closed set.
 #[test]
 fn choices_name_what_is_allowed() {
-    let provider = Kind::Choice {
-        now: &["demo", "openai"],
-        later: &["anthropic"],
-    };
+    let provider = Kind::Choice(&["demo", "openai"]);
     assert_eq!(check(provider, "openai"), Ok("openai".into()));
     refused(provider, "gemini", "found gemini, allowed demo or openai");
-    refused(
-        provider,
-        "anthropic",
-        "found anthropic, not in this version (allowed demo or openai)",
-    );
     refused(provider, "OpenAI", "found OpenAI, allowed demo or openai");
     refused(
-        Kind::Choice {
-            now: &["always", "write", "never"],
-            later: &[],
-        },
+        Kind::Choice(&["always", "write", "never"]),
         "sometimes",
         "found sometimes, allowed always, write or never",
     );

@@ -114,7 +114,7 @@ fn another(key: &Key, folder: &str) -> Option<String> {
         // A quorum of two is kept by `anyone`.
         Kind::Whole { min, max } => first(&[&(min + 1).to_string(), &min.to_string(), &max.to_string()]),
         Kind::Text | Kind::Secret => Some("another".to_owned()),
-        Kind::Choice { now, .. } => first(now),
+        Kind::Choice(words) => first(words),
         Kind::Roles => Some("[workers]".to_owned()),
         Kind::Address => Some("127.0.0.1:9".to_owned()),
         Kind::Url { .. } => Some("https://another.example".to_owned()),

@@ -30,7 +30,7 @@ async fn check_tells_every_problem_at_once() {
     let env = [
         ("AGENT__MAX_ITERATIONS", "many"),
         ("CHANNELS__LARK__APP_SECRTE", "s3cret-0123456789"),
-        ("AGENT__REFLECTION", "off"),
+        ("TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:4317"),
     ];
     let ran = run(folder.path(), &env, &["check"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
@@ -48,7 +48,10 @@ async fn check_tells_every_problem_at_once() {
         ("config.yaml:16: model.provider: ", "demo, openai or anthropic"),
         ("env COUNTERSIGN__AGENT__MAX_ITERATIONS: agent.max_iterations: ", "1 to 1000"),
         ("env COUNTERSIGN__CHANNELS__LARK__APP_SECRTE: ", "APP_SECRET"),
-        ("env COUNTERSIGN__AGENT__REFLECTION: agent.reflection: ", "not in this version"),
+        (
+            "env COUNTERSIGN__TELEMETRY__OTLP_ENDPOINT: telemetry.otlp_endpoint: ",
+            "not in this version",
+        ),
     ] {
         assert!(
             lines.iter().any(|line| line.starts_with(start) && line.contains(holds)),

@@ -43,8 +43,8 @@ const WRONG: &[(&str, &str)] = &[
         "config.yaml:5: channels.slack.signing_secret: found a blank",
     ),
     (
-        "tools:\n  mcp_servers: [{name: x, command: [a]}]\n",
-        "config.yaml:5: tools.mcp_servers: found a list, not in this version",
+        "telemetry:\n  otlp_endpoint: http://127.0.0.1:4317\n",
+        "config.yaml:5: telemetry.otlp_endpoint: found http://127.0.0.1:4317, not in this version",
     ),
     ("  - [\n", "config.yaml:4: not valid YAML"),
     (
