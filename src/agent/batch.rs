@@ -84,6 +84,7 @@ impl Step<'_> {
                 self.result(call_id, result);
             }
         }
+        self.note_made(calls);
         self.advance();
     }
 

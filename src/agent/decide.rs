@@ -74,6 +74,7 @@ impl Step<'_> {
 
     /// Any words are the answer, as they were said.
     fn question_decided(&mut self, gate: &OpenGate, decision: Decision) {
+        self.look_anew();
         match decision.kind {
             DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Reject => {
                 let answer = plain(clip(said(&decision).unwrap_or("OK"), compose::OUTPUT_CAP));

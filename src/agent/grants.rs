@@ -61,9 +61,13 @@ impl Step<'_> {
         }
     }
 
-    /// Does the approved plan, as it stands, allow `tool`?
+    /// Does the approved plan, as it stands, allow `tool`? In plan mode only to the step that declares it.
     pub(super) fn granted(&self, tool: &str) -> bool {
         let state = &self.turn.state;
+        let step = self.executing().and_then(|at| state.plan.as_ref()?.steps.get(at));
+        if step.is_some_and(|step| !step.tools.iter().any(|name| name == tool)) {
+            return false;
+        }
         let bound = state.plan.as_ref().is_some_and(|plan| state.approved_digest == Some(plan.digest()));
         bound && state.grants.iter().any(|name| name == tool)
     }

@@ -9,13 +9,13 @@ mod reflection;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{EffectClass, Message, Notice, Plan, Reflection, Role, StepResult, StepStatus, TurnReason, TurnStatus};
+use crate::domain::{ActionStatus, EffectClass, Message, Notice, Plan, Reflection, Role, StepResult, StepStatus, TurnReason, TurnStatus};
 
+use super::batch::likeness;
 use super::escape::{clip, plain};
-use super::gates;
 use super::state_tools::PlanReport;
 use super::step::Step;
-use super::{TurnState, finish, specs};
+use super::{OpenCall, TurnState, finish, specs};
 
 pub(super) use blocks::limit;
 
@@ -253,22 +253,37 @@ impl Step<'_> {
         }
     }
 
-    /// Why an open call of a step is not run: the same was asked before, and nothing has changed since.
-    pub(super) fn repeats(&mut self, position: usize, effect: EffectClass) -> Option<&'static str> {
+    /// Why an open call of a step is not run: the same was answered before, or stands before it, and nothing has changed since.
+    pub(super) fn repeats(&self, position: usize) -> Option<&'static str> {
+        let state = &self.turn.state;
+        let run = state.run.as_ref().filter(|run| matches!(run.stage, Stage::Executing { .. }))?;
+        let like = likeness_of(state.open_calls.get(position)?);
+        let beside = || state.open_calls[..position].iter().any(|other| likeness_of(other) == like);
+        (run.made.contains(&like) || beside())
+            .then_some("repeated: this step made the same call before and has changed nothing since; its answer stands above")
+    }
+
+    /// Remembers which calls of the step were answered, by id. Whatever may have changed something makes every earlier look an old one,
+    /// and those beside it, too: they are made first.
+    pub(super) fn note_made(&mut self, calls: &[String]) {
+        let (looks, changes): (Vec<&String>, Vec<&String>) = calls.iter().partition(|id| self.effect_of(id) == EffectClass::Read);
         let state = &mut self.turn.state;
-        let run = state.run.as_mut().filter(|run| matches!(run.stage, Stage::Executing { .. }))?;
-        let call = &state.open_calls.get(position)?.call;
-        // Read as JSON: blanks and the order of members make no other call.
-        let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-        let digest = gates::digest(&[&call.name, &arguments.to_string()]);
-        if run.made.contains(&digest) {
-            return Some("repeated: this step made the same call before and has changed nothing since; its answer stands above");
-        }
-        if effect != EffectClass::Read {
+        let Some(run) = state.run.as_mut().filter(|run| matches!(run.stage, Stage::Executing { .. })) else {
+            return;
+        };
+        if !changes.is_empty() {
             run.made.clear();
         }
-        run.made.push(digest);
-        None
+        let last = if changes.is_empty() { looks } else { changes };
+        let answered = |call: &&OpenCall| call.status == ActionStatus::Executed && last.contains(&&call.call.id);
+        run.made.extend(state.open_calls.iter().filter(answered).map(likeness_of));
+    }
+
+    /// A person said something: what was looked at before may be different now.
+    pub(super) fn look_anew(&mut self) {
+        if let Some(run) = &mut self.turn.state.run {
+            run.made.clear();
+        }
     }
 
     /// The last thing asked of the model: what came of the whole.
@@ -317,6 +332,12 @@ impl Step<'_> {
             self.append(Message::text(Role::Assistant, plain(text)));
         }
     }
+}
+
+/// Read as JSON: blanks and the order of members make no other call.
+fn likeness_of(open: &OpenCall) -> String {
+    let arguments = serde_json::from_str(&open.call.arguments).unwrap_or_default();
+    likeness(&open.call.name, &arguments)
 }
 
 /// The position of a step by its id.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::domain::{Change, ChangeKind, Complexity, Event, Notice, Plan, Step as PlanStep, TurnReason, TurnStatus};
+use crate::domain::{Change, ChangeKind, Complexity, Event, Notice, Plan, Step as PlanStep, StepStatus, TurnReason, TurnStatus};
 
 use super::compose;
 use super::escape::clean;
@@ -140,12 +140,13 @@ impl Step<'_> {
     }
 }
 
-/// The next version of the plan. A step that is told again in the same words keeps what came of it.
+/// The next version of the plan. A finished step that is told again in the same words keeps what came of it; one that failed or was left
+/// out waits anew, for why else would it be told again.
 fn renewed(draft: Draft, before: Option<&Plan>) -> Plan {
     let mut steps = draft.steps;
     for step in &mut steps {
         let same = before.and_then(|plan| plan.steps.iter().find(|old| old.id == step.id && old.content == step.content));
-        if let Some(old) = same {
+        if let Some(old) = same.filter(|old| old.status == StepStatus::Completed) {
             (step.status, step.result, step.error) = (old.status, old.result.clone(), old.error.clone());
         }
     }

@@ -156,7 +156,7 @@ impl Step<'_> {
     /// Announces what the model wants and notes what will come of it.
     fn plan_call(&mut self, position: usize, effect: crate::domain::EffectClass, arguments: &serde_json::Value, held: Option<&str>) {
         let asks = self.asks(position, effect);
-        let repeated = self.repeats(position, effect);
+        let repeated = self.repeats(position);
         let Some(open) = self.turn.state.open_calls.get_mut(position) else {
             return;
         };

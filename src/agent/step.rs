@@ -194,6 +194,9 @@ impl Step<'_> {
 
     /// Gives the model what the requester said meanwhile. It is said to the whole turn, whichever step is carried out.
     pub(super) fn empty_mailbox(&mut self) {
+        if !self.turn.state.mailbox.is_empty() {
+            self.look_anew();
+        }
         for text in std::mem::take(&mut self.turn.state.mailbox) {
             self.turn.log.push(Message::text(Role::User, compose::mailbox(&text)));
         }

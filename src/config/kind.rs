@@ -228,6 +228,9 @@ impl Kind {
             (Self::Secret, Yaml::Whole(_) | Yaml::Float(_)) => "a number".into(),
             (Self::Secret, Yaml::Flag(_)) => "true or false".into(),
             (Self::Secret, Yaml::List(_)) => "a list".into(),
+            // Somewhere in it there may be a secret.
+            (Self::Servers, Yaml::Text(_)) => "a text".into(),
+            (Self::Servers, Yaml::List(_)) => "a list".into(),
             _ => found(value),
         }
     }

@@ -107,7 +107,10 @@ impl Runner {
 
     async fn lane(&self, mut lease: Lease, stop: &CancellationToken) -> Result<(), WorkError> {
         // After a start: a turn that was under way should find the tools that it had.
-        Box::pin(self.tools.servers().settled()).await;
+        tokio::select! {
+            () = Box::pin(self.tools.servers().settled()) => (),
+            () = stop.cancelled() => (),
+        }
         loop {
             let ready_at = match Box::pin(self.take_up(&lease, stop)).await? {
                 None if stop.is_cancelled() => self.clock.now(),

@@ -1,6 +1,6 @@
 //! What the driver writes into the logs: the brief of a step, what is looked at after one, the plan as it ended.
 
-use crate::agent::compose::{WORDS_CAP, flat, hanging, status_word, within};
+use crate::agent::compose::{WORDS_CAP, flat, status_word, within};
 use crate::agent::escape::{clip, esc};
 use crate::domain::{Plan, Step, StepStatus};
 
@@ -114,7 +114,7 @@ fn told(number: usize, step: &Step, cap: usize) -> String {
         "  [{}] {number}. (step_id {}) {}\n",
         status_word(step.status),
         flat(&step.id, 40),
-        hanging(&step.content, content)
+        flat(&step.content, content)
     );
     if cap > 0 {
         let output = step

@@ -1,5 +1,7 @@
 //! A look at the plan after a step: what the model says about it, and the plan that comes of it.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use crate::agent::escape::{clean, one_line};
@@ -181,13 +183,13 @@ fn told(items: Vec<Value>, plan: &Plan) -> Result<Vec<Told>, String> {
 fn merged(plan: &Plan, told: &Reflected) -> Plan {
     let open = |step: &PlanStep| matches!(step.status, StepStatus::Pending | StepStatus::Failed);
     let mut merged = plan.clone();
+    // Behind which step the next one goes that names the same one: they keep the order in which they are told.
+    let mut behind: BTreeMap<&str, &str> = BTreeMap::new();
     for Told { step, tools, after } in &told.steps {
         match position(&merged, &step.id).map(|at| &mut merged.steps[at]) {
             Some(known) if open(known) => {
+                // Its intent stays: no card shows it, so that another one would be countersigned by nobody.
                 known.content.clone_from(&step.content);
-                if step.intent.is_some() {
-                    known.intent.clone_from(&step.intent);
-                }
                 if *tools {
                     known.tools.clone_from(&step.tools);
                 }
@@ -197,8 +199,9 @@ fn merged(plan: &Plan, told: &Reflected) -> Plan {
             }
             Some(_) => {}
             None => {
-                let behind = after.as_ref().and_then(|id| position(&merged, id));
-                merged.steps.insert(behind.map_or(merged.steps.len(), |at| at + 1), step.clone());
+                let last = after.as_deref().map(|id| behind.insert(id, &step.id).unwrap_or(id));
+                let at = last.and_then(|id| position(&merged, id));
+                merged.steps.insert(at.map_or(merged.steps.len(), |at| at + 1), step.clone());
             }
         }
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::plan_mode::{approved, asked, executes, goes_on, outcomes, planner, stage, statuses, steps, three};
 use super::play::{Play, plan};
 use crate::agent::{Input, ModelReply, Next, Stage};
-use crate::domain::{GateKind, Reflection, StepStatus, TurnReason, TurnStatus};
+use crate::domain::{ApprovalMode, GateKind, Reflection, StepStatus, TurnReason, TurnStatus};
 
 /// S2-4: without a review the steps begin at once; the tool that no approval covers asks from within its step.
 #[test]
@@ -51,7 +51,10 @@ fn a_step_has_a_limit_of_its_own() {
 /// S2-T: a call that a step has made is not run again while nothing has changed; a change, or another step, makes it a new one.
 #[test]
 fn repeated_calls_are_not_run() {
-    let mut play = approved(three(), |policy| policy.reflection = Reflection::Off);
+    let mut play = approved(three(), |policy| {
+        policy.reflection = Reflection::Off;
+        policy.approval = ApprovalMode::Never;
+    });
     let read = || json!({"path": "notes"});
     play.calls("read_file", read()).tools_answer("text");
     play.calls("read_file", json!(r#"{ "path": "notes" }"#));
@@ -62,10 +65,27 @@ fn repeated_calls_are_not_run() {
     assert!(play.running().is_empty(), "a write neither");
     play.reply("", &[("read_file", read()), ("read_file", read())]);
     assert_eq!(play.running(), ["read_file"], "once after the change, and once within a reply");
+    play.tools_answer("text");
+    play.reply("", &[("write_file", json!({"path": "w", "content": "2"})), ("read_file", read())])
+        .tools_answer("text");
+    play.calls("read_file", read());
+    assert_eq!(play.running(), ["read_file"], "a look beside a change may be from before it");
+    play.tools_give(|_| None);
+    play.calls("read_file", read());
+    assert_eq!(play.running(), ["read_file"], "what was not answered may be asked again");
     play.tools_answer("text").says("done");
     assert_eq!(stage(&play), &executes("b"));
     play.calls("read_file", read());
     assert_eq!(play.running(), ["read_file"], "another step knows nothing of it");
+}
+
+/// S2-4, S4-3: an approved plan allows a write to the step that declares it, and to no other.
+#[test]
+fn a_grant_is_of_its_step() {
+    let mut play = approved(three(), |policy| policy.reflection = Reflection::Off);
+    play.calls("write_file", json!({"path": "w", "content": "1"}));
+    let gate = play.state().gate.as_ref().unwrap();
+    assert_eq!(gate.kind, GateKind::ToolApproval, "step a declares read_file");
 }
 
 /// S2-T, S2-2: a step is skipped with a reason; its report names no other step and not the whole plan.

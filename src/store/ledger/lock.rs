@@ -24,9 +24,11 @@ impl Held {
     }
 
     /// Gives it back at once. To close the file would not do: a child of ours that has not come to its `exec` yet has the same open
-    /// file, and with it the lock. The database is closed by now: how it is left is written down for the next holder.
-    pub(super) fn give_back(mut self) {
-        if let Some(seal) = seal(&self.database)
+    /// file, and with it the lock. The database is closed by now: how it is left is written down for the next holder, unless it is
+    /// known not to be `sound`: then the next start reads it through before anybody is answered from it.
+    pub(super) fn give_back(mut self, sound: bool) {
+        if sound
+            && let Some(seal) = seal(&self.database)
             && let Err(error) = write(&mut self.file, &seal)
         {
             tracing::debug!(%error, "the next start reads the database file through");
@@ -103,7 +105,7 @@ mod tests {
         let held = take(&database).unwrap();
         let of_a_child = held.file.try_clone().unwrap();
         assert!(matches!(take(&database), Err(StoreError::Held { .. })));
-        held.give_back();
+        held.give_back(true);
         take(&database).unwrap();
         drop(of_a_child);
     }
@@ -116,19 +118,19 @@ mod tests {
         std::fs::write(&database, "one").unwrap();
         let held = take(&database).unwrap();
         assert!(!held.is_intact(), "nobody closed it");
-        held.give_back();
+        held.give_back(true);
         let held = take(&database).unwrap();
         assert!(held.is_intact());
         drop(held);
         let held = take(&database).unwrap();
         assert!(!held.is_intact(), "its last holder died");
-        held.give_back();
+        held.give_back(true);
         std::fs::write(&database, "other").unwrap();
         let held = take(&database).unwrap();
         assert!(!held.is_intact(), "somebody wrote to it");
         let log = folder.path().join("ledger.db-wal");
         std::fs::write(&log, "rest").unwrap();
-        held.give_back();
+        held.give_back(true);
         std::fs::remove_file(log).unwrap();
         assert!(!take(&database).unwrap().is_intact(), "its log was not put into it");
     }

@@ -87,7 +87,7 @@ impl Ledger {
             Place::File(path) => {
                 let (pools, lock, _) = sqlite::open(&path, &Clock::system(), true).await?;
                 pools.close().await;
-                lock.give_back();
+                lock.give_back(true);
                 Ok(())
             }
             Place::Server(url) => postgres::migrate(&url).await,
@@ -237,7 +237,7 @@ impl Ledger {
         if let Ok(mut lock) = self.inner.lock.lock()
             && let Some(held) = lock.take()
         {
-            held.give_back();
+            held.give_back(self.damage().is_none());
         }
     }
 }

@@ -86,8 +86,9 @@ fn steps_are_merged_by_id() {
     let told = read(&json!({"outcome": "refine", "steps": [
         {"id": "1", "content": "do it all again"},
         {"id": 2, "content": "do 2 otherwise", "tools": ["write_file"]},
-        {"id": "3", "content": "do 3 better"},
+        {"id": "3", "content": "do 3 better", "intent": "what no card shows"},
         {"content": "new", "tools": ["web_fetch"], "after": "2"},
+        {"content": "newer", "after": "2"},
         "last"
     ]}));
     let after = merged(&plan(), &told);
@@ -97,14 +98,19 @@ fn steps_are_merged_by_id() {
             "1 Completed do 1 read_file",
             "2 Pending do 2 otherwise write_file",
             "5 Pending new web_fetch",
+            "6 Pending newer ",
             "3 Pending do 3 better read_file",
             "4 Pending do 4 read_file",
-            "6 Pending last ",
+            "7 Pending last ",
         ]
     );
     assert_eq!(after.steps[0].result.as_ref().unwrap().output, "one");
     assert_eq!(after.steps[1].error, None);
-    assert_eq!(after.steps[3].intent.as_deref(), Some("for 3"));
+    assert_eq!(
+        after.steps[4].intent.as_deref(),
+        Some("for 3"),
+        "an intent that nobody is shown stays"
+    );
     assert_eq!((after.version, after.revision), (2, 8));
     assert_ne!(after.digest(), plan().digest());
     assert!(
