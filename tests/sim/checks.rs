@@ -11,7 +11,7 @@ mod words;
 use std::collections::HashMap;
 
 use countersign::agent::{Next, TurnState};
-use countersign::domain::{Action, ActionStatus, ApprovalMode, DecisionKind, EffectClass, Millis, TurnId, Via};
+use countersign::domain::{Action, ActionStatus, ApprovalMode, DecisionKind, EffectClass, Millis, Mode, TurnId, Via};
 use sqlx::Row;
 
 use super::life::Life;
@@ -91,7 +91,9 @@ pub async fn sent(life: &mut Life<'_>, actor: ActorId, called: &Called) -> Resul
     let held = holder(life, actor)
         .await?
         .ok_or_else(|| format!("call {number} ran, and the lane was lost before"))?;
-    may_begin(&held, number)?;
+    if held.state.policy.mode == Mode::React {
+        may_begin(&held, number)?;
+    }
     let ledger = life.lab.ledger.clone();
     let (turn, rows) = unpaced(async {
         let mut session = ledger.read().await.map_err(|error| error.to_string())?;

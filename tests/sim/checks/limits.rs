@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use countersign::domain::{Budget, DecisionKind, GateKind, Meter, TurnReason};
+use countersign::domain::{Budget, DecisionKind, GateKind, Meter, Mode, TurnReason};
 
 use super::gates::Settled;
 use super::rest::Found;
@@ -54,7 +54,7 @@ pub(super) fn within_budget(turn: &Found, gates: &HashMap<String, Settled>, told
         && grows(tokens, state.policy.max_tokens, granted, u64::MAX)
         && nudges.used <= nudges.limit
         && replans.used <= REPLANS
-        && versions <= 1 + replans.used + rounds.used
+        && (state.policy.mode == Mode::Plan || versions <= 1 + replans.used + rounds.used)
         && rounds.used == changes
         && changes <= ROUNDS
         && top_ups.used == granted

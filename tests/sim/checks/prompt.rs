@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use countersign::agent::{Next, TurnState};
-use countersign::domain::{Message, Role};
+use countersign::domain::{Message, Mode, Role};
 use countersign::model::ChatRequest;
 use serde_json::{Value, json};
 
@@ -25,15 +25,18 @@ pub async fn asked(life: &mut Life<'_>, actor: ActorId, request: &ChatRequest) -
     let Some(held) = holder(life, actor).await? else {
         return Ok(());
     };
+    spent::look(life, &held)?;
+    life.asking.insert(actor, held.turn.clone());
+    // Plan mode has a log for each step, and calls of its own between them.
+    if held.state.policy.mode == Mode::Plan {
+        return Ok(());
+    }
     let log = log_of(request, &held.state)?;
     let book = life.books.entry(held.turn.clone()).or_default();
     goes_on(&book.log, log).map_err(|wrong| format!("{}: {wrong}", held.turn))?;
     book.keep(log);
     within_limits(request, &held.state).map_err(|wrong| format!("{}: {wrong}", held.turn))?;
-    keeps_books(log, held.state.policy.max_planner_only).map_err(|wrong| format!("{}: {wrong}", held.turn))?;
-    spent::look(life, &held)?;
-    life.asking.insert(actor, held.turn);
-    Ok(())
+    keeps_books(log, held.state.policy.max_planner_only).map_err(|wrong| format!("{}: {wrong}", held.turn))
 }
 
 /// As the fake servers of the behaviour tests check it.

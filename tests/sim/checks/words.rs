@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use countersign::domain::{Inbound, InboundBody, TurnStatus};
+use countersign::domain::{Inbound, InboundBody, Mode, TurnStatus};
 use sqlx::Row;
 
 use super::rest::{Found, read, rows, rows_of};
@@ -59,8 +59,8 @@ pub(super) async fn heard(life: &mut Life<'_>, turn: &Found, log: &[countersign:
         let kept = match turn.state.status {
             // Whoever stops a task takes back what was said to it.
             TurnStatus::Cancelled => true,
-            TurnStatus::Completed => consumed.is_some() && before_the_model,
-            TurnStatus::Failed | TurnStatus::Queued | TurnStatus::Running | TurnStatus::Paused => {
+            TurnStatus::Completed if turn.state.policy.mode == Mode::React => consumed.is_some() && before_the_model,
+            TurnStatus::Completed | TurnStatus::Failed | TurnStatus::Queued | TurnStatus::Running | TurnStatus::Paused => {
                 consumed.is_some() && (times == 1 || waits)
             }
         };
