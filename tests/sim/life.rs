@@ -214,7 +214,7 @@ impl<'a> Life<'a> {
 
     async fn make(&mut self, next: Move) {
         self.meet("moves");
-        self.tick().await;
+        self.tick();
         match next {
             Move::Leave(at) => {
                 let fate = match self.dice.below(200) {
@@ -262,6 +262,7 @@ impl<'a> Life<'a> {
     /// Actors go on until all stand still; what they told and sent is taken note of.
     async fn after(&mut self) {
         self.stage.settle().await;
+        self.catch_up().await;
         let news = std::mem::take(&mut *self.board.news.borrow_mut());
         for (actor, news) in news {
             self.hear(actor, news);

@@ -163,11 +163,13 @@ impl People {
             ClickTarget::Gate(card.gate.clone())
         };
         self.said += 1;
+        // Platforms tell the card of a row's button. (Of one that is untold, a lost call could not be told from its first asking.)
+        let told = dice.percent(80) || matches!(target, ClickTarget::Action(_));
         let click = Click {
             verb,
             target: Some(target),
             feedback: (verb == ClickVerb::Revise).then(|| format!("rather so {}", self.said)),
-            card: dice.percent(80).then(|| card.message.clone()),
+            card: told.then(|| card.message.clone()),
         };
         let words = happens(&format!("k{}", self.said), who, InboundBody::Click(click));
         self.send(dice, words, now);

@@ -52,7 +52,9 @@ pub(super) async fn heard(life: &mut Life<'_>, turn: &Found, log: &[countersign:
     for steer in steers {
         let words = words_of(steer.get(0))?;
         let consumed: Option<i64> = steer.get(1);
-        let is_it = |message: &&countersign::domain::Message| message.content.starts_with("<mailbox>") && message.content.contains(&words);
+        let is_it = |message: &&countersign::domain::Message| {
+            message.content.starts_with("<mailbox>") && message.content.lines().any(|line| line.trim() == words)
+        };
         let times = log.iter().filter(is_it).count();
         let before_the_model = prompted.iter().any(|message| is_it(&message));
         let waits = turn.state.mailbox.contains(&words);

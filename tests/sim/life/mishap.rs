@@ -36,11 +36,15 @@ impl Life<'_> {
         self.rung[process] = ALL;
     }
 
-    /// A moment passes.
-    pub(super) async fn tick(&mut self) {
+    /// A moment passes; the runtime hears of it after the move, for what was chosen must still be there.
+    pub(super) fn tick(&mut self) {
         let span = Duration::from_millis(1 + u64::try_from(self.dice.below(4)).unwrap_or(0));
         self.lab.clock.advance(span);
         self.owed += span;
+    }
+
+    /// Tells the runtime of the moments that have passed, when they are many.
+    pub(super) async fn catch_up(&mut self) {
         if self.owed > Duration::from_millis(40) {
             let owed = std::mem::take(&mut self.owed);
             self.stage.leap(owed).await;
