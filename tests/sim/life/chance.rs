@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::config::Live;
-use countersign::domain::{ApprovalMode, Approvers, QueueMode, Reflection, SessionMode};
+use countersign::domain::{ApprovalMode, Approvers, Mode, QueueMode, Reflection, SessionMode};
 
 use super::{Life, Part, WORKERS};
 use crate::cards;
@@ -55,6 +55,7 @@ pub(super) fn settings(dice: &mut Dice) -> Live {
     ][dice.below(5)];
     agent.queue_mode = [QueueMode::Followup, QueueMode::Steer, QueueMode::Interrupt][dice.below(3)];
     agent.require_explicit_signal = dice.percent(10);
+    agent.mode = if dice.percent(25) { Mode::Plan } else { Mode::React };
     agent.reflection = [Reflection::PerStep, Reflection::PerStep, Reflection::OnFailure, Reflection::Off][dice.below(4)];
     live
 }
