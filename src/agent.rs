@@ -439,6 +439,12 @@ pub fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
     prompt::offered(turn, tools)
 }
 
+/// The agent's own tools, which change nothing but its state (`plan`, `clarify`, …). No other tool may have such a name.
+#[must_use]
+pub fn own_tools() -> &'static [ToolSpec] {
+    specs::specs()
+}
+
 /// The turn's messages as the API shows them: system prompt, whole log and, while a plan review is open,
 /// the marker.
 #[must_use]

@@ -1,33 +1,36 @@
 //! Carries the agent's effects out: journal first, then act, then feed the result back as the next input.
 //!
-//! A [`Runner`] handles one leased lane at a time, until the lane has nothing to do. Everything it writes
-//! carries the lease's fence; when the lease is lost it stops without another effect.
+//! The engine takes a turn on over a [`Journal`] and knows no more of it. A [`Runner`] does so for the lanes of the ledger, as
+//! the gateway's workers want it.
 
-mod commit;
-mod drive;
-mod ears;
-mod execute;
-mod inspect;
-mod leases;
+mod journal;
+mod engine;
 mod model_call;
-mod news;
+mod execute;
 mod preview;
-mod split;
+mod state;
+mod ledger;
+mod worker;
+mod agent;
+mod task;
+mod notebook;
+mod leases;
+mod inspect;
 
+pub use agent::{Agent, AgentBuilder, BuildError};
+pub use engine::Left;
 pub use inspect::Details;
+pub use journal::{Entry, Journal, News, Sending, left, verdicts};
+pub use notebook::{FORMAT, Happened, Heard, Keeper, Notebook, OpenGate, RestoreError, Verdict, VerdictError};
+pub use task::{Ending, Outcome, Task, TaskError};
+pub use worker::{Runner, RunnerParts};
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use self::ears::Ears;
-use self::leases::Leases;
-use crate::config::Settings;
-use crate::domain::{Clock, Failpoint, Ids, Millis, ServerHealth};
+use crate::domain::Millis;
 use crate::model::ChatModel;
-use crate::store::{Ledger, StoreError};
-use crate::template::Templates;
-use crate::tools::Toolbox;
+use crate::store::StoreError;
 
 /// Gives the model of the settings in force; asked anew for every call.
 pub type ModelSource = Arc<dyn Fn() -> Arc<dyn ChatModel> + Send + Sync>;
@@ -86,101 +89,4 @@ pub enum WorkError {
 pub struct ModelHealth {
     /// None: not called yet.
     pub last: Option<(Millis, Result<(), String>)>,
-}
-
-/// What a runner is made of.
-#[derive(Clone)]
-pub struct Runner {
-    ledger: Ledger,
-    settings: Settings,
-    clock: Clock,
-    ids: Ids,
-    templates: Arc<Templates>,
-    tools: Arc<Toolbox>,
-    models: ModelSource,
-    timings: Timings,
-    failpoint: Failpoint,
-    health: Arc<Mutex<ModelHealth>>,
-    ears: Arc<Ears>,
-    leases: Arc<Leases>,
-}
-
-impl fmt::Debug for Runner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runner").field("tools", &self.tools).finish_non_exhaustive()
-    }
-}
-
-/// The parts that the composition root picks.
-#[derive(Clone)]
-pub struct RunnerParts {
-    /// Store.
-    pub ledger: Ledger,
-    /// Settings in force.
-    pub settings: Settings,
-    /// Wall clock.
-    pub clock: Clock,
-    /// Random ids.
-    pub ids: Ids,
-    /// Prompts.
-    pub templates: Arc<Templates>,
-    /// Action tools.
-    pub tools: Arc<Toolbox>,
-    /// Model of the settings in force.
-    pub models: ModelSource,
-    /// Lengths.
-    pub timings: Timings,
-    /// Where a test lets the process die.
-    pub failpoint: Failpoint,
-}
-
-impl fmt::Debug for RunnerParts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunnerParts").finish_non_exhaustive()
-    }
-}
-
-impl Runner {
-    /// Puts a runner together.
-    #[must_use]
-    pub fn new(parts: RunnerParts) -> Self {
-        let RunnerParts {
-            ledger,
-            settings,
-            clock,
-            ids,
-            templates,
-            tools,
-            models,
-            timings,
-            failpoint,
-        } = parts;
-        let health = Arc::new(Mutex::new(ModelHealth { last: None }));
-        Self {
-            ledger,
-            settings,
-            clock,
-            ids,
-            templates,
-            tools,
-            models,
-            timings,
-            failpoint,
-            health,
-            ears: Arc::default(),
-            leases: Arc::default(),
-        }
-    }
-
-    /// How the MCP servers stand.
-    #[must_use]
-    pub fn server_health(&self) -> Vec<ServerHealth> {
-        self.tools.servers().health()
-    }
-
-    /// How the last model call went.
-    #[must_use]
-    pub fn model_health(&self) -> ModelHealth {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }

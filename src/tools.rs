@@ -17,6 +17,7 @@ pub use web_fetch::Reach;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -76,6 +77,14 @@ pub trait Tool: Send + Sync + fmt::Debug {
     fn preview<'a>(&'a self, _arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
+}
+
+/// The file tools (`list_files`, `read_file`, `write_file` and those beside them), which see nothing outside of `folder`.
+///
+/// # Errors
+/// [`ToolboxError::Workspace`]: it is no folder, or it cannot be opened.
+pub fn file_tools(folder: &Path) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
+    files::tools(folder, &Ids::random())
 }
 
 /// The action tools that are switched on, in the order in which the model sees them.
@@ -151,7 +160,7 @@ impl Toolbox {
         }
         let mut tools = Vec::new();
         if let Some(folder) = &boot.workspace {
-            tools = files::tools(folder, &Ids::random())?;
+            tools = file_tools(folder)?;
             if boot.run_bash {
                 tools.push(run_bash::tool(folder)?);
             }

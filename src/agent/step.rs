@@ -99,6 +99,9 @@ pub(super) fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> 
         out: Vec::new(),
     };
     step.take(input);
+    if step.out.contains(&Effect::Progress) && matches!(super::progress(step.turn), Some((None, _))) {
+        step.turn.state.progress_posted = true;
+    }
     step.out
 }
 

@@ -51,6 +51,9 @@ fn built_in_defaults() {
         (live.lark.locale, live.slack.locale, live.console.locale),
         (Locale::ZhCn, Locale::EnUs, Locale::ZhCn)
     );
+    for kind in [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console] {
+        assert_eq!(live.policy(kind), Policy::default(), "what an embedding program begins with");
+    }
     for channel in [&live.lark, &live.slack, &live.console] {
         assert!(channel.review_enabled && channel.require_confirmation);
         assert_eq!(

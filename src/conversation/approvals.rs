@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::domain::{Action, ActionStatus, DecisionKind};
 use crate::store::{GateRecord, Session, StoreError};
 
-use super::review::{Actor, audit, close, waits};
+use super::review::{Actor, audit, close};
 use super::{paint, say};
 
 /// What came of a word on one row.
@@ -41,7 +41,7 @@ pub(super) async fn settle_row(
     }
     audit(session, "action_decision", gate, Some(&row.id), actor, json!({"status": status}));
     let statuses: Vec<ActionStatus> = rows.iter().map(|row| row.status).collect();
-    match settled_as(&statuses) {
+    match DecisionKind::by_rows(&statuses) {
         None => {
             let card = paint::open(&gate.card, 0, &rows);
             say::repaint(session, gate, &format!("row {}", row.id), card).await?;
@@ -51,14 +51,4 @@ pub(super) async fn settle_row(
         }
     }
     Ok(RowSettled::Decided(now))
-}
-
-/// How a gate is decided by its rows; none: one of them still waits.
-pub(super) fn settled_as(rows: &[ActionStatus]) -> Option<DecisionKind> {
-    if rows.iter().copied().any(waits) {
-        return None;
-    }
-    // One consent is enough for the card to read "approved": the rows say which.
-    let approved = rows.contains(&ActionStatus::Approved);
-    Some(if approved { DecisionKind::Approve } else { DecisionKind::Reject })
 }

@@ -243,7 +243,7 @@ fn row_is_closed(found: &ActionRecord, record: &GateRecord, who: &Caller, act: &
         return Some(Some(DecideError::Gone));
     }
     // A row of unknown outcome is asked about again although it was decided once.
-    if super::review::is_open(&found.action) && record.decision.is_none() {
+    if found.action.status.waits() && record.decision.is_none() {
         return None;
     }
     let decision = found.action.decision.as_ref().or(record.decision.as_ref())?;

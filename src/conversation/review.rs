@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::domain::{Action, ActionId, ActionStatus, ChannelKind, Decision, DecisionKind, Gate, GateKind, Millis, Notice, Via, Vote};
+use crate::domain::{Action, ActionId, ChannelKind, Decision, DecisionKind, Gate, GateKind, Millis, Notice, Via, Vote};
 use crate::store::{AuditEntry, GateRecord, Session, StoreError};
 
 use super::rights::Rights;
@@ -176,23 +176,14 @@ pub(super) async fn close(session: &mut Session, gate: &Gate, decision: Decision
     Ok(Settled::Decided(decision))
 }
 
-/// What becomes of the rows that still wait when their gate is decided so.
-pub(super) fn row_status(kind: DecisionKind) -> ActionStatus {
-    match kind {
-        DecisionKind::Approve => ActionStatus::Approved,
-        DecisionKind::Expire => ActionStatus::Expired,
-        DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Supersede => ActionStatus::Rejected,
-    }
-}
-
 /// Settles the rows that still wait when their gate is decided, so that none stays open behind a closed gate.
 async fn close_rows(session: &mut Session, gate: &Gate, decision: &Decision, actor: &Actor) -> Result<Vec<Action>, StoreError> {
     if gate.kind != GateKind::ToolApproval {
         return Ok(Vec::new());
     }
-    let status = row_status(decision.kind);
+    let status = decision.kind.of_open_rows();
     for row in session.actions_of_gate(&gate.id).await? {
-        if is_open(&row) && session.decide_action(&row.id, status, decision).await? {
+        if row.status.waits() && session.decide_action(&row.id, status, decision).await? {
             audit(session, "action_decision", gate, Some(&row.id), actor, json!({"status": status}));
         }
     }
@@ -237,16 +228,6 @@ pub(super) fn audit(
         details,
     };
     session.audit(entry);
-}
-
-/// Waits for a person: proposed, or of unknown outcome and asked about again.
-pub(super) fn is_open(row: &Action) -> bool {
-    waits(row.status)
-}
-
-/// As [`is_open`].
-pub(super) fn waits(status: ActionStatus) -> bool {
-    matches!(status, ActionStatus::Pending | ActionStatus::Unknown)
 }
 
 /// What somebody hears who comes to a gate that is closed.

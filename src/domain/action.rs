@@ -28,6 +28,12 @@ pub enum ActionStatus {
 }
 
 impl ActionStatus {
+    /// Waits for a person: proposed, or of unknown outcome and asked about again.
+    #[must_use]
+    pub fn waits(self) -> bool {
+        matches!(self, Self::Pending | Self::Unknown)
+    }
+
     /// Lower-case name as in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {

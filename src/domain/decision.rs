@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Millis;
+use super::{ActionStatus, Millis};
 
 /// How a gate was settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,6 +34,28 @@ impl DecisionKind {
             Self::Expire => "expire",
             Self::Supersede => "supersede",
         }
+    }
+
+    /// What becomes of the rows that still wait when their gate is decided so.
+    #[must_use]
+    pub fn of_open_rows(self) -> ActionStatus {
+        match self {
+            Self::Approve => ActionStatus::Approved,
+            // A verdict of its own: nobody rejected what nobody answered.
+            Self::Expire => ActionStatus::Expired,
+            Self::Revise | Self::Cancel | Self::Reject | Self::Supersede => ActionStatus::Rejected,
+        }
+    }
+
+    /// How a gate is decided by its rows; none: one of them still waits.
+    #[must_use]
+    pub fn by_rows(rows: &[ActionStatus]) -> Option<Self> {
+        if rows.iter().any(|row| row.waits()) {
+            return None;
+        }
+        // One consent is enough for the card to read "approved": the rows say which.
+        let approved = rows.contains(&ActionStatus::Approved);
+        Some(if approved { Self::Approve } else { Self::Reject })
     }
 
     /// The kind named by `text`, if any.

@@ -164,3 +164,29 @@ pub struct Policy {
     #[serde(default)]
     pub reflection: Reflection,
 }
+
+/// What a configuration without a line about it says.
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            review_enabled: true,
+            require_confirmation: true,
+            ttl_ms: 60 * 60_000,
+            quorum: 1,
+            max_iterations: 50,
+            timeout_ms: 300_000,
+            max_tokens: 0,
+            max_nudges: 5,
+            reminder_interval: 3,
+            max_planner_only: 2,
+            history_limit: 40,
+            approval: ApprovalMode::Write,
+            session_mode: SessionMode::Fresh,
+            queue_mode: QueueMode::Followup,
+            continuation: Continuation::default(),
+            prompt_features: BTreeSet::from([PromptFeature::Continuation]),
+            mode: Mode::React,
+            reflection: Reflection::PerStep,
+        }
+    }
+}

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use metrics::{counter, histogram};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
-use super::drive::{RETRY, Run};
-use super::{Runner, WorkError};
+use super::engine::{Engine, RETRY, Run};
+use super::journal::Sending;
+use super::model_call::interrupted;
 use crate::agent::{CallOutcome, Input, OpenCall};
-use crate::domain::{Action, ActionId, ActionStatus, ToolResult};
-use crate::store::{AuditEntry, GateRecord, Lease, StoreError};
+use crate::domain::{ActionId, ToolResult};
+use crate::store::StoreError;
 use crate::tools::{Halt, Halted, MAX_OUTPUT_BYTES, ToolError, ToolOutput};
 
 /// A call that was sent and not answered, and what a reader is told of it.
@@ -32,16 +33,10 @@ enum Sent {
     Not,
 }
 
-impl Runner {
+impl Engine {
     /// Runs the named open calls. When a person stops the turn (or a shutdown begins) in between, the results so far
     /// are handed in and the rest stays to be run; none: there is nothing to hand in.
-    pub(super) async fn run_tools(
-        &self,
-        lease: &Lease,
-        run: &Run,
-        calls: &[String],
-        stop: &CancellationToken,
-    ) -> Result<Option<Input>, WorkError> {
+    pub(super) async fn run_tools(&self, run: &Run<'_>, calls: &[String], stop: &CancellationToken) -> Result<Option<Input>, StoreError> {
         let started = Instant::now();
         let open: Vec<&OpenCall> = run
             .turn
@@ -67,16 +62,16 @@ impl Runner {
         }));
         let mut outcomes = tokio::select! {
             outcomes = reading => outcomes,
-            () = self.interrupted(run) => return Ok(None),
+            () = interrupted(run) => return Ok(None),
             () = stop.cancelled() => return Ok(None),
         };
         for call in writes {
             // No call is begun once the time is up: a long batch must not run on past the limit. What was sent before a crash is
             // read all the same: the turn must not take it for a call that never ran.
             let late = !outcomes.is_empty() && time_is_up(run, started.elapsed());
-            let begins = !late && !stop.is_cancelled() && self.news(run).await?.is_none();
+            let begins = !late && !stop.is_cancelled() && run.journal.news(&run.turn.state).await?.is_none();
             let call_id = call.call.id.clone();
-            match self.run_write(lease, run, call, begins).await? {
+            match self.run_write(run, call, begins).await? {
                 Sent::Answered(result) => outcomes.push(CallOutcome {
                     call_id,
                     result: Some(result),
@@ -98,28 +93,16 @@ impl Runner {
     }
 
     /// One write call, at most once; `begins`: it may be sent now, if it was not before.
-    async fn run_write(&self, lease: &Lease, run: &Run, call: &OpenCall, begins: bool) -> Result<Sent, WorkError> {
+    async fn run_write(&self, run: &Run<'_>, call: &OpenCall, begins: bool) -> Result<Sent, StoreError> {
         let Some(id) = call.action.as_deref().map(ActionId::new) else {
-            return Err(StoreError::Corrupt(format!("call {} has no row in actions", call.call.id)).into());
+            return Err(StoreError::Corrupt(format!("call {} has no row in actions", call.call.id)));
         };
-        let record = self.ledger.read().await?.action(&id).await?;
-        let action = record.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))?.action;
-        match action.status {
-            ActionStatus::Executed | ActionStatus::Failed => return Ok(action.result.map_or(Sent::Unknown, Sent::Answered)),
-            ActionStatus::Running => return Ok(Sent::Unknown),
-            ActionStatus::Approved if !begins => return Ok(Sent::Not),
-            ActionStatus::Approved => (),
-            ActionStatus::Pending | ActionStatus::Rejected | ActionStatus::Expired | ActionStatus::Unknown => {
-                let reason = format!("action {id} must not run: it is {}", action.status.as_str());
-                return Err(StoreError::Corrupt(reason).into());
-            }
+        match run.journal.sending(&id, begins).await? {
+            Sending::Now => (),
+            Sending::Answered(result) => return Ok(Sent::Answered(result)),
+            Sending::Unknown => return Ok(Sent::Unknown),
+            Sending::Not => return Ok(Sent::Not),
         }
-        self.failpoint.reach("action_unsent");
-        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
-        tx.move_action(lease, &id, ActionStatus::Running, None).await?;
-        tx.commit().await?;
-        info!(action.id = %id, tool = action.tool, "write call sent");
-        self.failpoint.reach("action_sent");
         let halt = Halt::default();
         let invocation = async {
             if let Some(lag) = self.failpoint.lag("action_sent") {
@@ -130,7 +113,7 @@ impl Runner {
         let mut invocation = pin!(invocation);
         let why = tokio::select! {
             result = &mut invocation => Ok(result),
-            () = self.interrupted(run) => Err(Halted::ByPerson),
+            () = interrupted(run) => Err(Halted::ByPerson),
             () = tokio::time::sleep(self.timings.tool_timeout) => Err(Halted::ByTime),
         };
         let answered = match why {
@@ -149,45 +132,15 @@ impl Runner {
         let Ok(result) = answered else { return Ok(Sent::Unknown) };
         self.failpoint.reach("action_ran");
         // What came of it is known here and nowhere else: the ledger is told as soon as it answers, as long as the lane is ours.
-        while let Err(error) = self.journal(lease, &action, &result).await {
+        while let Err(error) = run.journal.done(&id, &result).await {
             let StoreError::Unavailable(_) = error else {
-                return Err(error.into());
+                return Err(error);
             };
             warn!(action.id = %id, %error, "the result of a write call could not be journaled; trying again");
             tokio::time::sleep(RETRY).await;
         }
         self.failpoint.reach("action_journaled");
         Ok(Sent::Answered(result))
-    }
-
-    /// Stores the result of a write call.
-    async fn journal(&self, lease: &Lease, action: &Action, result: &ToolResult) -> Result<(), StoreError> {
-        let status = if result.ok { ActionStatus::Executed } else { ActionStatus::Failed };
-        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
-        // An earlier try may have been committed, and only its answer lost.
-        let stored = tx.action(&action.id).await?.map(|record| record.action.status);
-        if stored == Some(status) {
-            return Ok(());
-        }
-        tx.finish_action(lease, &action.id, status, result).await?;
-        tx.audit(AuditEntry {
-            kind: "action_executed",
-            turn_id: Some(action.turn_id.clone()),
-            gate_id: action.gate_id.clone(),
-            action_id: Some(action.id.clone()),
-            principal: None,
-            details: json!({ "tool": action.tool, "ok": result.ok, "result_sha256": sha256(&result.text) }),
-        });
-        if let Some(gate) = &action.gate_id
-            && let Some(GateRecord {
-                gate,
-                decision: Some(decision),
-                ..
-            }) = tx.gate(gate).await?
-        {
-            super::commit::repaint(&mut tx, &gate, &decision).await?;
-        }
-        tx.commit().await
     }
 
     async fn invoke(&self, name: &str, arguments: &str, halt: &Halt) -> Result<ToolResult, Unanswered> {
@@ -244,7 +197,7 @@ impl Runner {
 }
 
 /// Has the turn worked as long as it may, `more` included?
-fn time_is_up(run: &Run, more: Duration) -> bool {
+fn time_is_up(run: &Run<'_>, more: Duration) -> bool {
     let mut millis = run.turn.state.budget.millis;
     millis.used = millis.used.saturating_add(u64::try_from(more.as_millis()).unwrap_or(u64::MAX));
     millis.spent()
@@ -269,9 +222,4 @@ fn cut(mut text: String) -> (String, bool) {
         text.truncate(text.floor_char_boundary(MAX_OUTPUT_BYTES));
     }
     (text, !whole)
-}
-
-fn sha256(text: &str) -> String {
-    use sha2::Digest;
-    hex::encode(sha2::Sha256::digest(text.as_bytes()))
 }

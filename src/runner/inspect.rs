@@ -1,6 +1,6 @@
 //! A stored turn as others may see it, in domain types.
 
-use super::drive::read_state;
+use super::state::read;
 use super::{Runner, WorkError};
 use crate::agent::{self, Capsule, Env, Turn};
 use crate::domain::{Budget, GateId, Message, Plan, Todo};
@@ -35,7 +35,7 @@ impl Runner {
     /// # Errors
     /// [`WorkError::Unreadable`] for a turn of a newer version.
     pub fn details(&self, row: &TurnRow) -> Result<Details, WorkError> {
-        let state = read_state(row)?;
+        let state = read(row)?;
         Ok(Details {
             gate: state.gate.map(|gate| gate.id),
             plan: state.plan,
@@ -52,7 +52,7 @@ impl Runner {
     /// Names of the action tools that this process offers to the model.
     #[must_use]
     pub fn tool_names(&self) -> Vec<String> {
-        self.tools.specs().into_iter().map(|spec| spec.name).collect()
+        self.engine.tools.specs().into_iter().map(|spec| spec.name).collect()
     }
 
     /// The turn's messages as the model sees them, with the marker of an open plan review.
@@ -60,15 +60,12 @@ impl Runner {
     /// # Errors
     /// [`WorkError::Unreadable`] for a turn of a newer version.
     pub fn view(&self, row: &TurnRow, log: Vec<Message>) -> Result<Vec<Message>, WorkError> {
-        let turn = Turn {
-            state: read_state(row)?,
-            log,
-        };
-        let specs = self.tools.specs();
+        let turn = Turn { state: read(row)?, log };
+        let specs = self.engine.tools.specs();
         let env = Env {
-            now: self.clock.now(),
+            now: self.engine.clock.now(),
             tools: &specs,
-            prompts: &self.templates,
+            prompts: &self.engine.templates,
         };
         Ok(agent::view(&turn, &env, &self.settings.current().agent.system_prompt))
     }

@@ -7,37 +7,37 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::drive::Run;
-use super::{ModelHealth, Runner, WorkError};
+use super::ModelHealth;
+use super::engine::{Asking, Engine, Run};
 use crate::agent::{self, Env, Input, ModelReply, Room};
-use crate::domain::{Message, Notice, SessionMode};
+use crate::domain::{Message, Notice};
 use crate::model::{ChatReply, ChatRequest, ModelError};
 use crate::store::SignalKind::{Cancel, Steer, Supersede};
+use crate::store::StoreError;
 
 /// The flagged last call has time of its own, whatever the turn has left.
 const LAST_CALL: Duration = Duration::from_secs(30);
 
-impl Runner {
+impl Engine {
     /// Asks the model. None: a person (or a shutdown) interrupted; nothing of the answer is kept, and the connection is closed.
-    pub(super) async fn call_model(&self, run: &mut Run, last: bool, stop: &CancellationToken) -> Result<Option<Input>, WorkError> {
-        let live = self.settings.current();
-        let history = self.history(run).await?;
+    pub(super) async fn call_model(&self, run: &mut Run<'_>, last: bool, stop: &CancellationToken) -> Result<Option<Input>, StoreError> {
+        let asking = (self.asking)();
+        let history = run.journal.history(&run.turn.state.policy).await?;
         let budget = &run.turn.state.budget;
         let left = Duration::from_millis(budget.millis.limit.saturating_sub(budget.millis.used)).saturating_sub(run.unpaid.time);
         let whole = if last { LAST_CALL } else { left };
         let mut request = ChatRequest {
-            messages: self.prompt(run, run.room, &history),
-            tools: agent::offered(&run.turn, &run.specs),
-            parallel_tool_calls: live.model.parallel_tool_calls,
+            messages: self.prompt(run, run.room, &asking, &history),
+            tools: agent::offered(run.turn, &run.specs),
+            parallel_tool_calls: asking.parallel_tool_calls,
             deadline: whole,
         };
         let started = Instant::now();
-        let model = (self.models)();
         let outcome = loop {
             request.deadline = whole.saturating_sub(started.elapsed());
             let outcome = tokio::select! {
-                outcome = model.chat(&request) => outcome,
-                () = self.heard(run, &[Cancel, Supersede, Steer]) => {
+                outcome = asking.model.chat(&request) => outcome,
+                () = run.journal.heard(&[Cancel, Supersede, Steer]) => {
                     run.unpaid.time += started.elapsed();
                     counter!("countersign_model_calls_total", "outcome" => "interrupted").increment(1);
                     return Ok(None);
@@ -45,7 +45,7 @@ impl Runner {
                 () = stop.cancelled() => return Ok(None),
             };
             match outcome {
-                Err(ModelError::TooLong) if self.fold(run, &mut request, &history) => {}
+                Err(ModelError::TooLong) if self.fold(run, &mut request, &asking, &history) => {}
                 outcome => break outcome,
             }
         };
@@ -85,19 +85,19 @@ impl Runner {
         }))
     }
 
-    fn prompt(&self, run: &Run, room: Room, history: &[Message]) -> Vec<Message> {
+    fn prompt(&self, run: &Run<'_>, room: Room, asking: &Asking, history: &[Message]) -> Vec<Message> {
         let env = Env {
             now: self.clock.now(),
             tools: &run.specs,
             prompts: &self.templates,
         };
-        agent::prompt(&run.turn, &env, &self.settings.current().agent.system_prompt, history, room)
+        agent::prompt(run.turn, &env, &asking.system_prompt, history, room)
     }
 
     /// Makes the request shorter, for this call and for the next ones. False: nothing more can go.
-    fn fold(&self, run: &mut Run, request: &mut ChatRequest, history: &[Message]) -> bool {
+    fn fold(&self, run: &mut Run<'_>, request: &mut ChatRequest, asking: &Asking, history: &[Message]) -> bool {
         let room = run.room.tighter(&request.messages);
-        let messages = self.prompt(run, room, history);
+        let messages = self.prompt(run, room, asking, history);
         if messages == request.messages {
             return false;
         }
@@ -110,30 +110,6 @@ impl Runner {
         true
     }
 
-    /// Earlier tasks of this conversation, for shared sessions: what was asked and, from their capsules, what came of it.
-    async fn history(&self, run: &Run) -> Result<Vec<Message>, WorkError> {
-        let policy = &run.turn.state.policy;
-        if policy.session_mode == SessionMode::Fresh || policy.history_limit == 0 {
-            return Ok(Vec::new());
-        }
-        let turns = i64::try_from(policy.history_limit.div_ceil(2)).unwrap_or(i64::MAX);
-        let mut session = self.ledger.read().await?;
-        let earlier = session.earlier_turns(&run.row.conversation, turns).await?;
-        let mut messages = Vec::new();
-        for row in earlier.iter().rev() {
-            let Ok(state) = super::drive::read_state(row) else { continue };
-            messages.extend(agent::memory(&row.text, &state));
-        }
-        let surplus = messages.len().saturating_sub(policy.history_limit);
-        messages.drain(..surplus);
-        Ok(messages)
-    }
-
-    /// Comes back once a person has stopped the turn (or something newer took its place).
-    pub(super) async fn interrupted(&self, run: &Run) {
-        self.heard(run, &[Cancel, Supersede]).await;
-    }
-
     fn note_health(&self, outcome: &Result<ChatReply, ModelError>) {
         let last = outcome.as_ref().map(|_| ()).map_err(ToString::to_string);
         let health = ModelHealth {
@@ -141,6 +117,11 @@ impl Runner {
         };
         *self.health.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = health;
     }
+}
+
+/// Comes back once a person has stopped the turn (or something newer took its place).
+pub(super) async fn interrupted(run: &Run<'_>) {
+    run.journal.heard(&[Cancel, Supersede]).await;
 }
 
 fn count(outcome: &Result<ChatReply, ModelError>, took: Duration) {

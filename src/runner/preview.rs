@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::Runner;
+use super::engine::Engine;
 use crate::agent::{Effect, TurnState};
 use crate::domain::{ActionView, Outbound};
 
@@ -15,7 +15,7 @@ const PREVIEW_CAP: usize = 4 * 1024;
 /// A tool that takes longer to look gives no preview: a card must not wait for a slow disk.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-impl Runner {
+impl Engine {
     /// Completes the approval card that `effects` open: each call with what its tool says that it would change. `state` is the
     /// turn's after the step that made them.
     pub(super) async fn preview(&self, state: &TurnState, effects: &mut [Effect]) {

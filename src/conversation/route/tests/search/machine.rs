@@ -5,9 +5,8 @@ mod rules;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use crate::conversation::approvals::settled_as;
 use crate::conversation::click::act_of;
-use crate::conversation::review::{Act, counted, needed, row_status, waits};
+use crate::conversation::review::{Act, counted, needed};
 use crate::conversation::rights::Rights;
 use crate::conversation::route::tests::{decided, gate, kind, said, turn, undecided};
 use crate::conversation::route::{ReplyTo, Verdict, route};
@@ -286,8 +285,8 @@ impl Machine {
         }
         state.decision = Some((kind, by));
         for row in &mut state.rows {
-            if waits(*row) {
-                *row = row_status(kind);
+            if row.waits() {
+                *row = kind.of_open_rows();
             }
         }
     }
@@ -365,9 +364,9 @@ impl Machine {
             } else {
                 Act::Reject(None)
             };
-            if self.rights.may(PEOPLE[who], &act, &gate) && waits(state.rows[row]) {
-                state.rows[row] = row_status(act.decides(None).0);
-                if let Some(kind) = settled_as(&state.rows) {
+            if self.rights.may(PEOPLE[who], &act, &gate) && state.rows[row].waits() {
+                state.rows[row] = act.decides(None).0.of_open_rows();
+                if let Some(kind) = DecisionKind::by_rows(&state.rows) {
                     self.decide(state, kind, Some(who));
                 }
             }

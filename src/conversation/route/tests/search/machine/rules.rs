@@ -1,7 +1,6 @@
 //! What must hold between the states of the machine.
 
 use super::{Card, Machine, Outcome, PEOPLE, State};
-use crate::conversation::review::waits;
 use crate::domain::{DecisionKind, GateKind};
 
 impl Machine {
@@ -14,7 +13,7 @@ impl Machine {
             .rows
             .iter()
             .zip(&after.rows)
-            .any(|(before, after)| !waits(*before) && before != after)
+            .any(|(before, after)| !before.waits() && before != after)
         {
             return Some(String::from("a verdict changed"));
         }

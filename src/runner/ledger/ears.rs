@@ -4,15 +4,14 @@ use tokio::time::Instant;
 
 use tokio::sync::Mutex;
 
-use super::Runner;
-use super::drive::Run;
+use super::LedgerJournal;
 use crate::domain::TurnId;
 use crate::store::SignalKind;
 
 /// The last look at the unread signals of all turns. A thousand turns may wait for the model at a time: each of them looks at this, and
 /// whoever finds it too old looks at the ledger for all.
 #[derive(Debug, Default)]
-pub(super) struct Ears(Mutex<Option<Look>>);
+pub(in crate::runner) struct Ears(Mutex<Option<Look>>);
 
 #[derive(Debug)]
 struct Look {
@@ -22,15 +21,16 @@ struct Look {
     unread: Vec<(TurnId, SignalKind)>,
 }
 
-impl Runner {
+impl LedgerJournal {
     /// Comes back once a signal of one of these kinds is there. New words for the model are worth a new call: an
     /// answer that did not know them would only have to be put right.
-    pub(super) async fn heard(&self, run: &Run, kinds: &[SignalKind]) {
+    pub(super) async fn listen(&self, kinds: &[SignalKind]) {
         // What was unread before may have been read since.
         let begun = Instant::now();
+        let turn = self.row().id.clone();
         loop {
-            tokio::time::sleep(self.timings.interrupt_poll).await;
-            if self.is_unread(&run.row.id, kinds, begun).await {
+            tokio::time::sleep(self.interrupt_poll).await;
+            if self.is_unread(&turn, kinds, begun).await {
                 return;
             }
         }
@@ -43,7 +43,7 @@ impl Runner {
         let look = match last.take() {
             // One that was taken while this one waited its turn is as good as its own, however long it took: a ledger that is
             // slow must not be asked by all of them one after the other.
-            Some(look) if look.asked >= begun && (look.asked >= due || look.asked.elapsed() < self.timings.interrupt_poll) => look,
+            Some(look) if look.asked >= begun && (look.asked >= due || look.asked.elapsed() < self.interrupt_poll) => look,
             _ => {
                 let asked = Instant::now();
                 let unread = async { self.ledger.read().await?.unread_signals().await };

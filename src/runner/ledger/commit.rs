@@ -1,4 +1,4 @@
-//! The journal: one step of the reducer becomes one transaction.
+//! One step of the reducer becomes one transaction.
 
 use std::time::Duration;
 
@@ -6,84 +6,86 @@ use metrics::counter;
 use serde_json::json;
 use tracing::{debug, info};
 
-use super::drive::{Run, to_json};
+use super::LedgerJournal;
 use super::split::split;
-use super::{Runner, WorkError};
-use crate::agent::{self, Effect, GateOpening, TurnState};
+use crate::agent::{self, Effect, GateOpening, Turn, TurnState};
 use crate::domain::{
-    ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, GateKind, Millis, Notice, Outbound, ReactionMark,
-    TurnReason, TurnStatus, Via,
+    ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, GateKind, Millis, Notice, Outbound,
+    ReactionMark, TurnReason, TurnStatus, Via,
 };
-use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, Tx, event_id, outbox_key};
+use crate::runner::Entry;
+use crate::runner::state::encode;
+use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, TurnRow, Tx, event_id, outbox_key};
 
-impl Runner {
+impl LedgerJournal {
     /// Writes everything that a step changed, in one transaction under the fence. False: nothing is written,
     /// because the step would end the turn while there are words of the requester that nobody has read.
-    pub(super) async fn commit(
-        &self,
-        lease: &Lease,
-        run: &mut Run,
-        before: &TurnState,
-        effects: Vec<Effect>,
-        signals: &[i64],
-    ) -> Result<bool, WorkError> {
+    pub(super) async fn write(&self, entry: Entry<'_>) -> Result<bool, StoreError> {
+        let Entry {
+            before,
+            turn,
+            fresh,
+            effects,
+            heard,
+        } = entry;
+        let lease = &self.lease;
+        let mut row = self.row().clone();
         let mut tx = self.ledger.begin_in(&lease.conversation).await?;
         // Now that nobody is waited for any more: events are stamped shortly before they can be read.
         let now = self.clock.now();
-        if matches!(run.turn.state.status, TurnStatus::Completed | TurnStatus::Failed) {
-            let unread = tx.signals(&run.row.id).await?;
+        if matches!(turn.state.status, TurnStatus::Completed | TurnStatus::Failed) {
+            let unread = tx.signals(&row.id).await?;
             if unread
                 .iter()
-                .any(|signal| signal.kind == SignalKind::Steer && !signals.contains(&signal.id))
+                .any(|signal| signal.kind == SignalKind::Steer && !heard.contains(&signal.id))
             {
                 return Ok(false);
             }
         }
-        let journaled = usize::try_from(run.row.messages).unwrap_or(usize::MAX);
-        let fresh = run.turn.log.get(journaled..).unwrap_or_default();
-        tx.append_messages(lease, &run.row.id, run.row.messages, fresh).await?;
-        run.row.messages += i64::try_from(fresh.len()).unwrap_or(0);
+        tx.append_messages(lease, &row.id, row.messages, fresh).await?;
+        row.messages += i64::try_from(fresh.len()).unwrap_or(0);
         let mut events = Vec::new();
         let opened = effects.iter().any(|effect| matches!(effect, Effect::OpenGate(_)));
         let finished = effects.iter().any(|effect| matches!(effect, Effect::Finish));
         for effect in effects {
             match effect {
-                Effect::Say(content) => self.say(&mut tx, run, content).await?,
-                Effect::Progress => show_progress(&mut tx, run).await?,
+                Effect::Say(content) => say(&mut tx, &mut row, content).await?,
+                Effect::Progress => show_progress(&mut tx, &mut row, before, turn).await?,
                 Effect::Propose(action) => tx.insert_action(lease, &action).await?,
                 Effect::ActionMoved { action, status, gate } => {
-                    tx.move_action(lease, &crate::domain::ActionId::new(action), status, gate.as_ref())
-                        .await?;
+                    tx.move_action(lease, &ActionId::new(action), status, gate.as_ref()).await?;
                 }
-                Effect::OpenGate(opening) => open_gate(&mut tx, lease, run, *opening, now).await?,
+                Effect::OpenGate(opening) => open_gate(&mut tx, lease, &row, *opening, turn.state.policy.ttl_ms, now).await?,
                 Effect::Emit { iteration, event, summary } => {
-                    run.row.events += 1;
-                    debug!(seq = run.row.events, summary, "event");
+                    row.events += 1;
+                    debug!(seq = row.events, summary, "event");
                     events.push(EventRow {
-                        seq: run.row.events,
-                        id: event_id(&run.row.id, run.row.events),
-                        turn_id: run.row.id.clone(),
-                        chat: run.row.conversation.chat.clone(),
+                        seq: row.events,
+                        id: event_id(&row.id, row.events),
+                        turn_id: row.id.clone(),
+                        chat: row.conversation.chat.clone(),
                         at: now,
                         event,
                         summary,
                         iteration,
                     });
                 }
-                Effect::Finish => self.finish(&mut tx, lease, run, before, now).await?,
+                Effect::Finish => finish(&mut tx, lease, &row, before, &turn.state, now).await?,
             }
         }
         tx.append_events(lease, &events).await?;
-        run.row.status = run.turn.state.status;
-        run.row.reason = run.turn.state.reason;
-        run.row.started_at = run.row.started_at.or(Some(now));
-        run.row.finished_at = run.row.status.is_final().then_some(now);
-        run.row.state = to_json(&run.turn.state)?;
-        tx.save_turn(lease, &run.row).await?;
-        tx.consume(lease, signals).await?;
+        row.status = turn.state.status;
+        row.reason = turn.state.reason;
+        row.started_at = row.started_at.or(Some(now));
+        row.finished_at = row.status.is_final().then_some(now);
+        row.state = encode(&turn.state)?;
+        tx.save_turn(lease, &row).await?;
+        tx.consume(lease, heard).await?;
         tx.commit().await?;
-        for row in &events {
-            let kind = match row.event {
+        row.state = String::new();
+        *self.row() = row;
+        for stored in &events {
+            let kind = match stored.event {
                 Event::PlanContinuation { .. } => "nudge",
                 Event::ContinuationProgress { .. } => "signal",
                 _ => continue,
@@ -98,66 +100,65 @@ impl Runner {
         }
         Ok(true)
     }
+}
 
-    /// One row for each message, in order: a restart sends those that are left, each under its own key.
-    async fn say(&self, tx: &mut Tx, run: &mut Run, content: Outbound) -> Result<(), WorkError> {
-        for content in messages(content) {
-            run.row.said += 1;
-            let key = outbox_key(&["say", run.row.id.as_str(), &run.row.said.to_string()]);
-            tx.enqueue(&post(run, key, None, content)).await?;
-        }
-        Ok(())
+/// One row for each message, in order: a restart sends those that are left, each under its own key.
+async fn say(tx: &mut Tx, row: &mut TurnRow, content: Outbound) -> Result<(), StoreError> {
+    for content in messages(content) {
+        row.said += 1;
+        let key = outbox_key(&["say", row.id.as_str(), &row.said.to_string()]);
+        tx.enqueue(&post(row, key, None, content)).await?;
     }
+    Ok(())
+}
 
-    /// A call that was sent and never answered stays behind as `unknown`, for everybody who asks later.
-    async fn settle_rows(&self, tx: &mut Tx, lease: &Lease, run: &Run) -> Result<(), WorkError> {
-        for action in tx.actions_of_turn(&run.row.id).await? {
-            if action.status == ActionStatus::Running {
-                tx.move_action(lease, &action.id, ActionStatus::Unknown, None).await?;
-            }
+/// A call that was sent and never answered stays behind as `unknown`, for everybody who asks later.
+async fn settle_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow) -> Result<(), StoreError> {
+    for action in tx.actions_of_turn(&row.id).await? {
+        if action.status == ActionStatus::Running {
+            tx.move_action(lease, &action.id, ActionStatus::Unknown, None).await?;
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// The turn is over: an open gate must not be answered any more, and the request gets its mark.
-    async fn finish(&self, tx: &mut Tx, lease: &Lease, run: &Run, before: &TurnState, now: Millis) -> Result<(), WorkError> {
-        let state = &run.turn.state;
-        info!(
-            status = state.status.as_str(),
-            reason = state.reason.map(TurnReason::as_str),
-            "turn over"
-        );
-        if let Some(open) = &before.gate
-            && let Some(record) = tx.gate(&open.id).await?
-            && record.decision.is_none()
-        {
-            let kind = if state.reason == Some(TurnReason::Superseded) {
-                DecisionKind::Supersede
-            } else {
-                DecisionKind::Cancel
-            };
-            close_gate(tx, &record.gate, kind, now).await?;
-        }
-        self.settle_rows(tx, lease, run).await?;
-        if let Some(message_id) = run.row.request_message.clone() {
-            let mark = if state.status == TurnStatus::Completed {
-                ReactionMark::Done
-            } else {
-                ReactionMark::Failed
-            };
-            let key = outbox_key(&["mark", run.row.id.as_str()]);
-            tx.enqueue(&NewOutbox {
-                queue: format!("mark:{}", run.row.id),
-                op: OutboxOp::React {
-                    message_id,
-                    content: Outbound::Reaction(mark),
-                },
-                ..post(run, key, None, Outbound::Reaction(mark))
-            })
-            .await?;
-        }
-        Ok(())
+/// The turn is over: an open gate must not be answered any more, and the request gets its mark.
+async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, state: &TurnState, now: Millis) -> Result<(), StoreError> {
+    info!(
+        status = state.status.as_str(),
+        reason = state.reason.map(TurnReason::as_str),
+        "turn over"
+    );
+    if let Some(open) = &before.gate
+        && let Some(record) = tx.gate(&open.id).await?
+        && record.decision.is_none()
+    {
+        let kind = if state.reason == Some(TurnReason::Superseded) {
+            DecisionKind::Supersede
+        } else {
+            DecisionKind::Cancel
+        };
+        close_gate(tx, &record.gate, kind, now).await?;
     }
+    settle_rows(tx, lease, row).await?;
+    if let Some(message_id) = row.request_message.clone() {
+        let mark = if state.status == TurnStatus::Completed {
+            ReactionMark::Done
+        } else {
+            ReactionMark::Failed
+        };
+        let key = outbox_key(&["mark", row.id.as_str()]);
+        tx.enqueue(&NewOutbox {
+            queue: format!("mark:{}", row.id),
+            op: OutboxOp::React {
+                message_id,
+                content: Outbound::Reaction(mark),
+            },
+            ..post(row, key, None, Outbound::Reaction(mark))
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// `content` as the messages that it takes. All but the last of a long answer are words alone: only the last one says
@@ -201,12 +202,7 @@ pub(super) async fn close_gate(
         return Ok(None);
     }
     if gate.kind == GateKind::ToolApproval {
-        // A verdict of its own: nobody rejected what nobody answered.
-        let status = if kind == DecisionKind::Expire {
-            ActionStatus::Expired
-        } else {
-            ActionStatus::Rejected
-        };
+        let status = kind.of_open_rows();
         for action in session.actions_of_gate(&gate.id).await? {
             session.decide_action(&action.id, status, &settled).await?;
         }
@@ -223,21 +219,21 @@ pub(super) async fn close_gate(
     Ok(Some(settled))
 }
 
-fn post(run: &Run, key: String, gate_id: Option<GateId>, content: Outbound) -> NewOutbox {
+fn post(row: &TurnRow, key: String, gate_id: Option<GateId>, content: Outbound) -> NewOutbox {
     NewOutbox {
         key,
-        queue: run.row.id.to_string(),
+        queue: row.id.to_string(),
         gate_id,
-        turn_id: Some(run.row.id.clone()),
-        conversation: run.row.conversation.clone(),
+        turn_id: Some(row.id.clone()),
+        conversation: row.conversation.clone(),
         op: OutboxOp::Post {
-            reply_to: run.row.request_message.clone(),
+            reply_to: row.request_message.clone(),
             content,
         },
     }
 }
 
-async fn open_gate(tx: &mut Tx, lease: &Lease, run: &Run, opening: GateOpening, now: Millis) -> Result<(), WorkError> {
+async fn open_gate(tx: &mut Tx, lease: &Lease, row: &TurnRow, opening: GateOpening, ttl_ms: i64, now: Millis) -> Result<(), StoreError> {
     let GateOpening {
         id,
         kind,
@@ -247,16 +243,15 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, run: &Run, opening: GateOpening, 
         card,
         replaces,
     } = opening;
-    let ttl_ms = run.turn.state.policy.ttl_ms;
     let hard_limit = Duration::from_millis(u64::try_from(ttl_ms.saturating_mul(2)).unwrap_or(0));
     let gate = Gate {
         id: id.clone(),
-        turn_id: run.row.id.clone(),
-        lane_id: run.row.lane_id.clone(),
+        turn_id: row.id.clone(),
+        lane_id: row.lane_id.clone(),
         kind,
-        conversation: run.row.conversation.clone(),
-        requester: run.row.user.clone(),
-        request_message: run.row.request_message.clone(),
+        conversation: row.conversation.clone(),
+        requester: row.user.clone(),
+        request_message: row.request_message.clone(),
         digest: digest.clone(),
         plan_version,
         card: card.clone(),
@@ -274,20 +269,20 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, run: &Run, opening: GateOpening, 
         None => None,
     };
     // Said in reply to the card whose place it takes: where platforms have replies, the two lead to each other.
-    let row = NewOutbox {
+    let posted = NewOutbox {
         op: OutboxOp::Post {
-            reply_to: replaced.or_else(|| run.row.request_message.clone()),
+            reply_to: replaced.or_else(|| row.request_message.clone()),
             content: card.clone(),
         },
-        ..post(run, outbox_key(&["gate", id.as_str()]), Some(id.clone()), card)
+        ..post(row, outbox_key(&["gate", id.as_str()]), Some(id.clone()), card)
     };
-    tx.enqueue(&row).await?;
+    tx.enqueue(&posted).await?;
     tx.audit(AuditEntry {
         kind: "gate_opened",
-        turn_id: Some(run.row.id.clone()),
+        turn_id: Some(row.id.clone()),
         gate_id: Some(id.clone()),
         action_id: None,
-        principal: Some(run.row.user.clone()),
+        principal: Some(row.user.clone()),
         details: json!({ "kind": kind.as_str(), "digest": digest, "plan_version": plan_version, "quorum": quorum }),
     });
     info!(gate.id = %id, kind = kind.as_str(), "waiting for a person");
@@ -295,29 +290,28 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, run: &Run, opening: GateOpening, 
 }
 
 /// Paints the plan's progress on the plan card, or on a progress card of the turn's own.
-async fn show_progress(tx: &mut Tx, run: &mut Run) -> Result<(), WorkError> {
-    let Some((gate, content)) = agent::progress(&run.turn) else {
+async fn show_progress(tx: &mut Tx, row: &mut TurnRow, before: &TurnState, turn: &Turn) -> Result<(), StoreError> {
+    let Some((gate, content)) = agent::progress(turn) else {
         return Ok(());
     };
     let target = match &gate {
         Some(gate) => outbox_key(&["gate", gate.as_str()]),
-        None => outbox_key(&["progress", run.row.id.as_str()]),
+        None => outbox_key(&["progress", row.id.as_str()]),
     };
-    if gate.is_none() && !run.turn.state.progress_posted {
-        run.turn.state.progress_posted = true;
-        tx.enqueue(&post(run, target, None, content)).await?;
+    if gate.is_none() && !before.progress_posted {
+        tx.enqueue(&post(row, target, None, content)).await?;
         return Ok(());
     }
-    run.row.said += 1;
-    let key = outbox_key(&["progress", run.row.id.as_str(), &run.row.said.to_string()]);
+    row.said += 1;
+    let key = outbox_key(&["progress", row.id.as_str(), &row.said.to_string()]);
     let patch = NewOutbox {
         op: OutboxOp::Patch {
             target,
             content: content.clone(),
         },
-        ..post(run, key, None, content)
+        ..post(row, key, None, content)
     };
-    Ok(tx.enqueue(&patch).await?)
+    tx.enqueue(&patch).await
 }
 
 /// Repaints a gate's card with its decision, its rows and what came of them; the buttons go.

@@ -1,0 +1,159 @@
+//! The ledger as the journal of a turn: every verb is a transaction or a look, every write under the fence of the turn's lane.
+
+mod commit;
+mod ears;
+mod news;
+mod split;
+
+pub(super) use ears::Ears;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+use tracing::info;
+
+use self::commit::repaint;
+use super::engine::Engine;
+use super::journal::{Entry, Journal, News, Sending};
+use super::state;
+use crate::agent::{self, TurnState};
+use crate::domain::{ActionId, ActionStatus, Clock, Failpoint, Message, Millis, Policy, SessionMode, ToolResult};
+use crate::model::BoxFuture;
+use crate::store::{AuditEntry, GateRecord, Lease, Ledger, SignalKind, StoreError, TurnRow};
+
+/// The journal of one turn in the ledger.
+pub(super) struct LedgerJournal {
+    ledger: Ledger,
+    clock: Clock,
+    failpoint: Failpoint,
+    /// Between two looks for people's words while a call is out.
+    interrupt_poll: Duration,
+    ears: Arc<Ears>,
+    lease: Lease,
+    /// As last committed, but for the state: each step writes that anew, and a turn that waits for a model should not hold it twice.
+    row: Mutex<TurnRow>,
+}
+
+impl LedgerJournal {
+    pub(super) fn new(ledger: &Ledger, engine: &Engine, ears: &Arc<Ears>, lease: Lease, row: TurnRow) -> Self {
+        Self {
+            ledger: ledger.clone(),
+            clock: engine.clock.clone(),
+            failpoint: engine.failpoint.clone(),
+            interrupt_poll: engine.timings.interrupt_poll,
+            ears: Arc::clone(ears),
+            lease,
+            row: Mutex::new(TurnRow {
+                state: String::new(),
+                ..row
+            }),
+        }
+    }
+
+    fn row(&self) -> MutexGuard<'_, TurnRow> {
+        self.row.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn earlier(&self, policy: &Policy) -> Result<Vec<Message>, StoreError> {
+        if policy.session_mode == SessionMode::Fresh || policy.history_limit == 0 {
+            return Ok(Vec::new());
+        }
+        let turns = i64::try_from(policy.history_limit.div_ceil(2)).unwrap_or(i64::MAX);
+        let mut session = self.ledger.read().await?;
+        let earlier = session.earlier_turns(&self.lease.conversation, turns).await?;
+        let mut messages = Vec::new();
+        for row in earlier.iter().rev() {
+            let Ok(state) = state::decode(&row.state) else { continue };
+            messages.extend(agent::memory(&row.text, &state));
+        }
+        let surplus = messages.len().saturating_sub(policy.history_limit);
+        messages.drain(..surplus);
+        Ok(messages)
+    }
+
+    async fn send(&self, id: &ActionId, begins: bool) -> Result<Sending, StoreError> {
+        let record = self.ledger.read().await?.action(id).await?;
+        let action = record.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))?.action;
+        let sending = Sending::of(&action, begins)?;
+        if sending != Sending::Now {
+            return Ok(sending);
+        }
+        self.failpoint.reach("action_unsent");
+        let mut tx = self.ledger.begin_in(&self.lease.conversation).await?;
+        tx.move_action(&self.lease, id, ActionStatus::Running, None).await?;
+        tx.commit().await?;
+        info!(action.id = %id, tool = action.tool, "write call sent");
+        self.failpoint.reach("action_sent");
+        Ok(sending)
+    }
+
+    async fn store_result(&self, id: &ActionId, result: &ToolResult) -> Result<(), StoreError> {
+        let status = if result.ok { ActionStatus::Executed } else { ActionStatus::Failed };
+        let mut tx = self.ledger.begin_in(&self.lease.conversation).await?;
+        let record = tx.action(id).await?;
+        let action = record.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))?.action;
+        // An earlier try may have been committed, and only its answer lost.
+        if action.status == status {
+            return Ok(());
+        }
+        tx.finish_action(&self.lease, id, status, result).await?;
+        tx.audit(AuditEntry {
+            kind: "action_executed",
+            turn_id: Some(action.turn_id),
+            gate_id: action.gate_id.clone(),
+            action_id: Some(action.id),
+            principal: None,
+            details: json!({ "tool": action.tool, "ok": result.ok, "result_sha256": sha256(&result.text) }),
+        });
+        if let Some(gate) = &action.gate_id
+            && let Some(GateRecord {
+                gate,
+                decision: Some(decision),
+                ..
+            }) = tx.gate(gate).await?
+        {
+            repaint(&mut tx, &gate, &decision).await?;
+        }
+        tx.commit().await
+    }
+}
+
+impl Journal for LedgerJournal {
+    fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<News>, StoreError>> {
+        Box::pin(self.look(state))
+    }
+
+    fn edits(&self) -> BoxFuture<'_, Result<Vec<i64>, StoreError>> {
+        Box::pin(self.unread_edits())
+    }
+
+    fn commit<'a>(&'a self, entry: Entry<'a>) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.write(entry))
+    }
+
+    fn due<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Millis, StoreError>> {
+        Box::pin(self.gate_due(state))
+    }
+
+    fn history<'a>(&'a self, policy: &'a Policy) -> BoxFuture<'a, Result<Vec<Message>, StoreError>> {
+        Box::pin(self.earlier(policy))
+    }
+
+    fn heard<'a>(&'a self, kinds: &'a [SignalKind]) -> BoxFuture<'a, ()> {
+        Box::pin(self.listen(kinds))
+    }
+
+    fn sending<'a>(&'a self, action: &'a ActionId, begins: bool) -> BoxFuture<'a, Result<Sending, StoreError>> {
+        Box::pin(self.send(action, begins))
+    }
+
+    fn done<'a>(&'a self, action: &'a ActionId, result: &'a ToolResult) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.store_result(action, result))
+    }
+}
+
+fn sha256(text: &str) -> String {
+    use sha2::Digest;
+    hex::encode(sha2::Sha256::digest(text.as_bytes()))
+}

@@ -1,0 +1,291 @@
+//! A turn as a value: its journal in memory, with what people say to it; written out as JSON and read back.
+
+mod page;
+
+pub use page::{FORMAT, Happened, OpenGate, RestoreError};
+
+use std::fmt;
+use std::io;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+pub(super) use self::page::Page;
+use super::journal::{Entry, Journal, News, Sending};
+use crate::agent::{Turn, TurnState};
+use crate::domain::{Action, ActionId, Clock, Decision, DecisionKind, GateId, Message, Millis, Outbound, Policy, ToolResult, Via};
+use crate::model::BoxFuture;
+use crate::store::{SignalKind, StoreError};
+
+/// Keeps what a notebook holds: called with the whole of it, as JSON, before a change counts. Called on the task that makes the
+/// change, one call at a time.
+pub type Keeper = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
+
+/// What a person says at an open gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Go ahead; on a gate of tool calls: with all that wait.
+    Approve,
+    /// Changes to the plan, or the answer to the question.
+    Revise(String),
+    /// None of the calls that wait, for this reason.
+    Reject(Option<String>),
+    /// Give the task up.
+    Cancel,
+}
+
+/// What came of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// The gate is decided; run the turn again.
+    Decided,
+    /// One of several approvals, or of several calls: the gate still waits.
+    Waits,
+}
+
+/// Why a word about a gate does not count. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum VerdictError {
+    /// No such gate is open: it was decided, or a newer one took its place.
+    #[error("there is no open gate {0}")]
+    NotOpen(String),
+    /// Its time is over; the next run ends the turn.
+    #[error("the gate lapsed")]
+    Lapsed,
+    /// The card does not show all of a call: such a call is decided on its own, by [`Notebook::decide_call`].
+    #[error("the card hides a part of a call: decide each call on its own")]
+    Hidden,
+    /// No such call waits at the open gate.
+    #[error("no call {0} waits for a verdict")]
+    NoCall(String),
+    /// It could not be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The journal of one turn in memory; cheap to clone, all clones are the same notebook.
+///
+/// Everything that happens to the turn from outside goes through it, also while the turn runs: [`Notebook::decide`],
+/// [`Notebook::say`], [`Notebook::stop`]. Who may say what is for the program to know: a notebook takes every `by` for true.
+#[derive(Clone)]
+pub struct Notebook(Arc<Inner>);
+
+struct Inner {
+    page: Mutex<Page>,
+    clock: Clock,
+    keeper: Option<Keeper>,
+    words: Notify,
+}
+
+impl fmt::Debug for Notebook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notebook").field("page", &*self.page()).finish_non_exhaustive()
+    }
+}
+
+impl Notebook {
+    pub(super) fn new(page: Page, clock: Clock, keeper: Option<Keeper>) -> Self {
+        Self(Arc::new(Inner {
+            page: Mutex::new(page),
+            clock,
+            keeper,
+            words: Notify::new(),
+        }))
+    }
+
+    /// The turn as it was last written: its state and its log.
+    #[must_use]
+    pub fn turn(&self) -> Turn {
+        self.page().turn()
+    }
+
+    /// The gate at which it waits for a person, if it does and nobody has decided yet.
+    #[must_use]
+    pub fn gate(&self) -> Option<OpenGate> {
+        self.page().gate.clone().filter(|gate| gate.decision.is_none())
+    }
+
+    /// Write calls that were proposed or granted, in order, with what became of them.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Action> {
+        self.page().actions.clone()
+    }
+
+    /// What was said to the person, in order: answers and notices. Cards are at their gates.
+    #[must_use]
+    pub fn said(&self) -> Vec<Outbound> {
+        self.page().said.clone()
+    }
+
+    /// The timeline.
+    #[must_use]
+    pub fn events(&self) -> Vec<Happened> {
+        self.page().events.clone()
+    }
+
+    /// Everything, as JSON with a format version. Contains what was said and what tools gave; no keys or settings of providers.
+    #[must_use]
+    pub fn serialize(&self) -> String {
+        self.page().encode()
+    }
+
+    /// Says `verdict` at the gate `id`, which names exactly what was shown: a plan that changed since has another.
+    ///
+    /// # Errors
+    /// [`VerdictError`].
+    pub fn decide(&self, id: &GateId, by: &str, verdict: Verdict) -> Result<Heard, VerdictError> {
+        let (kind, text) = match verdict {
+            Verdict::Approve => (DecisionKind::Approve, Some("OK".to_owned())),
+            Verdict::Revise(text) => (DecisionKind::Revise, Some(text)),
+            Verdict::Reject(reason) => (DecisionKind::Reject, reason),
+            Verdict::Cancel => (DecisionKind::Cancel, None),
+        };
+        let decision = self.decision(kind, by, text);
+        self.change(|page| page.decide(id, decision).map(Some))
+            .map(|heard| heard.unwrap_or(Heard::Waits))
+    }
+
+    /// Approves one call of the open gate, or rejects it (`reason` is told to the model).
+    ///
+    /// # Errors
+    /// [`VerdictError`].
+    pub fn decide_call(&self, id: &ActionId, by: &str, approve: bool, reason: Option<String>) -> Result<Heard, VerdictError> {
+        let kind = if approve { DecisionKind::Approve } else { DecisionKind::Reject };
+        let decision = self.decision(kind, by, reason);
+        self.change(|page| page.decide_call(id, decision).map(Some))
+            .map(|heard| heard.unwrap_or(Heard::Waits))
+    }
+
+    /// More words for the turn: read before the next call of the model, one that is under way is made anew.
+    ///
+    /// # Errors
+    /// `Unavailable` when they could not be kept.
+    pub fn say(&self, by: &str, text: &str) -> Result<(), StoreError> {
+        self.add(SignalKind::Steer, by, Some(text.to_owned()))
+    }
+
+    /// Stops the turn: at the next run, or now if it runs. A write call under way is given time to end, and told of.
+    ///
+    /// # Errors
+    /// `Unavailable` when it could not be kept.
+    pub fn stop(&self, by: &str) -> Result<(), StoreError> {
+        self.add(SignalKind::Cancel, by, None)
+    }
+
+    fn add(&self, kind: SignalKind, by: &str, text: Option<String>) -> Result<(), StoreError> {
+        self.change(|page| {
+            page.hear(kind, by, text);
+            Ok::<_, StoreError>(Some(()))
+        })?;
+        self.0.words.notify_waiters();
+        Ok(())
+    }
+
+    fn decision(&self, kind: DecisionKind, by: &str, text: Option<String>) -> Decision {
+        Decision {
+            kind,
+            by: Some(by.to_owned()),
+            via: Via::Api,
+            text,
+            at: self.0.clock.now(),
+            event_id: None,
+        }
+    }
+
+    /// Changes the page whole, and only once that is kept. None: there is nothing to change.
+    fn change<T, E: From<StoreError>>(&self, edit: impl FnOnce(&mut Page) -> Result<Option<T>, E>) -> Result<Option<T>, E> {
+        let mut page = self.page();
+        let mut next = page.clone();
+        let Some(given) = edit(&mut next)? else { return Ok(None) };
+        if let Some(keep) = &self.0.keeper {
+            keep(&next.encode()).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        }
+        *page = next;
+        Ok(Some(given))
+    }
+
+    fn page(&self) -> MutexGuard<'_, Page> {
+        self.0.page.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn keeper(&self) -> Option<Keeper> {
+        self.0.keeper.clone()
+    }
+
+    pub(super) fn take(&self) -> Page {
+        self.page().clone()
+    }
+
+    /// A notebook of its own with the same page, changed by `edit`.
+    pub(super) fn again(&self, edit: impl FnOnce(&mut Page), keeper: Option<Keeper>) -> Self {
+        let mut page = self.take();
+        edit(&mut page);
+        Self::new(page, self.0.clock.clone(), keeper)
+    }
+
+    fn news_now(&self, state: &TurnState) -> Result<Option<News>, StoreError> {
+        let now = self.0.clock.now();
+        // A gate whose time is over takes its decision here, unless somebody was first.
+        self.change(|page| Ok::<_, StoreError>(page.lapse(now).then_some(())))?;
+        Ok(self.page().news(state))
+    }
+}
+
+fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
+    Box::pin(std::future::ready(value))
+}
+
+impl Journal for Notebook {
+    fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<News>, StoreError>> {
+        ready(self.news_now(state))
+    }
+
+    fn commit<'a>(&'a self, entry: Entry<'a>) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let now = self.0.clock.now();
+        ready(
+            self.change(|page| Ok(page.write(entry, now).then_some(())))
+                .map(|written| written.is_some()),
+        )
+    }
+
+    fn due<'a>(&'a self, _: &'a TurnState) -> BoxFuture<'a, Result<Millis, StoreError>> {
+        ready(Ok(self.page().gate.as_ref().map_or(Millis::NEVER, |gate| gate.expires_at)))
+    }
+
+    fn history<'a>(&'a self, _: &'a Policy) -> BoxFuture<'a, Result<Vec<Message>, StoreError>> {
+        ready(Ok(self.page().history.clone()))
+    }
+
+    fn heard<'a>(&'a self, kinds: &'a [SignalKind]) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            loop {
+                let mut word = pin!(self.0.words.notified());
+                // Before the look: a word that comes between the two is not missed.
+                word.as_mut().enable();
+                if self.page().words.iter().any(|word| kinds.contains(&word.kind)) {
+                    return;
+                }
+                word.await;
+            }
+        })
+    }
+
+    fn sending<'a>(&'a self, action: &'a ActionId, begins: bool) -> BoxFuture<'a, Result<Sending, StoreError>> {
+        // Looked at and marked in one change: of two who ask, one gets to send it.
+        let mut found = Ok(Sending::Not);
+        let marked = self.change(|page| {
+            found = Sending::of(page.action(action)?, begins);
+            let now = matches!(found, Ok(Sending::Now));
+            if now {
+                page.sent(action)?;
+            }
+            Ok::<_, StoreError>(now.then_some(()))
+        });
+        ready(marked.and(found))
+    }
+
+    fn done<'a>(&'a self, action: &'a ActionId, result: &'a ToolResult) -> BoxFuture<'a, Result<(), StoreError>> {
+        ready(self.change(|page| page.done(action, result).map(Some)).map(drop))
+    }
+}

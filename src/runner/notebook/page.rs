@@ -1,0 +1,370 @@
+//! What a notebook holds, and every change of it: pure, so that a change can be kept before it counts.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Heard, VerdictError};
+use crate::agent::{Effect, GateOpening, Input, SCHEMA_VERSION, Turn, TurnState};
+use crate::domain::{
+    Action, ActionId, ActionStatus, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound, ToolResult, TurnReason,
+    TurnStatus, Via,
+};
+use crate::runner::journal::{Entry, News, left, verdicts};
+use crate::store::{SignalKind, StoreError};
+
+/// Version of the JSON that [`super::Notebook::serialize`] gives. Newer ones are refused, older ones are read.
+pub const FORMAT: u32 = 1;
+
+/// Why a stored task does not read back.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// A newer version of this library wrote it.
+    #[error("it was written as {what} version {found}, this library reads up to {reads}")]
+    VersionMismatch {
+        /// `format` or `schema`.
+        what: &'static str,
+        /// The version that it has.
+        found: u64,
+        /// The newest that is read here.
+        reads: u32,
+    },
+    /// It is not what [`super::Notebook::serialize`] gives.
+    #[error("it is no stored task: {0}")]
+    Damaged(#[from] serde_json::Error),
+}
+
+/// A gate at which a turn waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenGate {
+    /// `rv_…`: names exactly what is shown, and is what a verdict names.
+    pub id: GateId,
+    /// Why it waits.
+    pub kind: GateKind,
+    /// What is decided about.
+    pub digest: String,
+    /// What to show the person.
+    pub card: Outbound,
+    /// Different people needed to approve.
+    pub quorum: u32,
+    /// Who approved so far, when several are needed.
+    pub votes: Vec<String>,
+    /// When it was opened.
+    pub opened_at: Millis,
+    /// When it lapses.
+    pub expires_at: Millis,
+    /// How it was settled, until the turn has read it.
+    pub decision: Option<Decision>,
+}
+
+/// An entry of the timeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Happened {
+    /// 1.. without gaps.
+    pub seq: u64,
+    /// When.
+    pub at: Millis,
+    /// Model calls so far.
+    pub iteration: u64,
+    /// What.
+    pub event: Event,
+    /// One line.
+    pub summary: String,
+}
+
+/// Words that the turn has not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Word {
+    id: i64,
+    pub(super) kind: SignalKind,
+    by: String,
+    text: Option<String>,
+}
+
+/// Everything that is known of one turn.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::runner) struct Page {
+    format: u32,
+    pub(in crate::runner) state: TurnState,
+    log: Vec<Message>,
+    #[serde(default)]
+    pub(in crate::runner) history: Vec<Message>,
+    #[serde(default)]
+    pub(super) gate: Option<OpenGate>,
+    #[serde(default)]
+    pub(super) actions: Vec<Action>,
+    #[serde(default)]
+    pub(super) words: Vec<Word>,
+    #[serde(default)]
+    heard: i64,
+    #[serde(default)]
+    pub(super) said: Vec<Outbound>,
+    #[serde(default)]
+    pub(super) events: Vec<Happened>,
+}
+
+impl Page {
+    pub(in crate::runner) fn of(turn: Turn) -> Self {
+        Self {
+            format: FORMAT,
+            state: turn.state,
+            log: turn.log,
+            history: Vec::new(),
+            gate: None,
+            actions: Vec::new(),
+            words: Vec::new(),
+            heard: 0,
+            said: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Reads this and older formats.
+    pub(in crate::runner) fn decode(text: &str) -> Result<Self, RestoreError> {
+        #[derive(Deserialize)]
+        struct Versions {
+            format: u64,
+            state: Schema,
+        }
+        #[derive(Deserialize)]
+        struct Schema {
+            #[serde(default)]
+            schema_version: u64,
+        }
+        let found: Versions = serde_json::from_str(text)?;
+        for (what, found, reads) in [
+            ("format", found.format, FORMAT),
+            ("schema", found.state.schema_version, SCHEMA_VERSION),
+        ] {
+            if found > u64::from(reads) {
+                return Err(RestoreError::VersionMismatch { what, found, reads });
+            }
+        }
+        let mut page: Self = serde_json::from_str(text)?;
+        page.format = FORMAT;
+        page.state.schema_version = SCHEMA_VERSION;
+        Ok(page)
+    }
+
+    pub(super) fn encode(&self) -> String {
+        // Only maps with keys that are no text could fail, and there are none.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub(in crate::runner) fn turn(&self) -> Turn {
+        Turn {
+            state: self.state.clone(),
+            log: self.log.clone(),
+        }
+    }
+
+    pub(super) fn action(&self, id: &ActionId) -> Result<&Action, StoreError> {
+        let row = self.actions.iter().find(|row| row.id == *id);
+        row.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))
+    }
+
+    fn row(&mut self, id: &ActionId) -> Result<&mut Action, StoreError> {
+        let row = self.actions.iter_mut().find(|row| row.id == *id);
+        row.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))
+    }
+
+    pub(super) fn hear(&mut self, kind: SignalKind, by: &str, text: Option<String>) {
+        self.heard += 1;
+        self.words.push(Word {
+            id: self.heard,
+            kind,
+            by: by.to_owned(),
+            text,
+        });
+    }
+
+    /// A stop is read before words, and words before a decision: one that ends the turn must not find words that nobody has read.
+    pub(super) fn news(&self, state: &TurnState) -> Option<News> {
+        let of_kind = |kind: SignalKind| self.words.iter().find(|word| word.kind == kind);
+        if let Some(stop) = of_kind(SignalKind::Cancel) {
+            let input = Input::Cancel {
+                by: Some(stop.by.clone()),
+                reason: TurnReason::Cancelled,
+                left: left(state, &self.actions),
+            };
+            let heard = self.words.iter().map(|word| word.id).collect();
+            return Some(News { input, heard });
+        }
+        if let Some(word) = of_kind(SignalKind::Steer) {
+            let input = Input::Steer(word.text.clone().unwrap_or_default());
+            let heard = vec![word.id];
+            return Some(News { input, heard });
+        }
+        let waits_at = state.gate.as_ref()?;
+        let gate = self.gate.as_ref().filter(|gate| gate.id == waits_at.id)?;
+        let decision = gate.decision.clone()?;
+        let rows = match gate.kind {
+            GateKind::ToolApproval => verdicts(self.rows_of(&gate.id)),
+            GateKind::PlanReview | GateKind::Question | GateKind::Budget => Vec::new(),
+        };
+        Some(News {
+            input: Input::Decided { decision, rows },
+            heard: Vec::new(),
+        })
+    }
+
+    fn rows_of(&self, gate: &GateId) -> Vec<Action> {
+        let rows = self.actions.iter().filter(|row| row.gate_id.as_ref() == Some(gate));
+        rows.cloned().collect()
+    }
+
+    /// False: the step would end the turn over words that nobody has read.
+    pub(super) fn write(&mut self, entry: Entry<'_>, now: Millis) -> bool {
+        let state = &entry.turn.state;
+        let unread = |word: &Word| word.kind == SignalKind::Steer && !entry.heard.contains(&word.id);
+        if matches!(state.status, TurnStatus::Completed | TurnStatus::Failed) && self.words.iter().any(unread) {
+            return false;
+        }
+        self.words.retain(|word| !entry.heard.contains(&word.id));
+        self.log.extend_from_slice(entry.fresh);
+        self.state = state.clone();
+        if state.gate.is_none() {
+            self.gate = None;
+        }
+        for effect in entry.effects {
+            self.carry_out(effect, now);
+        }
+        true
+    }
+
+    fn carry_out(&mut self, effect: Effect, now: Millis) {
+        match effect {
+            Effect::Say(content) => self.said.push(content),
+            // The plan is in the state, for whoever shows it.
+            Effect::Progress => (),
+            Effect::Propose(action) => self.actions.push(*action),
+            Effect::ActionMoved { action, status, gate } => {
+                if let Ok(row) = self.row(&ActionId::new(action)) {
+                    row.status = status;
+                    row.gate_id = gate.or(row.gate_id.take());
+                }
+            }
+            Effect::OpenGate(opening) => self.open(*opening, now),
+            Effect::Emit { iteration, event, summary } => {
+                let seq = self.events.last().map_or(1, |last| last.seq + 1);
+                self.events.push(Happened {
+                    seq,
+                    at: now,
+                    iteration,
+                    event,
+                    summary,
+                });
+            }
+            // A call that was sent and never answered stays behind as `unknown`, for everybody who asks later.
+            Effect::Finish => {
+                let sent = self.actions.iter_mut().filter(|row| row.status == ActionStatus::Running);
+                sent.for_each(|row| row.status = ActionStatus::Unknown);
+            }
+        }
+    }
+
+    fn open(&mut self, opening: GateOpening, now: Millis) {
+        self.gate = Some(OpenGate {
+            id: opening.id,
+            kind: opening.kind,
+            digest: opening.digest,
+            card: opening.card,
+            quorum: opening.quorum.max(1),
+            votes: Vec::new(),
+            opened_at: now,
+            expires_at: Millis(now.0.saturating_add(self.state.policy.ttl_ms)),
+            decision: None,
+        });
+    }
+
+    /// The gate `id`, if it is open at the moment of `decision`.
+    fn open_gate(&mut self, id: &GateId, at: Millis) -> Result<&mut OpenGate, VerdictError> {
+        let open = self.gate.as_mut().filter(|gate| gate.id == *id && gate.decision.is_none());
+        let gate = open.ok_or_else(|| VerdictError::NotOpen(id.to_string()))?;
+        if gate.expires_at <= at {
+            return Err(VerdictError::Lapsed);
+        }
+        Ok(gate)
+    }
+
+    pub(super) fn decide(&mut self, id: &GateId, decision: Decision) -> Result<Heard, VerdictError> {
+        let gate = self.open_gate(id, decision.at)?;
+        if decision.kind == DecisionKind::Approve {
+            if gate.card.hides() {
+                return Err(VerdictError::Hidden);
+            }
+            let by = decision.by.clone().unwrap_or_default();
+            if !gate.votes.contains(&by) {
+                gate.votes.push(by);
+            }
+            if gate.kind == GateKind::PlanReview && gate.votes.len() < usize::try_from(gate.quorum).unwrap_or(usize::MAX) {
+                return Ok(Heard::Waits);
+            }
+        }
+        self.close(decision);
+        Ok(Heard::Decided)
+    }
+
+    pub(super) fn decide_call(&mut self, id: &ActionId, decision: Decision) -> Result<Heard, VerdictError> {
+        let unknown = || VerdictError::NoCall(id.to_string());
+        let gate = self.action(id).ok().and_then(|row| row.gate_id.clone()).ok_or_else(unknown)?;
+        self.open_gate(&gate, decision.at)?;
+        let row = self.row(id)?;
+        if !row.status.waits() {
+            return Err(unknown());
+        }
+        row.status = decision.kind.of_open_rows();
+        row.decision = Some(decision.clone());
+        let rows: Vec<ActionStatus> = self.rows_of(&gate).iter().map(|row| row.status).collect();
+        let Some(kind) = DecisionKind::by_rows(&rows) else {
+            return Ok(Heard::Waits);
+        };
+        self.close(Decision {
+            kind,
+            text: None,
+            ..decision
+        });
+        Ok(Heard::Decided)
+    }
+
+    /// Settles the open gate if its time is over. False: it is not.
+    pub(super) fn lapse(&mut self, now: Millis) -> bool {
+        let over = |gate: &OpenGate| gate.decision.is_none() && gate.expires_at <= now;
+        if !self.gate.as_ref().is_some_and(over) {
+            return false;
+        }
+        self.close(Decision {
+            kind: DecisionKind::Expire,
+            by: None,
+            via: Via::System,
+            text: None,
+            at: now,
+            event_id: None,
+        });
+        true
+    }
+
+    /// Gives the open gate its one decision; the rows that still wait follow it.
+    fn close(&mut self, decision: Decision) {
+        let Some(gate) = &mut self.gate else { return };
+        let waiting = self
+            .actions
+            .iter_mut()
+            .filter(|row| row.gate_id.as_ref() == Some(&gate.id) && row.status.waits());
+        for row in waiting {
+            row.status = decision.kind.of_open_rows();
+            row.decision = Some(decision.clone());
+        }
+        gate.decision = Some(decision);
+    }
+
+    pub(super) fn sent(&mut self, id: &ActionId) -> Result<(), StoreError> {
+        self.row(id)?.status = ActionStatus::Running;
+        Ok(())
+    }
+
+    pub(super) fn done(&mut self, id: &ActionId, result: &ToolResult) -> Result<(), StoreError> {
+        let row = self.row(id)?;
+        row.status = if result.ok { ActionStatus::Executed } else { ActionStatus::Failed };
+        row.result = Some(result.clone());
+        Ok(())
+    }
+}
