@@ -37,6 +37,7 @@ mod lark_client;
 mod lark_events;
 mod lark_vectors;
 mod leases;
+mod library;
 mod lifecycle;
 mod long_answers;
 mod mcp;

@@ -1,0 +1,106 @@
+//! Gates of a task: plans and calls that wait for people, without a chat.
+
+use std::time::Duration;
+
+use countersign::domain::{ActionStatus, Clock, EffectClass, GateKind, Millis, Outbound, Policy, TurnReason, TurnStatus};
+use countersign::runner::{Heard, Verdict, VerdictError};
+use serde_json::json;
+
+use super::played::{Note, Played, agent, all_at_once, ends, said, says, three_notes, waits};
+
+/// Two notes at once, then words.
+fn two_notes() -> Played {
+    Played::new(|request| match said(request) {
+        0 => all_at_once(request, &[("note", json!({"text": "a"})), ("note", json!({"text": "b"}))]),
+        _ => says("Noted what I might."),
+    })
+}
+
+/// S2-3, S0-1: the plan waits, and nothing runs before it is approved; the approval grants what its steps declare.
+#[tokio::test]
+async fn a_plan_waits() {
+    let (model, note) = (Played::new(three_notes), Note::new(EffectClass::Write));
+    let mut task = agent(&model, &note).plan_mode().build().unwrap().task("three notes");
+    let gate = waits(&mut task).await;
+    assert_eq!(gate.kind, GateKind::PlanReview);
+    assert!(matches!(&gate.card, Outbound::PlanCard(card) if card.grants == ["note"] && card.steps.len() == 3));
+    assert_eq!(waits(&mut task).await.id, gate.id, "executed again it still waits");
+    assert!(note.kept().is_empty());
+    assert_eq!(task.notebook().decide(&gate.id, "ann", Verdict::Approve).unwrap(), Heard::Decided);
+    let late = task.notebook().decide(&gate.id, "bob", Verdict::Cancel).unwrap_err();
+    assert!(matches!(late, VerdictError::NotOpen(_)), "{late}");
+    assert_eq!(ends(&mut task).await.status, TurnStatus::Completed);
+    assert_eq!(note.kept(), ["1", "2", "3"]);
+}
+
+/// S0-3: changes make another gate; the old one approves nothing any more.
+#[tokio::test]
+async fn a_verdict_binds_to_what_was_shown() {
+    let (model, note) = (Played::new(three_notes), Note::new(EffectClass::Write));
+    let mut task = agent(&model, &note).plan_mode().build().unwrap().task("three notes");
+    let first = waits(&mut task).await;
+    let changes = Verdict::Revise("shorter".to_owned());
+    task.notebook().decide(&first.id, "ann", changes).unwrap();
+    let second = waits(&mut task).await;
+    assert_ne!(first.id, second.id);
+    let old = task.notebook().decide(&first.id, "ann", Verdict::Approve).unwrap_err();
+    assert!(matches!(old, VerdictError::NotOpen(_)), "{old}");
+    task.notebook().decide(&second.id, "ann", Verdict::Cancel).unwrap();
+    let ending = ends(&mut task).await;
+    assert_eq!((ending.status, ending.reason), (TurnStatus::Cancelled, TurnReason::Cancelled));
+    assert!(note.kept().is_empty());
+}
+
+/// S0-12: as many different people as the quorum says.
+#[tokio::test]
+async fn a_quorum_of_people() {
+    let (model, note) = (Played::new(three_notes), Note::new(EffectClass::Write));
+    let policy = Policy {
+        quorum: 2,
+        ..Policy::default()
+    };
+    let mut task = agent(&model, &note).policy(policy).plan_mode().build().unwrap().task("three notes");
+    let gate = waits(&mut task).await;
+    let approve = |by: &str| task.notebook().decide(&gate.id, by, Verdict::Approve).unwrap();
+    assert_eq!(
+        [approve("ann"), approve("ann"), approve("bob")],
+        [Heard::Waits, Heard::Waits, Heard::Decided]
+    );
+}
+
+/// S4-5: calls are decided one by one; what is rejected does not run and the model is told why.
+#[tokio::test]
+async fn calls_are_decided_one_by_one() {
+    let (model, note) = (two_notes(), Note::new(EffectClass::Destructive));
+    let mut task = agent(&model, &note).build().unwrap().task("two notes");
+    let gate = waits(&mut task).await;
+    assert_eq!(gate.kind, GateKind::ToolApproval);
+    let calls = task.notebook().calls();
+    let book = task.notebook();
+    assert_eq!(book.decide_call(&calls[0].id, "ann", true, None).unwrap(), Heard::Waits);
+    let twice = book.decide_call(&calls[0].id, "ann", false, None).unwrap_err();
+    assert!(matches!(twice, VerdictError::NoCall(_)), "{twice}");
+    let why = Some("not that one".to_owned());
+    assert_eq!(book.decide_call(&calls[1].id, "ann", false, why).unwrap(), Heard::Decided);
+    assert_eq!(ends(&mut task).await.answer.as_deref(), Some("Noted what I might."));
+    assert_eq!(note.kept(), ["a"]);
+    let statuses: Vec<ActionStatus> = task.notebook().calls().iter().map(|call| call.status).collect();
+    assert_eq!(statuses, [ActionStatus::Executed, ActionStatus::Rejected]);
+    assert!(model.last().messages.iter().any(|message| message.content.contains("not that one")));
+}
+
+/// S0-14: a gate lapses by the clock: a verdict after that does not count, and the next run ends the task.
+#[tokio::test]
+async fn a_gate_lapses() {
+    let (model, note) = (Played::new(three_notes), Note::new(EffectClass::Write));
+    let clock = Clock::manual(Millis(1_000));
+    let builder = agent(&model, &note).plan_mode().clock(clock.clone());
+    let mut task = builder.build().unwrap().task("three notes");
+    let gate = waits(&mut task).await;
+    clock.advance(Duration::from_secs(3600));
+    let late = task.notebook().decide(&gate.id, "ann", Verdict::Approve).unwrap_err();
+    assert!(matches!(late, VerdictError::Lapsed), "{late}");
+    let ending = ends(&mut task).await;
+    assert_eq!((ending.status, ending.reason), (TurnStatus::Cancelled, TurnReason::Expired));
+    assert!(note.kept().is_empty());
+}
