@@ -5,6 +5,8 @@
 //! carries the agent's decisions out. `channels` spell all this for Lark; `conversation` finds out who said
 //! what to whom. `gateway` is HTTP in, workers, dispatcher out. `app` puts the parts together, `cli` is the
 //! command line. Who may import whom is a test (`tests/it/tidy.rs`).
+//!
+//! Programs that bring their own chat begin at [`runner::Agent`]; `docs/library.md` is their guide.
 pub mod domain;
 pub mod config;
 pub mod telemetry;
@@ -19,3 +21,8 @@ pub mod conversation;
 pub mod gateway;
 pub mod app;
 pub mod cli;
+
+/// The guide's code is compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/library.md")]
+struct Guide;

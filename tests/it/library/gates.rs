@@ -16,7 +16,7 @@ fn two_notes() -> Played {
     })
 }
 
-/// S2-3, S0-1: the plan waits, and nothing runs before it is approved; the approval grants what its steps declare.
+/// S2-3, S0-25: the plan waits, and nothing runs before it is approved; the approval grants what its steps declare.
 #[tokio::test]
 async fn a_plan_waits() {
     let (model, note) = (Played::new(three_notes), Note::new(EffectClass::Write));
@@ -33,7 +33,7 @@ async fn a_plan_waits() {
     assert_eq!(note.kept(), ["1", "2", "3"]);
 }
 
-/// S0-3: changes make another gate; the old one approves nothing any more.
+/// S0-34: changes make another gate; the old one approves nothing any more.
 #[tokio::test]
 async fn a_verdict_binds_to_what_was_shown() {
     let (model, note) = (Played::new(three_notes), Note::new(EffectClass::Write));
@@ -51,7 +51,7 @@ async fn a_verdict_binds_to_what_was_shown() {
     assert!(note.kept().is_empty());
 }
 
-/// S0-12: as many different people as the quorum says.
+/// design: quorum, as many different people as the quorum says.
 #[tokio::test]
 async fn a_quorum_of_people() {
     let (model, note) = (Played::new(three_notes), Note::new(EffectClass::Write));
@@ -68,7 +68,7 @@ async fn a_quorum_of_people() {
     );
 }
 
-/// S4-5: calls are decided one by one; what is rejected does not run and the model is told why.
+/// S4-3, S4-7: calls are decided one by one; what is rejected does not run and the model is told why.
 #[tokio::test]
 async fn calls_are_decided_one_by_one() {
     let (model, note) = (two_notes(), Note::new(EffectClass::Destructive));
@@ -89,7 +89,7 @@ async fn calls_are_decided_one_by_one() {
     assert!(model.last().messages.iter().any(|message| message.content.contains("not that one")));
 }
 
-/// S0-14: a gate lapses by the clock: a verdict after that does not count, and the next run ends the task.
+/// S0-29: a gate lapses by the clock: a verdict after that does not count, and the next run ends the task.
 #[tokio::test]
 async fn a_gate_lapses() {
     let (model, note) = (Played::new(three_notes), Note::new(EffectClass::Write));

@@ -59,7 +59,7 @@ impl Journal for List {
     }
 }
 
-/// S2-11, M-6: every step is written before anything follows from it, a write call is written down before it is sent and after it answered.
+/// S2-11: every step is written before anything follows from it, a write call is written down before it is sent and after it answered.
 #[tokio::test]
 async fn a_journal_hears_everything_in_order() {
     let model = Played::new(|request| match said(request) {

@@ -23,7 +23,7 @@ fn held() -> Played {
     }
 }
 
-/// M-4: words that come while the model thinks are worth a new call: the answer knows them.
+/// design: steering, words that come while the model thinks are worth a new call: the answer knows them.
 #[tokio::test]
 async fn words_reach_a_task_that_runs() {
     let (model, note) = (held(), Note::new(EffectClass::Read));
@@ -43,7 +43,7 @@ async fn words_reach_a_task_that_runs() {
     assert_eq!(running.await.unwrap().answer.as_deref(), Some("In Greek."));
 }
 
-/// S0-17: a stop reaches a task that waits for the model.
+/// design: stop, it reaches a task that waits for the model.
 #[tokio::test]
 async fn a_stop_reaches_a_task_that_runs() {
     let (model, note) = (held(), Note::new(EffectClass::Read));

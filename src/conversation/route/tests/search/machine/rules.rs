@@ -17,7 +17,7 @@ impl Machine {
         {
             return Some(String::from("a verdict changed"));
         }
-        if after.decision.is_some() && after.rows.iter().copied().any(waits) {
+        if after.decision.is_some() && after.rows.iter().any(|row| row.waits()) {
             return Some(String::from("a row waits behind a decided gate"));
         }
         if after.went > 1 {
