@@ -255,11 +255,7 @@ impl Step<'_> {
 
     /// Settles the rows of a decided `tool_approval` gate, then goes on with the batch.
     pub(super) fn settle_rows(&mut self, gate: &OpenGate, decision: &Decision, rows: &[super::RowVerdict]) {
-        let fallback = match decision.kind {
-            DecisionKind::Approve => ActionStatus::Approved,
-            DecisionKind::Expire => ActionStatus::Expired,
-            DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Supersede => ActionStatus::Rejected,
-        };
+        let fallback = decision.kind.of_open_rows();
         let mut moved = Vec::new();
         for call in &mut self.turn.state.open_calls {
             let waits = call.answer.is_none() && matches!(call.status, ActionStatus::Pending | ActionStatus::Unknown);

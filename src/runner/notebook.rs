@@ -31,7 +31,7 @@ pub enum Verdict {
     Revise(String),
     /// None of the calls that wait, for this reason.
     Reject(Option<String>),
-    /// Give the task up.
+    /// Give the task up; at a gate of tool calls: run none of them ([`Notebook::stop`] ends the task).
     Cancel,
 }
 
