@@ -65,14 +65,13 @@ impl Agent {
             clock: Clock::system(),
             ids: Ids::random(),
             timings: Timings::default(),
-            failpoint: Failpoint::default(),
         }
     }
 
     /// A task that has not begun; [`Task::execute`] carries it out.
     #[must_use]
     pub fn task(&self, goal: &str) -> Task {
-        let notebook = Notebook::new(Page::of(self.begin(goal, "user")), self.engine.clock.clone(), None);
+        let notebook = Notebook::new(Page::of(self.begin(goal, "user")), self.engine.clock.clone());
         Task::new(notebook, Some(self.clone()))
     }
 
@@ -88,10 +87,8 @@ impl Agent {
     #[must_use]
     pub fn attach(&self, task: Task) -> Task {
         let notebook = task.notebook();
-        Task::new(
-            Notebook::new(notebook.take(), self.engine.clock.clone(), notebook.keeper()),
-            Some(self.clone()),
-        )
+        notebook.set_clock(self.engine.clock.clone());
+        Task::new(notebook, Some(self.clone()))
     }
 
     /// A turn that has not begun, for a [`Journal`] of your own.
@@ -131,7 +128,6 @@ pub struct AgentBuilder {
     clock: Clock,
     ids: Ids,
     timings: Timings,
-    failpoint: Failpoint,
 }
 
 impl fmt::Debug for AgentBuilder {
@@ -218,13 +214,6 @@ impl AgentBuilder {
         self
     }
 
-    /// Where a test lets the process die; without effect in release builds.
-    #[must_use]
-    pub fn failpoint(mut self, failpoint: Failpoint) -> Self {
-        self.failpoint = failpoint;
-        self
-    }
-
     /// The agent.
     ///
     /// # Errors
@@ -260,7 +249,7 @@ impl AgentBuilder {
             templates: Arc::new(Templates::load(None)?),
             tools: Arc::new(Toolbox::new(self.tools, &BTreeMap::new()).with_servers(self.servers)),
             timings: self.timings,
-            failpoint: self.failpoint,
+            failpoint: Failpoint::default(),
             health: Arc::new(Mutex::new(ModelHealth { last: None })),
         };
         Ok(Agent {

@@ -72,62 +72,84 @@ pub enum VerdictError {
 pub struct Notebook(Arc<Inner>);
 
 struct Inner {
-    page: Mutex<Page>,
+    held: Mutex<Held>,
+    /// Rung when somebody has spoken.
+    words: Notify,
+}
+
+struct Held {
+    page: Page,
     clock: Clock,
     keeper: Option<Keeper>,
-    words: Notify,
 }
 
 impl fmt::Debug for Notebook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notebook").field("page", &*self.page()).finish_non_exhaustive()
+        f.debug_struct("Notebook").field("page", &self.held().page).finish_non_exhaustive()
     }
 }
 
 impl Notebook {
-    pub(super) fn new(page: Page, clock: Clock, keeper: Option<Keeper>) -> Self {
+    pub(super) fn new(page: Page, clock: Clock) -> Self {
+        let held = Held { page, clock, keeper: None };
         Self(Arc::new(Inner {
-            page: Mutex::new(page),
-            clock,
-            keeper,
+            held: Mutex::new(held),
             words: Notify::new(),
         }))
+    }
+
+    pub(super) fn set_clock(&self, clock: Clock) {
+        self.held().clock = clock;
+    }
+
+    pub(super) fn set_keeper(&self, keeper: Keeper) {
+        self.held().keeper = Some(keeper);
+    }
+
+    /// Changes what is not kept by itself, before the turn begins.
+    pub(super) fn prepare(&self, edit: impl FnOnce(&mut Page)) {
+        edit(&mut self.held().page);
+    }
+
+    /// A gate at which the turn waits was decided, and the turn has not read it.
+    pub(super) fn is_decided(&self) -> bool {
+        self.held().page.gate.as_ref().is_some_and(|gate| gate.decision.is_some())
     }
 
     /// The turn as it was last written: its state and its log.
     #[must_use]
     pub fn turn(&self) -> Turn {
-        self.page().turn()
+        self.held().page.turn()
     }
 
     /// The gate at which it waits for a person, if it does and nobody has decided yet.
     #[must_use]
     pub fn gate(&self) -> Option<OpenGate> {
-        self.page().gate.clone().filter(|gate| gate.decision.is_none())
+        self.held().page.gate.clone().filter(|gate| gate.decision.is_none())
     }
 
     /// Write calls that were proposed or granted, in order, with what became of them.
     #[must_use]
     pub fn calls(&self) -> Vec<Action> {
-        self.page().actions.clone()
+        self.held().page.actions.clone()
     }
 
     /// What was said to the person, in order: answers and notices. Cards are at their gates.
     #[must_use]
     pub fn said(&self) -> Vec<Outbound> {
-        self.page().said.clone()
+        self.held().page.said.clone()
     }
 
     /// The timeline.
     #[must_use]
     pub fn events(&self) -> Vec<Happened> {
-        self.page().events.clone()
+        self.held().page.events.clone()
     }
 
     /// Everything, as JSON with a format version. Contains what was said and what tools gave; no keys or settings of providers.
     #[must_use]
     pub fn serialize(&self) -> String {
-        self.page().encode()
+        self.held().page.encode()
     }
 
     /// Says `verdict` at the gate `id`, which names exactly what was shown: a plan that changed since has another.
@@ -188,47 +210,36 @@ impl Notebook {
             by: Some(by.to_owned()),
             via: Via::Api,
             text,
-            at: self.0.clock.now(),
+            at: self.now(),
             event_id: None,
         }
     }
 
     /// Changes the page whole, and only once that is kept. None: there is nothing to change.
     fn change<T, E: From<StoreError>>(&self, edit: impl FnOnce(&mut Page) -> Result<Option<T>, E>) -> Result<Option<T>, E> {
-        let mut page = self.page();
-        let mut next = page.clone();
+        let mut held = self.held();
+        let mut next = held.page.clone();
         let Some(given) = edit(&mut next)? else { return Ok(None) };
-        if let Some(keep) = &self.0.keeper {
+        if let Some(keep) = &held.keeper {
             keep(&next.encode()).map_err(|error| StoreError::Unavailable(error.to_string()))?;
         }
-        *page = next;
+        held.page = next;
         Ok(Some(given))
     }
 
-    fn page(&self) -> MutexGuard<'_, Page> {
-        self.0.page.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn keeper(&self) -> Option<Keeper> {
-        self.0.keeper.clone()
-    }
-
-    pub(super) fn take(&self) -> Page {
-        self.page().clone()
-    }
-
-    /// A notebook of its own with the same page, changed by `edit`.
-    pub(super) fn again(&self, edit: impl FnOnce(&mut Page), keeper: Option<Keeper>) -> Self {
-        let mut page = self.take();
-        edit(&mut page);
-        Self::new(page, self.0.clock.clone(), keeper)
+    fn now(&self) -> Millis {
+        self.held().clock.now()
     }
 
     fn news_now(&self, state: &TurnState) -> Result<Option<News>, StoreError> {
-        let now = self.0.clock.now();
+        let now = self.now();
         // A gate whose time is over takes its decision here, unless somebody was first.
         self.change(|page| Ok::<_, StoreError>(page.lapse(now).then_some(())))?;
-        Ok(self.page().news(state))
+        Ok(self.held().page.news(state))
     }
 }
 
@@ -242,7 +253,7 @@ impl Journal for Notebook {
     }
 
     fn commit<'a>(&'a self, entry: Entry<'a>) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let now = self.0.clock.now();
+        let now = self.now();
         ready(
             self.change(|page| Ok(page.write(entry, now).then_some(())))
                 .map(|written| written.is_some()),
@@ -250,11 +261,11 @@ impl Journal for Notebook {
     }
 
     fn due<'a>(&'a self, _: &'a TurnState) -> BoxFuture<'a, Result<Millis, StoreError>> {
-        ready(Ok(self.page().gate.as_ref().map_or(Millis::NEVER, |gate| gate.expires_at)))
+        ready(Ok(self.held().page.gate.as_ref().map_or(Millis::NEVER, |gate| gate.expires_at)))
     }
 
     fn history<'a>(&'a self, _: &'a Policy) -> BoxFuture<'a, Result<Vec<Message>, StoreError>> {
-        ready(Ok(self.page().history.clone()))
+        ready(Ok(self.held().page.history.clone()))
     }
 
     fn heard<'a>(&'a self, kinds: &'a [SignalKind]) -> BoxFuture<'a, ()> {
@@ -263,7 +274,7 @@ impl Journal for Notebook {
                 let mut word = pin!(self.0.words.notified());
                 // Before the look: a word that comes between the two is not missed.
                 word.as_mut().enable();
-                if self.page().words.iter().any(|word| kinds.contains(&word.kind)) {
+                if self.held().page.words.iter().any(|word| kinds.contains(&word.kind)) {
                     return;
                 }
                 word.await;

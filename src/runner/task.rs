@@ -1,12 +1,13 @@
 //! One task of an [`Agent`]: executed until it waits for a person or ends, stored and restored as a value.
 
 use std::fmt;
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::agent::Agent;
 use super::engine::Left;
-use super::notebook::{Keeper, Notebook, OpenGate, Page, RestoreError};
+use super::notebook::{Notebook, OpenGate, Page, RestoreError};
 use crate::domain::{Clock, Message, Plan, Step, TurnReason, TurnStatus};
 use crate::store::StoreError;
 
@@ -71,7 +72,7 @@ impl Task {
     /// [`RestoreError::VersionMismatch`] when a newer version wrote it; [`RestoreError::Damaged`].
     pub fn deserialize(stored: &str) -> Result<Self, RestoreError> {
         let page = Page::decode(stored)?;
-        Ok(Self::new(Notebook::new(page, Clock::system(), None), None))
+        Ok(Self::new(Notebook::new(page, Clock::system()), None))
     }
 
     /// The task as JSON, with a format version: everything but the agent. Holds what was said and what tools gave, and no key.
@@ -84,25 +85,22 @@ impl Task {
     /// that [`Agent::restore`]s it. An error of `keep` stops the task at that point.
     #[must_use]
     pub fn kept_by(self, keep: impl Fn(&str) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
-        let keeper: Keeper = std::sync::Arc::new(keep);
-        let notebook = self.notebook.again(|_| (), Some(keeper));
-        Self { notebook, ..self }
+        self.notebook.set_keeper(Arc::new(keep));
+        self
     }
 
     /// Messages of earlier tasks that the model should know, oldest first; they stand between the system prompt and this task.
     #[must_use]
     pub fn with_history(self, history: Vec<Message>) -> Self {
-        let keeper = self.notebook.keeper();
-        let notebook = self.notebook.again(|page| page.history = history, keeper);
-        Self { notebook, ..self }
+        self.notebook.prepare(|page| page.history = history);
+        self
     }
 
     /// Whose task it is, for cards and the model; `user` unless told.
     #[must_use]
     pub fn asked_by(self, requester: &str) -> Self {
-        let keeper = self.notebook.keeper();
-        let notebook = self.notebook.again(|page| requester.clone_into(&mut page.state.requester), keeper);
-        Self { notebook, ..self }
+        self.notebook.prepare(|page| requester.clone_into(&mut page.state.requester));
+        self
     }
 
     /// Carries the task out until it waits for a person or ends. Dropping the future is like a crash: the task goes on where it was
@@ -116,16 +114,22 @@ impl Task {
             return Err(TaskError::AlreadyExecuted(turn.state.status));
         }
         let agent = self.agent.as_ref().ok_or(TaskError::NotInitialized)?;
-        let left = agent.run(&mut turn, &self.notebook, &CancellationToken::new()).await?;
-        match (left, self.notebook.gate()) {
-            (Left::Parked(_), Some(gate)) => Ok(Outcome::Waits(Box::new(gate))),
-            (Left::Parked(_), None) => Err(StoreError::Corrupt(String::from("it waits at no gate")).into()),
-            (Left::Finished, _) => Ok(Outcome::Ended(Ending {
-                status: turn.state.status,
-                reason: turn.state.reason.unwrap_or(TurnReason::FinalAnswer),
-                answer: turn.state.answer,
-                open_steps: turn.state.open_steps,
-            })),
+        loop {
+            let left = agent.run(&mut turn, &self.notebook, &CancellationToken::new()).await?;
+            match (left, self.notebook.gate()) {
+                (Left::Parked(_), Some(gate)) => return Ok(Outcome::Waits(Box::new(gate))),
+                // Somebody was faster than we could say that it waits.
+                (Left::Parked(_), None) if self.notebook.is_decided() => {}
+                (Left::Parked(_), None) => return Err(StoreError::Corrupt(String::from("it waits at no gate")).into()),
+                (Left::Finished, _) => {
+                    return Ok(Outcome::Ended(Ending {
+                        status: turn.state.status,
+                        reason: turn.state.reason.unwrap_or(TurnReason::FinalAnswer),
+                        answer: turn.state.answer,
+                        open_steps: turn.state.open_steps,
+                    }));
+                }
+            }
         }
     }
 

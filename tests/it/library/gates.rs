@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::domain::{ActionStatus, Clock, EffectClass, GateKind, Millis, Outbound, Policy, TurnReason, TurnStatus};
-use countersign::runner::{Heard, Verdict, VerdictError};
+use countersign::runner::{Heard, Outcome, Verdict, VerdictError};
 use serde_json::json;
 
 use super::played::{Note, Played, agent, all_at_once, ends, said, says, three_notes, waits};
@@ -103,4 +103,29 @@ async fn a_gate_lapses() {
     let ending = ends(&mut task).await;
     assert_eq!((ending.status, ending.reason), (TurnStatus::Cancelled, TurnReason::Expired));
     assert!(note.kept().is_empty());
+}
+
+/// S2-16: whoever answers from another thread, at whatever moment, is heard: the task never waits at a gate that is decided.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_may_come_at_any_moment() {
+    let (model, note) = (two_notes(), Note::new(EffectClass::Destructive));
+    let agent = agent(&model, &note).build().unwrap();
+    for _ in 0..50 {
+        let mut task = agent.task("two notes");
+        let book = task.notebook();
+        let answerer = std::thread::spawn(move || {
+            loop {
+                match book.gate() {
+                    Some(gate) => break book.decide(&gate.id, "ann", Verdict::Approve).unwrap(),
+                    None if book.turn().state.status.is_final() => panic!("it never waited"),
+                    None => std::thread::yield_now(),
+                }
+            }
+        });
+        let ended = |outcome: &Outcome| matches!(outcome, Outcome::Ended(ending) if ending.status == TurnStatus::Completed);
+        let first = task.execute().await.unwrap();
+        assert_eq!(answerer.join().unwrap(), Heard::Decided);
+        assert!(ended(&first) || ended(&task.execute().await.unwrap()));
+    }
+    assert_eq!(note.kept().len(), 100);
 }
