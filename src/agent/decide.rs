@@ -39,6 +39,7 @@ impl Step<'_> {
                 state.grants = state.card_grants.clone();
                 state.revised = false;
                 state.plan_card = Some(gate.id.clone());
+                state.card_plan = None;
                 state.plan_decision = Some(decision);
                 self.feed_back(&words);
                 self.resumed(ResumedReason::PlanApproved);
