@@ -38,16 +38,25 @@ pub enum Outbound {
 const SHOWN_OUTPUT_LINES: usize = 10;
 
 impl Outbound {
-    /// There is more to decide about than the card shows: nothing said to the whole card approves it. Plans of earlier versions may
-    /// be too long; the agent takes none any more.
+    /// There is more to decide about than the card shows: nothing said to the whole card approves it. The agent takes no plan that is too
+    /// long; those of earlier versions may be.
     #[must_use]
     pub fn hides(&self) -> bool {
         match self {
             Self::ApprovalCard(card) => card.actions.iter().any(|row| row.hidden > 0),
+            _ => self.overflows(),
+        }
+    }
+
+    /// It shows a plan that no card shows whole.
+    #[must_use]
+    pub fn overflows(&self) -> bool {
+        match self {
             Self::PlanCard(card) => plan_fits(&card.goal, &card.steps).is_err(),
-            Self::QuestionCard(_)
+            Self::Progress(view) => plan_fits(&view.goal, &view.steps).is_err(),
+            Self::ApprovalCard(_)
+            | Self::QuestionCard(_)
             | Self::BudgetCard(_)
-            | Self::Progress(_)
             | Self::Answer(_)
             | Self::Notice(_)
             | Self::Text { .. }

@@ -143,6 +143,23 @@ fn an_intent_is_countersigned() {
     assert_eq!(card.note.as_deref(), Some("because\n\n✏️ write the report"));
 }
 
+/// design: an approval of less than the plan is none: a card of an earlier version, which showed no intents, is followed by one that does.
+#[test]
+fn an_ok_to_an_older_card_is_asked_for_again() {
+    let mut play = planner(|_| {});
+    play.calls("plan", plan("complex", three()));
+    play.turn.state.plan.as_mut().unwrap().steps[2].intent = Some("to be sure".into());
+    play.approves();
+    play.waits_for(GateKind::PlanReview);
+    assert!(play.state().approved_digest.is_none() && play.state().grants.is_empty());
+    assert_eq!(
+        (play.gates().len(), play.gate().replaces.clone()),
+        (2, Some(play.gates()[0].id.clone()))
+    );
+    play.approves();
+    assert_eq!(stage(&play), &executes("a"));
+}
+
 /// S2-8: what a reflection leaves out stands among the differences of the plan that it changes, and as left out among the steps.
 #[test]
 fn skipped_steps_are_differences() {

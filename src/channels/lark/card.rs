@@ -95,7 +95,10 @@ const CAPS: [Caps; 7] = [
 #[must_use]
 pub fn card(templates: &Templates, locale: Locale, content: &Outbound) -> Option<Value> {
     let mut fitting = None;
+    let overflows = content.overflows();
     for caps in CAPS {
+        let whole = caps.whole && !overflows;
+        let caps = Caps { whole, ..caps };
         let painter = Painter { templates, locale, caps };
         let card = match content {
             Outbound::PlanCard(card) => painter.plan(card),

@@ -188,6 +188,8 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                     },
                     step("3", "写入周报", StepStatus::Pending, &["write_file"]),
                 ],
+                grants: vec![String::from("web_fetch"), String::from("write_file")],
+                still_asks: vec![],
                 ..plan(open.clone())
             }),
         ),
