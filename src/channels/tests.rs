@@ -240,7 +240,7 @@ fn piece() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// S0-T13, design: whatever plan is taken, the card of every platform shows all that an approval of it covers, whole: the goal, each
     /// step's words, intent and tools, what runs after the OK. Notes make room; so do repaints while it waits and after it was decided.
