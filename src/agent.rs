@@ -14,6 +14,7 @@ mod specs;
 mod state_tools;
 mod plan_tool;
 mod plan_text;
+mod plan_renewed;
 mod todos;
 mod batch;
 mod grants;
@@ -97,8 +98,12 @@ pub struct TurnState {
     pub revised: bool,
     /// How the plan review of the current plan was decided; the card that shows progress says so.
     pub plan_decision: Option<crate::domain::Decision>,
-    /// The plan-review gate whose card shows this turn's progress.
+    /// The plan-review gate whose card shows this turn's progress, since it was approved.
     pub plan_card: Option<GateId>,
+    /// The plan that was approved on that card, once another one has taken its place: the card says who approved it, so it shows no
+    /// other.
+    #[serde(default)]
+    pub card_plan: Option<Plan>,
     /// A progress card without a review was posted.
     pub progress_posted: bool,
     /// The request message was edited after it was read.

@@ -52,24 +52,32 @@ impl Step<'_> {
     /// At a limit nothing more is begun: what did not run is answered so. A call of unknown outcome is asked about even then, for
     /// the model must not be told that it did not run.
     fn give_up(&mut self) {
-        let mut lost = Vec::new();
         for call in &mut self.turn.state.open_calls {
-            if call.answer.is_some() || call.status == ActionStatus::Unknown {
-                continue;
-            }
-            call.answer = Some(compose::not_run(&call.call.name, if call.lost { LOST_AT_LIMIT } else { NOT_RUN }));
-            if call.lost {
-                call.status = ActionStatus::Unknown;
-                lost.extend(call.action.clone());
+            if call.answer.is_none() && call.status != ActionStatus::Unknown {
+                call.answer = Some(compose::not_run(&call.call.name, if call.lost { LOST_AT_LIMIT } else { NOT_RUN }));
             }
         }
-        for action in lost {
+        self.lapse();
+    }
+
+    /// Rows of calls that may run and never will any more say so: nobody should take them for calls that wait for their turn.
+    pub(super) fn lapse(&mut self) {
+        let mut lapsed = Vec::new();
+        for call in &mut self.turn.state.open_calls {
+            // What ran has another status by now.
+            let (ActionStatus::Approved, Some(action)) = (call.status, &call.action) else {
+                continue;
+            };
+            call.status = if call.lost { ActionStatus::Unknown } else { ActionStatus::Expired };
+            lapsed.push((action.clone(), call.status));
+        }
+        for (action, status) in lapsed {
             self.effect(Effect::ActionMoved {
                 action: action.clone(),
-                status: ActionStatus::Unknown,
+                status,
                 gate: None,
             });
-            self.action_moved(action, ActionStatus::Unknown);
+            self.action_moved(action, status);
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::domain::{Plan, StepStatus, ToolResult};
 
 use super::TurnState;
-use super::escape::{clip, esc, plain};
+use super::escape::{clip, cut, esc, plain};
 use super::finish::settled;
 use super::signal::Signal;
 
@@ -14,10 +14,10 @@ use super::signal::Signal;
 pub(super) const BLOCK_CAP: usize = 4096;
 /// Cap of what one person says, in bytes.
 const SAID_CAP: usize = 32 * 1024;
-/// Cap of one goal, in bytes.
-const GOAL_CAP: usize = 4 * 1024;
-/// Cap of one step, in bytes.
-const STEP_CAP: usize = 4 * 1024;
+/// Cap of one goal, in bytes: as long as one may be, in any script.
+const GOAL_CAP: usize = 8 * 1024;
+/// Cap of one step, and of its tools, in bytes: as long as they may be.
+const STEP_CAP: usize = 8 * 1024;
 /// Cap of one tool output, in bytes.
 pub(super) const OUTPUT_CAP: usize = 64 * 1024;
 /// Cap of our own words in one block, in bytes.
@@ -32,8 +32,15 @@ const INSTRUCTION: &str = "instruction: If the feedback changes the plan, call p
 /// The block that answers a plan review: the plan as it was shown, and what the person said.
 pub(super) fn plan_feedback(plan: &Plan, feedback: &str) -> String {
     let mut block = format!("<plan_feedback>\nplan:\n  goal: {}\n", hanging(&plan.goal, GOAL_CAP));
+    // Who makes a plan anew must know what is done already, and under which id.
+    let begun = plan.steps.iter().any(|step| step.status != StepStatus::Pending);
     for (number, step) in (1..).zip(&plan.steps) {
-        block.push_str(&format!("  {number}. {}", hanging(&step.content, STEP_CAP)));
+        let standing = if begun {
+            format!("({}, step_id {}) ", status_word(step.status), flat(&step.id, 40))
+        } else {
+            String::new()
+        };
+        block.push_str(&format!("  {number}. {standing}{}", hanging(&step.content, STEP_CAP)));
         if !step.tools.is_empty() {
             block.push_str(&format!(" [tools: {}]", flat(&step.tools.join(", "), STEP_CAP)));
         }
@@ -139,14 +146,14 @@ fn indented(text: &str) -> String {
     within(text, SAID_CAP)
 }
 
-/// The same with a cap of its own, in bytes.
+/// The same with a cap of its own, in bytes; a cut is marked.
 pub(super) fn within(text: &str, cap: usize) -> String {
-    format!("  {}", esc(text, cap).replace('\n', "\n  "))
+    format!("  {}", esc(&cut(text, cap), usize::MAX).replace('\n', "\n  "))
 }
 
-/// An item whose further lines hang below it, deeper than any item begins.
+/// An item whose further lines hang below it, deeper than any item begins; a cut is marked.
 pub(super) fn hanging(text: &str, cap: usize) -> String {
-    esc(text, cap).replace('\n', "\n      ")
+    esc(&cut(text, cap), usize::MAX).replace('\n', "\n      ")
 }
 
 /// On one line, newlines as `\n`.

@@ -32,6 +32,10 @@ impl Step<'_> {
 
     fn plan_decided(&mut self, gate: &OpenGate, decision: Decision) {
         match decision.kind {
+            // What was approved is not the plan: an earlier version made the card, which showed less than an approval covers now.
+            DecisionKind::Approve if self.turn.state.plan.as_ref().is_some_and(|plan| plan.digest() != gate.digest) => {
+                self.open_review(None);
+            }
             DecisionKind::Approve => {
                 let words = said(&decision).unwrap_or("OK").to_owned();
                 let state = &mut self.turn.state;
@@ -39,6 +43,7 @@ impl Step<'_> {
                 state.grants = state.card_grants.clone();
                 state.revised = false;
                 state.plan_card = Some(gate.id.clone());
+                state.card_plan = None;
                 state.plan_decision = Some(decision);
                 self.feed_back(&words);
                 self.resumed(ResumedReason::PlanApproved);

@@ -32,6 +32,16 @@ pub(super) fn clip(text: &str, cap: usize) -> &str {
     &text[..end]
 }
 
+/// `text`, whole or at most `cap` bytes of it with our word on how many are missing, so that a reader knows that there was more.
+pub(super) fn cut(text: &str, cap: usize) -> String {
+    if text.len() <= cap {
+        return text.to_owned();
+    }
+    let mark = |missing: usize| format!(" … [cut here: {missing} more bytes]");
+    let kept = clip(text, cap.saturating_sub(mark(text.len()).len()));
+    format!("{kept}{}", mark(text.len() - kept.len()))
+}
+
 /// Escapes `text` for the inside of a block, at most `cap` bytes of it. Injective on what [`clean`] and
 /// [`clip`] leave, so a reader can get the text back.
 pub(super) fn esc(text: &str, cap: usize) -> String {

@@ -72,6 +72,7 @@ impl Step<'_> {
                 call.answer = Some(compose::not_run(&call.call.name, &format!("{}: {words}", reason.as_str())));
             }
         }
+        self.lapse();
         self.close_batch(false);
         let state = &mut self.turn.state;
         state.status = status;

@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::domain::{
-    ActionId, ActionStatus, ActionView, ApprovalCard, BudgetCard, CardState, Event, GateId, GateKind, Outbound, PlanCard, Role, TurnStatus,
-    digest128, on_one_card,
+    ActionId, ActionStatus, ActionView, ApprovalCard, BudgetCard, CardState, Event, GateId, GateKind, Outbound, Plan, PlanCard, Role,
+    TurnStatus, digest128, on_one_card,
 };
 
 use super::escape::one_line;
 use super::step::Step;
-use super::{Effect, GateOpening, Next, OpenCall, OpenGate, Turn, finish, progress};
+use super::{Effect, GateOpening, Next, OpenCall, OpenGate, TurnState, finish, progress};
 
 /// Characters of a justification.
 const LINE_CAP: usize = 300;
@@ -48,11 +48,15 @@ pub(super) fn describe(tool: &str, arguments: &Value) -> String {
     }
 }
 
-/// The plan's card in `state`.
-pub(super) fn plan_card(turn: &Turn, review_id: Option<GateId>, note: Option<String>, card_state: CardState) -> Option<PlanCard> {
-    let state = &turn.state;
-    let plan = state.plan.as_ref()?;
-    Some(PlanCard {
+/// The card of `plan`.
+pub(super) fn plan_card(
+    state: &TurnState,
+    plan: &Plan,
+    review_id: Option<GateId>,
+    note: Option<String>,
+    card_state: CardState,
+) -> PlanCard {
+    PlanCard {
         review_id,
         requester: state.requester.clone(),
         goal: plan.goal.clone(),
@@ -68,7 +72,7 @@ pub(super) fn plan_card(turn: &Turn, review_id: Option<GateId>, note: Option<Str
         ttl_ms: state.policy.ttl_ms,
         demo: state.demo,
         state: card_state,
-    })
+    }
 }
 
 impl Step<'_> {
@@ -88,9 +92,8 @@ impl Step<'_> {
         let Some(plan) = &self.turn.state.plan else { return };
         let (digest, plan_version) = (plan.digest(), plan.version);
         let id = self.mint_gate();
-        let Some(card) = plan_card(self.turn, Some(id.clone()), note, CardState::Open { votes: 0 }) else {
-            return;
-        };
+        let Some(plan) = &self.turn.state.plan else { return };
+        let card = plan_card(&self.turn.state, plan, Some(id.clone()), note, CardState::Open { votes: 0 });
         let replaces = self.turn.state.last_review.replace(id.clone());
         let quorum = self.turn.state.policy.quorum;
         self.open(

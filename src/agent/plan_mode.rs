@@ -7,12 +7,14 @@
 mod blocks;
 mod reflection;
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{ActionStatus, EffectClass, Message, Notice, Plan, Reflection, Role, StepResult, StepStatus, TurnReason, TurnStatus};
 
 use super::batch::likeness;
-use super::escape::{clip, plain};
+use super::escape::{cut, plain};
 use super::state_tools::PlanReport;
 use super::step::Step;
 use super::{OpenCall, TurnState, finish, specs};
@@ -127,6 +129,11 @@ impl Step<'_> {
         state.plan.as_ref()?.steps.iter().position(|known| known.id == *step)
     }
 
+    /// Ids of steps that have a log, in whatever version of the plan they were begun.
+    pub(super) fn logs(&self) -> HashSet<String> {
+        self.turn.log.iter().filter_map(|message| message.step.clone()).collect()
+    }
+
     /// A call of the model was made for the step that is carried out.
     pub(super) fn count_call(&mut self) {
         if let Some(run) = self
@@ -208,7 +215,7 @@ impl Step<'_> {
         self.set_step(at, status, None);
         if let Some(step) = self.turn.state.plan.as_mut().and_then(|plan| plan.steps.get_mut(at)) {
             if status == StepStatus::Failed {
-                step.error = Some(clip(words, OUTPUT_CAP).to_owned());
+                step.error = Some(cut(words, OUTPUT_CAP));
                 step.result = (!result.tool_calls.is_empty()).then(|| StepResult {
                     output: String::new(),
                     ..result
@@ -238,15 +245,15 @@ impl Step<'_> {
         calls.drain(..calls.len().saturating_sub(CALLS));
         let given = |id: &str| log.iter().find(|message| message.call_id.as_deref() == Some(id));
         let data = calls.iter().filter_map(|call| {
-            let text = clip(&given(&call.id)?.content, CALL_CAP).to_owned();
+            let text = cut(&given(&call.id)?.content, CALL_CAP);
             Some((call.id.clone(), text.into()))
         });
         let data = data.collect();
         for call in &mut calls {
-            call.arguments = clip(&call.arguments, CALL_CAP).to_owned();
+            call.arguments = cut(&call.arguments, CALL_CAP);
         }
         StepResult {
-            output: clip(words, OUTPUT_CAP).to_owned(),
+            output: cut(words, OUTPUT_CAP),
             tool_calls: calls,
             data,
             executed_at: Some(self.env.now),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::domain::{Step, StepStatus};
 
@@ -14,7 +14,7 @@ pub(super) const MAX_STEPS: usize = 50;
 const MAX_TOOLS: usize = 20;
 /// Characters of a step's id.
 const ID_CAP: usize = 40;
-/// Characters of a step's text.
+/// Characters of a step's text, and of its intent.
 const CONTENT_CAP: usize = 2000;
 /// Members of an object that hold its list of steps.
 const LISTS: [&str; 4] = ["steps", "plan", "todos", "tasks"];
@@ -43,7 +43,7 @@ pub(super) fn steps(plan: &Value, goal: &str) -> Result<Vec<Step>, String> {
         },
         Value::String(text) => match serde_json::from_str(text) {
             Ok(inner @ (Value::Array(_) | Value::Object(_))) => return steps(&inner, goal),
-            Ok(_) | Err(_) => lines(text),
+            Ok(_) | Err(_) => lines(text)?,
         },
         Value::Null => Vec::new(),
         Value::Bool(_) | Value::Number(_) => return Err(String::from("`internal_plan` must be a string, an array or an object")),
@@ -55,15 +55,34 @@ pub(super) fn steps(plan: &Value, goal: &str) -> Result<Vec<Step>, String> {
         ));
     }
     if drafts.is_empty() {
-        return Ok(settle(vec![written(goal)]));
+        return Ok(settle(vec![written(goal)?]));
     }
     Ok(settle(drafts))
+}
+
+/// Steps as a plan's JSON, for a plan that is not the one that the model wrote.
+pub(super) fn as_json(steps: &[Step]) -> String {
+    let object = |step: &Step| match &step.intent {
+        Some(intent) => json!({"id": step.id, "content": step.content, "intent": intent, "tools": step.tools}),
+        None => json!({"id": step.id, "content": step.content, "tools": step.tools}),
+    };
+    Value::Array(steps.iter().map(object).collect()).to_string()
+}
+
+/// `wanted`, or the first of `wanted-2`, `wanted-3`, … that is not taken.
+pub(super) fn unused(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
+    let (mut id, mut copy) = (wanted.to_owned(), 2);
+    while taken(&id) {
+        id = format!("{wanted}-{copy}");
+        copy += 1;
+    }
+    id
 }
 
 fn draft(number: usize, item: &Value) -> Result<Draft, String> {
     let problem = |what: &str| format!("`internal_plan` step {number}: {what}");
     let map = match item {
-        Value::String(text) if !text.trim().is_empty() => return Ok(written(text)),
+        Value::String(text) if !text.trim().is_empty() => return written(text).map_err(|what| problem(&what)),
         Value::Object(map) => map,
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
             return Err(problem("must be {id, content, tools} or a text"));
@@ -90,19 +109,24 @@ fn draft(number: usize, item: &Value) -> Result<Draft, String> {
     if tools.len() > MAX_TOOLS {
         return Err(problem(&format!("at most {MAX_TOOLS} tools")));
     }
-    if content.chars().count() > CONTENT_CAP {
+    let intent = word("intent");
+    if [Some(&content), intent.as_ref()]
+        .into_iter()
+        .flatten()
+        .any(|text| text.chars().count() > CONTENT_CAP)
+    {
         return Err(problem(&format!("at most {CONTENT_CAP} characters")));
     }
     Ok(Draft {
         id: word("id").map(|id| one_line(&id, ID_CAP)),
         content,
-        intent: word("intent"),
+        intent,
         tools: named(tools),
     })
 }
 
 /// A step written as text; `[tools: a, b]` at its end declares tools.
-fn written(text: &str) -> Draft {
+fn written(text: &str) -> Result<Draft, String> {
     let text = clean(text);
     let text = text.trim();
     let declared = text.strip_suffix(']').and_then(|text| text.rsplit_once("[tools:"));
@@ -110,12 +134,18 @@ fn written(text: &str) -> Draft {
         Some((content, names)) if !content.trim().is_empty() => (content.trim(), named(names.split(',').map(str::to_owned).collect())),
         Some(_) | None => (text, Vec::new()),
     };
-    Draft {
+    if content.chars().count() > CONTENT_CAP {
+        return Err(format!("at most {CONTENT_CAP} characters"));
+    }
+    if tools.len() > MAX_TOOLS {
+        return Err(format!("at most {MAX_TOOLS} tools"));
+    }
+    Ok(Draft {
         id: None,
-        content: content.chars().take(CONTENT_CAP).collect(),
+        content: content.to_owned(),
         intent: None,
         tools,
-    }
+    })
 }
 
 /// Tool names trimmed (`write_file()` too), each once.
@@ -124,10 +154,7 @@ fn named(tools: Vec<String>) -> Vec<String> {
     let names = tools
         .iter()
         .map(|name| one_line(name.trim().trim_matches('`').trim_end_matches("()"), 80));
-    names
-        .filter(|name| !name.is_empty() && seen.insert(name.clone()))
-        .take(MAX_TOOLS)
-        .collect()
+    names.filter(|name| !name.is_empty() && seen.insert(name.clone())).collect()
 }
 
 /// How a list item is marked.
@@ -138,7 +165,7 @@ enum Mark {
 }
 
 /// Numbered or bulleted lines; lines between them belong to the item above. Text without a list is one step.
-fn lines(text: &str) -> Vec<Draft> {
+fn lines(text: &str) -> Result<Vec<Draft>, String> {
     let text = clean(text);
     let mut items: Vec<String> = Vec::new();
     let mut first: Option<(Mark, usize)> = None;
@@ -160,7 +187,10 @@ fn lines(text: &str) -> Vec<Draft> {
     if items.is_empty() && !text.trim().is_empty() {
         items.push(text);
     }
-    items.iter().map(|item| written(item)).collect()
+    let numbered = items.iter().enumerate();
+    numbered
+        .map(|(at, item)| written(item).map_err(|what| format!("`internal_plan` step {}: {what}", at + 1)))
+        .collect()
 }
 
 fn item(line: &str) -> Option<(Mark, &str)> {
@@ -199,12 +229,8 @@ fn settle(drafts: Vec<Draft>) -> Vec<Step> {
                 position
             }
         });
-        let mut id = wanted.clone();
-        let mut copy = 2;
-        while !taken.insert(id.clone()) {
-            id = format!("{wanted}-{copy}");
-            copy += 1;
-        }
+        let id = unused(&wanted, |id| taken.contains(id));
+        taken.insert(id.clone());
         steps.push(Step {
             id,
             content: draft.content,
@@ -275,5 +301,21 @@ mod tests {
         assert!(told(json!(vec!["x"; 51])).contains("51 steps"));
         assert_eq!(steps(&json!(vec!["x"; 50]), "goal").unwrap().len(), 50);
         assert!(told(json!(true)).contains("string, an array or an object"));
+        // What is too long is never cut in silence: people would countersign less than the model meant.
+        let long = "x".repeat(2001);
+        for plan in [
+            json!([long]),
+            json!(long),
+            json!(format!("1. {long}\n2. y")),
+            json!([{"content": long}]),
+            json!([{"content": "x", "intent": long}]),
+        ] {
+            assert_eq!(told(plan), "`internal_plan` step 1: at most 2000 characters");
+        }
+        let tools = (0..21).map(|number| format!("t{number}")).collect::<Vec<_>>().join(", ");
+        assert_eq!(
+            told(json!([format!("x [tools: {tools}]")])),
+            "`internal_plan` step 1: at most 20 tools"
+        );
     }
 }

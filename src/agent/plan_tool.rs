@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use crate::domain::{Change, ChangeKind, Complexity, Event, Notice, Plan, Step as PlanStep, StepStatus, TurnReason, TurnStatus};
+use crate::domain::{Change, Complexity, Event, Notice, Plan, Step as PlanStep, StepStatus, TurnReason, TurnStatus};
 
 use super::compose;
 use super::escape::clean;
 use super::grants;
+use super::plan_renewed::{self, changes, showable};
 use super::plan_text;
 use super::specs::plan_schema;
 use super::state_tools::{arguments, text};
@@ -55,11 +56,14 @@ impl Draft {
 impl Step<'_> {
     /// Accepts a plan.
     pub(super) fn plan(&mut self, draft: Draft) {
+        let before = self.turn.state.plan.clone();
+        let plan = self.renewed(draft, before.as_ref());
+        if let Err(problem) = showable(&plan) {
+            return self.refuse(vec![format!("invalid arguments: {problem}")]);
+        }
         if !self.may_plan_again() {
             return;
         }
-        let before = self.turn.state.plan.take();
-        let plan = renewed(draft, before.as_ref());
         let (version, steps) = (plan.version, plan.steps.len());
         let words = if version == 1 {
             format!("{steps} steps")
@@ -77,6 +81,8 @@ impl Step<'_> {
         }
         // No reminder here: the plan has just been said.
         self.close_batch(false);
+        // A card that showed the plan before comes to its end.
+        self.paint();
         if self.review_pending() {
             let note = self.said_with_calls();
             return self.open_review(note);
@@ -85,8 +91,32 @@ impl Step<'_> {
         self.go_on();
     }
 
-    /// Makes `plan` the plan. Unless its digest is the approved one, that voids the approval, the grants and the progress card of the
-    /// one before. Gives what is different.
+    /// The next version of the plan, and what stays of the one before.
+    fn renewed(&self, draft: Draft, before: Option<&Plan>) -> Plan {
+        let wrote = draft.steps.clone();
+        let steps = match (before, &self.turn.state.run) {
+            (Some(before), Some(_)) => plan_renewed::kept(draft.steps, before, &self.logs()),
+            (Some(before), None) => plan_renewed::told_again(draft.steps, before),
+            (None, _) => draft.steps,
+        };
+        let ids = |steps: &[PlanStep]| steps.iter().map(|step| step.id.clone()).collect::<Vec<_>>();
+        Plan {
+            version: before.map_or(0, |plan| plan.version) + 1,
+            revision: before.map_or(0, |plan| plan.revision) + 1,
+            goal: draft.goal,
+            complexity: draft.complexity,
+            internal_plan: if ids(&steps) == ids(&wrote) {
+                draft.internal_plan
+            } else {
+                plan_text::as_json(&steps)
+            },
+            steps,
+            done: false,
+        }
+    }
+
+    /// Makes `plan` the plan. Unless its digest is the approved one, that voids the approval and the grants; the approved card goes on
+    /// showing what was approved. Gives what is different.
     pub(super) fn adopt(&mut self, before: Option<&Plan>, plan: Plan) -> Vec<Change> {
         let digest = plan.digest();
         let state = &mut self.turn.state;
@@ -94,12 +124,16 @@ impl Step<'_> {
         state.current_task = None;
         state.budget.nudges.used = 0;
         if state.approved_digest.as_ref() != Some(&digest) {
-            state.approved_digest = None;
+            if state.approved_digest.take().is_some() {
+                state.card_plan = before.cloned();
+            }
             state.grants.clear();
-            state.plan_decision = None;
-            state.plan_card = None;
         }
-        state.showing = grants::showing(&state.policy, &plan, self.env.tools);
+        let showing = grants::showing(&state.policy, &plan, self.env.tools);
+        // A card that informs is in the chat already, and comes to its end with what it informs of.
+        if showing != Showing::Nothing || !state.progress_posted {
+            state.showing = showing;
+        }
         (state.card_grants, state.card_asks) = grants::announced(&state.policy, &plan, self.env.tools);
         let changes = changes(before, &plan);
         state.plan = Some(plan);
@@ -113,12 +147,10 @@ impl Step<'_> {
 
     /// The plan is in force: its first step begins and its card, if it has one, shows that.
     pub(super) fn begin_work(&mut self) {
-        if self.turn.state.showing != Showing::Nothing {
-            if self.turn.state.run.is_none() {
-                self.begin_step(None);
-            }
-            self.paint();
+        if self.turn.state.showing != Showing::Nothing && self.turn.state.run.is_none() {
+            self.begin_step(None);
         }
+        self.paint();
     }
 
     /// Counts a plan that nobody asked for. Past the limit the turn ends: a model that plans again and
@@ -140,50 +172,15 @@ impl Step<'_> {
     }
 }
 
-/// The next version of the plan. A finished step that is told again in the same words keeps what came of it; one that failed or was left
-/// out waits anew, for why else would it be told again.
-fn renewed(draft: Draft, before: Option<&Plan>) -> Plan {
-    let mut steps = draft.steps;
-    for step in &mut steps {
-        let same = before.and_then(|plan| plan.steps.iter().find(|old| old.id == step.id && old.content == step.content));
-        if let Some(old) = same.filter(|old| old.status == StepStatus::Completed) {
-            (step.status, step.result, step.error) = (old.status, old.result.clone(), old.error.clone());
-        }
-    }
-    Plan {
-        version: before.map_or(0, |plan| plan.version) + 1,
-        revision: before.map_or(0, |plan| plan.revision) + 1,
-        goal: draft.goal,
-        complexity: draft.complexity,
-        steps,
-        internal_plan: draft.internal_plan,
-        done: false,
-    }
-}
-
-fn changes(before: Option<&Plan>, after: &Plan) -> Vec<Change> {
-    let old = before.map_or(&[][..], |plan| &plan.steps);
-    let find = |steps: &[PlanStep], id: &str| {
-        steps
-            .iter()
-            .find(|step| step.id == id)
-            .map(|step| (step.content.clone(), step.tools.clone()))
-    };
-    let told = after.steps.iter().filter_map(|step| match find(old, &step.id) {
-        Some((content, tools)) if content == step.content && tools == step.tools => None,
-        Some((content, _)) => Some((ChangeKind::Updated, step.id.clone(), Some(content), Some(step.content.clone()))),
-        None => Some((ChangeKind::Added, step.id.clone(), None, Some(step.content.clone()))),
-    });
-    let gone = old.iter().filter(|step| find(&after.steps, &step.id).is_none());
-    let gone = gone.map(|step| (ChangeKind::Removed, step.id.clone(), Some(step.content.clone()), None));
-    told.chain(gone).map(|(kind, id, old, new)| Change { kind, id, old, new }).collect()
-}
-
 /// What `plan()` answers the model.
 fn accepted(state: &TurnState) -> String {
     let Some(plan) = &state.plan else { return String::new() };
     let approved = state.approved_digest.is_some();
-    let ids: Vec<_> = plan.steps.iter().map(|step| step.id.as_str()).collect();
+    let named = |step: &PlanStep| match step.status {
+        StepStatus::Completed => format!("{} (completed)", step.id),
+        StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed | StepStatus::Skipped => step.id.clone(),
+    };
+    let ids: Vec<_> = plan.steps.iter().map(named).collect();
     let mut words = format!("Plan version {} is recorded. Steps: {}.", plan.version, ids.join(", "));
     words.push_str(match (state.showing, plan.complexity) {
         (Showing::Review, _) if !approved => " People are asked to countersign it; their words follow.",

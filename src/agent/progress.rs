@@ -1,6 +1,6 @@
 //! The card that shows how far the plan is.
 
-use crate::domain::{CardState, GateId, Outbound, Plan, ProgressView, Role, StepView};
+use crate::domain::{CardState, GateId, Outbound, Plan, ProgressView, Role, StepStatus, StepView};
 
 use super::escape::clip;
 use super::{Showing, Turn, gates};
@@ -9,13 +9,7 @@ use super::{Showing, Turn, gates};
 const NOTE_CAP: usize = 2000;
 
 pub(super) fn steps(plan: &Plan) -> Vec<StepView> {
-    let view = |step: &crate::domain::Step| StepView {
-        id: step.id.clone(),
-        content: step.content.clone(),
-        status: step.status,
-        tools: step.tools.clone(),
-    };
-    plan.steps.iter().map(view).collect()
+    plan.steps.iter().map(StepView::from).collect()
 }
 
 pub(super) fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
@@ -37,12 +31,19 @@ pub(super) fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
             let decided = CardState::Decided {
                 decision: decision.clone(),
             };
-            let card = gates::plan_card(turn, Some(gate.clone()), note, decided)?;
-            Some((Some(gate.clone()), Outbound::PlanCard(card)))
+            let gate = Some(gate.clone());
+            let card = match &state.card_plan {
+                Some(approved) => gates::plan_card(state, &left(approved, plan), gate.clone(), None, decided),
+                None => gates::plan_card(state, plan, gate.clone(), note, decided),
+            };
+            Some((gate, Outbound::PlanCard(card)))
         }
         // The review's own card shows this plan; nobody approved it yet.
         (_, _, Showing::Review | Showing::Nothing) => None,
-        (_, _, Showing::Informed) => Some((None, Outbound::PlanCard(gates::plan_card(turn, None, note, CardState::Informed)?))),
+        (_, _, Showing::Informed) => {
+            let card = gates::plan_card(state, plan, None, note, CardState::Informed);
+            Some((None, Outbound::PlanCard(card)))
+        }
         (_, _, Showing::Progress) => Some((
             None,
             Outbound::Progress(ProgressView {
@@ -52,4 +53,18 @@ pub(super) fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
             }),
         )),
     }
+}
+
+/// A plan whose place `now` has taken, as it ended: what `now` goes on with stands as it does there, what else was open is left out.
+fn left(approved: &Plan, now: &Plan) -> Plan {
+    let mut plan = approved.clone();
+    for step in &mut plan.steps {
+        let same = now.steps.iter().find(|other| other.id == step.id && other.content == step.content);
+        step.status = match (same, step.status) {
+            (Some(same), _) => same.status,
+            (None, StepStatus::Pending | StepStatus::InProgress) => StepStatus::Skipped,
+            (None, status) => status,
+        };
+    }
+    plan
 }

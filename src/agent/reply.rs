@@ -101,7 +101,7 @@ impl Step<'_> {
     }
 
     /// Rows 1 and 2: every call of the batch gets its error, nothing is applied.
-    fn refuse(&mut self, errors: Vec<String>) {
+    pub(super) fn refuse(&mut self, errors: Vec<String>) {
         for (call, error) in self.turn.state.open_calls.iter_mut().zip(errors) {
             call.answer = Some(if specs::is_state_tool(&call.call.name) {
                 compose::state_error(&error)

@@ -83,11 +83,12 @@ impl PlanReport {
     pub(super) fn read(arguments_text: &str, plan: Option<&Plan>) -> Result<Self, String> {
         let map = arguments(arguments_text, &progress_schema())?;
         let steps = plan.map_or(&[][..], |plan| &plan.steps);
+        // By its id, else by its words, else by its place: who carries out one step is told no ids.
+        let place = |wanted: &str| wanted.parse::<usize>().ok()?.checked_sub(1).filter(|at| *at < steps.len());
         let find = |wanted: &str| {
-            steps
-                .iter()
-                .position(|step| step.id == wanted)
-                .or_else(|| steps.iter().position(|step| step.content == wanted))
+            let known = steps.iter().position(|step| step.id == wanted);
+            let named = known.or_else(|| steps.iter().position(|step| step.content == wanted));
+            named.or_else(|| place(wanted))
         };
         let step_id = text(&map, "step_id");
         let step = step_id.as_deref().and_then(find);

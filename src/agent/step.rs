@@ -64,6 +64,7 @@ pub(super) fn begin(beginning: Beginning) -> Turn {
         revised: false,
         plan_decision: None,
         plan_card: None,
+        card_plan: None,
         progress_posted: false,
         request_edited: false,
         todos: Vec::new(),

@@ -10,6 +10,7 @@ mod continuation;
 mod endings;
 mod guard;
 mod limits;
+mod plan_again;
 mod plan_mode;
 mod plan_mode_changes;
 mod plan_mode_steps;

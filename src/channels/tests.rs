@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{check_card, check_slack, lark_card, slack_message};
+use super::{card_page, check_card, check_slack, lark_card, slack_message};
 use crate::domain::{
-    ActionId, ActionStatus, ActionView, ApprovalCard, CardState, Decision, DecisionKind, EffectClass, GateId, Locale, Millis, Outbound,
-    Via, on_one_card, visible,
+    ActionId, ActionStatus, ActionView, ApprovalCard, CardState, Complexity, Decision, DecisionKind, EffectClass, GateId, Locale, Millis,
+    Outbound, PlanCard, StepStatus, StepView, Via, on_one_card, plan_fits, visible,
 };
 use crate::template::Templates;
 
@@ -125,6 +125,167 @@ proptest! {
                     prop_assert!(found.iter().any(|text| text.contains(&arguments)), "{}", action.id);
                 }
             }
+        }
+    }
+}
+
+/// Foreign text as it stands on one line of a card.
+fn line(text: &str) -> String {
+    let text = visible(text).replace(['\u{200b}', '\u{2060}'], "");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What people read in `node`: entities as the characters that they stand for.
+fn read(node: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    words(node, &mut found);
+    let plain = |text: String| {
+        let mut pieces = text.split("&#");
+        let mut out = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let (number, rest) = piece.split_once(';').unwrap_or(("x", piece));
+            match number.parse().ok().and_then(char::from_u32) {
+                Some(c) => out.extend([c.to_string().as_str(), rest]),
+                None => out.extend(["&#", piece]),
+            }
+        }
+        out
+    };
+    found.into_iter().map(plain).collect()
+}
+
+/// Everything that the approval of the plan covers stands in one piece among `found`.
+fn tells(found: &[String], card: &PlanCard, line: impl Fn(&str) -> String) -> Result<(), TestCaseError> {
+    let stands = |text: &str| found.iter().any(|shown| shown.contains(&line(text)));
+    prop_assert!(stands(&card.goal), "the goal: {}", card.goal);
+    for step in &card.steps {
+        prop_assert!(stands(&step.content), "step {} of {}: {}", step.id, card.steps.len(), step.content);
+        prop_assert!(step.intent.as_deref().is_none_or(stands), "the intent of {}", step.id);
+        for tool in &step.tools {
+            prop_assert!(stands(tool), "{tool} of {}", step.id);
+        }
+    }
+    for tool in card.grants.iter().chain(&card.still_asks) {
+        prop_assert!(stands(tool), "{tool} in the rules");
+    }
+    Ok(())
+}
+
+/// What a step of the property below is made of: a piece, how often it stands in its words and its intent, how many tools it declares.
+type Made = (&'static str, usize, usize, usize);
+
+/// A plan of these steps, shorter until a card holds it. Every text has an end of its own, so that none is found within another.
+fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
+    let text = |name: &str, piece: &str, times: usize| format!("§{name}:{}:{name}§", piece.repeat(times));
+    let step = |(number, (piece, content, intent, tools)): (usize, &Made)| StepView {
+        id: format!("s{number}"),
+        content: text(&number.to_string(), piece, *content),
+        status: StepStatus::Pending,
+        tools: (0..*tools)
+            .map(|tool| format!("{}_{number}_{tool}", if tools % 2 == 0 { "tool" } else { "<b>&*" }))
+            .collect(),
+        intent: (*intent > 0).then(|| text(&format!("i{number}"), piece, *intent)),
+    };
+    let mut steps: Vec<StepView> = made.iter().enumerate().map(step).collect();
+    let goal = text("goal", goal.0, goal.1);
+    while plan_fits(&goal, &steps).is_err() {
+        let last = steps.pop().expect("a goal has room");
+        if steps.is_empty() {
+            let half = text("half", made[0].0, made[0].1 / 4);
+            steps.push(StepView {
+                content: half,
+                intent: None,
+                tools: Vec::new(),
+                ..last
+            });
+        }
+    }
+    let (grants, still_asks) = steps
+        .iter()
+        .flat_map(|step| step.tools.clone())
+        .partition(|tool| tool.starts_with('t'));
+    PlanCard {
+        review_id: Some(GateId::new("rv_1")),
+        requester: String::from("ou_u1"),
+        goal,
+        complexity: Complexity::Complex,
+        plan_version: 12,
+        steps,
+        grants,
+        still_asks,
+        quorum: 9,
+        group: true,
+        note: Some("说明 **a** <b>\n\n".repeat(300)),
+        request_edited: true,
+        ttl_ms: 86_400_000,
+        demo: true,
+        state: CardState::Open { votes: 8 },
+    }
+}
+
+fn piece() -> impl Strategy<Value = &'static str> {
+    prop_oneof![
+        Just("a"),
+        Just("字"),
+        Just("🙂"),
+        Just("<a&b `"),
+        Just("\"\\ "),
+        Just("```"),
+        Just("&#60;"),
+        Just("\u{202e}"),
+        Just("{|}~"),
+        Just("*_[]"),
+        Just("é\n- "),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// S0-T13, design: whatever plan is taken, the card of every platform shows all that an approval of it covers, whole: the goal, each
+    /// step's words, intent and tools, what runs after the OK. Notes make room; so do repaints while it waits and after it was decided.
+    #[test]
+    fn every_step_of_a_plan_is_shown_whole(
+        goal in (piece(), 0..250_usize),
+        made in prop::collection::vec((
+            piece(),
+            prop_oneof![4 => 0..40_usize, 2 => 0..330_usize, 1 => 0..1900_usize],
+            prop_oneof![2 => Just(0_usize), 2 => 0..60_usize, 1 => 0..500_usize],
+            prop_oneof![3 => 0..3_usize, 1 => 0..20_usize],
+        ), 1..50),
+    ) {
+        let mut card = planned(goal, &made);
+        let said = |kind| CardState::Decided {
+            decision: Decision { kind, by: Some(String::from("ou_u2")), via: Via::Text, text: Some("改 <b>\n".repeat(400)), at: Millis(1), event_id: None },
+        };
+        for state in [CardState::Open { votes: 8 }, said(DecisionKind::Approve), said(DecisionKind::Revise), CardState::Informed] {
+            card.state = state;
+            let content = Outbound::PlanCard(card.clone());
+            prop_assert!(!content.hides());
+            for locale in [Locale::ZhCn, Locale::EnUs] {
+                let drawn = lark_card(&TEMPLATES, locale, &content).unwrap();
+                prop_assert_eq!(check_card(&drawn), Ok(()));
+                prop_assert!(drawn.to_string().len() <= 28_000, "{}", drawn.to_string().len());
+                let said = slack_message(&TEMPLATES, locale, &content).unwrap();
+                prop_assert_eq!(check_slack(&json!({ "channel": "C1", "text": said.text, "blocks": said.blocks })), Vec::<String>::new());
+                let page = card_page(&TEMPLATES, locale, &str::to_owned, &content).unwrap();
+                let mut shown = card.clone();
+                if !matches!(card.state, CardState::Open { .. }) {
+                    // What will run is said while it can still be refused.
+                    (shown.grants, shown.still_asks) = (Vec::new(), Vec::new());
+                }
+                tells(&read(&drawn), &shown, line)?;
+                let mut found = Vec::new();
+                words(&json!(said.blocks), &mut found);
+                tells(&found, &shown, line)?;
+                shown.grants.clear();
+                shown.still_asks.clear();
+                let mut found = Vec::new();
+                words(&json!(page), &mut found);
+                tells(&found, &shown, |text| text.replace(['\u{200b}', '\u{2060}'], ""))?;
+            }
+            // Work has begun.
+            card.steps[0].status = StepStatus::Skipped;
         }
     }
 }

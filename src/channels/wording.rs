@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, Outbound,
-    StepStatus, StepView,
+    PlanCard, StepStatus, StepView,
 };
 use crate::template::Templates;
 
@@ -167,13 +167,14 @@ pub(super) fn decision_words(decision: &Decision) -> Option<&str> {
     (matches!(decision.kind, DecisionKind::Revise | DecisionKind::Reject) && !words.is_empty()).then_some(words)
 }
 
-/// Is the plan of such a card being carried out, so that its steps have marks?
-pub(super) fn under_way(state: &CardState) -> bool {
-    match state {
+/// Is the plan of such a card being carried out, or was it before it was changed, so that its steps have marks?
+pub(super) fn under_way(card: &PlanCard) -> bool {
+    let works = match &card.state {
         CardState::Open { .. } => false,
         CardState::Informed => true,
         CardState::Decided { decision } => decision.kind == DecisionKind::Approve,
-    }
+    };
+    works || card.steps.iter().any(|step| step.status != StepStatus::Pending)
 }
 
 /// A sentence that belongs to how a gate was settled, if there is one.

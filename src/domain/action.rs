@@ -15,7 +15,8 @@ pub enum ActionStatus {
     Approved,
     /// A person said no.
     Rejected,
-    /// Nobody answered in time; a verdict of its own.
+    /// Its time was over before it ran, and it never will: nobody answered, or a limit or the end of the task came before an approved
+    /// call was sent. A verdict of its own: nobody refused it.
     Expired,
     /// Sent; the outcome is not journaled yet.
     Running,

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Action, ActionId, ActionStatus, Complexity, Decision, EffectClass, GateId, Limit, Millis, Notice, StepStatus, TurnReason};
+use super::{
+    Action, ActionId, ActionStatus, Complexity, Decision, EffectClass, GateId, Limit, Millis, Notice, Step, StepStatus, TurnReason,
+    plan_fits,
+};
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,10 +38,30 @@ pub enum Outbound {
 const SHOWN_OUTPUT_LINES: usize = 10;
 
 impl Outbound {
-    /// There is more to decide about than the card shows: no word for the whole card approves it.
+    /// There is more to decide about than the card shows: nothing said to the whole card approves it. The agent takes no plan that is too
+    /// long; those of earlier versions may be.
     #[must_use]
     pub fn hides(&self) -> bool {
-        matches!(self, Self::ApprovalCard(card) if card.actions.iter().any(|row| row.hidden > 0))
+        match self {
+            Self::ApprovalCard(card) => card.actions.iter().any(|row| row.hidden > 0),
+            _ => self.overflows(),
+        }
+    }
+
+    /// It shows a plan that no card shows whole.
+    #[must_use]
+    pub fn overflows(&self) -> bool {
+        match self {
+            Self::PlanCard(card) => plan_fits(&card.goal, &card.steps).is_err(),
+            Self::Progress(view) => plan_fits(&view.goal, &view.steps).is_err(),
+            Self::ApprovalCard(_)
+            | Self::QuestionCard(_)
+            | Self::BudgetCard(_)
+            | Self::Answer(_)
+            | Self::Notice(_)
+            | Self::Text { .. }
+            | Self::Reaction(_) => false,
+        }
     }
 
     /// The same card in another state; rows of an approval card stand as `rows` do now, with the first lines of
@@ -116,6 +139,21 @@ pub struct StepView {
     pub status: StepStatus,
     /// Tools it declares; foreign text.
     pub tools: Vec<String>,
+    /// What it is for, if told; foreign text.
+    #[serde(default)]
+    pub intent: Option<String>,
+}
+
+impl From<&Step> for StepView {
+    fn from(step: &Step) -> Self {
+        Self {
+            id: step.id.clone(),
+            content: step.content.clone(),
+            status: step.status,
+            tools: step.tools.clone(),
+            intent: step.intent.clone(),
+        }
+    }
 }
 
 /// The plan card.

@@ -80,7 +80,7 @@ pub struct Step {
     pub id: String,
     /// What is to be done.
     pub content: String,
-    /// Why, if told.
+    /// What it is for, if told; people read it on the card, and whoever carries the step out in its brief.
     pub intent: Option<String>,
     /// Where it stands.
     pub status: StepStatus,
@@ -113,25 +113,33 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// `sha256:` and 64 hex digits over goal and ordered id, content and tools; statuses never count.
+    /// `sha256:` and 64 hex digits over goal and ordered id, content, tools and intent; statuses never count. All of it but the ids
+    /// stands whole on the plan's card. An id is only a handle: it says which step an approval, a result and a log belong to, and is
+    /// told to nobody who carries the step out.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
-        let mut part = |text: &str| {
-            hash.update((text.len() as u64).to_be_bytes());
-            hash.update(text.as_bytes());
-        };
-        part(&self.goal);
+        part(&mut hash, &self.goal);
         for step in &self.steps {
-            part(&step.id);
-            part(&step.content);
-            part(&step.tools.len().to_string());
+            part(&mut hash, &step.id);
+            part(&mut hash, &step.content);
+            part(&mut hash, &step.tools.len().to_string());
             for tool in &step.tools {
-                part(tool);
+                part(&mut hash, tool);
+            }
+            // No part is that long, so nothing else reads as this mark; a plan without intents keeps the digest of earlier versions.
+            if let Some(intent) = &step.intent {
+                hash.update(u64::MAX.to_be_bytes());
+                part(&mut hash, intent);
             }
         }
         format!("sha256:{}", hex::encode(hash.finalize()))
     }
+}
+
+fn part(hash: &mut Sha256, text: &str) {
+    hash.update((text.len() as u64).to_be_bytes());
+    hash.update(text.as_bytes());
 }
 
 /// Status of an item of the model's own list.

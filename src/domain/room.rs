@@ -1,14 +1,21 @@
-//! What one approval card holds whole, on every platform.
+//! What one card holds whole, on every platform: tool calls, or a plan.
 //!
-//! Nobody countersigns what they could not see: the agent puts no more rows on a card than this, and the channels draw these rows
-//! whole, whatever else must go. The measure is the larger of what the platforms count (bytes of JSON on Lark, UTF-16 units on Slack).
+//! Nobody countersigns what they could not see: the agent puts no more rows on a card than this and takes no longer plan, and the
+//! channels draw rows and steps whole, whatever else must go. The measure is the larger of what the platforms count (bytes of JSON
+//! on Lark, UTF-16 units on Slack).
 
-use super::ActionView;
+use super::{ActionView, StepView};
 
 /// Rows of one card.
 const ROWS: usize = 12;
 /// Room for all rows of a card.
 const ROOM: usize = 24_500;
+/// Room for a plan: its card has a form, and the goal a second time.
+const PLAN_ROOM: usize = 22_000;
+/// What a step costs besides its foreign text: number, mark, the words between its parts.
+const STEP: usize = 64;
+/// What a tool's name costs besides its letters, wherever it stands.
+const TOOL: usize = 6;
 /// What a row costs besides its foreign text: labels, buttons, their questions.
 const ROW: usize = 1_500;
 /// What a character costs, by UTF-16 units.
@@ -69,6 +76,33 @@ pub fn on_one_card(rows: Vec<ActionView>) -> Vec<ActionView> {
         card.push(row);
     }
     card
+}
+
+/// Does a card hold a plan of this goal and these steps whole?
+///
+/// # Errors
+/// It does not: how much of a card's room the plan takes, in percent.
+pub fn plan_fits(goal: &str, steps: &[StepView]) -> Result<(), usize> {
+    let bulk = words(goal) + steps.iter().map(StepView::bulk).sum::<usize>();
+    if bulk <= PLAN_ROOM {
+        Ok(())
+    } else {
+        Err((bulk * 100).div_ceil(PLAN_ROOM))
+    }
+}
+
+impl StepView {
+    fn bulk(&self) -> usize {
+        // A tool's name stands at its step, and in the line that says what runs after the OK.
+        let tools = self.tools.iter().map(|tool| 2 * (TOOL + words(tool))).sum::<usize>();
+        STEP + words(&self.content) + self.intent.as_deref().map_or(0, words) + tools
+    }
+}
+
+/// What `text` costs among words of ours, where every mark of a platform's syntax becomes an entity.
+fn words(text: &str) -> usize {
+    let cost = |c: char| if c.is_ascii_punctuation() { ENTITY } else { UNIT * c.len_utf16() };
+    text.chars().map(cost).sum()
 }
 
 fn cost(c: char) -> usize {

@@ -171,6 +171,7 @@ fn cards_fit_whatever_they_hold() {
             content: noise.clone(),
             status: StepStatus::Pending,
             tools: vec![noise.clone(); 30],
+            intent: Some(noise.clone()),
         })
         .collect();
     let open = CardState::Open { votes: 0 };

@@ -207,6 +207,7 @@ fn messages_fit_whatever_they_hold() {
             content: noise.clone(),
             status: StepStatus::Pending,
             tools: vec![noise.clone(); 10],
+            intent: Some(noise.clone()),
         })
         .collect();
     let open = CardState::Open { votes: 0 };

@@ -290,6 +290,7 @@ pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
             content: "look".to_owned(),
             status: StepStatus::Pending,
             tools: vec!["list_files".to_owned()],
+            intent: None,
         }],
         grants: Vec::new(),
         still_asks: Vec::new(),

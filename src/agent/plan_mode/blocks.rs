@@ -1,13 +1,18 @@
 //! What the driver writes into the logs: the brief of a step, what is looked at after one, the plan as it ended.
 
 use crate::agent::compose::{WORDS_CAP, flat, status_word, within};
-use crate::agent::escape::{clip, esc};
+use crate::agent::escape::{clip, cut, esc};
 use crate::domain::{Plan, Step, StepStatus};
 
 /// Bytes of the request as a brief quotes it.
 const REQUEST_CAP: usize = 4 * 1024;
-/// Bytes of a goal, and of one step's words.
-const WORD_CAP: usize = 2 * 1024;
+/// Bytes of a goal, and of the words, intent or tools of the step that is carried out: as long as they may be, in any script, for
+/// people countersigned all of it.
+const WORD_CAP: usize = 8 * 1024;
+/// Bytes of another step's words.
+const LINE_CAP: usize = 2 * 1024;
+/// The same where there is no room for what came of it, either.
+const SHORT_CAP: usize = 200;
 /// Bytes of all that a brief or a look at the plan says of the steps.
 const PROGRESS_ROOM: usize = 16 * 1024;
 /// Bytes of what came of one step there.
@@ -19,7 +24,8 @@ const CONCLUSION_CAP: usize = 4 * 1024;
 /// Bytes of all steps there.
 const CONCLUSION_ROOM: usize = 48 * 1024;
 
-/// What whoever carries out step `at` is told: what was asked, where the plan stands, the step with its intent.
+/// What whoever carries out step `at` is told: what was asked, where the plan stands, the step with its intent. No ids: the model that
+/// planned makes them, and no card shows them.
 pub(super) fn brief(words: &str, task: &str, plan: &Plan, at: usize) -> String {
     let finished = |step: &Step| !matches!(step.status, StepStatus::Pending | StepStatus::InProgress);
     let mut block = open("plan-step", words);
@@ -28,16 +34,15 @@ pub(super) fn brief(words: &str, task: &str, plan: &Plan, at: usize) -> String {
         within(task, REQUEST_CAP),
         within(&plan.goal, WORD_CAP)
     ));
-    let progress = steps(plan, PROGRESS_ROOM, OUTPUT_CAP, finished);
+    let progress = steps(plan, PROGRESS_ROOM, OUTPUT_CAP, false, finished);
     if !progress.is_empty() {
         block.push_str(&format!("\nprogress:\n{progress}"));
     }
     if let Some(step) = plan.steps.get(at) {
         block.push_str(&format!(
-            "\nstep {} of {} (step_id {}):\n{}\n",
+            "\nstep {} of {}:\n{}\n",
             at + 1,
             plan.steps.len(),
-            flat(&step.id, 40),
             within(&step.content, WORD_CAP)
         ));
         if let Some(intent) = &step.intent {
@@ -54,14 +59,14 @@ pub(super) fn brief(words: &str, task: &str, plan: &Plan, at: usize) -> String {
 pub(super) fn reflection(words: &str, plan: &Plan, at: usize) -> String {
     let mut block = head("plan-reflection", words, plan);
     let ended = plan.steps.get(at);
-    let others = steps(plan, PROGRESS_ROOM, OUTPUT_CAP, |step| {
+    let others = steps(plan, PROGRESS_ROOM, OUTPUT_CAP, true, |step| {
         ended.is_none_or(|ended| ended.id != step.id)
     });
     if !others.is_empty() {
         block.push_str(&format!("\nother steps:\n{others}"));
     }
     if let Some(step) = ended {
-        block.push_str(&format!("\nstep that has just ended:\n{}", told(at + 1, step, LOOKED_AT_CAP)));
+        block.push_str(&format!("\nstep that has just ended:\n{}", told(at + 1, step, LOOKED_AT_CAP, true)));
     }
     block + "</plan-reflection>"
 }
@@ -77,13 +82,13 @@ pub(super) fn again(words: &str, problem: &str) -> String {
 
 /// The plan as it ended.
 pub(super) fn conclusion(words: &str, plan: &Plan) -> String {
-    let steps = steps(plan, CONCLUSION_ROOM, CONCLUSION_CAP, |_| true);
+    let steps = steps(plan, CONCLUSION_ROOM, CONCLUSION_CAP, true, |_| true);
     format!("{}\nplan:\n{steps}</plan-conclusion>", head("plan-conclusion", words, plan))
 }
 
 /// Our words about a limit, with the plan as it stands.
 pub(in crate::agent) fn limit(words: &str, plan: &Plan) -> String {
-    let steps = steps(plan, PROGRESS_ROOM, OUTPUT_CAP, |_| true);
+    let steps = steps(plan, PROGRESS_ROOM, OUTPUT_CAP, true, |_| true);
     format!("{}\nplan:\n{steps}</turn-limit>", head("turn-limit", words, plan))
 }
 
@@ -96,25 +101,30 @@ fn head(tag: &str, words: &str, plan: &Plan) -> String {
 }
 
 /// The steps that `which` wants, each with what came of it, in about `room` bytes: when they are too many, only by their words.
-fn steps(plan: &Plan, room: usize, cap: usize, which: impl Fn(&Step) -> bool) -> String {
+fn steps(plan: &Plan, room: usize, cap: usize, ids: bool, which: impl Fn(&Step) -> bool) -> String {
     let chosen: Vec<(usize, &Step)> = (1..).zip(&plan.steps).filter(|(_, step)| which(step)).collect();
-    for cap in [cap, cap / 4, 0] {
-        let all: String = chosen.iter().map(|(number, step)| told(*number, step, cap)).collect();
-        if all.len() <= room || cap == 0 {
+    for cap in [cap, cap / 4] {
+        let all: String = chosen.iter().map(|(number, step)| told(*number, step, cap, ids)).collect();
+        if all.len() <= room {
             return all;
         }
     }
-    String::new()
+    let short: String = chosen.iter().map(|(number, step)| told(*number, step, 0, ids)).collect();
+    format!("{short}  [what came of them is cut here: there are too many steps]\n")
 }
 
-/// One step: status, words, and at most `cap` bytes of what came of it.
-fn told(number: usize, step: &Step, cap: usize) -> String {
-    let content = if cap == 0 { 200 } else { WORD_CAP };
+/// One step: status, words, and at most `cap` bytes of what came of it; cuts are marked.
+fn told(number: usize, step: &Step, cap: usize, ids: bool) -> String {
+    let content = if cap == 0 { SHORT_CAP } else { LINE_CAP };
+    let id = if ids {
+        format!("(step_id {}) ", flat(&step.id, 40))
+    } else {
+        String::new()
+    };
     let mut text = format!(
-        "  [{}] {number}. (step_id {}) {}\n",
+        "  [{}] {number}. {id}{}\n",
         status_word(step.status),
-        flat(&step.id, 40),
-        flat(&step.content, content)
+        flat(&cut(&step.content, content), usize::MAX)
     );
     if cap > 0 {
         let output = step
@@ -125,7 +135,8 @@ fn told(number: usize, step: &Step, cap: usize) -> String {
         let label = if step.status == StepStatus::Skipped { "reason" } else { "result" };
         for (label, words) in [(label, output), ("error", step.error.as_deref())] {
             if let Some(words) = words {
-                text.push_str(&format!("      {label}: {}\n", esc(words, cap).replace('\n', "\n          ")));
+                let words = esc(&cut(words, cap), usize::MAX).replace('\n', "\n          ");
+                text.push_str(&format!("      {label}: {words}\n"));
             }
         }
     }

@@ -1,10 +1,11 @@
 //! A look at the plan after a step: what the model says about it, and the plan that comes of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
 use crate::agent::escape::{clean, one_line};
+use crate::agent::plan_renewed::showable;
 use crate::agent::plan_text;
 use crate::agent::step::Step;
 use crate::domain::{Change, ChangeKind, Event, Plan, Step as PlanStep, StepStatus};
@@ -17,7 +18,7 @@ const PLACES: usize = 64;
 const REASON_CAP: usize = 300;
 /// Characters of one step on the card that asks about the changes.
 const LINE_CAP: usize = 200;
-/// Changes that the card names.
+/// Changes that the card names, skipped steps among them.
 const LINES: usize = 20;
 
 /// What becomes of the plan.
@@ -74,15 +75,15 @@ struct Reflected {
 #[derive(Clone, Debug, PartialEq)]
 struct Told {
     step: PlanStep,
-    /// It names tools; else a known step keeps its own.
+    /// It names tools; else a known step keeps its own. So with an intent.
     tools: bool,
     /// A new one stands behind this step; else at the end.
     after: Option<String>,
 }
 
 impl Reflected {
-    /// Reads a reply: the first object in it that has an `outcome`, whatever stands around it.
-    fn read(reply: &str, plan: &Plan) -> Result<Self, String> {
+    /// Reads a reply: the first object in it that has an `outcome`, whatever stands around it. `logs`: ids that have a log.
+    fn read(reply: &str, plan: &Plan, logs: &HashSet<String>) -> Result<Self, String> {
         let object = reply.match_indices('{').take(PLACES).find_map(|(at, _)| {
             let value = serde_json::Deserializer::from_str(&reply[at..]).into_iter::<Value>().next()?.ok()?;
             match value {
@@ -118,7 +119,7 @@ impl Reflected {
             .collect();
         Ok(Self {
             outcome: outcome.0,
-            steps: told(list("steps")?, plan)?,
+            steps: told(list("steps")?, plan, logs)?,
             removed: removed.map_err(str::to_owned)?,
             skipped: skipped.collect::<Result<_, &str>>().map_err(str::to_owned)?,
             reason,
@@ -134,8 +135,8 @@ fn id_of(value: &Value) -> Option<String> {
     }
 }
 
-/// The steps that a reflection tells; new ones get ids that no other step has.
-fn told(items: Vec<Value>, plan: &Plan) -> Result<Vec<Told>, String> {
+/// The steps that a reflection tells; new ones get ids that no other step has, or had when it was begun.
+fn told(items: Vec<Value>, plan: &Plan, logs: &HashSet<String>) -> Result<Vec<Told>, String> {
     let mut next = plan.steps.len();
     let mut objects: Vec<Map<String, Value>> = Vec::with_capacity(items.len());
     for item in items {
@@ -144,13 +145,14 @@ fn told(items: Vec<Value>, plan: &Plan) -> Result<Vec<Told>, String> {
             Value::String(words) => Map::from_iter([(String::from("content"), Value::String(words))]),
             _ => return Err(String::from("`steps` items are {id, content, intent, tools}")),
         };
-        let known = object.get("id").and_then(id_of).filter(|id| !id.is_empty());
+        let free = |id: &String| !id.is_empty() && (position(plan, id).is_some() || !logs.contains(id));
+        let known = object.get("id").and_then(id_of).filter(free);
         let id = known.unwrap_or_else(|| {
             loop {
                 next += 1;
                 let id = next.to_string();
                 let taken = |other: &Map<String, Value>| other.get("id").and_then(id_of).as_ref() == Some(&id);
-                if position(plan, &id).is_none() && !objects.iter().any(taken) {
+                if position(plan, &id).is_none() && !logs.contains(&id) && !objects.iter().any(taken) {
                     break id;
                 }
             }
@@ -188,8 +190,10 @@ fn merged(plan: &Plan, told: &Reflected) -> Plan {
     for Told { step, tools, after } in &told.steps {
         match position(&merged, &step.id).map(|at| &mut merged.steps[at]) {
             Some(known) if open(known) => {
-                // Its intent stays: no card shows it, so that another one would be countersigned by nobody.
                 known.content.clone_from(&step.content);
+                if step.intent.is_some() {
+                    known.intent.clone_from(&step.intent);
+                }
                 if *tools {
                     known.tools.clone_from(&step.tools);
                 }
@@ -209,9 +213,7 @@ fn merged(plan: &Plan, told: &Reflected) -> Plan {
     merged.steps.retain(|step| !(open(step) && told.removed.contains(&step.id)));
     if merged.digest() != plan.digest() {
         merged.version += 1;
-        let steps = merged.steps.iter();
-        let steps = steps.map(|step| json!({"id": step.id, "content": step.content, "tools": step.tools}));
-        merged.internal_plan = Value::Array(steps.collect()).to_string();
+        merged.internal_plan = plan_text::as_json(&merged.steps);
     }
     if merged != *plan {
         merged.revision += 1;
@@ -219,8 +221,9 @@ fn merged(plan: &Plan, told: &Reflected) -> Plan {
     merged
 }
 
-/// What people read on the card that asks about a changed plan: the reason, then a line a change.
-fn difference(reason: &str, changes: &[Change]) -> String {
+/// What people read on the card that asks about a changed plan: the reason, then a line a change, then one for each step that is left
+/// out, with its reason if it has another one.
+fn difference(reason: &str, changes: &[Change], skipped: &[(String, String)]) -> String {
     let short = |text: &Option<String>| one_line(text.as_deref().unwrap_or_default(), LINE_CAP);
     let line = |change: &Change| match change.kind {
         ChangeKind::Added => format!("➕ {}", short(&change.new)),
@@ -228,8 +231,17 @@ fn difference(reason: &str, changes: &[Change]) -> String {
         ChangeKind::Updated => format!("✏️ {} → {}", short(&change.old), short(&change.new)),
         ChangeKind::Removed => format!("➖ {}", short(&change.old)),
     };
-    let mut lines: Vec<String> = changes.iter().take(LINES).map(line).collect();
-    if changes.len() > LINES {
+    let skip = |(content, why): &(String, String)| {
+        let content = one_line(content, LINE_CAP);
+        if why.is_empty() || why == reason {
+            format!("⏭️ {content}")
+        } else {
+            format!("⏭️ {content} ({why})")
+        }
+    };
+    let all = changes.iter().map(line).chain(skipped.iter().map(skip));
+    let mut lines: Vec<String> = all.take(LINES).collect();
+    if changes.len() + skipped.len() > LINES {
         lines.push(String::from("…"));
     }
     if !reason.is_empty() {
@@ -254,8 +266,19 @@ impl Step<'_> {
         let Some(plan) = self.turn.state.plan.clone() else {
             return self.go_on();
         };
-        match Reflected::read(text, &plan) {
-            Ok(told) => self.obey(&plan, told),
+        let told = Reflected::read(text, &plan, &self.logs()).and_then(|told| {
+            let changed = if told.outcome.changes() {
+                merged(&plan, &told)
+            } else {
+                plan.clone()
+            };
+            if changed.digest() != plan.digest() {
+                showable(&changed)?;
+            }
+            Ok((told, changed))
+        });
+        match told {
+            Ok((told, changed)) => self.obey(&plan, told, changed),
             Err(problem) => {
                 let again = Stage::Reflecting { again: true };
                 if self.turn.state.run.as_ref().is_some_and(|run| run.stage != again) {
@@ -270,16 +293,11 @@ impl Step<'_> {
         }
     }
 
-    fn obey(&mut self, plan: &Plan, told: Reflected) {
+    fn obey(&mut self, plan: &Plan, told: Reflected, changed: Plan) {
         self.tell_outcome(told.outcome, &told.reason);
         self.leave_reflection();
-        let changed = if told.outcome.changes() {
-            merged(plan, &told)
-        } else {
-            plan.clone()
-        };
         let changes = if changed.digest() == plan.digest() {
-            // Intents, or a second try: nothing that people countersign.
+            // A second try: nothing that people countersign.
             self.turn.state.plan = Some(changed);
             Vec::new()
         } else {
@@ -287,8 +305,9 @@ impl Step<'_> {
             self.tell_changes(changes.clone());
             changes
         };
-        for (id, reason) in &told.skipped {
-            self.skip(id, reason);
+        let mut skipped = Vec::new();
+        for (id, reason) in told.skipped {
+            skipped.extend(self.skip(&id, &reason).map(|content| (content, reason)));
         }
         if told.outcome.ends() {
             self.skip_the_rest(&told.reason);
@@ -298,7 +317,7 @@ impl Step<'_> {
         // Nothing of a plan that is done is carried out any more.
         let done = self.turn.state.plan.as_ref().is_some_and(|plan| plan.done);
         if !done && self.review_pending() {
-            return self.open_review(Some(difference(&told.reason, &changes)));
+            return self.open_review(Some(difference(&told.reason, &changes, &skipped)));
         }
         if done {
             self.conclude();
@@ -322,13 +341,13 @@ impl Step<'_> {
         self.turn.state.run = Some(super::PlanRun::default());
     }
 
-    /// Leaves a step out that has not been done.
-    fn skip(&mut self, id: &str, reason: &str) {
-        let Some(plan) = &self.turn.state.plan else { return };
-        let open = |at: &usize| matches!(plan.steps[*at].status, StepStatus::Pending);
-        if let Some(at) = position(plan, id).filter(open) {
-            self.set_step(at, StepStatus::Skipped, Some(reason).filter(|reason| !reason.is_empty()));
-        }
+    /// Leaves a step out that has not been done, and gives its words.
+    fn skip(&mut self, id: &str, reason: &str) -> Option<String> {
+        let plan = self.turn.state.plan.as_ref()?;
+        let at = position(plan, id).filter(|at| plan.steps[*at].status == StepStatus::Pending)?;
+        let content = plan.steps[at].content.clone();
+        self.set_step(at, StepStatus::Skipped, Some(reason).filter(|reason| !reason.is_empty()));
+        Some(content)
     }
 
     fn skip_the_rest(&mut self, reason: &str) {

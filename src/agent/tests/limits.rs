@@ -318,3 +318,60 @@ fn pauses_give_nothing_back() {
     play.calls("plan", plan("complex", json!(["b"]))).approves();
     assert_eq!(play.state().next, Next::CallModel { last: true });
 }
+
+/// design: of the calls that may run, those that a limit or the end of the task comes before are `expired`, not `approved` for ever; of one
+/// that was sent before it stays known that it may have run.
+#[test]
+fn calls_that_never_run_lapse() {
+    let moved = |play: &Play| {
+        let moved = play.all.iter().filter_map(|effect| match effect {
+            Effect::ActionMoved { action, status, .. } => Some((action.clone(), *status)),
+            _ => None,
+        });
+        moved.collect::<Vec<_>>()
+    };
+    let begun = || {
+        let mut play = Play::at_work();
+        let write = |path: &str| ("write_file", json!({"path": path, "content": "x"}));
+        play.reply("", &[write("a"), write("b")]);
+        let Next::RunTools { calls } = play.state().next.clone() else {
+            panic!("two calls")
+        };
+        let rows: Vec<String> = play.actions().iter().map(|row| row.id.to_string()).collect();
+        let done = CallOutcome {
+            call_id: calls[0].clone(),
+            result: Some(ok("written")),
+        };
+        (play, calls, rows, done)
+    };
+    let (mut play, _, rows, done) = begun();
+    play.feed(Input::ToolResults {
+        outcomes: vec![done],
+        millis: 300_000,
+    });
+    assert_eq!(play.state().next, Next::CallModel { last: true });
+    assert_eq!(moved(&play), [(rows[1].clone(), ActionStatus::Expired)]);
+    let (mut play, calls, rows, done) = begun();
+    let cancel = |left| Input::Cancel {
+        by: None,
+        reason: TurnReason::Cancelled,
+        left,
+    };
+    play.feed(cancel(vec![done]));
+    assert_eq!(moved(&play), [(rows[1].clone(), ActionStatus::Expired)]);
+    // A person allowed to run it again, and it was not: what is known of it stays.
+    let (mut play, _, rows, _) = begun();
+    let lost = CallOutcome {
+        call_id: calls[0].clone(),
+        result: None,
+    };
+    play.feed(Input::ToolResults {
+        outcomes: vec![lost],
+        millis: 1,
+    });
+    play.approves().feed(cancel(Vec::new()));
+    assert_eq!(
+        moved(&play)[1..],
+        [(rows[0].clone(), ActionStatus::Unknown), (rows[1].clone(), ActionStatus::Expired)]
+    );
+}

@@ -149,7 +149,7 @@ fn every_step_has_a_log_of_its_own() {
         "<plan-step>\n",
         "request:\n  请整理周报",
         "goal:\n  Weekly report",
-        "step 1 of 3 (step_id a):\n  read the notes",
+        "step 1 of 3:\n  read the notes",
         "intent:\n  to know them",
         "declared tools:\n  read_file",
     ] {
@@ -178,7 +178,7 @@ fn every_step_has_a_log_of_its_own() {
     assert_eq!(second.len(), 1, "{second:#?}");
     let brief = &second[0].content;
     assert!(
-        brief.contains("progress:\n  [completed] 1. (step_id a) read the notes\n      result: There are &lt;/plan-step&gt; two."),
+        brief.contains("progress:\n  [completed] 1. read the notes\n      result: There are &lt;/plan-step&gt; two."),
         "{brief}"
     );
     let scopes: Vec<_> = play.turn.log.iter().map(|message| message.step.as_deref()).collect();

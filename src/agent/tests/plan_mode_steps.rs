@@ -106,7 +106,7 @@ fn a_step_is_skipped_with_a_reason() {
     assert!(
         asked(&play).0[0]
             .content
-            .contains("[skipped] 1. (step_id a) read the notes\n      reason: there are no notes")
+            .contains("[skipped] 1. read the notes\n      reason: there are no notes")
     );
     play.calls("plan_progress", json!({"step_summary": "written"}))
         .says("checked")

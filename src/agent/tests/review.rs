@@ -263,8 +263,15 @@ fn approval_binds_to_the_digest() {
     );
     play.waits_for(GateKind::PlanReview);
     let state = play.state();
-    assert!(state.grants.is_empty() && state.approved_digest.is_none() && state.plan_card.is_none());
-    assert_eq!(progress(&play.turn), None, "the old card does not show an unapproved plan");
+    assert!(state.grants.is_empty() && state.approved_digest.is_none());
+    let Some((Some(gate), Outbound::PlanCard(card))) = progress(&play.turn) else {
+        panic!("a card")
+    };
+    assert_eq!(
+        (gate, card.steps.len()),
+        (play.gates()[0].id.clone(), 3),
+        "the old card does not show an unapproved plan"
+    );
 }
 
 /// design row 3: a simple plan is reviewed when a step declares a tool that is not read-only, and only then.

@@ -53,6 +53,10 @@ pub fn step_lines(templates: &Templates, locale: Locale, steps: &[StepView], mar
                 String::new()
             },
             content: step.content.clone(),
+            intent: match &step.intent {
+                Some(intent) => templates.say(locale, "plan.intent", json!({"intent": intent})),
+                None => String::new(),
+            },
             tools: step.tools.clone(),
         }
     });
@@ -182,7 +186,7 @@ impl Painter<'_> {
 
     fn plan(&self, card: &PlanCard) -> CardPage {
         let mut page = self.card("plan.title", &card.state, Asked::Approval);
-        let under_way = under_way(&card.state);
+        let under_way = under_way(card);
         let count = card.steps.len();
         page.subtitle = if under_way {
             self.say("plan.progress", json!({"done": done(&card.steps), "count": count}))

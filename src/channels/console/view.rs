@@ -72,6 +72,8 @@ pub struct StepLine {
     pub status: String,
     /// What is to be done.
     pub content: String,
+    /// What it is for, in a phrase of ours; empty if untold.
+    pub intent: String,
     /// Declared tools.
     pub tools: Vec<String>,
 }

@@ -29,16 +29,16 @@ struct Caps {
     rows: usize,
     /// Characters of a one-line text.
     line: usize,
-    /// Characters of a block: previews, output, notes; 0: an approval card goes without them.
+    /// Characters of a block: previews, output, notes; 0: a card that asks goes without them.
     block: usize,
     /// Characters of an answer.
     answer: usize,
-    /// An approval card shows all its rows, and their arguments whole.
+    /// What a person decides about stands whole: all rows and their arguments, all steps.
     whole: bool,
 }
 
-/// Tried in this order until the card fits. What a person decides about goes last, and never from a card with the rows that the
-/// agent puts on one; the last caps are for what older versions stored. They always fit, even if every character costs six bytes.
+/// Tried in this order until the card fits. What a person decides about goes last, and never from a card with the rows or the plan
+/// that the agent puts on one; the last caps are for what older versions stored. They always fit, even if every character costs six bytes.
 const CAPS: [Caps; 7] = [
     Caps {
         rows: 50,
@@ -95,7 +95,10 @@ const CAPS: [Caps; 7] = [
 #[must_use]
 pub fn card(templates: &Templates, locale: Locale, content: &Outbound) -> Option<Value> {
     let mut fitting = None;
+    let overflows = content.overflows();
     for caps in CAPS {
+        let whole = caps.whole && !overflows;
+        let caps = Caps { whole, ..caps };
         let painter = Painter { templates, locale, caps };
         let card = match content {
             Outbound::PlanCard(card) => painter.plan(card),
@@ -175,16 +178,18 @@ impl Painter<'_> {
         }
     }
 
-    /// The numbered steps, with the tools they declare; with marks once work may have begun.
+    /// Foreign words of a plan, on one line.
+    fn planned(&self, text: &str) -> String {
+        if self.caps.whole { escape::inline(text) } else { self.line(text) }
+    }
+
+    /// The numbered steps, what they are for, and the tools they declare; with marks once work may have begun.
     fn steps(&self, steps: &[StepView], marks: bool) -> String {
-        let mut lines: Vec<String> = steps
-            .iter()
-            .take(self.caps.rows)
-            .enumerate()
-            .map(|(at, step)| self.step(at + 1, step, marks))
-            .collect();
-        if steps.len() > self.caps.rows {
-            lines.push(self.say("plan.more_steps", json!({"count": steps.len() - self.caps.rows})));
+        let room = if self.caps.whole { steps.len() } else { self.caps.rows };
+        let shown = steps.iter().take(room).enumerate();
+        let mut lines: Vec<String> = shown.map(|(at, step)| self.step(at + 1, step, marks)).collect();
+        if steps.len() > room {
+            lines.push(self.say("plan.more_steps", json!({"count": steps.len() - room})));
         }
         lines.join("\n")
     }
@@ -195,19 +200,29 @@ impl Painter<'_> {
         } else {
             String::new()
         };
-        let tools = if step.tools.is_empty() {
-            String::new()
-        } else {
-            format!(" · {}", self.tools(&step.tools))
-        };
-        format!("{number}. {mark}{}{tools}", self.line(&step.content))
+        format!("{number}. {mark}{}{}", self.planned(&step.content), self.beside(step))
+    }
+
+    /// What a step is for, and its tools.
+    fn beside(&self, step: &StepView) -> String {
+        let mut words = String::new();
+        if let Some(intent) = &step.intent {
+            words.push_str(&format!(" — {}", self.say("plan.intent", json!({"intent": self.planned(intent)}))));
+        }
+        if !step.tools.is_empty() {
+            words.push_str(&format!(" · {}", self.tools(&step.tools)));
+        }
+        words
     }
 
     /// Tool names in code type.
     fn tools(&self, names: &[String]) -> String {
-        let mut shown: Vec<String> = names.iter().take(8).map(|name| tool(name)).collect();
-        if names.len() > 8 {
-            shown.push(format!("+{}", names.len() - 8));
+        let whole = self.caps.whole;
+        let room = if whole { names.len() } else { 8 };
+        let name = |name: &String| if whole { escape::code(name) } else { tool(name) };
+        let mut shown: Vec<String> = names.iter().take(room).map(name).collect();
+        if names.len() > room {
+            shown.push(format!("+{}", names.len() - room));
         }
         shown.join(" ")
     }

@@ -16,7 +16,7 @@ use super::check::{MAX_BLOCKS, MAX_WEIGHT, weight};
 use super::fallback::fallback;
 use crate::domain::{Locale, Outbound};
 use crate::template::Templates;
-use painter::{CAPS, Painter};
+use painter::{CAPS, Caps, Painter};
 
 /// One message: `text` is the notification and what a screen reader says, `blocks` is what is seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,10 @@ pub struct SlackMessage {
 pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) -> Option<SlackMessage> {
     let mut blocks = Vec::new();
     // The first that fits, else the smallest.
+    let overflows = content.overflows();
     for caps in CAPS {
+        let whole = caps.whole && !overflows;
+        let caps = Caps { whole, ..caps };
         let painter = Painter { templates, locale, caps };
         blocks = match content {
             Outbound::PlanCard(card) => painter.plan(card),

@@ -87,7 +87,10 @@ impl Text<'_> {
         } else {
             format!(" [{}]", self.say("plain.tools", json!({"tools": step.tools.join(", ")})))
         };
-        format!("{number}. {mark}{}{tools}", one_line(&step.content, 1000))
+        let intent = step.intent.as_deref().map_or_else(String::new, |intent| {
+            format!(" — {}", self.say("plan.intent", json!({"intent": one_line(intent, usize::MAX)})))
+        });
+        format!("{number}. {mark}{}{intent}{tools}", one_line(&step.content, usize::MAX))
     }
 
     fn steps(&self, steps: &[StepView], marks: bool) -> Vec<String> {
@@ -97,8 +100,8 @@ impl Text<'_> {
     fn plan(&self, card: &PlanCard) -> Vec<String> {
         let open = matches!(card.state, CardState::Open { .. });
         let mut lines = vec![self.title("plan.title", &card.state, Asked::Approval)];
-        lines.push(self.labelled("plan.goal", &one_line(&card.goal, 1000)));
-        lines.extend(self.steps(&card.steps, under_way(&card.state)));
+        lines.push(self.labelled("plan.goal", &one_line(&card.goal, usize::MAX)));
+        lines.extend(self.steps(&card.steps, under_way(card)));
         lines.extend(card.note.as_deref().map(hang));
         if card.request_edited && open {
             lines.push(self.word("plan.edited"));

@@ -73,7 +73,7 @@ pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
 }
 
 fn step_view(step: &StepView) -> Value {
-    json!({ "id": step.id, "content": step.content, "status": step.status, "tools": step.tools })
+    json!({ "id": step.id, "content": step.content, "intent": step.intent, "status": step.status, "tools": step.tools })
 }
 
 pub(super) fn action(record: &ActionRecord) -> Value {

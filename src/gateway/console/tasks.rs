@@ -191,16 +191,7 @@ pub(super) fn task(scene: &Scene, row: &TurnRow, events: &[EventRow], brief: boo
 }
 
 fn lines(scene: &Scene, plan: &Plan) -> Vec<StepLine> {
-    let steps: Vec<StepView> = plan
-        .steps
-        .iter()
-        .map(|step| StepView {
-            id: step.id.clone(),
-            content: step.content.clone(),
-            status: step.status,
-            tools: step.tools.clone(),
-        })
-        .collect();
+    let steps: Vec<StepView> = plan.steps.iter().map(StepView::from).collect();
     step_lines(&scene.gateway.templates, scene.live.console.locale, &steps, true)
 }
 

@@ -80,7 +80,7 @@ async fn every_member_is_there() {
     );
     is_time(&review["created_at"]);
     is_time(&review["expires_at"]);
-    has(&review["steps"][1], "id content status tools");
+    has(&review["steps"][1], "id content intent status tools");
     assert_eq!(
         (&review["steps"][1]["tools"], &review["steps"][1]["status"]),
         (&json!(["write_file"]), &json!("pending"))

@@ -9,7 +9,7 @@ use crate::support::fake_model::{call, say};
 pub enum Asked {
     /// A plan.
     Plan,
-    /// A step, by its id; and how many of its calls are answered.
+    /// A step, by its number; and how many of its calls are answered.
     Step(String, usize),
     /// A look at the plan, after so many others.
     Reflection(usize),
@@ -33,9 +33,9 @@ pub fn asked(request: &Value) -> Asked {
         return Asked::Plan;
     };
     let words = text(&messages[brief]);
-    let id = words.split("(step_id ").last().unwrap().split(')').next().unwrap().to_owned();
+    let number = words.split("\nstep ").last().unwrap().split(" of ").next().unwrap().to_owned();
     let answered = messages[brief..].iter().filter(|message| message["role"] == "tool").count();
-    Asked::Step(id, answered)
+    Asked::Step(number, answered)
 }
 
 /// The answer to a reflection.

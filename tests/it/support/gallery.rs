@@ -21,6 +21,7 @@ pub fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> Step
         content: content.to_owned(),
         status,
         tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+        intent: None,
     }
 }
 
@@ -169,6 +170,26 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
             Outbound::PlanCard(PlanCard {
                 complexity: Complexity::Simple,
                 steps: vec![step("1", "整理销售周报", StepStatus::Pending, &["write_file"])],
+                ..plan(open.clone())
+            }),
+        ),
+        (
+            "plan_open_changed",
+            Outbound::PlanCard(PlanCard {
+                plan_version: 2,
+                note: Some(String::from("订单表不全\n\n➕ 补齐华东区订单\n\n⏭️ 汇总各区域销售额")),
+                steps: vec![
+                    step("1", "读取本周订单表", StepStatus::Completed, &["read_file"]),
+                    step("2", "汇总各区域销售额", StepStatus::Skipped, &[]),
+                    step("5", "读取上周订单表", StepStatus::Failed, &["read_file"]),
+                    StepView {
+                        intent: Some(String::from("周报要包含 <所有> 区域")),
+                        ..step("4", "补齐华东区订单", StepStatus::Pending, &["web_fetch"])
+                    },
+                    step("3", "写入周报", StepStatus::Pending, &["write_file"]),
+                ],
+                grants: vec![String::from("web_fetch"), String::from("write_file")],
+                still_asks: vec![],
                 ..plan(open.clone())
             }),
         ),

@@ -27,6 +27,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
                 content: "写".to_owned(),
                 status: StepStatus::Pending,
                 tools: vec!["write_file".to_owned()],
+                intent: None,
             }],
             grants: Vec::new(),
             still_asks: Vec::new(),

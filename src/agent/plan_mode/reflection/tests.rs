@@ -1,5 +1,7 @@
 //! What a reflection may say, and the plan that comes of it.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::{Outcome, Reflected, difference, merged};
@@ -33,7 +35,7 @@ fn plan() -> Plan {
 }
 
 fn read(reply: &Value) -> Reflected {
-    Reflected::read(&reply.to_string(), &plan()).unwrap()
+    Reflected::read(&reply.to_string(), &plan(), &HashSet::new()).unwrap()
 }
 
 /// One line a step: `id status content tools`.
@@ -53,7 +55,7 @@ fn outcomes_are_read_wherever_they_stand() {
             format!("I looked at {{it}}.\n{object}\nThat is all."),
             object.to_uppercase().replace("OUTCOME", "outcome").replace("REASON", "reason"),
         ] {
-            let told = Reflected::read(&reply, &plan()).unwrap();
+            let told = Reflected::read(&reply, &plan(), &HashSet::new()).unwrap();
             assert_eq!(told.outcome, outcome, "{reply}");
             assert!(told.reason.eq_ignore_ascii_case("why"), "{reply}");
         }
@@ -64,7 +66,7 @@ fn outcomes_are_read_wherever_they_stand() {
 /// S2-T: what cannot be read says why, and never panics.
 #[test]
 fn what_cannot_be_read_says_why() {
-    let told = |reply: &str| Reflected::read(reply, &plan()).unwrap_err();
+    let told = |reply: &str| Reflected::read(reply, &plan(), &HashSet::new()).unwrap_err();
     for reply in ["", "all fine", "{", "{\"outcome\": ", "[1]", &"{".repeat(10_000)] {
         assert!(told(reply).contains("no JSON object"), "{}", told(reply));
     }
@@ -86,7 +88,7 @@ fn steps_are_merged_by_id() {
     let told = read(&json!({"outcome": "refine", "steps": [
         {"id": "1", "content": "do it all again"},
         {"id": 2, "content": "do 2 otherwise", "tools": ["write_file"]},
-        {"id": "3", "content": "do 3 better", "intent": "what no card shows"},
+        {"id": "3", "content": "do 3 better", "intent": "for all"},
         {"content": "new", "tools": ["web_fetch"], "after": "2"},
         {"content": "newer", "after": "2"},
         "last"
@@ -106,11 +108,8 @@ fn steps_are_merged_by_id() {
     );
     assert_eq!(after.steps[0].result.as_ref().unwrap().output, "one");
     assert_eq!(after.steps[1].error, None);
-    assert_eq!(
-        after.steps[4].intent.as_deref(),
-        Some("for 3"),
-        "an intent that nobody is shown stays"
-    );
+    let intents = [after.steps[1].intent.as_deref(), after.steps[4].intent.as_deref()];
+    assert_eq!(intents, [Some("for 2"), Some("for all")], "one that nobody tells stays");
     assert_eq!((after.version, after.revision), (2, 8));
     assert_ne!(after.digest(), plan().digest());
     assert!(
@@ -129,6 +128,16 @@ fn finished_steps_are_not_removed() {
     assert_eq!(merged(&plan(), &read(&same)), plan());
 }
 
+/// S2-4, S2-11: a new step takes no id under which another one, gone by now, has a log.
+#[test]
+fn a_new_step_takes_no_id_with_a_log() {
+    let logs = HashSet::from(["5", "old"].map(str::to_owned));
+    let reply = json!({"outcome": "expand", "steps": ["new", {"id": "old", "content": "other"}, {"id": "fresh", "content": "third"}]});
+    let after = merged(&plan(), &Reflected::read(&reply.to_string(), &plan(), &logs).unwrap());
+    let ids: Vec<&str> = after.steps.iter().map(|step| step.id.as_str()).collect();
+    assert_eq!(ids, ["1", "2", "3", "4", "6", "7", "fresh"]);
+}
+
 /// S2-10: a plan whose steps were all done is open again once one is added.
 #[test]
 fn a_done_plan_is_opened_again() {
@@ -137,7 +146,7 @@ fn a_done_plan_is_opened_again() {
         step.status = StepStatus::Completed;
     }
     done.done = true;
-    let told = Reflected::read(r#"{"outcome": "expand", "steps": ["more"]}"#, &done).unwrap();
+    let told = Reflected::read(r#"{"outcome": "expand", "steps": ["more"]}"#, &done, &HashSet::new()).unwrap();
     assert!(!merged(&done, &told).done);
 }
 
@@ -157,9 +166,14 @@ fn the_difference_is_said_in_lines() {
         change(ChangeKind::Removed, Some("old"), None),
     ];
     assert_eq!(
-        difference("The data is elsewhere.", &changes),
+        difference("The data is elsewhere.", &changes, &[]),
         "The data is elsewhere.\n\n➕ new step\n\n✏️ a → b\n\n✏️ same\n\n➖ old"
     );
-    let many = vec![changes[0].clone(); 30];
-    assert_eq!(difference("", &many).lines().filter(|line| !line.is_empty()).count(), 21);
+    let skipped = ["why", "", "no use"].map(|why| (String::from("a\nstep"), why.to_owned()));
+    assert_eq!(
+        difference("why", &[], &skipped),
+        "why\n\n⏭️ a step\n\n⏭️ a step\n\n⏭️ a step (no use)"
+    );
+    let many = vec![changes[0].clone(); 18];
+    assert_eq!(difference("", &many, &skipped).lines().filter(|line| !line.is_empty()).count(), 21);
 }

@@ -28,7 +28,7 @@ impl Painter<'_> {
 
     fn plan_subtitle(&self, card: &PlanCard) -> String {
         let count = card.steps.len();
-        let mut parts = vec![if under_way(&card.state) {
+        let mut parts = vec![if under_way(card) {
             self.say("plan.progress", json!({"done": done_steps(&card.steps), "count": count}))
         } else {
             self.say("plan.steps", json!({"count": count}))
@@ -49,16 +49,13 @@ impl Painter<'_> {
             (Complexity::Simple, [only]) if only.content.trim() == card.goal.trim() => Some(only),
             _ => None,
         };
-        let goal = self.line(&card.goal);
-        match simple.filter(|only| !only.tools.is_empty()) {
-            Some(only) => lines.push(self.labelled("plan.goal", &format!("{goal} · {}", self.tools(&only.tools)))),
-            None => lines.push(self.labelled("plan.goal", &goal)),
-        }
+        let beside = simple.map_or_else(String::new, |only| self.beside(only));
+        lines.push(self.labelled("plan.goal", &format!("{}{beside}", self.planned(&card.goal))));
         let mut elements = vec![parts::markdown("goal", &lines.join("\n"))];
         if simple.is_none() && !card.steps.is_empty() {
-            elements.push(parts::markdown("steps", &self.steps(&card.steps, under_way(&card.state))));
+            elements.push(parts::markdown("steps", &self.steps(&card.steps, under_way(card))));
         }
-        if let Some(note) = card.note.as_deref().filter(|note| !note.trim().is_empty()) {
+        if let Some(note) = card.note.as_deref().filter(|note| self.caps.block > 0 && !note.trim().is_empty()) {
             elements.push(parts::markdown("note", &self.block(note)));
         }
         elements

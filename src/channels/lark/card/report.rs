@@ -19,7 +19,7 @@ impl Painter<'_> {
         } else {
             "progress.title"
         });
-        let mut elements = vec![parts::markdown("goal", &self.labelled("plan.goal", &self.line(&view.goal)))];
+        let mut elements = vec![parts::markdown("goal", &self.labelled("plan.goal", &self.planned(&view.goal)))];
         if !view.steps.is_empty() {
             elements.push(parts::markdown("steps", &self.steps(&view.steps, true)));
         }

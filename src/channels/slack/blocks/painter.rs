@@ -17,16 +17,16 @@ pub(super) struct Caps {
     pub(super) rows: usize,
     /// Characters of a one-line text.
     pub(super) line: usize,
-    /// Characters of a block: previews, output, notes; 0: an approval card goes without them.
+    /// Characters of a block: previews, output, notes; 0: a card that asks goes without them.
     pub(super) block: usize,
     /// Characters of an answer.
     pub(super) answer: usize,
-    /// An approval card shows all its rows, and their arguments whole.
+    /// What a person decides about stands whole: all rows and their arguments, all steps.
     pub(super) whole: bool,
 }
 
-/// Tried in this order until the message fits. What a person decides about goes last, and never from a card with the rows that the
-/// agent puts on one; the last caps are for what older versions stored, and do whatever the text is.
+/// Tried in this order until the message fits. What a person decides about goes last, and never from a card with the rows or
+/// the plan that the agent puts on one; the last caps are for what older versions stored, and do whatever the text is.
 pub(super) const CAPS: [Caps; 7] = [
     Caps {
         rows: 50,
@@ -162,11 +162,21 @@ impl Painter<'_> {
         blocks
     }
 
-    /// The numbered steps, with the tools they declare; with marks once work may have begun.
+    /// Foreign words of a plan, on one line.
+    pub(super) fn planned(&self, foreign: &str) -> String {
+        if self.caps.whole {
+            escape::inert(&one_line(foreign, usize::MAX))
+        } else {
+            self.line(foreign)
+        }
+    }
+
+    /// The numbered steps, what they are for, and the tools they declare; with marks once work may have begun.
     pub(super) fn steps(&self, name: &str, steps: &[StepView], marks: bool) -> Value {
-        let lines = steps.iter().take(self.caps.rows).map(|step| self.step(step, marks)).collect();
+        let room = if self.caps.whole { steps.len() } else { self.caps.rows };
+        let lines = steps.iter().take(room).map(|step| self.step(step, marks)).collect();
         let mut elements = vec![parts::list("ordered", lines)];
-        elements.extend(self.more("plan.more_steps", steps.len(), self.caps.rows));
+        elements.extend(self.more("plan.more_steps", steps.len(), room));
         parts::rich(name, elements)
     }
 
@@ -176,10 +186,38 @@ impl Painter<'_> {
         } else {
             String::new()
         };
-        let mut line = vec![text(&format!("{mark}{}", self.line(&step.content)))];
+        let mut line = vec![text(&format!("{mark}{}", self.planned(&step.content)))];
+        line.extend(self.beside(step));
+        line
+    }
+
+    /// What a step is for, and its tools.
+    pub(super) fn beside(&self, step: &StepView) -> Line {
+        let mut line = Vec::new();
+        if let Some(intent) = &step.intent {
+            let said = self.say("plan.intent", json!({"intent": self.planned(intent)}));
+            line.push(text(&format!(" — {said}")));
+        }
         if !step.tools.is_empty() {
             line.push(text(" · "));
-            line.extend(tools(&step.tools));
+            line.extend(self.tools(&step.tools));
+        }
+        line
+    }
+
+    /// Tool names in code type.
+    pub(super) fn tools(&self, names: &[String]) -> Line {
+        let whole = self.caps.whole;
+        let room = if whole { names.len() } else { 8 };
+        let mut line = Vec::new();
+        for name in names.iter().take(room) {
+            if !line.is_empty() {
+                line.push(text(" "));
+            }
+            line.push(parts::code(&if whole { self.planned(name) } else { tool(name) }));
+        }
+        if names.len() > room {
+            line.push(text(&format!(" +{}", names.len() - room)));
         }
         line
     }
@@ -248,21 +286,6 @@ fn bold_words(said: &str) -> Line {
         .filter(|(_, piece)| !piece.is_empty())
         .map(|(at, piece)| if at % 2 == 1 { parts::bold(piece) } else { text(piece) })
         .collect()
-}
-
-/// Tool names in code type.
-pub(super) fn tools(names: &[String]) -> Line {
-    let mut line = Vec::new();
-    for name in names.iter().take(8) {
-        if !line.is_empty() {
-            line.push(text(" "));
-        }
-        line.push(parts::code(&tool(name)));
-    }
-    if names.len() > 8 {
-        line.push(text(&format!(" +{}", names.len() - 8)));
-    }
-    line
 }
 
 /// A tool's name; real names fit whole.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::painter::{Line, Painter, tools};
+use super::painter::{Line, Painter};
 use super::parts::{self, text};
 use crate::channels::wording::{Asked, done_steps, is_open, under_way};
 use crate::domain::{CardState, Complexity, PlanCard};
@@ -26,7 +26,7 @@ impl Painter<'_> {
     fn plan_status(&self, card: &PlanCard) -> Vec<String> {
         let count = card.steps.len();
         let mut parts = vec![self.state(&card.state, Asked::Approval)];
-        parts.push(if under_way(&card.state) {
+        parts.push(if under_way(card) {
             self.say("plan.progress", json!({"done": done_steps(&card.steps), "count": count}))
         } else {
             self.say("plan.steps", json!({"count": count}))
@@ -47,17 +47,14 @@ impl Painter<'_> {
             (Complexity::Simple, [only]) if only.content.trim() == card.goal.trim() => Some(only),
             _ => None,
         };
-        let mut goal = vec![text(&self.line(&card.goal))];
-        if let Some(only) = simple.filter(|only| !only.tools.is_empty()) {
-            goal.push(text(" · "));
-            goal.extend(tools(&only.tools));
-        }
+        let mut goal = vec![text(&self.planned(&card.goal))];
+        goal.extend(simple.into_iter().flat_map(|only| self.beside(only)));
         lines.push(self.labelled("plan.goal", goal));
         let mut blocks = vec![parts::rich("goal", vec![parts::lines(lines)])];
         if simple.is_none() && !card.steps.is_empty() {
-            blocks.push(self.steps("steps", &card.steps, under_way(&card.state)));
+            blocks.push(self.steps("steps", &card.steps, under_way(card)));
         }
-        if let Some(note) = &card.note {
+        if let Some(note) = card.note.as_ref().filter(|_| self.caps.block > 0) {
             blocks.extend(self.model_words("note", note, self.caps.block));
         }
         blocks
@@ -69,8 +66,8 @@ impl Painter<'_> {
         if card.request_edited {
             rules.push(vec![text(&format!("⚠️ {}", self.word("plan.edited")))]);
         }
-        rules.push(self.around("plan.grants", "tools", tools(&card.grants)));
-        rules.push(self.around("plan.still_asks", "tools", tools(&card.still_asks)));
+        rules.push(self.around("plan.grants", "tools", self.tools(&card.grants)));
+        rules.push(self.around("plan.still_asks", "tools", self.tools(&card.still_asks)));
         let mut prompt = vec![self.ours("plan.prompt", json!({}))];
         if card.group {
             prompt.push(self.ours("plan.prompt_group", json!({})));

@@ -16,7 +16,7 @@ impl Painter<'_> {
             "progress.title"
         };
         let counts = self.say("plan.progress", json!({"done": done_steps(&view.steps), "count": view.steps.len()}));
-        let goal = self.labelled("plan.goal", vec![text(&self.line(&view.goal))]);
+        let goal = self.labelled("plan.goal", vec![text(&self.planned(&view.goal))]);
         let mut blocks = vec![
             parts::header(&self.word(title)),
             self.status(&[counts]),
