@@ -44,6 +44,7 @@ mod mcp;
 mod metrics;
 mod model_context;
 mod model_stream;
+mod observers;
 mod openai;
 mod pairings;
 mod plan_mode;
