@@ -50,6 +50,7 @@ mod pairings;
 mod plan_mode;
 mod phrases;
 mod previews;
+mod public_api;
 mod races;
 mod redis_faults;
 mod redis_handshake;
