@@ -25,6 +25,7 @@ mod finish;
 mod capsule;
 mod reminder;
 mod progress;
+mod observe;
 mod plan_mode;
 mod prompt;
 mod compose;
@@ -37,6 +38,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use capsule::{Artifact, Capsule, StepSnapshot};
+pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange};
 pub use plan_mode::{PlanRun, Stage};
 pub use signal::Reported;
 
@@ -334,6 +336,13 @@ pub enum Input {
     },
     /// The card could not be delivered in ten minutes.
     Undeliverable,
+    /// Somebody who watches the turn objected to its last step, which was not taken.
+    HookFailed {
+        /// Incident id that the log carries too.
+        incident: String,
+        /// What came of the calls whose outcome that step would have read.
+        left: Vec<CallOutcome>,
+    },
 }
 
 /// A gate to open, with the card that shows it.
@@ -462,4 +471,11 @@ pub fn view(turn: &Turn, env: &Env<'_>, extra_system_prompt: &str) -> Vec<Messag
 #[must_use]
 pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
     progress::progress(turn)
+}
+
+/// What those who watch are told of one step: `before` is the turn's state as it was when its log had `logged` messages, `after` the
+/// turn as it is now. Told in order, it makes the one of the other: who keeps the plan as created and changes it as told has its steps.
+#[must_use]
+pub fn observe(before: &TurnState, logged: usize, after: &Turn) -> Vec<Observed> {
+    observe::observe(before, logged, after)
 }

@@ -160,6 +160,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
             models: models(&settings, http.clone(), parts.model),
             timings: parts.timings,
             failpoint: parts.failpoint.clone(),
+            observers: Vec::new(),
         }),
         desk: Desk::new(ledger.clone(), settings.clone(), clock.clone()),
         channels: Channels {

@@ -7,6 +7,7 @@ mod journal;
 mod engine;
 mod model_call;
 mod execute;
+mod observers;
 mod preview;
 mod state;
 mod ledger;
@@ -22,6 +23,7 @@ pub use engine::Left;
 pub use inspect::Details;
 pub use journal::{Entry, Journal, News, Sending, left, verdicts};
 pub use notebook::{FORMAT, Happened, Heard, Keeper, Notebook, OpenGate, RestoreError, Verdict, VerdictError};
+pub use observers::{HookError, Observer};
 pub use task::{Ending, Outcome, Task, TaskError};
 pub use worker::{Runner, RunnerParts};
 

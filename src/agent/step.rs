@@ -126,6 +126,7 @@ impl Step<'_> {
             (Input::Steer(text), next) => self.steer(text, &next),
             (Input::Edited, _) => self.turn.state.request_edited = true,
             (Input::Cancel { reason, left, .. }, _) => self.cancel(reason, left),
+            (Input::HookFailed { incident, left }, _) => self.hook_failed(incident, left),
             (Input::Undeliverable, Next::Wait) => self.finish(TurnStatus::Failed, TurnReason::Undeliverable, "", None, None),
             (
                 Input::Start
@@ -168,6 +169,20 @@ impl Step<'_> {
             TurnReason::Cancelled
         };
         self.finish(TurnStatus::Cancelled, reason, "", None, None);
+    }
+
+    fn hook_failed(&mut self, incident: String, left: Vec<CallOutcome>) {
+        for outcome in left {
+            self.result(&outcome.call_id, outcome.result);
+        }
+        let done = self.turn.state.done_writes.clone();
+        self.finish(
+            TurnStatus::Failed,
+            TurnReason::Hook,
+            "",
+            Some(Notice::HookFailed { done }),
+            Some(incident),
+        );
     }
 
     fn model_failed(&mut self, last: bool, notice: Notice, incident: String, millis: u64) {
@@ -223,7 +238,11 @@ impl Step<'_> {
             let first = text
                 .split_inclusive(['.', '!', '?', '。', '！', '？', '\n'])
                 .find(|part| !part.trim().is_empty());
-            self.emit(Event::AssistantText { text: text.to_owned() }, first.unwrap_or(text));
+            let event = Event::AssistantText {
+                text: text.to_owned(),
+                step_id: plan_mode::scope(&self.turn.state).map(str::to_owned),
+            };
+            self.emit(event, first.unwrap_or(text));
         }
     }
 

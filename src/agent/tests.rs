@@ -1,6 +1,7 @@
 //! Scenarios of the reducer, each played by a scripted model, scripted tools and scripted people.
 
 mod play;
+mod watch;
 mod approvals;
 mod blocks;
 mod book_keeping;
@@ -10,6 +11,7 @@ mod continuation;
 mod endings;
 mod guard;
 mod limits;
+mod observe;
 mod plan_again;
 mod plan_mode;
 mod plan_mode_changes;

@@ -28,7 +28,7 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
         }
         Notice::Expired { goal } | Notice::ReviewExpired { goal } => values["goal"] = json!(one_line(goal, 200)),
         Notice::WhichOne { goals } => values["goals"] = lines(goals),
-        Notice::Stopped { done } => values["done"] = lines(done),
+        Notice::Stopped { done } | Notice::HookFailed { done } => values["done"] = lines(done),
         // The rest has numbers and ids only.
         _ => {}
     }

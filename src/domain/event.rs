@@ -100,8 +100,12 @@ pub enum Event {
     TurnFailed { reason: TurnReason },
     /// Stopped.
     TurnCancelled { reason: TurnReason },
-    /// The model said something, with calls or as its answer.
-    AssistantText { text: String },
+    /// The model said something, with calls or as its answer; in plan mode perhaps while it carried out a step.
+    AssistantText {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step_id: Option<String>,
+    },
     /// `plan()` was accepted.
     PlanCreated { version: u32, steps: usize },
     /// A later `plan()` changed it.

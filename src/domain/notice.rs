@@ -78,6 +78,8 @@ pub enum Notice {
     ModelTooLong {},
     /// The provider's content filter took the model's answer away.
     ModelFiltered {},
+    /// The program around the agent stopped the task; `done` lists what already ran.
+    HookFailed { done: Vec<String> },
     /// The limit of this task is reached.
     BudgetExhausted {},
     /// `/status` and `/plan`.

@@ -71,7 +71,7 @@ impl Remote {
     ///
     /// # Errors
     /// Why these settings can never work.
-    pub fn catalogue(http: &Client, model: &ModelLive) -> Result<reqwest::RequestBuilder, &'static str> {
+    pub(crate) fn catalogue(http: &Client, model: &ModelLive) -> Result<reqwest::RequestBuilder, &'static str> {
         let target = Dialect::of(model.provider).catalogue(&model.base_url, &model.api_key)?;
         Ok(http.get(target.url).headers(target.headers))
     }

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::engine::{Asking, Engine, Left};
 use super::journal::Journal;
 use super::notebook::{Notebook, Page, RestoreError};
+use super::observers::{Observer, Observers};
 use super::task::Task;
 use super::{ModelHealth, Timings};
 use crate::agent::{self, Beginning, Turn};
@@ -65,6 +66,7 @@ impl Agent {
             clock: Clock::system(),
             ids: Ids::random(),
             timings: Timings::default(),
+            observers: Vec::new(),
         }
     }
 
@@ -128,6 +130,7 @@ pub struct AgentBuilder {
     clock: Clock,
     ids: Ids,
     timings: Timings,
+    observers: Vec<Arc<dyn Observer>>,
 }
 
 impl fmt::Debug for AgentBuilder {
@@ -193,6 +196,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Adds somebody who watches every task, and may object; they are asked in the order in which they are added.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.push(observer);
+        self
+    }
+
     /// Time for tests: gates lapse by this clock.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -250,6 +260,7 @@ impl AgentBuilder {
             tools: Arc::new(Toolbox::new(self.tools, &BTreeMap::new()).with_servers(self.servers)),
             timings: self.timings,
             failpoint: Failpoint::default(),
+            observers: Observers::new(self.observers),
             health: Arc::new(Mutex::new(ModelHealth { last: None })),
         };
         Ok(Agent {

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::journal::{Entry, Journal};
+use super::observers::Observers;
 use super::{ModelHealth, Timings};
 use crate::agent::{self, Env, Input, Next, Room, Turn};
 use crate::domain::{Clock, Failpoint, Ids, Millis, ToolSpec};
@@ -39,6 +40,7 @@ pub(super) struct Engine {
     pub(super) tools: Arc<Toolbox>,
     pub(super) timings: Timings,
     pub(super) failpoint: Failpoint,
+    pub(super) observers: Observers,
     pub(super) health: Arc<Mutex<ModelHealth>>,
 }
 
@@ -79,7 +81,13 @@ impl Unpaid {
         let (millis, tokens) = match input {
             Input::Reply(reply) => (reply.millis, reply.tokens),
             Input::ModelFailed { millis, .. } | Input::ToolResults { millis, .. } => (*millis, 0),
-            Input::Start | Input::Decided { .. } | Input::Steer(_) | Input::Edited | Input::Cancel { .. } | Input::Undeliverable => (0, 0),
+            Input::Start
+            | Input::Decided { .. }
+            | Input::Steer(_)
+            | Input::Edited
+            | Input::Cancel { .. }
+            | Input::Undeliverable
+            | Input::HookFailed { .. } => (0, 0),
         };
         Self {
             time: Duration::from_millis(millis),
@@ -149,7 +157,7 @@ impl Engine {
         }
     }
 
-    /// One step: reducer, then journal. False, or an error: it is undone.
+    /// One step: reducer, those who watch, then journal. False, or an error: it is undone.
     async fn take(&self, run: &mut Run<'_>, input: Input, edited: bool, heard: &[i64]) -> Result<bool, StoreError> {
         let before = run.turn.state.clone();
         let env = Env {
@@ -160,7 +168,7 @@ impl Engine {
         if edited {
             agent::step(run.turn, &env, Input::Edited);
         }
-        let mut effects = agent::step(run.turn, &env, input);
+        let mut effects = Box::pin(self.observers.step(run.turn, &env, input, &self.ids)).await;
         self.preview(&run.turn.state, &mut effects).await;
         let entry = Entry {
             before: &before,

@@ -11,6 +11,7 @@ use tracing::{Instrument, info_span, warn};
 use super::engine::{Asking, Engine, Left, RETRY};
 use super::leases::Leases;
 use super::ledger::{Ears, LedgerJournal};
+use super::observers::{Observer, Observers};
 use super::state::{encode, read};
 use super::{ModelHealth, ModelSource, Timings, WorkError};
 use crate::agent::{self, Beginning, Turn};
@@ -58,6 +59,8 @@ pub struct RunnerParts {
     pub timings: Timings,
     /// Where a test lets the process die.
     pub failpoint: Failpoint,
+    /// Who watches the turns, in the order in which they are asked.
+    pub observers: Vec<Arc<dyn Observer>>,
 }
 
 impl fmt::Debug for RunnerParts {
@@ -87,6 +90,7 @@ impl Runner {
             tools: parts.tools,
             timings: parts.timings,
             failpoint: parts.failpoint,
+            observers: Observers::new(parts.observers),
             health: Arc::new(Mutex::new(ModelHealth { last: None })),
         };
         Self {

@@ -50,6 +50,7 @@ fn runner(store: &Store, asked: &Arc<Semaphore>) -> Runner {
             ..Timings::default()
         },
         failpoint: Failpoint::default(),
+        observers: Vec::new(),
     })
 }
 

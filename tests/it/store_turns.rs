@@ -66,7 +66,10 @@ async fn the_timeline_reads_back_in_order() {
             turn_id: row.id.clone(),
             chat: "oc_1".to_owned(),
             at: store.clock.now(),
-            event: Event::AssistantText { text: format!("{seq}\0") },
+            event: Event::AssistantText {
+                text: format!("{seq}\0"),
+                step_id: None,
+            },
             summary: "[Reflect] …".to_owned(),
             iteration: 1,
         };

@@ -131,6 +131,7 @@ impl<'a> Life<'a> {
                 ..Timings::default()
             },
             failpoint: Failpoint::default(),
+            observers: Vec::new(),
         });
         let process = |name: &str, dice: &mut Dice| Process {
             ledger: lab.ledger.clone(),

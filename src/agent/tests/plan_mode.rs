@@ -280,7 +280,7 @@ fn the_timeline_tells_the_plan() {
         .filter_map(|event| match event {
             Event::PlanCreated { steps, .. } => Some(format!("created {steps}")),
             Event::PlanProgress { step_id, status } => Some(format!("{} {status:?}", step_id.as_deref().unwrap_or("-"))),
-            Event::AssistantText { text } => Some(text.clone()),
+            Event::AssistantText { text, step_id } => Some(format!("{text} in {}", step_id.as_deref().unwrap_or("-"))),
             Event::Reflected { outcome } => Some(outcome.clone()),
             _ => None,
         })
@@ -290,7 +290,7 @@ fn the_timeline_tells_the_plan() {
         [
             "created 3",
             "a InProgress",
-            "read",
+            "read in a",
             "a Completed",
             "continue",
             "b InProgress",

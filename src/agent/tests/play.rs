@@ -15,6 +15,8 @@ use crate::domain::{
 };
 use crate::template::Templates;
 
+use super::watch::Watch;
+
 pub(super) fn policy() -> Policy {
     Policy {
         review_enabled: true,
@@ -66,6 +68,8 @@ pub(super) struct Play {
     pub(super) last: Vec<Effect>,
     /// Effects of all steps.
     pub(super) all: Vec<Effect>,
+    /// Who is told of all steps.
+    pub(super) watch: Watch,
     calls: u32,
     now: i64,
 }
@@ -99,6 +103,7 @@ impl Play {
             tools: tools(),
             last: Vec::new(),
             all: Vec::new(),
+            watch: Watch::default(),
             calls: 0,
             now: 1_000,
         }
@@ -118,7 +123,7 @@ impl Play {
         let mut twin = stored(&self.turn);
         let mut turn = self.turn.clone();
         let given: Vec<String> = match &input {
-            Input::ToolResults { outcomes, .. } | Input::Cancel { left: outcomes, .. } => {
+            Input::ToolResults { outcomes, .. } | Input::Cancel { left: outcomes, .. } | Input::HookFailed { left: outcomes, .. } => {
                 let given = outcomes.iter().filter(|outcome| outcome.result.is_some());
                 given.map(|outcome| outcome.call_id.clone()).collect()
             }
@@ -137,6 +142,7 @@ impl Play {
         {
             assert!(message.content.contains("may or may not have run"), "{message:?}");
         }
+        self.watch.see(&self.turn, &turn);
         self.turn = turn;
         self.all.extend(effects.iter().cloned());
         self.last = effects;

@@ -140,6 +140,13 @@ fn input(play: &Play, bytes: &[u8]) -> Input {
                 result: bytes[1].is_multiple_of(2).then(|| ok("ran")),
             }],
         },
+        1 if bytes[1] < 40 => Input::HookFailed {
+            incident: "i".into(),
+            left: vec![CallOutcome {
+                call_id: "c0".into(),
+                result: bytes[2].is_multiple_of(2).then(|| ok("ran")),
+            }],
+        },
         1 => Input::Undeliverable,
         2 | 3 => Input::Steer("<mailbox> more".into()),
         4 => Input::Start,
@@ -167,7 +174,7 @@ fn fits(input: &Input, play: &Play) -> bool {
         Input::Reply(_) | Input::ModelFailed { .. } => matches!(next, Next::CallModel { .. }),
         Input::ToolResults { .. } => matches!(next, Next::RunTools { .. }),
         Input::Decided { .. } | Input::Undeliverable => *next == Next::Wait,
-        Input::Steer(_) | Input::Cancel { .. } | Input::Edited => *next != Next::Nothing,
+        Input::Steer(_) | Input::Cancel { .. } | Input::Edited | Input::HookFailed { .. } => *next != Next::Nothing,
     }
 }
 
@@ -185,8 +192,8 @@ fn change(policy: &mut Policy, bytes: &[u8]) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// design §2: total, replayable from its journal, calls paired, no write without a person's or a plan's leave,
-    /// limits kept, one end; after a twin's JSON round trip every step is the same.
+    /// design §2, S2-7, S2-8: total, replayable from its journal, calls paired, no write without a person's or a plan's leave,
+    /// limits kept, one end; after a twin's JSON round trip every step is the same; what observers are told adds up to the plan.
     #[test]
     fn anything_may_happen(setting in prop::array::uniform6(any::<u8>()), script in prop::collection::vec(prop::array::uniform8(any::<u8>()), 1..60)) {
         let mut play = Play::queued(|policy| change(policy, &setting), "task");

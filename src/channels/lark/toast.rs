@@ -44,6 +44,7 @@ fn toast_type(notice: &Notice) -> &'static str {
         | Notice::ModelTimeout {}
         | Notice::ModelTooLong {}
         | Notice::ModelFiltered {}
+        | Notice::HookFailed { .. }
         | Notice::Internal { .. } => "error",
         Notice::Queued { .. }
         | Notice::Steered {}

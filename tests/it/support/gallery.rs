@@ -345,6 +345,10 @@ pub fn notices() -> Vec<Notice> {
         Notice::ModelTimeout {},
         Notice::ModelTooLong {},
         Notice::ModelFiltered {},
+        Notice::HookFailed { done: vec![] },
+        Notice::HookFailed {
+            done: vec![String::from("write_file report.md")],
+        },
         Notice::BudgetExhausted {},
         Notice::Status {
             goal: Some(goal()),
