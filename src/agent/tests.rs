@@ -13,6 +13,7 @@ mod limits;
 mod plan_mode;
 mod plan_mode_changes;
 mod plan_mode_steps;
+mod prompts;
 mod random;
 mod review;
 mod rules;
