@@ -132,7 +132,22 @@ impl<'a> Person<'a> {
                 decide(world, &review, words, "feedback").await;
             }
             "budget" => decide(world, &review, "cancel", "feedback").await,
-            "question" => say(world, self.answer).await,
+            "question" => {
+                // Words count as an answer only if they were said after the card appeared.
+                eventually("the question, a moment ago", || async {
+                    let items = world.api.get("/api/v1/messages?chat=eval").await;
+                    let bot = items["items"]
+                        .as_array()
+                        .unwrap()
+                        .iter()
+                        .rfind(|item| item["from"] == "bot")
+                        .cloned()?;
+                    let at: jiff::Timestamp = bot["at"].as_str().unwrap().parse().unwrap();
+                    (bot["card"].is_object() && at.as_millisecond() < world.clock.now().0).then_some(())
+                })
+                .await;
+                say(world, self.answer).await;
+            }
             _ => {
                 let path = format!("/api/v1/actions?turn={}&status=pending", turn["id"].as_str().unwrap());
                 for action in world.api.get(&path).await["items"].as_array().unwrap() {
