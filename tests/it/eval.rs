@@ -39,7 +39,7 @@ async fn recorded_scenarios_end_as_expected() {
     }
     let plays = scenarios
         .iter()
-        .flat_map(|scenario| ["en", "zh"].map(|language| play(scenario, language)));
+        .flat_map(|scenario| ["en", "zh"].map(|language| Box::pin(play(scenario, language))));
     let found: Vec<Vec<String>> = stream::iter(plays).buffer_unordered(ABREAST).collect().await;
     let found = found.concat();
     assert!(found.is_empty(), "{}", found.join("\n"));
