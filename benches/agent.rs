@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use countersign::agent::{Beginning, CallOutcome, Env, Input, ModelReply, Next, Room, Turn, begin, prompt, step};
 use countersign::domain::{
-    ApprovalMode, Continuation, EffectClass, Millis, Mode, Policy, PromptFeature, QueueMode, Reflection, SessionMode, ToolCall, ToolResult,
-    ToolSpec,
+    ApprovalMode, Continuation, EffectClass, Millis, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode,
+    ToolCall, ToolResult, ToolSpec,
 };
 use countersign::template::Templates;
 use serde_json::json;
@@ -47,6 +47,7 @@ fn policy() -> Policy {
         prompt_features: [PromptFeature::Continuation].into(),
         mode: Mode::React,
         reflection: Reflection::PerStep,
+        prompt_language: PromptLanguage::En,
     }
 }
 

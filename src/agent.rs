@@ -29,6 +29,7 @@ mod observe;
 mod plan_mode;
 mod prompt;
 mod compose;
+mod words;
 mod escape;
 mod lookalike;
 
@@ -43,8 +44,8 @@ pub use plan_mode::{PlanRun, Stage};
 pub use signal::Reported;
 
 use crate::domain::{
-    Action, ActionStatus, Budget, Event, GateId, GateKind, Message, Millis, Notice, Outbound, Plan, Policy, Todo, ToolCall, ToolResult,
-    ToolSpec, TurnReason, TurnStatus,
+    Action, ActionStatus, Budget, Event, GateId, GateKind, Message, Millis, Notice, Outbound, Plan, Policy, PromptLanguage, Todo, ToolCall,
+    ToolResult, ToolSpec, TurnReason, TurnStatus,
 };
 
 /// Version of [`TurnState`]'s stored shape; a newer one is refused. 2: plan mode, and what came of a step as an object; 1 is read.
@@ -453,10 +454,11 @@ pub fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
     prompt::offered(turn, tools)
 }
 
-/// The agent's own tools, which change nothing but its state (`plan`, `clarify`, …). No other tool may have such a name.
+/// The agent's own tools, which change nothing but its state (`plan`, `clarify`, …), as English prompts describe them. No other tool may
+/// have such a name.
 #[must_use]
 pub fn own_tools() -> &'static [ToolSpec] {
-    specs::specs()
+    specs::specs(PromptLanguage::En)
 }
 
 /// The turn's messages as the API shows them: system prompt, whole log and, while a plan review is open,

@@ -69,6 +69,9 @@ struct DemoArgs {
     /// What the person answers to the first, second, … card; afterwards `OK`
     #[arg(long = "reply", value_name = "TEXT")]
     replies: Vec<String>,
+    /// In plan mode: the plan is carried out step by step and looked at after each
+    #[arg(long)]
+    plan: bool,
     /// One JSON object a line instead of the drawn chat
     #[arg(long)]
     json: bool,
@@ -182,7 +185,12 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
     let file = cli.config;
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve::serve(source(file)).await,
-        Command::Demo(DemoArgs { channel, replies, json }) => demo::run(&channel, replies, json).await,
+        Command::Demo(DemoArgs {
+            channel,
+            replies,
+            plan,
+            json,
+        }) => demo::run(&channel, replies, plan, json).await,
         Command::Check(CheckArgs { online }) => match load(file) {
             Ok(loaded) => Box::pin(check::check(loaded, online)).await,
             Err(code) => Ok(code),

@@ -41,8 +41,8 @@ pub use watch::Watch;
 pub(crate) use yaml::{Node, Yaml, parse as parse_yaml};
 
 use crate::domain::{
-    ApprovalMode, Approvers, ChannelKind, Continuation, EffectClass, Locale, Mode, Policy, PromptFeature, QueueMode, Reflection,
-    SessionMode,
+    ApprovalMode, Approvers, ChannelKind, Continuation, EffectClass, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode,
+    Reflection, SessionMode,
 };
 use check::Layered;
 use layer::Layer;
@@ -328,6 +328,8 @@ pub struct AgentLive {
     pub mode: Mode,
     /// `reflection`.
     pub reflection: Reflection,
+    /// `prompt_language`.
+    pub prompt_language: PromptLanguage,
 }
 
 /// Model providers of this version.
@@ -396,6 +398,7 @@ impl Live {
             prompt_features: agent.prompt_features.clone(),
             mode: agent.mode,
             reflection: agent.reflection,
+            prompt_language: agent.prompt_language,
         }
     }
 }

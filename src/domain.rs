@@ -39,7 +39,7 @@ pub use outbound::{
 };
 pub use pins::{Definition, Definitions, ServerHealth, ServerStanding, confirmation_of};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
-pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, QueueMode, Reflection, SessionMode};
+pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode};
 pub use room::{on_one_card, plan_fits};
 pub use tool::{EffectClass, ToolSpec};
 pub use turn::{TurnReason, TurnStatus};

@@ -12,7 +12,7 @@ use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, escape_formatter};
 use serde::Serialize;
 
-use crate::domain::{Locale, visible};
+use crate::domain::{Locale, PromptLanguage, visible};
 
 pub use asset::Asset;
 
@@ -30,8 +30,8 @@ pub struct Templates {
 pub struct TemplateError(pub String);
 
 impl Templates {
-    /// The embedded templates, each replaced by a file of the same path under `folder` if there is one. A prompt
-    /// is replaced as a whole, a text file key by key.
+    /// The embedded templates, each replaced by a file of the same path under `folder` if there is one. A YAML file
+    /// replaces the keys that it has, any other file the whole.
     ///
     /// # Errors
     /// All problems of all templates, one a line: bad syntax, a file or key that nothing reads, a variable that
@@ -65,11 +65,12 @@ impl Templates {
         }
     }
 
-    /// Renders `prompts/{name}` (for example `base.md`, `blocks/nudge.md`). If that fails, which is a bug of the
-    /// caller, it is logged and the name comes back.
+    /// Renders the prompt `name` in `language`: a file (`base.md`, `blocks/nudge.md`) or one text of a file
+    /// (`answers.yaml#lost`). English prompts are those of `prompts/`, Chinese ones of `prompts/zh/`. If that fails, which is
+    /// a bug of the caller, it is logged and the name comes back.
     #[must_use]
-    pub fn prompt(&self, name: &str, values: impl Serialize) -> String {
-        self.render(&format!("prompts/{name}"), name, values)
+    pub fn prompt(&self, language: PromptLanguage, name: &str, values: impl Serialize) -> String {
+        self.render(&pieces::prompt_name(language, name), name, values)
     }
 
     /// Renders the wording `key` (dotted, for example `notice.queued`) of `text/{locale}.yaml`. If that fails,

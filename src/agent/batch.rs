@@ -12,17 +12,6 @@ use super::gates::{self, describe};
 use super::step::Step;
 use super::{CallOutcome, Effect, Next, OpenCall, OpenGate};
 
-/// Answer to a call whose outcome is lost and that a person does not want to run again.
-const LOST: &str = "unknown: it was sent and not answered, and may or may not have run; it was not run again";
-/// The same, when a person said so.
-const LOST_AND_REFUSED: &str =
-    "unknown: it was sent and not answered, and may or may not have run; it was not run again, because a person refused that";
-/// Answer to a call whose outcome is lost, that a person allows to run again, and that the limit does not.
-const LOST_AT_LIMIT: &str = "unknown: it was sent before and may or may not have run; a person allowed to run it again, but it was not run \
-                             again: budget_exhausted, the limit of this task is reached";
-/// Answer to a call that never ran, at a limit.
-const NOT_RUN: &str = "budget_exhausted: not run, the limit of this task is reached";
-
 impl Step<'_> {
     /// Does the next thing that the open batch needs: run what may run, ask for the rest, answer.
     pub(super) fn advance(&mut self) {
@@ -52,9 +41,11 @@ impl Step<'_> {
     /// At a limit nothing more is begun: what did not run is answered so. A call of unknown outcome is asked about even then, for
     /// the model must not be told that it did not run.
     fn give_up(&mut self) {
+        let (not_run, lost_at_limit) = (self.our_answer("call.at_limit"), self.our_answer("call.lost_at_limit"));
         for call in &mut self.turn.state.open_calls {
             if call.answer.is_none() && call.status != ActionStatus::Unknown {
-                call.answer = Some(compose::not_run(&call.call.name, if call.lost { LOST_AT_LIMIT } else { NOT_RUN }));
+                let words = if call.lost { &lost_at_limit } else { &not_run };
+                call.answer = Some(compose::not_run(&call.call.name, words));
             }
         }
         self.lapse();
@@ -99,6 +90,7 @@ impl Step<'_> {
     /// What came of a call; none: nobody knows.
     pub(super) fn result(&mut self, call_id: &str, result: Option<ToolResult>) {
         let effect = self.effect_of(call_id);
+        let ours = self.ours();
         let unanswered = |open: &&mut OpenCall| open.call.id == call_id && open.answer.is_none();
         let Some(open) = self.turn.state.open_calls.iter_mut().find(unanswered) else {
             return;
@@ -110,7 +102,7 @@ impl Step<'_> {
         let Some(result) = result else {
             if effect == EffectClass::Read {
                 open.status = ActionStatus::Failed;
-                open.answer = Some(compose::not_run(&tool, "no answer; call it again if it is still needed"));
+                open.answer = Some(compose::not_run(&tool, &ours.answer("call.no_answer", Value::Null)));
             } else {
                 open.status = ActionStatus::Unknown;
                 // Lost a second time it is still one call.
@@ -167,7 +159,9 @@ impl Step<'_> {
         let calls = std::mem::take(&mut self.turn.state.open_calls);
         for call in calls {
             let name = call.call.name;
-            let answer = call.answer.unwrap_or_else(|| compose::not_run(&name, "not run"));
+            let answer = call
+                .answer
+                .unwrap_or_else(|| compose::not_run(&name, &self.our_answer("call.not_run")));
             self.append(Message::tool(&call.call.id, answer));
         }
         if remind {
@@ -265,6 +259,7 @@ impl Step<'_> {
     pub(super) fn settle_rows(&mut self, gate: &OpenGate, decision: &Decision, rows: &[super::RowVerdict]) {
         let fallback = decision.kind.of_open_rows();
         let mut moved = Vec::new();
+        let ours = self.ours();
         for call in &mut self.turn.state.open_calls {
             let waits = call.answer.is_none() && matches!(call.status, ActionStatus::Pending | ActionStatus::Unknown);
             let (true, Some(action)) = (waits, call.action.clone()) else {
@@ -281,12 +276,8 @@ impl Step<'_> {
             call.status = match status {
                 ActionStatus::Approved => ActionStatus::Approved,
                 ActionStatus::Expired => {
-                    let words = if lost {
-                        LOST
-                    } else {
-                        "expired: nobody answered in time, so it was not run"
-                    };
-                    call.answer = Some(compose::not_run(name, words));
+                    let key = if lost { "call.lost" } else { "call.expired" };
+                    call.answer = Some(compose::not_run(name, &ours.answer(key, Value::Null)));
                     ActionStatus::Expired
                 }
                 ActionStatus::Pending
@@ -295,12 +286,8 @@ impl Step<'_> {
                 | ActionStatus::Executed
                 | ActionStatus::Failed
                 | ActionStatus::Unknown => {
-                    let words = if lost {
-                        LOST_AND_REFUSED
-                    } else {
-                        "rejected: a person refused this call, so it was not run"
-                    };
-                    call.answer = Some(compose::refused(name, words, reason));
+                    let key = if lost { "call.lost_refused" } else { "call.rejected" };
+                    call.answer = Some(compose::refused(name, &ours.answer(key, Value::Null), reason));
                     ActionStatus::Rejected
                 }
             };

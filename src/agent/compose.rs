@@ -26,11 +26,9 @@ pub(super) const WORDS_CAP: usize = 1600;
 /// Cap of what a signal says in one of its members, in bytes.
 const ANNOUNCED_CAP: usize = 200;
 
-/// Fixed by the contract; it comes last, so nothing foreign can follow it.
-const INSTRUCTION: &str = "instruction: If the feedback changes the plan, call plan() again; otherwise continue with the next step.";
-
-/// The block that answers a plan review: the plan as it was shown, and what the person said.
-pub(super) fn plan_feedback(plan: &Plan, feedback: &str) -> String {
+/// The block that answers a plan review: the plan as it was shown, what the person said and, so that nothing foreign can follow
+/// them, our `words` at the end.
+pub(super) fn plan_feedback(words: &str, plan: &Plan, feedback: &str) -> String {
     let mut block = format!("<plan_feedback>\nplan:\n  goal: {}\n", hanging(&plan.goal, GOAL_CAP));
     // Who makes a plan anew must know what is done already, and under which id.
     let begun = plan.steps.iter().any(|step| step.status != StepStatus::Pending);
@@ -47,8 +45,9 @@ pub(super) fn plan_feedback(plan: &Plan, feedback: &str) -> String {
         block.push('\n');
     }
     block.push_str(&format!(
-        "\nuser_feedback:\n{}\n\n{INSTRUCTION}\n</plan_feedback>",
-        indented(feedback)
+        "\nuser_feedback:\n{}\n\ninstruction: {}\n</plan_feedback>",
+        indented(feedback),
+        flat(words, WORDS_CAP)
     ));
     block
 }

@@ -1,5 +1,7 @@
 //! The end of a turn: status, last words, what stays open.
 
+use serde_json::json;
+
 use crate::domain::{ActionStatus, Answer, Complexity, Event, Notice, Outbound, Plan, StepStatus, TurnReason, TurnStatus};
 
 use super::capsule;
@@ -62,14 +64,13 @@ pub(super) fn standing(state: &TurnState) -> String {
 impl Step<'_> {
     /// Ends the turn. Calls that are still open are answered, so that the log can be read on by a model.
     pub(super) fn finish(&mut self, status: TurnStatus, reason: TurnReason, text: &str, problem: Option<Notice>, incident: Option<String>) {
+        let ours = self.ours();
         for call in &mut self.turn.state.open_calls {
             if call.answer.is_none() {
-                let words = if call.lost || call.status == ActionStatus::Unknown {
-                    "the task ended while this was of unknown outcome: it was sent and may or may not have run"
-                } else {
-                    "the task ended before this was run"
-                };
-                call.answer = Some(compose::not_run(&call.call.name, &format!("{}: {words}", reason.as_str())));
+                let lost = call.lost || call.status == ActionStatus::Unknown;
+                let key = if lost { "call.ended_unknown" } else { "call.ended" };
+                let words = ours.answer(key, json!({"reason": reason.as_str()}));
+                call.answer = Some(compose::not_run(&call.call.name, &words));
             }
         }
         self.lapse();

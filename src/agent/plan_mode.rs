@@ -10,6 +10,7 @@ mod reflection;
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::domain::{ActionStatus, EffectClass, Message, Notice, Plan, Reflection, Role, StepResult, StepStatus, TurnReason, TurnStatus};
 
@@ -17,6 +18,7 @@ use super::batch::likeness;
 use super::escape::{cut, plain};
 use super::state_tools::PlanReport;
 use super::step::Step;
+use super::words::Words;
 use super::{OpenCall, TurnState, finish, specs};
 
 pub(super) use blocks::limit;
@@ -106,17 +108,15 @@ pub(super) fn belongs(message: &Message, scope: Option<&str>) -> bool {
 }
 
 /// Why a report is not taken from the model that carries out a step.
-pub(super) fn breach(state: &TurnState, report: &PlanReport) -> Option<String> {
+pub(super) fn breach(state: &TurnState, words: Words<'_>, report: &PlanReport) -> Option<String> {
     let present = scope(state)?;
     let named = report.step.and_then(|at| state.plan.as_ref()?.steps.get(at));
     if report.all {
-        return Some(String::from(
-            "plan_status is not yours to tell here: report the step, the plan is looked at afterwards",
-        ));
+        return Some(words.answer("rule.plan_status", json!({})));
     }
     named
         .filter(|step| step.id != present)
-        .map(|_| format!("the step that is carried out now is `{present}`; report no other"))
+        .map(|_| words.answer("rule.other_step", json!({"step": present})))
 }
 
 impl Step<'_> {
@@ -153,7 +153,7 @@ impl Step<'_> {
         match run.stage {
             Stage::Planning if self.turn.state.plan.is_some() && !self.review_pending() => self.next_step(),
             Stage::Executing { .. } if run.used >= STEP_LIMIT => {
-                let words = format!("not finished after {STEP_LIMIT} model calls, the limit of one step");
+                let words = self.ours().answer("step.limit", json!({"limit": STEP_LIMIT}));
                 self.end_step(StepStatus::Failed, &words);
             }
             Stage::Planning | Stage::Executing { .. } | Stage::Reflecting { .. } | Stage::Concluding => {}
@@ -186,7 +186,7 @@ impl Step<'_> {
     /// Words instead of calls end the step: they are what came of it.
     pub(super) fn step_said(&mut self, text: &str) {
         if text.is_empty() {
-            self.end_step(StepStatus::Failed, "the model said nothing, twice");
+            self.end_step(StepStatus::Failed, &self.our_answer("step.silent"));
         } else {
             self.end_step(StepStatus::Completed, text);
         }
@@ -195,16 +195,18 @@ impl Step<'_> {
 
     /// `plan_progress` from within the step.
     pub(super) fn step_reported(&mut self, report: &PlanReport) {
+        let recorded = self.our_answer("step.recorded");
         if let Some(open) = self.turn.state.open_calls.first_mut() {
-            open.answer = Some(String::from("Recorded. The step ends here."));
+            open.answer = Some(recorded);
         }
         self.close_batch(false);
         let silent = if report.status == StepStatus::Completed {
-            "done"
+            "step.done"
         } else {
-            "no reason was given"
+            "step.no_reason"
         };
-        self.end_step(report.status, report.summary.as_deref().unwrap_or(silent));
+        let words = report.summary.clone().unwrap_or_else(|| self.our_answer(silent));
+        self.end_step(report.status, &words);
         self.go_on();
     }
 
@@ -261,13 +263,12 @@ impl Step<'_> {
     }
 
     /// Why an open call of a step is not run: the same was answered before, or stands before it, and nothing has changed since.
-    pub(super) fn repeats(&self, position: usize) -> Option<&'static str> {
+    pub(super) fn repeats(&self, position: usize) -> Option<String> {
         let state = &self.turn.state;
         let run = state.run.as_ref().filter(|run| matches!(run.stage, Stage::Executing { .. }))?;
         let like = likeness_of(state.open_calls.get(position)?);
         let beside = || state.open_calls[..position].iter().any(|other| likeness_of(other) == like);
-        (run.made.contains(&like) || beside())
-            .then_some("repeated: this step made the same call before and has changed nothing since; its answer stands above")
+        (run.made.contains(&like) || beside()).then(|| self.our_answer("call.repeated"))
     }
 
     /// Remembers which calls of the step were answered, by id. Whatever may have changed something makes every earlier look an old one,

@@ -1,6 +1,6 @@
 //! `plan()`: row 3 of the table.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::domain::{Change, Complexity, Event, Notice, Plan, Step as PlanStep, StepStatus, TurnReason, TurnStatus};
 
@@ -12,6 +12,7 @@ use super::plan_text;
 use super::specs::plan_schema;
 use super::state_tools::{arguments, text};
 use super::step::Step;
+use super::words::Words;
 use super::{Showing, TurnState};
 
 /// Bytes of `internal_plan`.
@@ -75,7 +76,7 @@ impl Step<'_> {
         if before.is_some() {
             self.tell_changes(changes);
         }
-        let answer = accepted(&self.turn.state);
+        let answer = accepted(&self.turn.state, self.ours());
         if let Some(open) = self.turn.state.open_calls.first_mut() {
             open.answer = Some(answer);
         }
@@ -156,6 +157,7 @@ impl Step<'_> {
     /// Counts a plan that nobody asked for. Past the limit the turn ends: a model that plans again and
     /// again would reset its own nudges for ever.
     fn may_plan_again(&mut self) -> bool {
+        let too_many = compose::state_error(&self.our_answer("rule.too_many_plans"));
         let state = &mut self.turn.state;
         if state.plan.is_none() || state.revised {
             return true;
@@ -165,7 +167,7 @@ impl Step<'_> {
             return true;
         }
         if let Some(open) = state.open_calls.first_mut() {
-            open.answer = Some(compose::state_error("too many plans in one task"));
+            open.answer = Some(too_many);
         }
         self.finish(TurnStatus::Failed, TurnReason::Rounds, "", Some(Notice::TooManyRounds {}), None);
         false
@@ -173,7 +175,7 @@ impl Step<'_> {
 }
 
 /// What `plan()` answers the model.
-fn accepted(state: &TurnState) -> String {
+fn accepted(state: &TurnState, ours: Words<'_>) -> String {
     let Some(plan) = &state.plan else { return String::new() };
     let approved = state.approved_digest.is_some();
     let named = |step: &PlanStep| match step.status {
@@ -181,14 +183,14 @@ fn accepted(state: &TurnState) -> String {
         StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed | StepStatus::Skipped => step.id.clone(),
     };
     let ids: Vec<_> = plan.steps.iter().map(named).collect();
-    let mut words = format!("Plan version {} is recorded. Steps: {}.", plan.version, ids.join(", "));
-    words.push_str(match (state.showing, plan.complexity) {
-        (Showing::Review, _) if !approved => " People are asked to countersign it; their words follow.",
-        _ if state.run.is_some() => " Its steps are carried out now, one after the other.",
-        (_, Complexity::Complex) => " Call clarify() to declare the first task, then act.",
-        (_, Complexity::Simple) => " Go ahead.",
-    });
-    super::escape::plain(&words)
+    let then = match (state.showing, plan.complexity) {
+        (Showing::Review, _) if !approved => "plan.review",
+        _ if state.run.is_some() => "plan.carried_out",
+        (_, Complexity::Complex) => "plan.clarify",
+        (_, Complexity::Simple) => "plan.go_ahead",
+    };
+    let values = json!({"version": plan.version, "ids": ids.join(", "), "then": ours.answer(then, json!({}))});
+    super::escape::plain(&ours.answer("plan.recorded", values))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::domain::{GateKind, Message, PromptFeature, Role, ToolSpec};
 
 use super::compose;
 use super::escape::plain;
+use super::words::Words;
 use super::{Env, Next, Room, Turn, plan_mode, specs};
 
 /// A text shorter than this is not worth folding, bytes.
@@ -84,7 +85,10 @@ pub(super) fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
     if names.is_empty() || turn.state.next == (Next::CallModel { last: true }) {
         return Vec::new();
     }
-    let own = specs::specs().iter().filter(|spec| names.contains(&spec.name.as_str())).cloned();
+    let own = specs::specs(turn.state.policy.prompt_language)
+        .iter()
+        .filter(|spec| names.contains(&spec.name.as_str()))
+        .cloned();
     let actions = tools.iter().filter(|spec| !specs::is_state_tool(&spec.name)).cloned();
     own.chain(actions).collect()
 }
@@ -106,15 +110,12 @@ fn system(turn: &Turn, env: &Env<'_>, extra: &str) -> Message {
     let required = policy.continuation.require_explicit_signal;
     let named = |feature| policy.prompt_features.contains(&feature);
     let part = plan_mode::part(&turn.state);
+    let words = Words::of(&turn.state, env.prompts);
     let shared = |stem: &str| {
         let values = json!({ "required": required, "plan_mode": part.is_some() });
-        let text = env.prompts.prompt(&format!("shared/{stem}.md"), values);
-        Some(text.trim().to_owned())
+        Some(words.file(&format!("shared/{stem}.md"), values))
     };
-    let own = part.map(|part| {
-        let text = env.prompts.prompt(&format!("plan_mode/{}.md", part.file), json!({}));
-        (part.heading, Some(text.trim().to_owned()))
-    });
+    let own = part.map(|part| (part.heading, Some(words.file(&format!("plan_mode/{}.md", part.file), json!({})))));
     let acts = part.is_none_or(|part| part.acts);
     let components = [
         ("CORE INSTRUCTIONS", shared("core")),
@@ -135,7 +136,7 @@ fn system(turn: &Turn, env: &Env<'_>, extra: &str) -> Message {
             shared("output_format").filter(|_| part.is_none_or(|part| part.answers) && named(PromptFeature::OutputFormat)),
         ),
     ];
-    let mut parts = vec![env.prompts.prompt("base.md", json!({})).trim().to_owned()];
+    let mut parts = vec![words.file("base.md", json!({}))];
     for (heading, text) in components {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
             parts.push(format!("## {heading}\n\n{text}"));

@@ -33,7 +33,7 @@ impl Step<'_> {
         let calls = self.admit(reply.calls);
         self.turn.state.empty_replies = 0;
         self.record(&text, &calls, reply.raw);
-        let checked = rules::check(&self.turn.state, self.env.tools, &calls);
+        let checked = rules::check(&self.turn.state, self.env.tools, self.ours(), &calls);
         self.turn.state.open_calls = calls.into_iter().map(open_call).collect();
         match checked {
             Err(errors) => self.refuse(errors),
@@ -72,7 +72,7 @@ impl Step<'_> {
         for (position, one) in asked.into_iter().enumerate() {
             match one {
                 Asked::Todos(list) => self.write_todos(position, list),
-                Asked::Action { effect, arguments } => self.plan_call(position, effect, &arguments, held),
+                Asked::Action { effect, arguments } => self.plan_call(position, effect, &arguments, held.as_deref()),
                 Asked::Plan(_) | Asked::Clarify(_) | Asked::Question(_) | Asked::Progress(_) => {}
             }
         }
@@ -86,15 +86,12 @@ impl Step<'_> {
     }
 
     /// Why nothing but reads may run now.
-    fn held_back(&self) -> Option<&'static str> {
+    fn held_back(&self) -> Option<String> {
         let planning = matches!(&self.turn.state.run, Some(run) if run.stage == Stage::Planning);
         if self.review_pending() {
-            Some(
-                "plan_not_approved: people have not countersigned this plan. Change the plan with plan(), or answer their words; only \
-                 reading is possible now.",
-            )
+            Some(self.our_answer("call.plan_not_approved"))
         } else if planning {
-            Some("not_planned: only reading is possible before there is a plan. Call plan(); its steps are carried out afterwards.")
+            Some(self.our_answer("call.not_planned"))
         } else {
             None
         }
@@ -114,9 +111,8 @@ impl Step<'_> {
     }
 
     fn refuse_planner_overuse(&mut self) {
-        let words = "planner_overuse_execute_next_step: keeping books is not progress. Do the next step now: call an action tool, complete a \
-                     step, or answer.";
-        let errors = vec![words.to_owned(); self.turn.state.open_calls.len()];
+        let words = self.our_answer("rule.planner_overuse");
+        let errors = vec![words; self.turn.state.open_calls.len()];
         self.refuse(errors);
     }
 
@@ -162,7 +158,7 @@ impl Step<'_> {
         };
         let (call_id, tool) = (open.call.id.clone(), open.call.name.clone());
         let held = held.filter(|_| effect != crate::domain::EffectClass::Read);
-        if let Some(words) = held.or(repeated) {
+        if let Some(words) = held.or(repeated.as_deref()) {
             open.answer = Some(compose::not_run(&tool, words));
             return;
         }

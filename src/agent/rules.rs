@@ -1,12 +1,13 @@
 //! Row 1 of the table: may this batch be applied at all? Either every call may, or none.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::domain::{Complexity, EffectClass, ToolCall, ToolSpec};
 
 use super::plan_tool::Draft;
 use super::state_tools::{PlanReport, Question, Task};
 use super::todos::TodoList;
+use super::words::Words;
 use super::{TurnState, schema, specs};
 
 /// Calls of one reply that are looked at.
@@ -49,16 +50,16 @@ impl Asked {
 }
 
 /// All calls understood, or for each call what to tell the model.
-pub(super) fn check(state: &TurnState, tools: &[ToolSpec], calls: &[ToolCall]) -> Result<Vec<Asked>, Vec<String>> {
+pub(super) fn check(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>, calls: &[ToolCall]) -> Result<Vec<Asked>, Vec<String>> {
     if calls.len() > MAX_CALLS {
-        let words = format!("{} calls in one reply; send at most {MAX_CALLS}", calls.len());
+        let words = ours.answer("rule.too_many_calls", json!({"count": calls.len(), "limit": MAX_CALLS}));
         return Err(vec![words; calls.len()]);
     }
     let asked: Vec<_> = calls
         .iter()
         .map(|call| {
-            let asked = understand(state, tools, call)?;
-            match breach(state, &asked, &call.name, calls.len()) {
+            let asked = understand(state, tools, ours, call)?;
+            match breach(state, ours, &asked, &call.name, calls.len()) {
                 Some(words) => Err(words),
                 None => Ok(asked),
             }
@@ -69,24 +70,21 @@ pub(super) fn check(state: &TurnState, tools: &[ToolSpec], calls: &[ToolCall]) -
         .filter(|one| matches!(one, Ok(Asked::Action { effect, .. }) if *effect > EffectClass::Read));
     let changes = changes.count();
     if changes > MAX_CHANGES {
-        let words = format!("{changes} calls that change something in one reply; send at most {MAX_CHANGES}");
+        let words = ours.answer("rule.too_many_changes", json!({"count": changes, "limit": MAX_CHANGES}));
         return Err(vec![words; calls.len()]);
     }
     if asked.iter().all(Result::is_ok) {
         return Ok(asked.into_iter().flatten().collect());
     }
-    let beside = "not run: another call of the same reply broke a rule. Nothing was applied; send again what is still needed";
-    Err(asked
-        .into_iter()
-        .map(|one| one.err().unwrap_or_else(|| beside.to_owned()))
-        .collect())
+    let beside = ours.answer("rule.beside", json!({}));
+    Err(asked.into_iter().map(|one| one.err().unwrap_or_else(|| beside.clone())).collect())
 }
 
-fn understand(state: &TurnState, tools: &[ToolSpec], call: &ToolCall) -> Result<Asked, String> {
+fn understand(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>, call: &ToolCall) -> Result<Asked, String> {
     let invalid = |problem: String| format!("invalid arguments: {problem}");
     let names = specs::names(state);
     if specs::is_state_tool(&call.name) && !names.contains(&call.name.as_str()) {
-        return Err(unknown(names, tools, &call.name));
+        return Err(unknown(names, tools, ours, &call.name));
     }
     match call.name.as_str() {
         "plan" => Draft::read(&call.arguments).map(Asked::Plan).map_err(invalid),
@@ -98,7 +96,7 @@ fn understand(state: &TurnState, tools: &[ToolSpec], call: &ToolCall) -> Result<
         "write_todos" => TodoList::read(&call.arguments).map(Asked::Todos).map_err(invalid),
         name => {
             let Some(spec) = tools.iter().find(|spec| spec.name == name) else {
-                return Err(unknown(names, tools, name));
+                return Err(unknown(names, tools, ours, name));
             };
             let map = schema::arguments(&call.arguments, &spec.parameters, &[]).map_err(invalid)?;
             Ok(Asked::Action {
@@ -114,33 +112,32 @@ fn understand(state: &TurnState, tools: &[ToolSpec], call: &ToolCall) -> Result<
     }
 }
 
-fn unknown(names: &[&str], tools: &[ToolSpec], name: &str) -> String {
-    let names = names.iter().copied().chain(tools.iter().map(|spec| spec.name.as_str()));
-    format!("there is no tool {name}; there are: {}", names.collect::<Vec<_>>().join(", "))
+fn unknown(names: &[&str], tools: &[ToolSpec], ours: Words<'_>, name: &str) -> String {
+    let names: Vec<_> = names.iter().copied().chain(tools.iter().map(|spec| spec.name.as_str())).collect();
+    ours.answer("rule.unknown_tool", json!({"name": name, "names": names.join(", ")}))
 }
 
 /// The rule that a well-formed call breaks, if any.
-fn breach(state: &TurnState, asked: &Asked, name: &str, batch: usize) -> Option<String> {
+fn breach(state: &TurnState, ours: Words<'_>, asked: &Asked, name: &str, batch: usize) -> Option<String> {
     if asked.solo() && batch > 1 {
         return Some(match asked {
             // The words of the design document that asked for this rule.
             Asked::Progress(_) => String::from("plan_progress() 必须单独调用。"),
             Asked::Plan(_) | Asked::Clarify(_) | Asked::Question(_) | Asked::Todos(_) | Asked::Action { .. } => {
-                format!("{name}() must be the only call of its reply")
+                ours.answer("rule.alone", json!({"name": name}))
             }
         });
     }
     let Some(plan) = &state.plan else {
         let needs_plan = matches!(asked, Asked::Clarify(_) | Asked::Progress(_));
-        return needs_plan.then(|| format!("{name}() needs a plan: call plan() first"));
+        return needs_plan.then(|| ours.answer("rule.needs_plan", json!({"name": name})));
     };
     if let Asked::Progress(report) = asked
-        && let Some(words) = super::plan_mode::breach(state, report)
+        && let Some(words) = super::plan_mode::breach(state, ours, report)
     {
         return Some(words);
     }
     // In plan mode a step's brief declares it.
     let undeclared = state.run.is_none() && plan.complexity == Complexity::Complex && state.clarified_version != Some(plan.version);
-    (matches!(asked, Asked::Action { .. }) && undeclared)
-        .then(|| String::from("call clarify() first: under a complex plan the current task is declared before the first action"))
+    (matches!(asked, Asked::Action { .. }) && undeclared).then(|| ours.answer("rule.clarify_first", json!({})))
 }

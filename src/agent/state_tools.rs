@@ -1,6 +1,6 @@
 //! The turn's own tools: what their arguments mean, and `clarify`, `request_user`, `plan_progress`.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::domain::{Event, GateKind, Outbound, Plan, QuestionCard, Step as PlanStep, StepResult, StepStatus};
 
@@ -11,6 +11,7 @@ use super::rules::Asked;
 use super::schema;
 use super::specs::{clarify_schema, progress_schema, question_schema};
 use super::step::Step;
+use super::words::Words;
 use super::{TurnState, gates};
 
 /// Arguments of a state tool; a `run_id` of the model's own making is ignored.
@@ -134,10 +135,10 @@ impl Step<'_> {
         state.current_task = Some(task.goal.clone());
         match task.question {
             Some(question) => self.ask(None, question, None),
-            None => self.answer_only(format!(
-                "Current task: {}. Go on with its first action.",
-                plain(&one_line(&task.goal, 200))
-            )),
+            None => {
+                let goal = plain(&one_line(&task.goal, 200));
+                self.answer_only(self.ours().answer("plan.task", json!({"goal": goal})));
+            }
         }
     }
 
@@ -190,7 +191,7 @@ impl Step<'_> {
             .state
             .plan
             .as_ref()
-            .map(|plan| acknowledgement(plan, report))
+            .map(|plan| acknowledgement(plan, report, self.ours()))
             .unwrap_or_default();
         self.answer_only(words);
     }
@@ -278,22 +279,20 @@ impl Step<'_> {
 }
 
 /// Where the model stands, in one or two sentences.
-fn acknowledgement(plan: &Plan, report: &PlanReport) -> String {
-    let mut words = String::new();
-    if let Some(step) = report.step.and_then(|at| plan.steps.get(at)) {
-        let done = plan.steps.iter().filter(|step| settled(step.status)).count();
-        let status = compose::status_word(step.status);
-        words = format!("Step {} is recorded as {status} ({done} of {}). ", step.id, plan.steps.len());
-    }
-    if plan.done {
-        words.push_str("The plan is completed. Give the user the final answer now.");
-    } else if let Some(step) = [StepStatus::InProgress, StepStatus::Pending]
+fn acknowledgement(plan: &Plan, report: &PlanReport, ours: Words<'_>) -> String {
+    let next = [StepStatus::InProgress, StepStatus::Pending]
         .into_iter()
-        .find_map(|status| plan.steps.iter().find(|step| step.status == status))
-    {
-        words.push_str(&format!("Next: step {}: {}.", step.id, one_line(&step.content, 200)));
-    } else {
-        words.push_str("Nothing is left to begin; steps that failed are named to the user.");
-    }
-    plain(&words)
+        .find_map(|status| plan.steps.iter().find(|step| step.status == status));
+    let then = match next {
+        _ if plan.done => ours.answer("progress.completed", json!({})),
+        Some(step) => ours.answer("progress.next", json!({"id": step.id, "content": one_line(&step.content, 200)})),
+        None => ours.answer("progress.nothing_left", json!({})),
+    };
+    let Some(step) = report.step.and_then(|at| plan.steps.get(at)) else {
+        return plain(&then);
+    };
+    let done = plan.steps.iter().filter(|step| settled(step.status)).count();
+    let status = compose::status_word(step.status);
+    let values = json!({"id": step.id, "status": status, "done": done, "count": plan.steps.len(), "then": then});
+    plain(&ours.answer("progress.recorded", values))
 }

@@ -4,6 +4,7 @@ use crate::domain::{Budget, Event, GateId, Message, Meter, Mode, Notice, Role, T
 
 use super::compose;
 use super::escape::{one_line, plain};
+use super::words::Words;
 use super::{Beginning, CallOutcome, Effect, Env, Input, Next, PlanRun, SCHEMA_VERSION, Showing, Turn, TurnState, plan_mode};
 
 /// Plans after the first that the model may make of its own accord.
@@ -106,7 +107,7 @@ pub(super) fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> 
     step.out
 }
 
-impl Step<'_> {
+impl<'a> Step<'a> {
     /// Inputs that do not fit the state fall through: a late answer of a model, a second decision, a
     /// result of calls that nobody waits for any more.
     fn take(&mut self, input: Input) {
@@ -260,7 +261,17 @@ impl Step<'_> {
 
     /// Our own words for a block; they take no values, foreign text is added by the composer.
     pub(super) fn template(&self, name: &str) -> String {
-        self.env.prompts.prompt(name, serde_json::json!({}))
+        self.ours().file(name, serde_json::json!({}))
+    }
+
+    /// Our own words, in the turn's language.
+    pub(super) fn ours(&self) -> Words<'a> {
+        Words::of(&self.turn.state, self.env.prompts)
+    }
+
+    /// One of our answers that takes no values.
+    pub(super) fn our_answer(&self, key: &str) -> String {
+        self.ours().answer(key, serde_json::json!({}))
     }
 
     pub(super) fn effect(&mut self, effect: Effect) {

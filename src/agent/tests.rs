@@ -16,6 +16,7 @@ mod plan_again;
 mod plan_mode;
 mod plan_mode_changes;
 mod plan_mode_steps;
+mod prompts;
 mod random;
 mod review;
 mod rules;

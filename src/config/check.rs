@@ -230,6 +230,7 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
             prompt_features: agent.prompt_features,
             mode: agent.mode,
             reflection: agent.reflection,
+            prompt_language: agent.prompt_language,
         },
         model: ModelLive {
             provider: match model.provider {

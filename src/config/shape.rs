@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
-use crate::domain::{ApprovalMode, Approvers, EffectClass, Locale, Mode, PromptFeature, QueueMode, Reflection, SessionMode};
+use crate::domain::{
+    ApprovalMode, Approvers, EffectClass, Locale, Mode, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode,
+};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -165,6 +167,7 @@ pub(super) struct Agent {
     pub(super) prompt_features: BTreeSet<PromptFeature>,
     pub(super) mode: Mode,
     pub(super) reflection: Reflection,
+    pub(super) prompt_language: PromptLanguage,
 }
 
 #[derive(Debug, Deserialize)]

@@ -154,6 +154,7 @@ pub const KEYS: &[Key] = &[
     hot("agent.approval", one_of(&["always", "write", "never"]), "write"),
     hot("agent.require_explicit_signal", Kind::Flag, "false"),
     hot("agent.prompt_features", Kind::Features, "[continuation]"),
+    hot("agent.prompt_language", one_of(&["en", "zh"]), "en"),
     hot("agent.reflection", one_of(&["per_step", "on_failure", "off"]), "per_step"),
     hot("model.provider", one_of(&["demo", "openai", "anthropic"]), "demo"),
     hot("model.base_url", Kind::Url { blank: true }, "''"),

@@ -123,6 +123,19 @@ fn continuation_keys_reach_the_policy() {
     );
 }
 
+/// C19: the language of the prompts reaches the policy of a turn; English unless it is set, and nothing but the two.
+#[test]
+fn the_language_of_the_prompts_reaches_the_policy() {
+    let language = |yaml: &str| loaded(yaml, &[]).live.policy(ChannelKind::Lark).prompt_language;
+    assert_eq!(language(""), PromptLanguage::En);
+    assert_eq!(language("agent:\n  prompt_language: zh\n"), PromptLanguage::Zh);
+    problems(
+        "agent:\n  prompt_language: fr\n",
+        &[],
+        &["config.yaml:2: agent.prompt_language: found fr, allowed en or zh"],
+    );
+}
+
 /// M-3: the environment wins over the file, the file over the defaults, key by key.
 #[test]
 fn later_layers_win() {

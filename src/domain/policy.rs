@@ -85,6 +85,17 @@ pub enum Reflection {
     Off,
 }
 
+/// Language of what the model is told; it answers people in theirs all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptLanguage {
+    /// English.
+    #[default]
+    En,
+    /// Chinese.
+    Zh,
+}
+
 /// A shared component of the system prompt that `agent.prompt_features` may name; the order is the prompt's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -163,6 +174,9 @@ pub struct Policy {
     /// When plan mode looks at its plan again.
     #[serde(default)]
     pub reflection: Reflection,
+    /// Language of the prompts; a turn keeps the one it began with.
+    #[serde(default)]
+    pub prompt_language: PromptLanguage,
 }
 
 /// What a configuration without a line about it says.
@@ -187,6 +201,7 @@ impl Default for Policy {
             prompt_features: BTreeSet::from([PromptFeature::Continuation]),
             mode: Mode::React,
             reflection: Reflection::PerStep,
+            prompt_language: PromptLanguage::En,
         }
     }
 }

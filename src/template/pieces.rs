@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use crate::config::{Node, Yaml, parse_yaml};
-use crate::domain::Locale;
+use crate::domain::{Locale, PromptLanguage};
 
 #[derive(rust_embed::RustEmbed)]
 #[folder = "templates/"]
 struct Embedded;
 
-/// One template: a prompt file, a file of the console, or one key of a text file.
+/// One template: a file, or one key of a YAML file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// Where it stands: file, and line of the key.
@@ -19,12 +19,20 @@ pub(super) struct Piece {
     pub(super) text: String,
 }
 
-/// Templates by name: `prompts/base.md`, `text/zh-CN.yaml#notice.queued`.
+/// Templates by name: `prompts/base.md`, `prompts/zh/answers.yaml#lost`, `text/zh-CN.yaml#notice.queued`.
 pub(super) type Pieces = BTreeMap<String, Piece>;
 
 /// Name of the wording `key` in the language `locale`.
 pub(super) fn text_name(locale: Locale, key: &str) -> String {
     format!("text/{}.yaml#{key}", locale.as_str())
+}
+
+/// Name of the prompt `name` in `language`. English ones have no folder of their own.
+pub(super) fn prompt_name(language: PromptLanguage, name: &str) -> String {
+    match language {
+        PromptLanguage::En => format!("prompts/{name}"),
+        PromptLanguage::Zh => format!("prompts/zh/{name}"),
+    }
 }
 
 /// The templates that are built in.
@@ -94,14 +102,13 @@ fn walk(folder: &Path, inside: &str, files: &mut BTreeMap<String, String>, probl
 
 /// Cuts one file into its pieces. Files that are neither prompts, texts nor the console's are not templates of this room.
 fn cut(path: &str, place: &str, data: &[u8], pieces: &mut Pieces, problems: &mut Vec<String>) {
-    let is_text = path.starts_with("text/");
-    if !is_text && !path.starts_with("prompts/") && !path.starts_with("console/") {
+    if !["text/", "prompts/", "console/"].iter().any(|room| path.starts_with(room)) {
         return;
     }
     let Ok(text) = str::from_utf8(data) else {
         return problems.push(format!("{place}: not UTF-8 text"));
     };
-    if !is_text {
+    if !path.ends_with(".yaml") {
         pieces.insert(
             path.to_owned(),
             Piece {

@@ -46,7 +46,10 @@ fn templates_render() {
     let all = build(&[GREETING, ("prompts/blocks/nudge.md", "<b>{{ goal }}</b>\n")], &[]).unwrap();
     let values = BTreeMap::from([("name", Some("Ann & \"Bo\"")), ("plan", None)]);
     assert_eq!(all.say(Locale::EnUs, "notice.hello", values), "Hello Ann & \"Bo\"");
-    assert_eq!(all.prompt("blocks/nudge.md", BTreeMap::from([("goal", "<x>")])), "<b><x></b>");
+    assert_eq!(
+        all.prompt(PromptLanguage::En, "blocks/nudge.md", BTreeMap::from([("goal", "<x>")])),
+        "<b><x></b>"
+    );
 }
 
 /// design: a value that the caller forgot is an error in the log, and the key instead of half a sentence.
@@ -55,8 +58,8 @@ fn a_missing_value_gives_the_key() {
     let all = build(&[GREETING, ("prompts/base.md", "{{ x }}")], &[]).unwrap();
     assert_eq!(all.say(Locale::EnUs, "notice.hello", ()), "notice.hello");
     assert_eq!(all.say(Locale::ZhCn, "notice.hello", ()), "notice.hello");
-    assert_eq!(all.prompt("base.md", ()), "base.md");
-    assert_eq!(all.prompt("none.md", ()), "none.md");
+    assert_eq!(all.prompt(PromptLanguage::En, "base.md", ()), "base.md");
+    assert_eq!(all.prompt(PromptLanguage::En, "none.md", ()), "none.md");
 }
 
 /// design: an override replaces its original and may use the original's variables and their members.
@@ -129,7 +132,10 @@ fn a_folder_overrides_by_path() {
     assert_eq!(all.say(Locale::EnUs, "notice.hello", BTreeMap::from([("name", "Ann")])), "Hi Ann");
     assert_eq!(all.say(Locale::EnUs, "notice.bye", ()), "Bye");
     assert_eq!(
-        (all.prompt("base.md", ()), all.prompt("other.md", ())),
+        (
+            all.prompt(PromptLanguage::En, "base.md", ()),
+            all.prompt(PromptLanguage::En, "other.md", ())
+        ),
         ("mine".into(), "other".into())
     );
 
@@ -210,4 +216,40 @@ fn pages_and_files_are_overridden() {
     );
     assert_ne!(before.digest, after.digest);
     assert_eq!(all.asset("page.html"), None);
+}
+
+/// C19, interface 2: prompts of both languages are overridden, a file as a whole and a YAML file key by key; what is wrong with one is
+/// told with its place.
+#[test]
+fn prompts_of_both_languages_are_overridden() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("prompts/zh/base.md", "我们的机器人");
+    write("prompts/zh/answers.yaml", "call:\n  not_run: 未执行\n");
+    write("prompts/base.md", "Our bot");
+    let all = Templates::load(Some(folder.path())).unwrap();
+    let both = |name: &str| [PromptLanguage::En, PromptLanguage::Zh].map(|language| all.prompt(language, name, ()));
+    assert_eq!(both("base.md"), ["Our bot", "我们的机器人"]);
+    assert_eq!(both("answers.yaml#call.not_run"), ["not run", "未执行"]);
+    assert!(both("answers.yaml#call.expired")[1].starts_with("expired: 没有人"));
+    write("prompts/zh/base.md", "{% if %}");
+    write("prompts/answers.yaml", "rule:\n  alone: '{{ nmae }}'\n  alnoe: x\n");
+    let told = Templates::load(Some(folder.path())).unwrap_err().0;
+    let shown = told.replace(&format!("{}/", folder.path().display()), "");
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(
+        lines[..2],
+        [
+            "prompts/answers.yaml:3: rule.alnoe: there is no such text",
+            "prompts/answers.yaml:2: rule.alone: unknown variable nmae (it has name)"
+        ]
+    );
+    assert!(
+        lines[2].starts_with("prompts/zh/base.md:1: syntax error: ") && lines.len() == 3,
+        "{shown}"
+    );
 }

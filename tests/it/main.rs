@@ -23,6 +23,7 @@ mod console_page;
 mod container;
 mod delivery;
 mod demo_model;
+mod eval;
 mod events_socket;
 mod fake_slack;
 mod faults;

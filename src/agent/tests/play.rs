@@ -10,8 +10,8 @@ use crate::agent::{
 };
 use crate::domain::{
     Action, ActionStatus, Answer, ApprovalMode, Continuation, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis, Mode,
-    Notice, Outbound, Policy, PromptFeature, QueueMode, Reflection, Role, SessionMode, ToolCall, ToolResult, ToolSpec, TurnReason,
-    TurnStatus, Via,
+    Notice, Outbound, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, Role, SessionMode, ToolCall, ToolResult, ToolSpec,
+    TurnReason, TurnStatus, Via,
 };
 use crate::template::Templates;
 
@@ -37,6 +37,7 @@ pub(super) fn policy() -> Policy {
         prompt_features: [PromptFeature::Continuation].into(),
         mode: Mode::React,
         reflection: Reflection::PerStep,
+        prompt_language: PromptLanguage::En,
     }
 }
 

@@ -29,16 +29,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long to wait for a change of the chat before looking at the gateway again.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Plays the demo; exit 1 without an answer in 30 seconds.
+/// Plays the demo, `plan`: in plan mode; exit 1 without an answer in 30 seconds.
 ///
 /// # Errors
 /// When the demo itself cannot be set up.
-pub async fn run(channel: &str, replies: Vec<String>, json: bool) -> anyhow::Result<ExitCode> {
+pub async fn run(channel: &str, replies: Vec<String>, plan: bool, json: bool) -> anyhow::Result<ExitCode> {
     telemetry::init(false, "error");
     let (clock, ids) = (Clock::system(), Ids::random());
     let folder = Folder::new(&ids)?;
     let scene = Scene::open(channel, clock.clone(), ids.clone()).await?;
-    let Loaded { boot, live, .. } = settings(&folder.0, &scene)?;
+    let Loaded { boot, live, .. } = settings(&folder.0, &scene, plan)?;
     let people = boot.clone();
     let printer = Printer::new(json, clock.clone());
     let model = Arc::new(Recorded::new(Demo, printer.clone()));
@@ -78,14 +78,15 @@ pub async fn run(channel: &str, replies: Vec<String>, json: bool) -> anyhow::Res
 }
 
 /// The real configuration path: a file, loaded and checked like everybody's.
-fn settings(folder: &Path, scene: &Scene) -> anyhow::Result<Loaded> {
+fn settings(folder: &Path, scene: &Scene, plan: bool) -> anyhow::Result<Loaded> {
     let workspace = folder.join("workspace");
     unpack_sample(&workspace).context("cannot unpack the sample workspace")?;
     let yaml = format!(
         "server:\n  bind: 127.0.0.1:0\nchannels:\n{}store:\n  database_url: sqlite://{}\nmodel:\n  provider: demo\n\
-         tools:\n  workspace: {}\n",
+         agent:\n  mode: {}\ntools:\n  workspace: {}\n",
         scene.settings(),
         folder.join("countersign.db").display(),
+        if plan { "plan" } else { "react" },
         workspace.display(),
     );
     let file = folder.join("config.yaml");

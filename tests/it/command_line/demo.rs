@@ -134,6 +134,28 @@ async fn the_demo_plays_on_slack() {
     assert_eq!((texts(&lines, "card").len(), texts(&lines, "answer").len()), (2, 1));
 }
 
+/// S2-3, S2-4: `--plan` shows plan mode: one card, each step asked for with its brief and looked at, then the conclusion.
+#[tokio::test]
+async fn the_demo_shows_plan_mode() {
+    let lines = lines(&["--plan"]).await;
+    assert_eq!(texts(&lines, "decision"), ["OK"]);
+    assert_eq!((texts(&lines, "card").len(), texts(&lines, "answer").len()), (1, 1));
+    let answer = texts(&lines, "answer")[0];
+    assert!(answer.contains("计划已按步骤走完") && answer.contains("summary"), "{answer}");
+    let last = |line: &str| {
+        let request: Value = serde_json::from_str(line).unwrap();
+        let message = request["messages"].as_array().unwrap().last().unwrap().clone();
+        message["content"].as_str().unwrap().to_owned()
+    };
+    let asked: Vec<String> = texts(&lines, "model_request").into_iter().map(last).collect();
+    let count = |block: &str| asked.iter().filter(|words| words.starts_with(block)).count();
+    assert_eq!(
+        ["<plan-step>", "<plan-reflection>", "<plan-conclusion>"].map(count),
+        [3, 3, 1],
+        "{asked:#?}"
+    );
+}
+
 /// S0-33, S0-34: changes lead to a second card, which needs an OK of its own.
 #[tokio::test]
 async fn a_change_leads_to_a_second_card() {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use countersign::config::{AgentLive, ChannelLive, Live, ModelLive, Provider};
 use countersign::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, EffectClass,
-    Gate, GateId, GateKind, Locale, Mode, Outbound, PlanCard, PromptFeature, QuestionCard, QueueMode, Reflection, SessionMode, StepStatus,
-    StepView,
+    Gate, GateId, GateKind, Locale, Mode, Outbound, PlanCard, PromptFeature, PromptLanguage, QuestionCard, QueueMode, Reflection,
+    SessionMode, StepStatus, StepView,
 };
 use countersign::store::TurnRow;
 
@@ -137,6 +137,7 @@ pub fn live() -> Live {
             prompt_features: [PromptFeature::Continuation].into(),
             mode: Mode::React,
             reflection: Reflection::PerStep,
+            prompt_language: PromptLanguage::En,
             approval: ApprovalMode::Write,
         },
         model: ModelLive {
