@@ -1,6 +1,9 @@
 //! Buttons and forms of our cards, decided in the request that brings them: one transaction for the inbox row and the decision.
 
-use crate::domain::{ActionId, Click, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice, Outbound, Via};
+use crate::domain::{
+    Action, ActionId, ActionStatus, Click, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice, Outbound,
+    Via,
+};
 use crate::store::{GateRecord, Session, StoreError};
 
 use super::approvals::{RowSettled, settle_row};
@@ -132,7 +135,7 @@ impl Asked<'_> {
         let Some(record) = self.record(session, gate_id).await? else {
             return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
         };
-        if record.decision.is_none() && self.is_on_another_card(session, &record).await? {
+        if record.decision.is_none() && self.is_on_another_card(session, &record, &row).await? {
             return Ok(ClickAnswer::notice(Notice::Superseded {}));
         }
         let act = match self.click.verb {
@@ -169,14 +172,14 @@ impl Asked<'_> {
     }
 
     /// A call is asked about again when its outcome is lost, under the id that it had: a button of the earlier card is no
-    /// word on the later one. A card that we do not know is this gate's own, whose message id is not written down yet.
-    async fn is_on_another_card(&self, session: &mut Session, record: &GateRecord) -> Result<bool, StoreError> {
-        let Some(pressed) = self
-            .click
-            .card
-            .as_ref()
-            .filter(|pressed| Some(*pressed) != record.gate.card_message.as_ref())
-        else {
+    /// word on the later one, so only a press that certainly was on the later one counts. Of any other call a card that is not told, or
+    /// that we do not know, is this gate's own, whose message id is not written down yet.
+    async fn is_on_another_card(&self, session: &mut Session, record: &GateRecord, row: &Action) -> Result<bool, StoreError> {
+        let (own, pressed) = (record.gate.card_message.as_ref(), self.click.card.as_ref());
+        if row.status == ActionStatus::Unknown {
+            return Ok(own.is_none() || pressed != own);
+        }
+        let Some(pressed) = pressed.filter(|pressed| Some(*pressed) != own) else {
             return Ok(false);
         };
         let turn = session
@@ -262,7 +265,7 @@ fn done(gate: GateKind, decision: DecisionKind) -> Notice {
 }
 
 /// The same for one row.
-fn done_row(row: &crate::domain::Action) -> Notice {
+fn done_row(row: &Action) -> Notice {
     match row.decision.as_ref().map(|decision| decision.kind) {
         Some(DecisionKind::Approve) => Notice::Approved {},
         _ => Notice::Rejected {},

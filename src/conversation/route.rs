@@ -103,15 +103,25 @@ enum Meant<'a> {
     Gate(&'a Gate),
     /// Consent to a post of the turn that is not the open card: it is no consent to that one.
     Outdated,
-    /// Several, and the word does not say which.
+    /// Several, or one of which it is not certain, and the word does not say which.
     Several(Vec<&'a Gate>),
     /// None.
     Nothing,
 }
 
-/// Rule 2, which gate: the replied-to message, then the sender's lane, then (listed words only) the sender's only open gate
-/// in the chat, then the chat's only open gate.
+/// Rule 2, which gate. A yes to a message that is not ours, as far as we know, says nothing of what is open beside it: whoever says it
+/// to us is asked which card they mean, others talk to each other.
 fn meant(scene: &Scene) -> Meant<'_> {
+    match nearest(scene) {
+        Meant::Gate(gate) if scene.agrees_elsewhere(gate) && scene.is_addressed() => Meant::Several(vec![gate]),
+        Meant::Gate(gate) if scene.agrees_elsewhere(gate) => Meant::Nothing,
+        meant => meant,
+    }
+}
+
+/// The replied-to message, then the sender's lane, then (listed words only) the sender's only open gate in the chat, then the chat's
+/// only open gate.
+fn nearest(scene: &Scene) -> Meant<'_> {
     if let Some(gate) = scene.replied_gate() {
         let outdated = scene.phrase == Phrase::Approve && !scene.reply_is_to(gate);
         return if outdated { Meant::Outdated } else { Meant::Gate(gate) };

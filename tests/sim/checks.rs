@@ -3,6 +3,7 @@
 mod evidence;
 mod gates;
 mod limits;
+mod plan;
 mod prompt;
 mod rest;
 mod spent;
@@ -18,6 +19,7 @@ use super::life::Life;
 use super::script::TOOLS;
 use super::stage::{ActorId, Called, unpaced};
 
+pub use plan::Prompts;
 pub use prompt::asked;
 pub use rest::at_rest;
 pub use spent::{Book, Given};
@@ -91,9 +93,11 @@ pub async fn sent(life: &mut Life<'_>, actor: ActorId, called: &Called) -> Resul
     let held = holder(life, actor)
         .await?
         .ok_or_else(|| format!("call {number} ran, and the lane was lost before"))?;
-    if held.state.policy.mode == Mode::React {
-        may_begin(&held, number)?;
-    }
+    may_begin(&held, number)?;
+    let step = match held.state.policy.mode {
+        Mode::React => None,
+        Mode::Plan => Some(plan::acts(life, &held).await.map_err(|wrong| format!("call {number}: {wrong}"))?),
+    };
     let ledger = life.lab.ledger.clone();
     let (turn, rows) = unpaced(async {
         let mut session = ledger.read().await.map_err(|error| error.to_string())?;
@@ -117,7 +121,7 @@ pub async fn sent(life: &mut Life<'_>, actor: ActorId, called: &Called) -> Resul
         return Err(format!("call {number} ran under a {}", decision.kind.as_str()));
     }
     match decision.via {
-        Via::Grant => evidence::grant(life, &turn, row).await?,
+        Via::Grant => evidence::grant(life, &turn, row, step.as_deref()).await?,
         Via::System if life.live.agent.approval == ApprovalMode::Never && row.effect == EffectClass::Write => {}
         Via::System | Via::Api => return Err(format!("call {number} ran, and nobody was asked")),
         Via::Text | Via::Button => evidence::row(life, &held.state, &rows, row, called).await?,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use countersign::config::{Live, Settings};
 use countersign::conversation::Desk;
-use countersign::domain::{Failpoint, Ids, Inbound, InboundBody, Millis};
+use countersign::domain::{Failpoint, Ids, Inbound, InboundBody, Millis, Mode};
 use countersign::runner::{Runner, RunnerParts, Timings};
 use countersign::store::Fate;
 use countersign::tools::{Tool, ToolError, ToolOutput, Toolbox};
@@ -70,6 +70,8 @@ pub struct Life<'a> {
     pub board: Rc<Board>,
     /// Turns as the checks know them.
     pub books: BTreeMap<String, Book>,
+    /// What the model was told to be in plan mode, by stage.
+    pub prompts: checks::Prompts,
     /// For which turn an actor asks the model, as long as its lane is its own.
     pub asking: HashMap<ActorId, String>,
     /// Deaths, standstills, lost commits: what may cost an answer.
@@ -144,6 +146,7 @@ impl<'a> Life<'a> {
             lease,
             knows_time: dice.percent(70),
         };
+        let author = Author::new(live.agent.mode == Mode::Plan && dice.percent(10));
         let processes = [process("a0", &mut dice), process("b0", &mut dice)];
         let born = lab.clock.now();
         let tasks = 1 + dice.weighted(&[5, 4, 2]);
@@ -156,10 +159,11 @@ impl<'a> Life<'a> {
             board,
             books: BTreeMap::new(),
             asking: HashMap::new(),
+            prompts: checks::Prompts::new(),
             mishaps: 0,
             dice,
             stage,
-            author: Author::default(),
+            author,
             processes,
             parts: BTreeMap::new(),
             rung: [Rung::default(); 2],

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use countersign::domain::{ActionId, Click, ClickTarget, ClickVerb, GateKind, Inbound, InboundBody, Millis};
+use countersign::domain::{ActionId, Click, ClickTarget, ClickVerb, GateId, GateKind, Inbound, InboundBody, Millis};
 
 use super::chat::{Card, Chat};
 use super::dice::Dice;
@@ -22,6 +22,8 @@ pub struct Evidence {
     pub consents: bool,
     /// What was pressed.
     pub target: Option<ClickTarget>,
+    /// On the card of which gate.
+    pub pressed: Option<GateId>,
     /// What the words reply to.
     pub replies_to: Vec<String>,
     /// When, by the platform's clock.
@@ -50,7 +52,7 @@ impl People {
         // While there is nothing to answer, most people wait.
         let idle = if cards.is_empty() { 30 * asked } else { 0 };
         let answers = [cards_weight, cards_weight / 2, 4 * asked];
-        let others = [asked, asked, asked, 2 * asked, asked, 2 * asked, idle];
+        let others = [asked, asked, asked, 2 * asked, asked, 2 * asked, idle, 2 * asked];
         let weights: Vec<usize> = [&[ask][..], &answers, &others].concat();
         let who = PEOPLE[dice.weighted(&[6, 3, 1])];
         match dice.weighted(&weights) {
@@ -117,6 +119,7 @@ impl People {
                 self.send(dice, words, now);
             }
             10 => {}
+            11 => self.agree(dice, who, chat, now),
             _ => {
                 // A reply to any post of ours.
                 let posts: Vec<String> = chat.posts().map(|posted| posted.id.clone()).collect();
@@ -163,8 +166,7 @@ impl People {
             ClickTarget::Gate(card.gate.clone())
         };
         self.said += 1;
-        // Platforms tell the card of a row's button. (Of one that is untold, a lost call could not be told from its first asking.)
-        let told = dice.percent(80) || matches!(target, ClickTarget::Action(_));
+        let told = dice.percent(80);
         let click = Click {
             verb,
             target: Some(target),
@@ -172,10 +174,32 @@ impl People {
             card: told.then(|| card.message.clone()),
         };
         let words = happens(&format!("k{}", self.said), who, InboundBody::Click(click));
-        self.send(dice, words, now);
+        let key = self.send(dice, words, now);
+        if let Some(evidence) = self.evidence.get_mut(&key) {
+            evidence.pressed = Some(card.gate.clone());
+        }
     }
 
-    fn send(&mut self, dice: &mut Dice, words: Words, now: Millis) {
+    /// A yes to something else that was said in the chat: a post of ours, a request, or words among people.
+    fn agree(&mut self, dice: &mut Dice, who: &str, chat: &Chat, now: Millis) {
+        let posts: Vec<String> = chat.posts().map(|posted| posted.id.clone()).collect();
+        let to = match dice.below(3) {
+            0 if !posts.is_empty() => dice.pick(&posts).clone(),
+            1 if !self.requests.is_empty() => dice.pick(&self.requests).0.clone(),
+            _ => String::from("om_talk"),
+        };
+        let (_, words) = self.words(who, *dice.pick(&CONSENT));
+        let words = if dice.percent(70) { words.plain() } else { words };
+        self.send(dice, words.reply(&[&to]), now);
+    }
+
+    /// Is it a message that asked for a task?
+    pub fn is_request(&self, message: &str) -> bool {
+        self.requests.iter().any(|(id, _)| id == message)
+    }
+
+    /// Gives the key of the event.
+    fn send(&mut self, dice: &mut Dice, words: Words, now: Millis) -> String {
         let inbound = words.at(now).inbound;
         let consents = match &inbound.body {
             InboundBody::Message(message) => CONSENT.contains(&message.addressed(BOT).text.as_str()),
@@ -191,14 +215,17 @@ impl People {
             by: inbound.sender.clone(),
             consents,
             target,
+            pressed: None,
             replies_to,
             at: inbound.at,
         };
-        self.evidence.insert(inbound.event_key.clone(), evidence);
+        let key = inbound.event_key.clone();
+        self.evidence.insert(key.clone(), evidence);
         if dice.percent(12) {
             self.network.push(inbound.clone());
         }
         self.network.push(inbound);
+        key
     }
 }
 

@@ -43,8 +43,6 @@ pub struct Board {
     pub news: RefCell<Vec<(ActorId, News)>>,
     /// Under which lease an actor works.
     pub leases: RefCell<HashMap<ActorId, Lease>>,
-    /// Since when the ledger certainly knows a message of ours.
-    pub noted: RefCell<HashMap<String, Millis>>,
     /// Rows on their way, by key.
     pub rows: RefCell<HashMap<String, OutboxRow>>,
 }
@@ -124,10 +122,7 @@ impl Process {
         for row in rows {
             let receipt = self.send(&row).await;
             // The row is found again when its hold ends.
-            let recorded = self.record(&row, &receipt).await;
-            if let (Ok(()), Receipt::Sent { id, .. }) = (recorded, &receipt) {
-                self.board.noted.borrow_mut().entry(id.clone()).or_insert(self.clock.now());
-            }
+            let _found_again = self.record(&row, &receipt).await;
             self.board.tell(News::Delivered(Box::new(row), receipt));
         }
         self.board.tell(News::Dispatched(taken));

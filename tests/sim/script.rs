@@ -56,6 +56,8 @@ impl Tool for Played {
 pub struct Author {
     calls: u64,
     goals: u64,
+    /// It comes to no end of a step by itself.
+    endless: bool,
 }
 
 const TEXTS: [&str; 6] = [
@@ -68,6 +70,13 @@ const TEXTS: [&str; 6] = [
 ];
 
 impl Author {
+    pub fn new(endless: bool) -> Self {
+        Self {
+            endless,
+            ..Self::default()
+        }
+    }
+
     /// The answer to `request`. `kind`: no more than is needed to come to an end.
     pub fn reply(&mut self, dice: &mut Dice, request: &ChatRequest, kind: bool) -> Result<ChatReply, ModelError> {
         if !kind && dice.percent(4) {
@@ -87,6 +96,12 @@ impl Author {
             reply.text = self.reflection(dice, kind);
             return Ok(reply);
         }
+        // A step's own log knows of no plan() and needs no clarify().
+        let step = begins_any(request, "<plan-step>");
+        if step && self.endless && !request.tools.is_empty() {
+            reply.calls = vec![self.act(["look", "put"][dice.weighted(&[8, 1])])];
+            return Ok(reply);
+        }
         if request.tools.is_empty() || (kind && dice.percent(40)) {
             reply.text = if dice.percent(15) { String::new() } else { String::from("the end") };
             return Ok(reply);
@@ -94,8 +109,6 @@ impl Author {
         let planned = called(&request.messages, "plan");
         let clarified = called(&request.messages, "clarify");
         let mut calls = Vec::new();
-        // A step's own log knows of no plan() and needs no clarify().
-        let step = begins_any(request, "<plan-step>");
         let weights: [usize; 13] = match (planned || step, clarified || step) {
             (false, _) => [55, 3, 1, 2, 3, 2, 4, 8, 8, 6, 3, 2, 1],
             (true, false) => [5, 30, 6, 4, 2, 4, 4, 20, 16, 6, 4, 2, 2],

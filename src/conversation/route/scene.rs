@@ -157,6 +157,13 @@ impl Scene {
         self.replies_to_unknown && self.command.is_none() && self.open.iter().any(under_way)
     }
 
+    /// Consent in reply to a message that we do not know, though the card of `gate` is known. In a thread everything replies to its
+    /// first message, whosever that is.
+    pub(super) fn agrees_elsewhere(&self, gate: &Gate) -> bool {
+        let in_its_thread = !self.thread.is_empty() && gate.conversation.thread == self.thread;
+        self.replies_to_unknown && self.phrase == Phrase::Approve && !in_its_thread && gate.delivered_at.is_some()
+    }
+
     /// The reply points at a card.
     pub(super) fn reply_is_card(&self) -> bool {
         self.reply.as_ref().is_some_and(|reply| reply.to == ReplyTo::Card)

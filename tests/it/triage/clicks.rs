@@ -231,6 +231,44 @@ async fn rows_settle_the_gate() {
     ));
 }
 
+/// B7: a call of unknown outcome is asked about again under the id that it had: until its new card is in the chat, and on any other card,
+/// no press runs it again, whether or not the press tells its card.
+#[tokio::test]
+async fn a_lost_call_runs_again_by_its_new_card_alone() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let first = world.gate(&turn, GateKind::ToolApproval, 1).await;
+    let row = world.actions(&first).await[0].id.clone();
+    assert_eq!(world.click("u1", ClickVerb::Approve, on(&first)).await, Notice::Approved {});
+    let second = world.open(&turn, GateKind::ToolApproval, 1).await;
+    world.asks_again(&turn, &row, &second).await;
+    let approve = |world: &World, card: Option<&str>| {
+        world.clock.advance(Duration::from_secs(1));
+        let mut inbound = press("u1", ClickVerb::Approve, ClickTarget::Action(row.clone()), None, world.clock.now());
+        if let InboundBody::Click(click) = &mut inbound.body {
+            click.card = card.map(str::to_owned);
+        }
+        inbound
+    };
+    let lost = |rows: Vec<countersign::domain::Action>| rows.into_iter().find(|one| one.id == row).unwrap().status;
+    let elsewhere = [None, first.card_message.as_deref(), Some("om_out_lost")];
+    for delivered in [false, true] {
+        if delivered {
+            world.deliver().await;
+        }
+        for card in elsewhere {
+            let answer = world.desk.click(&approve(&world, card)).await.unwrap();
+            assert_eq!(answer.notice, Notice::Superseded {}, "{card:?}");
+            assert_eq!(lost(world.actions(&second).await), ActionStatus::Unknown, "{card:?}");
+        }
+    }
+    let own = world.record(&second.id).await.gate.card_message;
+    let answer = world.desk.click(&approve(&world, own.as_deref())).await.unwrap();
+    assert_eq!(answer.notice, Notice::Approved {});
+    assert_eq!(lost(world.actions(&second).await), ActionStatus::Approved);
+}
+
 /// H20: tool_approval expiry: the rows expire with their gate, a verdict of their own.
 #[tokio::test]
 async fn rows_expire_with_the_gate() {

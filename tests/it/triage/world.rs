@@ -5,8 +5,8 @@ use std::time::Duration;
 use countersign::config::{Live, Settings};
 use countersign::conversation::Desk;
 use countersign::domain::{
-    Action, ActionId, ClickTarget, ClickVerb, Clock, Gate, GateId, GateKind, Inbound, InboundBody, Millis, Notice, Outbound, TurnId,
-    TurnStatus,
+    Action, ActionId, ActionStatus, ClickTarget, ClickVerb, Clock, Gate, GateId, GateKind, Inbound, InboundBody, Millis, Notice, Outbound,
+    TurnId, TurnStatus,
 };
 use countersign::store::{AuditCheck, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, SignalKind, TurnRow, Tx, outbox_key};
 
@@ -225,6 +225,14 @@ impl World {
         assert!(tx.release(&lease, gate.expires_at).await.unwrap());
         tx.commit().await.unwrap();
         gate
+    }
+
+    /// A call's outcome is lost, and `gate` asks about it again.
+    pub async fn asks_again(&self, turn: &TurnRow, action: &ActionId, gate: &Gate) {
+        let (mut tx, lease) = self.lease(turn).await;
+        tx.move_action(&lease, action, ActionStatus::Unknown, Some(&gate.id)).await.unwrap();
+        assert!(tx.release(&lease, gate.expires_at).await.unwrap());
+        tx.commit().await.unwrap();
     }
 
     /// The turn ends.

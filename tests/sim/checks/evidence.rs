@@ -1,7 +1,7 @@
 //! Who allowed it: decisions against what people really sent, and against what the cards that they saw said.
 
 use countersign::agent::TurnState;
-use countersign::domain::{Action, ClickTarget, Decision, DecisionKind, Millis, Outbound, Via, digest128};
+use countersign::domain::{Action, ClickTarget, Decision, DecisionKind, Outbound, Plan, Via, digest128};
 use countersign::store::TurnRow;
 use sqlx::Row;
 
@@ -25,12 +25,15 @@ pub fn consent(life: &Life<'_>, decision: &Decision, requester: &str, gate: &str
     if !life.live.lark.approvers.allow(by, requester) {
         return Err(format!("{by} may not approve what {requester} asked for"));
     }
-    about(life, evidence, decision.at, gate, rows).map_err(|wrong| format!("{key} passes for a consent to {gate}: {wrong}"))
+    about(life, evidence, gate, rows).map_err(|wrong| format!("{key} passes for a consent to {gate}: {wrong}"))
 }
 
-/// A press names the gate or one of its rows; words that reply to a card that was known at `at` reply to this one, and were said after
-/// it was there to read.
-fn about(life: &Life<'_>, evidence: &Evidence, at: Millis, gate: &str, rows: &[String]) -> Result<(), String> {
+/// A press was made on the card of this gate, and names it or one of its rows; words were said after the card was there to read, and reply
+/// to it, to a request, or to nothing.
+fn about(life: &Life<'_>, evidence: &Evidence, gate: &str, rows: &[String]) -> Result<(), String> {
+    if let Some(pressed) = evidence.pressed.as_ref().filter(|pressed| pressed.as_str() != gate) {
+        return Err(format!("it was a press on the card of {pressed}"));
+    }
     match &evidence.target {
         Some(ClickTarget::Gate(id)) if id.as_str() != gate => return Err(format!("it was a press on {id}")),
         Some(ClickTarget::Action(id)) if !rows.iter().any(|row| row == id.as_str()) => return Err(format!("it was a press on {id}")),
@@ -45,11 +48,11 @@ fn about(life: &Life<'_>, evidence: &Evidence, at: Millis, gate: &str, rows: &[S
     if evidence.at <= card.at {
         return Err(String::from("it was said before the card was there"));
     }
-    let known = |message: &str| life.board.noted.borrow().get(message).is_some_and(|since| *since < at);
-    let other = cards
-        .iter()
-        .find(|other| evidence.replies_to.contains(&other.message) && other.gate != card.gate && known(&other.message));
-    other.map_or(Ok(()), |other| Err(format!("it replies to the card of {}", other.gate)))
+    let other = |message: &&String| **message != card.message && !life.people.is_request(message);
+    match evidence.replies_to.iter().find(other) {
+        Some(other) => Err(format!("it replies to {other}")),
+        None => Ok(()),
+    }
 }
 
 /// A call that a person approved: its card said exactly this, and the gate was about exactly the calls of its rows.
@@ -95,28 +98,41 @@ pub async fn row(life: &Life<'_>, state: &TurnState, all: &[Action], row: &Actio
     }
 }
 
-/// A granted call: the turn's newest decided plan review is an approval of the plan as it stands, that plan names the tool, and the
-/// card said that it would run.
-pub async fn grant(life: &mut Life<'_>, turn: &TurnRow, row: &Action) -> Result<(), String> {
+/// A granted call: the plan as it stands was countersigned, it names the tool (for the step that is carried out, if there is one), and
+/// its card said that it would run.
+pub async fn grant(life: &mut Life<'_>, turn: &TurnRow, row: &Action, step: Option<&str>) -> Result<(), String> {
     let state: TurnState = serde_json::from_str(&turn.state).map_err(|error| error.to_string())?;
     let plan = state.plan.ok_or("a grant without a plan")?;
-    if !plan.steps.iter().any(|step| step.tools.contains(&row.tool)) {
-        return Err(format!("the plan does not name {}, which it is said to grant", row.tool));
+    let mut may = plan.steps.iter().filter(|one| step.is_none_or(|step| one.id == step));
+    if !may.any(|step| step.tools.contains(&row.tool)) {
+        return Err(format!(
+            "the plan does not name {} for {step:?}, which it is said to grant",
+            row.tool
+        ));
     }
+    let grants = countersigned(life, turn.id.as_str(), &turn.user, &plan).await?;
+    if grants.contains(&row.tool) {
+        Ok(())
+    } else {
+        Err(format!("{} ran under a grant that its plan's card did not tell", row.tool))
+    }
+}
+
+/// The turn's newest decided plan review is an approval of the plan as it stands, which its card showed. Gives what the card granted.
+pub async fn countersigned(life: &mut Life<'_>, turn: &str, requester: &str, plan: &Plan) -> Result<Vec<String>, String> {
     let newest = sqlx::query(
         "SELECT gates.digest, decisions.kind, decisions.body, gates.id FROM gates JOIN decisions ON decisions.gate_id = gates.id
          WHERE gates.turn_id = $1 AND gates.kind = 'plan_review' ORDER BY gates.rowid DESC LIMIT 1",
     )
-    .bind(turn.id.as_str());
+    .bind(turn);
     let found = unpaced(newest.fetch_optional(&mut life.lab.conn))
         .await
         .map_err(|error| error.to_string())?;
-    let found = found.ok_or("a grant, and no plan was ever decided")?;
+    let found = found.ok_or("a plan is carried out, and none was ever decided")?;
     let (digest, kind): (String, String) = (found.get(0), found.get(1));
     if kind != DecisionKind::Approve.as_str() || digest != plan.digest() {
         return Err(format!(
-            "{} ran under a grant of another plan: {kind} of {digest}, not {}",
-            row.tool,
+            "the plan that is carried out was not approved: newest is a {kind} of {digest}, not {}",
             plan.digest()
         ));
     }
@@ -125,16 +141,15 @@ pub async fn grant(life: &mut Life<'_>, turn: &TurnRow, row: &Action) -> Result<
         Outbound::PlanCard(card) if card.review_id.as_ref().is_some_and(|id| id.as_str() == gate) => Some(card),
         _ => None,
     });
-    let same = shown.is_some_and(|card| {
+    let shown = shown.filter(|card| {
         let steps = card.steps.iter().map(|step| (&step.id, &step.content, &step.tools));
         card.goal == plan.goal && steps.eq(plan.steps.iter().map(|step| (&step.id, &step.content, &step.tools)))
     });
-    if !same || !shown.is_some_and(|card| card.grants.contains(&row.tool)) {
-        return Err(format!("{} ran under a grant that the card of {gate} did not tell", row.tool));
-    }
+    let shown = shown.ok_or_else(|| format!("the plan that is carried out is not on the card of {gate}"))?;
     let decision: Decision = serde_json::from_str(found.get(2)).map_err(|error| error.to_string())?;
     match decision.via {
-        Via::Text | Via::Button => consent(life, &decision, &turn.user, &gate, &[]),
-        Via::Api | Via::System | Via::Grant => Err(format!("a plan approved by {}", decision.via.as_str())),
+        Via::Text | Via::Button => consent(life, &decision, requester, &gate, &[])?,
+        Via::Api | Via::System | Via::Grant => return Err(format!("a plan approved by {}", decision.via.as_str())),
     }
+    Ok(shown.grants.clone())
 }

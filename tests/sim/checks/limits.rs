@@ -1,11 +1,11 @@
 //! What a turn may have spent at most, when a life has come to rest.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use countersign::domain::{Budget, DecisionKind, GateKind, Meter, Mode, TurnReason};
+use countersign::domain::{Budget, DecisionKind, GateKind, Meter, TurnReason};
 
 use super::gates::Settled;
-use super::rest::Found;
+use super::rest::{Found, Told};
 
 /// Plans of its own accord, rounds of changes, top-ups and obeyed signals that a turn has at most.
 const REPLANS: u64 = 3;
@@ -17,7 +17,7 @@ const SLACK_MS: u64 = 1_000;
 
 /// Limits grow by what people granted, and by nothing else; each round and each plan of the model's own is counted; waiting for people
 /// is free.
-pub(super) fn within_budget(turn: &Found, gates: &HashMap<String, Settled>, told: &HashSet<String>) -> Result<(), String> {
+pub(super) fn within_budget(turn: &Found, gates: &HashMap<String, Settled>, told: &Told) -> Result<(), String> {
     let state = &turn.state;
     let Budget {
         steps,
@@ -29,7 +29,7 @@ pub(super) fn within_budget(turn: &Found, gates: &HashMap<String, Settled>, told
         top_ups,
         planner_only,
     } = state.budget;
-    let own = gates.iter().filter(|(id, gate)| gate.turn == turn.id && told.contains(*id));
+    let own = gates.iter().filter(|(id, gate)| gate.turn == turn.id && told.gates.contains(*id));
     let decided: Vec<(&str, DecisionKind)> = own
         .filter_map(|(_, gate)| Some((gate.kind.as_str(), gate.decision.as_ref()?.kind)))
         .collect();
@@ -54,7 +54,7 @@ pub(super) fn within_budget(turn: &Found, gates: &HashMap<String, Settled>, told
         && grows(tokens, state.policy.max_tokens, granted, u64::MAX)
         && nudges.used <= nudges.limit
         && replans.used <= REPLANS
-        && (state.policy.mode == Mode::Plan || versions <= 1 + replans.used + rounds.used)
+        && versions <= 1 + replans.used + rounds.used + told.changed.get(&turn.id).copied().unwrap_or(0)
         && rounds.used == changes
         && changes <= ROUNDS
         && top_ups.used == granted

@@ -9,7 +9,7 @@ use countersign::domain::{Message, Mode, Role};
 use countersign::model::ChatRequest;
 use serde_json::{Value, json};
 
-use super::{Runs, holder, spent};
+use super::{Held, Runs, holder, plan, spent};
 use crate::life::Life;
 use crate::stage::ActorId;
 
@@ -27,16 +27,18 @@ pub async fn asked(life: &mut Life<'_>, actor: ActorId, request: &ChatRequest) -
     };
     spent::look(life, &held)?;
     life.asking.insert(actor, held.turn.clone());
-    // Plan mode has a log for each step, and calls of its own between them.
-    if held.state.policy.mode == Mode::Plan {
-        return Ok(());
-    }
+    let kept = match held.state.policy.mode {
+        Mode::React => in_one_log(life, &held, request),
+        Mode::Plan => plan::asked(life, &held, request).await,
+    };
+    kept.map_err(|wrong| format!("{}: {wrong}", held.turn))
+}
+
+fn in_one_log(life: &mut Life<'_>, held: &Held, request: &ChatRequest) -> Result<(), String> {
     let log = log_of(request, &held.state)?;
-    let book = life.books.entry(held.turn.clone()).or_default();
-    goes_on(&book.log, log).map_err(|wrong| format!("{}: {wrong}", held.turn))?;
-    book.keep(log);
-    within_limits(request, &held.state).map_err(|wrong| format!("{}: {wrong}", held.turn))?;
-    keeps_books(log, held.state.policy.max_planner_only).map_err(|wrong| format!("{}: {wrong}", held.turn))
+    life.books.entry(held.turn.clone()).or_default().goes_on("", log)?;
+    within_limits(request, &held.state, request.tools.is_empty())?;
+    keeps_books(log, held.state.policy.max_planner_only)
 }
 
 /// As the fake servers of the behaviour tests check it.
@@ -104,24 +106,14 @@ fn log_of<'a>(request: &'a ChatRequest, state: &TurnState) -> Result<&'a [Messag
         .ok_or_else(|| format!("a request without the task {:?}", state.task))
 }
 
-/// The log only grows; old outputs may be folded.
-fn goes_on(before: &[Message], now: &[Message]) -> Result<(), String> {
-    if now.len() < before.len() {
-        return Err(format!("a request has {} messages, an earlier one had {}", now.len(), before.len()));
-    }
-    let same = |old: &Message, new: &Message| {
-        let folded = old.role == Role::Tool && (old.content.contains("[folded:") || new.content.contains("[folded:"));
-        old.role == new.role && old.call_id == new.call_id && old.calls == new.calls && (old.content == new.content || folded)
-    };
-    match before.iter().zip(now).find(|(old, new)| !same(old, new)) {
-        Some((old, new)) => Err(format!("a message has changed between two requests: {old:?}, now {new:?}")),
-        None => Ok(()),
-    }
+/// The same message; old outputs may be folded.
+pub(super) fn is_same(old: &Message, new: &Message) -> bool {
+    let folded = old.role == Role::Tool && (old.content.contains("[folded:") || new.content.contains("[folded:"));
+    old.role == new.role && old.call_id == new.call_id && old.calls == new.calls && (old.content == new.content || folded)
 }
 
-/// No call is begun past a limit; past one there is the one flagged call without tools, and each has no more time than is left.
-fn within_limits(request: &ChatRequest, state: &TurnState) -> Result<(), String> {
-    let last = request.tools.is_empty();
+/// No call is begun past a limit; past one there is the one flagged call without tools (`last`), and each has no more time than is left.
+pub(super) fn within_limits(request: &ChatRequest, state: &TurnState, last: bool) -> Result<(), String> {
     if state.next != (Next::CallModel { last }) {
         return Err(format!(
             "the model was asked with {} tools, and due was {:?}",
@@ -145,7 +137,7 @@ fn within_limits(request: &ChatRequest, state: &TurnState) -> Result<(), String>
 }
 
 /// Replies in a row that certainly did nothing but keep books, and were taken.
-fn keeps_books(log: &[Message], most: u64) -> Result<(), String> {
+pub(super) fn keeps_books(log: &[Message], most: u64) -> Result<(), String> {
     let answers: HashMap<&str, &str> = log
         .iter()
         .filter_map(|message| Some((message.call_id.as_deref()?, message.content.as_str())))

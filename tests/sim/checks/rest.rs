@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use countersign::agent::TurnState;
-use countersign::domain::{Decision, DecisionKind, Event, Message, Outbound, Role, TurnStatus};
+use countersign::domain::{Decision, DecisionKind, Event, Message, Mode, Outbound, Role, TurnStatus};
 use countersign::store::{AuditCheck, OutboxOp};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::gates::{Settled, ends_or_waits, gates};
 use super::limits::within_budget;
-use super::{Held, evidence, prompt, spent, words};
+use super::{Held, evidence, plan, prompt, spent, words};
 use crate::life::Life;
 use crate::stage::unpaced;
 
@@ -46,6 +46,7 @@ pub async fn at_rest(life: &mut Life<'_>) -> Result<(), String> {
     for turn in &turns {
         within_budget(turn, &gates, &told)?;
     }
+    plan::reviewed_once(life).await?;
     answers(life, &turns).await?;
     actions(life, &gates).await?;
     words::arrived(life, &turns).await?;
@@ -148,15 +149,34 @@ async fn log(life: &mut Life<'_>, turn: &Found) -> Result<(), String> {
     if turn.state.status == TurnStatus::Completed {
         prompt::told(&life.runs, &log)?;
     }
+    if turn.state.policy.mode == Mode::Plan {
+        plan::ended(turn, &log)?;
+    }
     words::heard(life, turn, &log).await
 }
 
+/// What the timelines tell.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Gates with whose decision their turn went on.
+    pub(super) gates: HashSet<String>,
+    /// How often a look at the plan changed its steps, by turn.
+    pub(super) changed: HashMap<String, u64>,
+}
+
 /// The timeline tells of each decision once, and as it is stored.
-async fn events(life: &mut Life<'_>, gates: &HashMap<String, Settled>) -> Result<HashSet<String>, String> {
-    let mut told: HashSet<String> = HashSet::new();
-    for row in rows(life, "SELECT body FROM events").await? {
-        let Event::Decision { gate_id, kind, .. } = read(row.get(0))? else {
-            continue;
+async fn events(life: &mut Life<'_>, gates: &HashMap<String, Settled>) -> Result<Told, String> {
+    let mut told = Told::default();
+    for row in rows(life, "SELECT body, turn_id FROM events").await? {
+        let (gate_id, kind) = match read(row.get(0))? {
+            Event::Decision { gate_id, kind, .. } => (gate_id, kind),
+            Event::Reflected { outcome } => {
+                life.meet(&format!("plan mode: {outcome}"));
+                let changes = matches!(outcome.as_str(), "refine" | "expand" | "refined_done");
+                *told.changed.entry(row.get(1)).or_default() += u64::from(changes);
+                continue;
+            }
+            _ => continue,
         };
         let stored = gates.get(gate_id.as_str()).and_then(|gate| gate.decision.as_ref());
         if stored.map(|decision| decision.kind) != Some(kind) {
@@ -165,7 +185,7 @@ async fn events(life: &mut Life<'_>, gates: &HashMap<String, Settled>) -> Result
                 kind.as_str()
             ));
         }
-        if !told.insert(gate_id.to_string()) {
+        if !told.gates.insert(gate_id.to_string()) {
             return Err(format!("gate {gate_id}: its turn went on twice"));
         }
     }

@@ -1,17 +1,20 @@
 //! What a turn is charged with, beside what the model really gave and took.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use countersign::domain::{Budget, Message, Meter};
+use countersign::domain::{Budget, Message, Meter, Plan};
 
-use super::Held;
+use super::{Held, prompt};
 use crate::life::Life;
 
 /// A turn as the checks know it.
 #[derive(Debug, Default)]
 pub struct Book {
-    /// The longest request so far, without system prompt and earlier turns.
-    pub log: Vec<Message>,
+    /// The longest request so far, without system prompt and earlier turns; of plan mode one for each step, by its id.
+    pub logs: BTreeMap<String, Vec<Message>>,
+    /// Its plan when it was last looked at.
+    pub plan: Option<Plan>,
     /// Its budget when it was last looked at.
     seen: Budget,
     /// How many mishaps had been by then.
@@ -30,15 +33,23 @@ pub struct Given {
 }
 
 impl Book {
-    pub fn keep(&mut self, log: &[Message]) {
+    /// The log of `scope` is now this one: it only grows.
+    pub fn goes_on(&mut self, scope: &str, now: &[Message]) -> Result<(), String> {
+        let known = self.logs.entry(scope.to_owned()).or_default();
+        if now.len() < known.len() {
+            return Err(format!("a request has {} messages, an earlier one had {}", now.len(), known.len()));
+        }
+        if let Some((old, new)) = known.iter().zip(now).find(|(old, new)| !prompt::is_same(old, new)) {
+            return Err(format!("a message has changed between two requests: {old:?}, now {new:?}"));
+        }
         let folded = |message: &Message| message.content.contains("[folded:");
-        for (at, message) in log.iter().enumerate() {
-            match self.log.get_mut(at) {
-                Some(old) if folded(old) => message.clone_into(old),
-                Some(_) => {}
-                None => self.log.push(message.clone()),
+        for (old, message) in known.iter_mut().zip(now) {
+            if folded(old) {
+                message.clone_into(old);
             }
         }
+        known.extend_from_slice(&now[known.len()..]);
+        Ok(())
     }
 
     pub fn give(&mut self, given: Given) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use countersign::domain::{Inbound, InboundBody, Mode, TurnStatus};
+use countersign::domain::{Inbound, InboundBody, TurnStatus};
 use sqlx::Row;
 
 use super::rest::{Found, read, rows, rows_of};
@@ -48,7 +48,8 @@ pub(super) async fn heard(life: &mut Life<'_>, turn: &Found, log: &[countersign:
         &turn.id,
     )
     .await?;
-    let prompted = life.books.get(&turn.id).map_or(&[][..], |book| &book.log);
+    let book = life.books.get(&turn.id);
+    let prompted: Vec<_> = book.iter().flat_map(|book| book.logs.values().flatten()).collect();
     for steer in steers {
         let words = words_of(steer.get(0))?;
         let consumed: Option<i64> = steer.get(1);
@@ -56,13 +57,13 @@ pub(super) async fn heard(life: &mut Life<'_>, turn: &Found, log: &[countersign:
             message.content.starts_with("<mailbox>") && message.content.lines().any(|line| line.trim() == words)
         };
         let times = log.iter().filter(is_it).count();
-        let before_the_model = prompted.iter().any(|message| is_it(&message));
+        let before_the_model = prompted.iter().any(is_it);
         let waits = turn.state.mailbox.contains(&words);
         let kept = match turn.state.status {
             // Whoever stops a task takes back what was said to it.
             TurnStatus::Cancelled => true,
-            TurnStatus::Completed if turn.state.policy.mode == Mode::React => consumed.is_some() && before_the_model,
-            TurnStatus::Completed | TurnStatus::Failed | TurnStatus::Queued | TurnStatus::Running | TurnStatus::Paused => {
+            TurnStatus::Completed => consumed.is_some() && before_the_model,
+            TurnStatus::Failed | TurnStatus::Queued | TurnStatus::Running | TurnStatus::Paused => {
                 consumed.is_some() && (times == 1 || waits)
             }
         };

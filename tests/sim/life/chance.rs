@@ -57,6 +57,10 @@ pub(super) fn settings(dice: &mut Dice) -> Live {
     agent.require_explicit_signal = dice.percent(10);
     agent.mode = if dice.percent(25) { Mode::Plan } else { Mode::React };
     agent.reflection = [Reflection::PerStep, Reflection::PerStep, Reflection::OnFailure, Reflection::Off][dice.below(4)];
+    if agent.mode == Mode::Plan {
+        // Each step takes a few.
+        agent.max_iterations = [7, 12, 40][dice.below(3)];
+    }
     live
 }
 

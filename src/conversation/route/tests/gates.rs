@@ -225,6 +225,41 @@ fn a_word_on_another_task_settles_nothing_here() {
     }
 }
 
+/// B7, design: a yes in reply to a message that is not ours (somebody else's, or a card of ours that we never heard of again) is none to
+/// the gate that happens to be open; said to us it is asked about. In a thread, where all replies go to its first message, it counts, and
+/// while a card is under way it waits, for it may be that card.
+#[test]
+fn a_yes_to_an_unknown_message_settles_nothing() {
+    for whose in ["u1", "u2"] {
+        let open = gate("a", whose, "");
+        let unknown = |scene: Scene| {
+            let mut scene = scene.approvers(Approvers::Anyone);
+            scene.replies_to_unknown = true;
+            scene
+        };
+        let talk = unknown(said("OK").unmentioned().open(&[&open]));
+        assert_eq!(route(&talk), Verdict::Ignore("not for us"), "open is one of {whose}");
+        let goals = vec![String::from("goal of a")];
+        let which = Verdict::Tell("which one", Notice::WhichOne { goals });
+        assert_eq!(route(&unknown(said("OK").open(&[&open]))), which, "open is one of {whose}");
+        assert_eq!(route(&unknown(said("OK").alone().open(&[&open]))), which, "open is one of {whose}");
+        let mut under_way = open.clone();
+        (under_way.card_at, under_way.delivered_at) = (None, None);
+        assert_eq!(
+            route(&unknown(said("OK").unmentioned().open(&[&under_way]))),
+            Verdict::Wait,
+            "{whose}"
+        );
+        let threaded = gate("b", whose, "omt_1");
+        let scene = unknown(said("OK").in_thread("omt_1").unmentioned().open(&[&threaded]));
+        assert_eq!(route(&scene), approve(&threaded), "open is one of {whose}");
+    }
+    let own = gate("a", "u1", "");
+    let mut refusal = said("取消").open(&[&own]);
+    refusal.replies_to_unknown = true;
+    assert_eq!(route(&refusal), does(&own, Act::Cancel), "a no needs no certainty");
+}
+
 /// design: without a gate in the lane, a listed word means the sender's only open gate in the chat; several: ask which.
 #[test]
 fn only_open_gate_of_the_chat() {
