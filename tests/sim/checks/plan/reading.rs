@@ -126,10 +126,9 @@ impl<'a> Reading<'a> {
         if last.role == Role::Assistant && last.calls.is_empty() {
             return (StepStatus::Completed, Some(&last.content));
         }
-        let asked = said.iter().flat_map(|message| &message.calls);
+        let mut asked = said.iter().flat_map(|message| &message.calls);
         let report = asked
-            .filter(|call| Some(&call.id) == last.call_id.as_ref() && call.name == "plan_progress")
-            .last()
+            .rfind(|call| Some(&call.id) == last.call_id.as_ref() && call.name == "plan_progress")
             .filter(|_| !last.content.starts_with("error:"));
         let Some(report) = report else {
             return (StepStatus::Failed, None);
