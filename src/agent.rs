@@ -243,6 +243,10 @@ pub struct OpenGate {
 pub struct OpenCall {
     /// The model's call.
     pub call: ToolCall,
+    /// [`ToolSpec::digest`] of its tool as the model was shown it, and people after it: under another one the call does not run. None: no such
+    /// tool, or a turn of an older version.
+    #[serde(default)]
+    pub definition: Option<String>,
     /// Row in `actions`, for write and destructive calls.
     pub action: Option<String>,
     /// Its status.

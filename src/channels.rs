@@ -96,6 +96,11 @@ pub struct Abreast {
     pub marks: usize,
 }
 
+impl Abreast {
+    /// The time that a delivery may wait for the platform's rates.
+    pub const WITHIN: Duration = pace::PATIENCE;
+}
+
 /// Why something was not carried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {

@@ -165,7 +165,7 @@ pub struct McpServer {
     pub name: String,
     /// How it is reached.
     pub reach: McpReach,
-    /// `effects`, by the server's own names of its tools.
+    /// `effects`, by the server's own names of its tools, or by what stands behind `NAME__` where models call them.
     pub effects: BTreeMap<String, EffectClass>,
 }
 

@@ -15,6 +15,8 @@ pub use hold::Hold;
 pub use ledger::{AuditCheck, Cursor, Depth, Fate, Leave, Ledger, Looked, NoCursor, Pace, Pruned, Session, Tail, Tx};
 pub use reviews::PendingReview;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -288,16 +290,20 @@ pub struct OutboxRow {
     pub give_up_at: Millis,
 }
 
-/// What a platform rations together, and how many deliveries of it are worth holding at a time, by all processes. Posts are counted chat by
-/// chat, repaints and marks over all chats.
+/// What a platform rations together, how many deliveries of it are worth taking within what time, by all processes, and what this process
+/// has places for. Posts are counted chat by chat, repaints and marks over all chats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The platform.
     pub channel: ChannelKind,
     /// Posts, repaints or marks.
     pub kind: LineKind,
-    /// So many are held at most.
+    /// So many at most are held of those that were taken [within](Line::within) this time.
     pub most: usize,
+    /// Who has not come back after it has had its turn at the platform, or is gone, and holds up nobody any more.
+    pub within: Duration,
+    /// So many of the platform's rows may be taken now, of all its lines together.
+    pub free: usize,
 }
 
 /// See [`Line`].

@@ -25,6 +25,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::config::Boot;
+#[cfg(doc)]
+use crate::config::McpServer;
 use crate::domain::{EffectClass, Ids, ToolSpec};
 
 /// Longest output of a tool that is kept, in bytes.
@@ -91,8 +93,6 @@ pub fn file_tools(folder: &Path) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
 #[derive(Clone, Debug, Default)]
 pub struct Toolbox {
     tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
-    /// For what the servers offer: it is not known beforehand.
-    effects: BTreeMap<String, EffectClass>,
     servers: Servers,
 }
 
@@ -119,12 +119,11 @@ pub enum ToolboxError {
 }
 
 impl Toolbox {
-    /// These tools; `effects` overrides the effect class that a tool gives itself.
+    /// These tools; `effects` overrides the effect class that a tool gives itself. Tools of servers have theirs from [`McpServer::effects`].
     #[must_use]
     pub fn new(tools: Vec<Arc<dyn Tool>>, effects: &BTreeMap<String, EffectClass>) -> Self {
         Self {
             tools: tools.into_iter().map(|tool| (overridden(tool.spec(), effects), tool)).collect(),
-            effects: effects.clone(),
             servers: Servers::default(),
         }
     }
@@ -175,8 +174,7 @@ impl Toolbox {
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
         let own = self.tools.iter().map(|(spec, _)| spec.clone());
-        let theirs = self.servers.specs().into_iter().map(|spec| overridden(spec, &self.effects));
-        own.chain(theirs).collect()
+        own.chain(self.servers.specs()).collect()
     }
 
     /// Is a tool of that name offered?
@@ -188,8 +186,16 @@ impl Toolbox {
     /// The tool of that name. One of an MCP server that is not offered now tells the model why.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.get_for(name, None)
+    }
+
+    /// The same for a call that was made under `definition` ([`ToolSpec::digest`]; none: it is not known). A server's tool whose definition
+    /// is another one by now tells the model so, and nothing is sent. Definitions of our own tools come with the program.
+    #[must_use]
+    pub fn get_for(&self, name: &str, definition: Option<&str>) -> Option<Arc<dyn Tool>> {
         let own = self.tools.iter().find(|(spec, _)| spec.name == name);
-        own.map(|(_, tool)| Arc::clone(tool)).or_else(|| self.servers.get(name))
+        own.map(|(_, tool)| Arc::clone(tool))
+            .or_else(|| self.servers.get_for(name, definition))
     }
 }
 

@@ -174,8 +174,10 @@ impl Step<'_> {
         let rows: Vec<ActionView> = waiting.iter().map(|open| self.row(open)).collect();
         let asked = rows.len();
         let rows = on_one_card(rows);
-        let calls = waiting.iter().take(rows.len()).map(|open| &open.call);
-        let parts = calls.flat_map(|call| [call.name.as_str(), call.arguments.as_str()]);
+        let parts = waiting.iter().take(rows.len()).flat_map(|open| {
+            let definition = open.definition.as_deref().unwrap_or_default();
+            [open.call.name.as_str(), open.call.arguments.as_str(), definition]
+        });
         let parts: Vec<&str> = std::iter::once(id.as_str()).chain(parts).collect();
         let state = &self.turn.state;
         let card = ApprovalCard {

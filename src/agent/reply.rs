@@ -1,6 +1,6 @@
 //! The table's first half: what a reply with calls does.
 
-use crate::domain::{ActionStatus, Event, ToolCall};
+use crate::domain::{ActionStatus, Event, ToolCall, ToolSpec};
 
 use super::compose;
 use super::escape::{clean, clip};
@@ -34,7 +34,8 @@ impl Step<'_> {
         self.turn.state.empty_replies = 0;
         self.record(&text, &calls, reply.raw);
         let checked = rules::check(&self.turn.state, self.env.tools, self.ours(), &calls);
-        self.turn.state.open_calls = calls.into_iter().map(open_call).collect();
+        let tools = self.env.tools;
+        self.turn.state.open_calls = calls.into_iter().map(|call| open_call(call, tools)).collect();
         match checked {
             Err(errors) => self.refuse(errors),
             Ok(asked) => self.dispatch(asked),
@@ -173,8 +174,9 @@ pub(super) fn hear(text: &str) -> signal::Heard {
     signal::hear(&clean(clip(thinking::spoken(text), TEXT_CAP)))
 }
 
-fn open_call(call: ToolCall) -> OpenCall {
+fn open_call(call: ToolCall, tools: &[ToolSpec]) -> OpenCall {
     OpenCall {
+        definition: tools.iter().find(|spec| spec.name == call.name).map(ToolSpec::digest),
         call,
         action: None,
         status: ActionStatus::Approved,

@@ -27,7 +27,8 @@ pub(super) async fn list(loaded: &Loaded, url: Option<String>) -> anyhow::Result
         let server = word(&item["server"]);
         result(&format!("{server}: {} ({})", word(&item["status"]), word(&item["message"])))?;
         for tool in item["waiting"].as_array().into_iter().flatten() {
-            result(&format!("  {} {}", word(&tool["change"]), word(&tool["name"])))?;
+            let (change, name, effect) = (word(&tool["change"]), word(&tool["name"]), word(&tool["effect"]));
+            result(&format!("  {change} {name}: {effect}, {}", asks(&effect)))?;
             for line in word(&tool["description"]).lines() {
                 result(&format!("    {line}"))?;
             }
@@ -79,6 +80,15 @@ async fn ask(loaded: &Loaded, url: Option<String>, method: Method, path: &[&str]
     match status {
         StatusCode::OK => Ok(told),
         _ => Err(format!("{base}: {status}: {}", word(&told["error"]["message"]))),
+    }
+}
+
+/// What an effect class means for people.
+fn asks(effect: &str) -> &'static str {
+    match effect {
+        "read" => "never asks",
+        "write" => "asks unless an approved plan declares it",
+        _ => "always asks",
     }
 }
 

@@ -1,5 +1,6 @@
 //! From layered values to [`Boot`] and [`Live`]: the rules that hold between keys, all problems at once.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::shape::{Console, CoordinationName, GroupTrigger, Lark, LogFormat, Pro
 use super::{
     AgentLive, Boot, ChannelLive, Coordination, LarkSecrets, Live, McpReach, McpServer, ModelLive, Provider, SlackSecrets, Stores,
 };
-use crate::domain::{Approvers, SessionMode};
+use crate::domain::{Approvers, EffectClass, SessionMode};
 
 /// A token for the API and the console has so many characters at least; one that is shorter is warned of.
 const TOKEN: usize = 16;
@@ -206,8 +207,12 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
         workspace: folder(tools.workspace),
         web_fetch: tools.web_fetch,
         run_bash: tools.run_bash,
+        mcp_servers: tools
+            .mcp_servers
+            .into_iter()
+            .map(|server| mcp_server(server, &tools.effects))
+            .collect(),
         effects: tools.effects,
-        mcp_servers: tools.mcp_servers.into_iter().map(mcp_server).collect(),
         templates: folder(templates),
         log_json: telemetry.log_format == LogFormat::Json,
     };
@@ -249,15 +254,22 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
     (boot, live)
 }
 
-fn mcp_server(shape: ToolServer) -> McpServer {
+/// `overrides`: `tools.effects`, where the server's tools have the names that models call.
+fn mcp_server(shape: ToolServer, overrides: &BTreeMap<String, EffectClass>) -> McpServer {
     let ToolServer {
         name,
         command,
         env,
         url,
         headers,
-        effects,
+        mut effects,
     } = shape;
+    let prefix = format!("{name}__");
+    effects.extend(
+        overrides
+            .iter()
+            .filter_map(|(tool, class)| Some((tool.strip_prefix(&prefix)?.to_owned(), *class))),
+    );
     let reach = match command.is_empty() {
         false => McpReach::Command { command, env },
         true => McpReach::Url { url, headers },

@@ -242,6 +242,22 @@ tools:
         assert_eq!(loaded("tools:\n  mcp_servers:\n", &[]).unwrap().boot.mcp_servers.len(), 0);
     }
 
+    /// design: interface §2, `tools.effects` names a server's tool as models call it, and outranks what its server's entry says.
+    #[test]
+    fn effects_of_offered_names_reach_the_server() {
+        let yaml = format!("{GOOD}  effects: {{files_1__Read-File: destructive, files_1__other: read, t__x: read, web_fetch: read}}\n");
+        let servers = loaded(&yaml, &[]).unwrap().boot.mcp_servers;
+        let of = |at: usize| {
+            servers[at]
+                .effects
+                .iter()
+                .map(|(name, class)| (name.as_str(), *class))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(0), [("Read-File", EffectClass::Destructive), ("other", EffectClass::Read)]);
+        assert_eq!(of(1), [("x", EffectClass::Read)]);
+    }
+
     /// M-3: a wrong entry is told with its line and its server, never with a value that may be a secret.
     #[test]
     fn wrong_servers_are_told() {

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::EffectClass;
+
 /// A tool's definition as its server gives it: what tells a changed one, and what an admin reads before confirming it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
@@ -15,17 +17,24 @@ pub struct Definition {
     pub description: String,
     /// JSON Schema of the arguments, as the model would see it.
     pub parameters: Value,
+    /// What calls of it would count as. One that an older version noted, which did not say it, counts as the worst until it is noted anew.
+    #[serde(default = "unsaid")]
+    pub effect: EffectClass,
+}
+
+fn unsaid() -> EffectClass {
+    EffectClass::Destructive
 }
 
 /// Definitions by the server's own names of its tools.
 pub type Definitions = BTreeMap<String, Definition>;
 
-/// What stands for exactly these definitions when an admin confirms them: 16 hex digits.
+/// What stands for exactly these definitions and their effect classes when an admin confirms them: 16 hex digits.
 #[must_use]
 pub fn confirmation_of(definitions: &Definitions) -> String {
     let mut hash = Sha256::new();
     for (name, definition) in definitions {
-        for part in [name, &definition.digest] {
+        for part in [name, &definition.digest, definition.effect.as_str()] {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part.as_bytes());
         }
@@ -64,10 +73,12 @@ mod tests {
             digest: digest.to_owned(),
             description: String::new(),
             parameters: Value::Null,
+            effect: EffectClass::Write,
         }
     }
 
-    /// design: issue E part D, a confirmation stands for exactly these definitions: another name, digest or number of them is another one.
+    /// design: issue E part D, a confirmation stands for exactly these definitions: another name, digest, effect class or number of them is
+    /// another one. What an older version noted without a class counts as destructive.
     #[test]
     fn a_confirmation_names_the_definitions() {
         let of = |pairs: &[(&str, &str)]| {
@@ -85,5 +96,13 @@ mod tests {
         ] {
             assert_ne!(one, of(other), "{other:?}");
         }
+        let worse = Definition {
+            effect: EffectClass::Destructive,
+            ..definition("x")
+        };
+        let changed = [(String::from("a"), worse), (String::from("b"), definition("y"))];
+        assert_ne!(one, confirmation_of(&changed.into()));
+        let old: Definition = serde_json::from_str(r#"{"digest": "x", "description": "", "parameters": {}}"#).unwrap();
+        assert_eq!(old.effect, EffectClass::Destructive);
     }
 }

@@ -16,12 +16,13 @@ use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError};
 
 /// Between two tries to write down what came of a delivery.
 const RETRY: Duration = Duration::from_millis(200);
-/// Deliveries under way at a time.
+/// Deliveries to a platform under way at a time. Each has places of its own: one that does not answer holds up no other.
 const ABREAST: usize = 64;
+const PLATFORMS: [ChannelKind; 3] = [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console];
 /// Between two tries at least.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// How long repaints and marks wait for the platform's rates at most.
-const HELD_BACK: Duration = Duration::from_hours(1);
+/// How long repaints and marks are tried, and wait for the platform's rates, at most.
+const LAST_LOOK: Duration = Duration::from_hours(1);
 /// Wrong credentials need an admin; asking often does not help.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(30);
 
@@ -30,41 +31,58 @@ const FORBIDDEN_PAUSE: Duration = Duration::from_secs(30);
 pub(super) struct Dispatcher {
     gateway: Gateway,
     owner: String,
-    places: Arc<Semaphore>,
     tasks: TaskTracker,
-    /// What the platforms ration.
-    lines: Vec<Line>,
+    platforms: [Platform; 3],
+}
+
+/// A platform as the dispatcher sees it.
+#[derive(Debug)]
+struct Platform {
+    channel: ChannelKind,
+    places: Arc<Semaphore>,
+    /// What it rations.
+    abreast: Abreast,
+}
+
+impl Platform {
+    fn lines(&self) -> [Line; 3] {
+        let Abreast { posts, repaints, marks } = self.abreast;
+        let kinds = [(LineKind::Posts, posts), (LineKind::Repaints, repaints), (LineKind::Marks, marks)];
+        kinds.map(|(kind, most)| Line {
+            channel: self.channel,
+            kind,
+            most,
+            within: Abreast::WITHIN,
+            free: self.places.available_permits(),
+        })
+    }
 }
 
 impl Dispatcher {
     pub(super) fn new(gateway: Gateway, owner: String, tasks: TaskTracker) -> Self {
-        let places = Arc::new(Semaphore::new(ABREAST));
-        let line = |channel| {
-            let Abreast { posts, repaints, marks } = gateway.channels.out(channel).abreast();
-            let lines = [(LineKind::Posts, posts), (LineKind::Repaints, repaints), (LineKind::Marks, marks)];
-            lines.map(|(kind, most)| Line { channel, kind, most })
-        };
-        let lines = [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console].map(line).concat();
+        let platforms = PLATFORMS.map(|channel| Platform {
+            channel,
+            places: Arc::new(Semaphore::new(ABREAST)),
+            abreast: gateway.channels.out(channel).abreast(),
+        });
         Self {
             gateway,
             owner,
-            places,
             tasks,
-            lines,
+            platforms,
         }
     }
 
-    /// Takes as many due rows as there are free places and begins to send them; gives how many were taken.
+    /// Takes as many due rows as their platforms have free places and begins to send them; gives how many were taken.
     pub(super) async fn dispatch(&self) -> Result<usize, StoreError> {
-        let free = self.places.available_permits();
-        if free == 0 {
+        let lines: Vec<Line> = self.platforms.iter().flat_map(Platform::lines).collect();
+        if lines.iter().all(|line| line.free == 0) {
             return Ok(0);
         }
         let mut tx = self.gateway.ledger.begin().await?;
         let (span, asked) = (self.gateway.timings.lease, Instant::now());
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-        let free = i64::try_from(free).unwrap_or(1);
-        let rows = tx.claim_outbox(&self.owner, millis, free, &self.lines).await?;
+        let rows = tx.claim_outbox(&self.owner, millis, 0, &lines).await?;
         if rows.is_empty() {
             // Nothing is committed: a commit is news to every open page and to other processes.
             return Ok(0);
@@ -73,8 +91,12 @@ impl Dispatcher {
         let hold = Hold::since(asked, span);
         let taken = rows.len();
         for row in rows {
-            let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-                break;
+            let platform = self
+                .platforms
+                .iter()
+                .find(|platform| platform.channel == row.new.conversation.channel);
+            let Some(Ok(place)) = platform.map(|platform| Arc::clone(&platform.places).try_acquire_owned()) else {
+                continue;
             };
             let (gateway, hold) = (self.gateway.clone(), hold.clone());
             self.tasks.spawn(async move {
@@ -225,6 +247,13 @@ enum Next {
 
 fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
     let post = matches!(row.new.op, OutboxOp::Post { .. });
+    // A card must not keep its buttons because many others are repainted before it, or because the platform was in trouble when it came
+    // to its turn. Words that come too late are worse than none.
+    let last = if post {
+        row.give_up_at
+    } else {
+        row.give_up_at.max(row.created_at.plus(LAST_LOOK))
+    };
     let (pause, plain) = match error {
         DeliveryError::Gone(_) => return Next::GiveUp,
         // A repaint cannot become text, and text that is refused as text stays refused.
@@ -237,12 +266,6 @@ fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
             ..
         } => {
             let at = now.plus((*span).max(SHORTEST));
-            // A card must not keep its buttons because many others are repainted before it.
-            let last = if post {
-                row.give_up_at
-            } else {
-                row.give_up_at.max(row.created_at.plus(HELD_BACK))
-            };
             return if at <= last { Next::HeldBack(at) } else { Next::GiveUp };
         }
         DeliveryError::Retry { after, .. } => {
@@ -252,11 +275,7 @@ fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
         }
     };
     let at = now.plus(pause);
-    if at <= row.give_up_at {
-        Next::Again(at, plain)
-    } else {
-        Next::GiveUp
-    }
+    if at <= last { Next::Again(at, plain) } else { Next::GiveUp }
 }
 
 #[cfg(test)]
@@ -296,7 +315,7 @@ mod tests {
     }
 
     /// C1: what the rates hold back keeps its place; a repaint that waits for them for long is not given up with its buttons on it, as
-    /// words are that came too late. What failed backs off, and is given up in time, whatever it is.
+    /// words are that came too late, nor at its first failure after that. What failed backs off, and is given up in time, whatever it is.
     #[test]
     fn a_repaint_outlives_the_rates() {
         let post = row(OutboxOp::Post {
@@ -318,9 +337,13 @@ mod tests {
             assert!(matches!(next(row, &limited, early), Next::HeldBack(Millis(31_000))));
             for failed in [trouble(None, false), trouble(Some(Duration::from_secs(30)), true)] {
                 assert!(matches!(next(row, &failed, early), Next::Again(at, false) if at > early));
-                assert!(matches!(next(row, &failed, late), Next::GiveUp));
+                assert!(matches!(next(row, &failed, far), Next::GiveUp));
             }
             assert!(matches!(next(row, &limited, far), Next::GiveUp));
+        }
+        for failed in [trouble(None, false), trouble(Some(Duration::from_secs(30)), true)] {
+            assert!(matches!(next(&post, &failed, late), Next::GiveUp));
+            assert!(matches!(next(&patch, &failed, late), Next::Again(at, false) if at > late));
         }
         assert!(matches!(next(&post, &limited, late), Next::GiveUp));
         assert!(matches!(next(&patch, &limited, late), Next::HeldBack(Millis(730_000))));

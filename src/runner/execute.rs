@@ -49,7 +49,7 @@ impl Engine {
         // Repeating a read is harmless, so reads carry no journal of their own and may be dropped at a stop.
         let reading = join_all(reads.into_iter().map(|call| async {
             let halt = Halt::default();
-            let reading = self.invoke(&call.call.name, &call.call.arguments, &halt);
+            let reading = self.invoke(call, &halt);
             let result = tokio::time::timeout(self.timings.tool_timeout, reading).await;
             CallOutcome {
                 call_id: call.call.id.clone(),
@@ -108,7 +108,7 @@ impl Engine {
             if let Some(lag) = self.failpoint.lag("action_sent") {
                 tokio::time::sleep(lag).await;
             }
-            self.invoke(&call.call.name, &call.call.arguments, &halt).await
+            self.invoke(call, &halt).await
         };
         let mut invocation = pin!(invocation);
         let why = tokio::select! {
@@ -143,9 +143,10 @@ impl Engine {
         Ok(Sent::Answered(result))
     }
 
-    async fn invoke(&self, name: &str, arguments: &str, halt: &Halt) -> Result<ToolResult, Unanswered> {
-        let started = Instant::now();
-        let answered = match (self.tools.get(name), serde_json::from_str::<Value>(arguments)) {
+    async fn invoke(&self, call: &OpenCall, halt: &Halt) -> Result<ToolResult, Unanswered> {
+        let (name, started) = (&call.call.name, Instant::now());
+        let tool = self.tools.get_for(name, call.definition.as_deref());
+        let answered = match (tool, serde_json::from_str::<Value>(&call.call.arguments)) {
             (Some(tool), Ok(arguments)) => tool.run(&arguments, halt).await,
             (None, _) => Err(ToolError::TellModel(format!("there is no tool `{name}` any more"))),
             (_, Err(error)) => Err(ToolError::TellModel(format!("the arguments are not JSON: {error}"))),
@@ -176,7 +177,7 @@ impl Engine {
             }
             Err(failure) => {
                 if let ToolError::Fatal(reason) = &failure {
-                    error!(tool = name, reason, "tool failed");
+                    error!(tool = %name, reason, "tool failed");
                 }
                 let (text, truncated) = cut(failure.to_string());
                 let result = ToolResult {

@@ -28,6 +28,8 @@ use wire::Wire;
 const IN_THE_WAY: Duration = Duration::from_millis(250);
 /// What nobody waits for.
 const BEHIND: Duration = Duration::from_secs(1);
+/// Errands that wait for their turn at most: a Redis that does not answer must not fill our memory.
+const ERRANDS: usize = 4096;
 /// A sentinel that nobody renews ends after this.
 const SENTINEL: i64 = 30_000;
 /// A rebuild that does not go on for so long is dead.
@@ -100,7 +102,7 @@ pub(super) struct Redis {
     prefix: String,
     /// Who we are on the channel: our own echo is no news.
     origin: String,
-    errands: mpsc::UnboundedSender<Errand>,
+    errands: mpsc::Sender<Errand>,
     /// Bells to ring elsewhere.
     rung: AtomicU8,
     ring: Notify,
@@ -111,9 +113,9 @@ pub(super) struct Redis {
 
 impl Redis {
     /// The handle, and the errands that [`Redis::run_errands`] does.
-    pub(super) fn new(url: &str, prefix: &str) -> Result<(Self, mpsc::UnboundedReceiver<Errand>), StoreError> {
+    pub(super) fn new(url: &str, prefix: &str) -> Result<(Self, mpsc::Receiver<Errand>), StoreError> {
         let address = RedisAddress::parse(url).map_err(|why| StoreError::Unusable(format!("store.redis_url: {why}")))?;
-        let (errands, list) = mpsc::unbounded_channel();
+        let (errands, list) = mpsc::channel(ERRANDS);
         let redis = Self {
             wire: Wire::new(address),
             prefix: prefix.to_owned(),
@@ -193,10 +195,11 @@ impl Redis {
         })
     }
 
-    /// To be done after the commit, in the order of the calls.
+    /// To be done after the commit, in the order of the calls. What finds no room is left to the next rebuild.
     pub(super) fn later(&self, errand: Errand) {
-        // The task that does it ends with the ledger only.
-        let _closing = self.errands.send(errand);
+        if self.errands.try_send(errand).is_err() {
+            self.mark_stale();
+        }
     }
 
     /// Waits until what was to be done is done, 1 s at most: a process that ends leaves nothing stale.
@@ -356,13 +359,20 @@ pub async fn look_at_redis(url: &SecretString) -> Result<Standing, StoreError> {
 }
 
 /// Does what follows commits, in order, until the ledger is gone.
-pub(super) async fn run_errands(redis: Arc<Redis>, mut list: mpsc::UnboundedReceiver<Errand>) {
+pub(super) async fn run_errands(redis: Arc<Redis>, mut list: mpsc::Receiver<Errand>) {
     loop {
         tokio::select! {
             biased;
             () = redis.ring.notified() => redis.publish().await,
             errand = list.recv() => match errand {
-                Some(errand) => redis.run(errand).await,
+                Some(errand) => {
+                    if !redis.run(errand).await {
+                        // What has come after it follows commits, too: the rebuild that mends the one knows of all of them. Tried one by
+                        // one, each could wait for a Redis that does not answer.
+                        while list.try_recv().is_ok() {}
+                        redis.mark_stale();
+                    }
+                }
                 None => return,
             },
         }
@@ -370,7 +380,8 @@ pub(super) async fn run_errands(redis: Arc<Redis>, mut list: mpsc::UnboundedRece
 }
 
 impl Redis {
-    async fn run(&self, errand: Errand) {
+    /// False: it came to nothing.
+    async fn run(&self, errand: Errand) -> bool {
         let (what, commands) = match errand {
             Errand::Touch {
                 lane,
@@ -385,11 +396,41 @@ impl Redis {
             Errand::Remove { lane, chat, review } => ("remove", self.removal(&lane, &chat, &review).to_vec()),
             Errand::Finish(done) => {
                 let _gone = done.send(());
-                return;
+                return true;
             }
         };
-        if self.wire.ask(what, &commands, BEHIND).await.is_err() {
-            self.mark_stale();
+        self.wire.ask(what, &commands, BEHIND).await.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// design: what follows commits waits in a queue with a bound while Redis does not answer; what finds no room, and what waits behind an
+    /// errand that failed, is left to a rebuild, and nobody who ends waits for it.
+    #[tokio::test]
+    async fn errands_do_not_pile_up() {
+        let (redis, list) = Redis::new("redis://127.0.0.1:1/0", "test").unwrap();
+        let redis = Arc::new(redis);
+        let errand = |number: usize| Errand::Remove {
+            lane: LaneId::new("lane"),
+            chat: Vec::new(),
+            review: number.to_string(),
+        };
+        for number in 0..ERRANDS {
+            redis.later(errand(number));
         }
+        assert!(!redis.take_stale());
+        redis.later(errand(ERRANDS));
+        assert_eq!((list.len(), redis.take_stale()), (ERRANDS, true));
+        let doing = tokio::spawn(run_errands(Arc::clone(&redis), list));
+        redis.finish().await;
+        while redis.errands.capacity() < ERRANDS {
+            tokio::task::yield_now().await;
+        }
+        assert!(redis.take_stale());
+        // One that failed took all the others with it.
+        doing.abort();
     }
 }

@@ -50,6 +50,8 @@ const STEADY: Duration = Duration::from_secs(30);
 const FAREWELL: Duration = Duration::from_secs(4);
 /// Tools of one server; what is beyond is left out.
 const MAX_TOOLS: usize = 128;
+/// Reasons why tools cannot be offered that one line of the log holds.
+const MAX_FAULTS: usize = 16;
 
 /// Keeps which definitions an admin has confirmed. A trait, because tools know no ledger.
 pub trait Pins: Send + Sync + fmt::Debug {
@@ -169,18 +171,30 @@ impl Servers {
     /// The tool of that name. One that a server of ours does not offer (now) says why when it is called; none: no server's.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.get_for(name, None)
+    }
+
+    /// The same for a call that was made under `definition` ([`ToolSpec::digest`]; none: it is not known): one whose definition is another
+    /// one by now says so when it is called.
+    #[must_use]
+    pub fn get_for(&self, name: &str, definition: Option<&str>) -> Option<Arc<dyn Tool>> {
         let server = name.split_once("__")?.0;
         let server = self.servers.iter().find(|known| known.config.name == server)?;
         let offered = server.now().tools.iter().find(|tool| tool.spec.name == name).cloned();
+        let absent = |why| Absent {
+            name: name.to_owned(),
+            why,
+        };
         Some(match offered {
+            Some(offered) if definition.is_some_and(|meant| offered.spec.digest() != meant) => Arc::new(absent(format!(
+                "the definition of {name} has changed since this call was made: what it does, its arguments or its effect. Nothing was \
+                 sent. Look at it as it is now, and call it again if it is still what you need"
+            ))),
             Some(offered) => Arc::new(McpTool {
                 server: Arc::clone(server),
                 offered,
             }),
-            None => Arc::new(Absent {
-                name: name.to_owned(),
-                why: server.lacks(name),
-            }),
+            None => Arc::new(absent(server.lacks(name))),
         })
     }
 
@@ -311,11 +325,11 @@ async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken)
         let began = Instant::now();
         let changed = Arc::new(Notify::new());
         let opened = tokio::select! {
-            opened = timeout(CONNECT, Link::open(&server.config, server.folder.as_deref(), Arc::clone(&changed))) => opened,
+            opened = connect(&server.config, server.folder.as_deref(), Arc::clone(&changed)) => opened,
             () = stop.cancelled() => break,
         };
         let why = match opened {
-            Ok(Ok(link)) => {
+            Ok(link) => {
                 let ended = tokio::select! {
                     why = serve(&server, &link, &*pins, &changed) => Some(why),
                     () = stop.cancelled() => None,
@@ -326,8 +340,7 @@ async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken)
                 link.end().await;
                 ended
             }
-            Ok(Err(why)) => Some(why).inspect(|why| server.lost(why)),
-            Err(_) => Some(format!("no answer within {} s", CONNECT.as_secs())).inspect(|why| server.lost(why)),
+            Err(why) => Some(why).inspect(|why| server.lost(why)),
         };
         server.settled.cancel();
         if why.is_none() {
@@ -349,13 +362,12 @@ async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken)
 async fn serve(server: &Server, link: &Link, pins: &dyn Pins, changed: &Notify) -> String {
     loop {
         let listed = tokio::select! {
-            listed = timeout(LIST, link.list()) => listed,
+            listed = list(link) => listed,
             () = link.closed() => return String::from("the connection ended"),
         };
         let listed = match listed {
-            Ok(Ok(listed)) => listed,
-            Ok(Err(why)) => return why,
-            Err(_) => return format!("no list of its tools within {} s", LIST.as_secs()),
+            Ok(listed) => listed,
+            Err(why) => return why,
         };
         let (tools, unusable) = usable(&server.config, &listed);
         let found: Definitions = tools.iter().map(pair).collect();
@@ -400,20 +412,35 @@ fn usable(server: &McpServer, listed: &[serde_json::Value]) -> (Vec<Offered>, us
             Err(fault) => faults.push(fault),
         }
     }
-    if !faults.is_empty() {
-        warn!(server = server.name, ?faults, "tools of an MCP server cannot be offered");
+    let unusable = faults.len();
+    if unusable > 0 {
+        faults.truncate(MAX_FAULTS);
+        warn!(server = server.name, unusable, ?faults, "tools of an MCP server cannot be offered");
     }
-    (tools, faults.len())
+    (tools, unusable)
 }
 
-/// Connects once and lists: what the server would offer, and how many of its tools could not be offered. For trying a configuration.
+/// Connects once and lists: what the server would offer, and how many of its tools could not be offered. For trying a configuration, with
+/// the patience of [`Servers`]: up to 60 s for a connection (a server may have to be downloaded first), 20 s for the list.
 ///
 /// # Errors
 /// It cannot be reached or gives no list, and why.
 pub async fn try_server(server: &McpServer, folder: Option<&Path>) -> Result<(Definitions, usize), String> {
-    let link = Link::open(server, folder, Arc::default()).await?;
-    let listed = link.list().await;
+    let link = connect(server, folder, Arc::default()).await?;
+    let listed = list(&link).await;
     link.end().await;
     let (tools, unusable) = usable(server, &listed?);
     Ok((tools.iter().map(pair).collect(), unusable))
+}
+
+async fn connect(server: &McpServer, folder: Option<&Path>, changed: Arc<Notify>) -> Result<Link, String> {
+    let late = || Err(format!("no answer within {} s", CONNECT.as_secs()));
+    timeout(CONNECT, Link::open(server, folder, changed))
+        .await
+        .unwrap_or_else(|_| late())
+}
+
+async fn list(link: &Link) -> Result<Vec<serde_json::Value>, String> {
+    let late = || Err(format!("no list of its tools within {} s", LIST.as_secs()));
+    timeout(LIST, link.list()).await.unwrap_or_else(|_| late())
 }

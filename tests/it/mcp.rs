@@ -1,5 +1,6 @@
 //! Tools of MCP servers: offered, called, confirmed, lost and found again.
 
+mod changed;
 mod lost;
 mod offered;
 mod pins;

@@ -1,8 +1,10 @@
 //! The outbox: once, in order, newest state of a card only, and never for ever.
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
+mod lines;
+
 use countersign::domain::{ChannelKind, GateId, InboundBody, Millis, Outbound, ReactionMark, TurnId};
-use countersign::store::{Line, LineKind, NewOutbox, OutboxOp, OutboxRow, Said, outbox_key};
+use countersign::store::{NewOutbox, OutboxOp, OutboxRow, Said, outbox_key};
 
 use crate::store_kit::{START, Store, TTL_MS, accept, open, place, place_on, simple, stores, working};
 
@@ -186,125 +188,6 @@ async fn a_held_back_repaint_holds_up_no_answer() {
         );
         sent(&store, &repaint, "om_1").await;
         assert_eq!(take_keys(&store).await, ["3/3"]);
-    }
-}
-
-/// What a dispatcher takes that holds no more than so many of each line.
-async fn take_of(store: &Store, lines: &[Line]) -> Vec<OutboxRow> {
-    let mut tx = store.ledger.begin().await.unwrap();
-    let rows = tx.claim_outbox("d1", HOLD_MS, 100, lines).await.unwrap();
-    tx.commit().await.unwrap();
-    rows
-}
-
-fn keys(rows: &[OutboxRow]) -> Vec<&str> {
-    rows.iter().map(|row| row.new.key.as_str()).collect()
-}
-
-const TWO_REPAINTS: Line = Line {
-    channel: ChannelKind::Console,
-    kind: LineKind::Repaints,
-    most: 2,
-};
-
-/// C1, design: of what a platform rations only so much is held at a time, by whatever process; the rest waits where it is, oldest first,
-/// and other rows pass it. What was held back keeps its place.
-#[tokio::test]
-async fn what_is_rationed_waits_in_line() {
-    for store in stores().await {
-        let cards: Vec<String> = (0..5).map(|number| format!("card{number}")).collect();
-        enqueue(&store, &cards.iter().map(|card| post(card, card)).collect::<Vec<_>>()).await;
-        for card in take(&store).await {
-            sent(&store, &card, &card.new.key).await;
-        }
-        for (number, card) in cards.iter().enumerate() {
-            enqueue(&store, &[patch(&format!("p{number}"), card, card)]).await;
-            store.pass(10);
-        }
-        let lines = [TWO_REPAINTS];
-        let first = take_of(&store, &lines).await;
-        assert_eq!(keys(&first), ["p0", "p1"]);
-        enqueue(&store, &[post("words", "card4")]).await;
-        assert_eq!(keys(&take_of(&store, &lines).await), ["words"]);
-        sent(&store, &first[0], "card0").await;
-        let third = take_of(&store, &lines).await.remove(0);
-        assert_eq!((third.new.key.as_str(), third.tries), ("p2", 0));
-
-        let mut tx = store.ledger.begin().await.unwrap();
-        let later = Millis(store.clock.now().0 + 3000);
-        tx.outbox_held_back(&third, later, "limited").await.unwrap();
-        // The second time it is said, somebody else may have it.
-        tx.outbox_held_back(&third, later, "limited").await.unwrap();
-        tx.commit().await.unwrap();
-        let fourth = take_of(&store, &lines).await;
-        assert_eq!(keys(&fourth), ["p3"]);
-        sent(&store, &first[1], "card1").await;
-        sent(&store, &fourth[0], "card3").await;
-        store.pass(3000);
-        let rest = take_of(&store, &[Line { most: 1, ..TWO_REPAINTS }]).await;
-        assert_eq!((keys(&rest), rest[0].tries, rest[0].uncertain), (vec!["p2"], 1, false));
-        sent(&store, &rest[0], "card2").await;
-        assert_eq!(keys(&take_of(&store, &lines).await), ["p4"]);
-    }
-}
-
-/// C1: posts are rationed chat by chat: one that is busy holds up no other.
-#[tokio::test]
-async fn posts_are_rationed_by_chat() {
-    for store in stores().await {
-        let in_chat = |key: &str, chat: &str| NewOutbox {
-            conversation: place_on(ChannelKind::Lark, chat, ""),
-            ..post(key, key)
-        };
-        enqueue(
-            &store,
-            &[in_chat("a1", "A"), in_chat("a2", "A"), in_chat("b1", "B"), in_chat("a3", "A")],
-        )
-        .await;
-        let lines = [Line {
-            channel: ChannelKind::Lark,
-            kind: LineKind::Posts,
-            most: 1,
-        }];
-        let rows = take_of(&store, &lines).await;
-        assert_eq!(keys(&rows), ["a1", "b1"]);
-        sent(&store, &rows[0], "om_1").await;
-        assert_eq!(keys(&take_of(&store, &lines).await), ["a2"]);
-    }
-}
-
-/// design: the newest look of a card takes the place in line of the one that it replaces, also of one that was held back: a card that
-/// changes often comes to its turn like others.
-#[tokio::test]
-async fn a_newer_look_takes_the_place() {
-    for store in stores().await {
-        enqueue(&store, &[post("a", "a"), post("b", "b")]).await;
-        for card in take(&store).await {
-            sent(&store, &card, &card.new.key).await;
-        }
-        let lines = [Line { most: 1, ..TWO_REPAINTS }];
-        for row in [patch("a1", "a", "a"), patch("b1", "b", "b")] {
-            enqueue(&store, &[row]).await;
-            store.pass(10);
-        }
-        enqueue(&store, &[patch("a2", "a", "a")]).await;
-        let held = take_of(&store, &lines).await.remove(0);
-        assert_eq!(held.new.key, "a2");
-        let mut tx = store.ledger.begin().await.unwrap();
-        tx.outbox_held_back(&held, Millis(store.clock.now().0 + 3000), "limited")
-            .await
-            .unwrap();
-        tx.commit().await.unwrap();
-        enqueue(&store, &[patch("a3", "a", "a")]).await;
-        let newest = take_of(&store, &lines).await.remove(0);
-        assert_eq!(newest.new.key, "a3", "it was not tried, so nothing is held back");
-        sent(&store, &newest, "a").await;
-        assert_eq!(keys(&take_of(&store, &lines).await), ["b1"]);
-        store.pass(3000);
-        assert!(
-            take_of(&store, &lines).await.is_empty(),
-            "the older look of the first card is not shown any more"
-        );
     }
 }
 

@@ -3,7 +3,10 @@
 
 use std::collections::HashSet;
 
-use countersign::domain::{ChannelKind, Clock, DecisionKind, Gate, GateKind, Inbound, Millis, Outbound, TurnStatus, Via, Vote};
+use countersign::domain::{
+    ChannelKind, Clock, DecisionKind, Definition, Definitions, EffectClass, Gate, GateKind, Inbound, Millis, Outbound, TurnStatus, Via,
+    Vote, confirmation_of,
+};
 use countersign::store::{AuditCheck, AuditEntry, Ledger, NewOutbox, OutboxOp, Renewal, StoreError};
 use futures_util::future::{join, join_all};
 use secrecy::ExposeSecret;
@@ -275,6 +278,44 @@ async fn a_claim_passes_over_what_is_being_taken() {
     assert_eq!((rows.len(), others.len()), (1, 1));
     assert_ne!(rows[0].id, others[0].id);
     taking.commit().await.unwrap();
+}
+
+/// design: issue E part D, of two confirmations at one moment one confirms, and what it confirmed stays; the other waits for it and finds
+/// that nothing waits any more.
+#[tokio::test]
+async fn one_of_two_confirmations_confirms() {
+    let Some((one, other)) = two().await else { return };
+    let note = Definition {
+        digest: String::from("d"),
+        description: String::new(),
+        parameters: serde_json::Value::Null,
+        effect: EffectClass::Write,
+    };
+    let waits = Definitions::from([(String::from("note"), note)]);
+    let confirmation = confirmation_of(&waits);
+    let mut tx = one.ledger.begin().await.unwrap();
+    tx.confirm_first_tools("srv", &Definitions::new()).await.unwrap();
+    tx.set_waiting_tools("srv", &waits).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut first = one.ledger.begin().await.unwrap();
+    assert!(first.confirm_tools("srv", &confirmation, "a").await.unwrap().is_some());
+    let second = tokio::spawn({
+        let ledger = other.ledger.clone();
+        async move {
+            let mut tx = ledger.begin().await.unwrap();
+            let confirmed = tx.confirm_tools("srv", &confirmation, "b").await.unwrap();
+            tx.commit().await.unwrap();
+            confirmed
+        }
+    });
+    eventually("the other one at the first one's row", || async {
+        (waiting(&one).await == 1).then_some(())
+    })
+    .await;
+    first.commit().await.unwrap();
+    assert_eq!(second.await.unwrap(), None);
+    let confirmed = one.ledger.read().await.unwrap().confirmed_tools("srv").await.unwrap().unwrap();
+    assert_eq!(confirmed.len(), 1);
 }
 
 /// design: a lane to which somebody is writing is passed over when leases are prolonged, and not taken for lost; nobody waits.

@@ -4,24 +4,49 @@ use std::path::Path;
 
 use futures_util::future::join_all;
 
-use super::online::{Verdict, limited};
+use super::online::Verdict;
 use crate::config::McpServer;
 use crate::tools::try_server;
 
 /// A verdict a server, by name.
 pub(super) async fn verdicts(servers: &[McpServer], folder: Option<&Path>) -> Vec<(String, Verdict)> {
     join_all(servers.iter().map(|server| async {
-        let tried = limited(async {
-            match try_server(server, folder).await {
-                Ok((tools, 0)) => Verdict::Good(format!("the server answers and has {} tools", tools.len())),
-                Ok((tools, rest)) => Verdict::Doubtful(format!(
-                    "the server answers and has {} tools, and {rest} more that cannot be offered",
-                    tools.len()
-                )),
-                Err(why) => Verdict::Bad(why),
-            }
-        });
-        (format!("tools.mcp_servers.{}", server.name), tried.await)
+        // Its own limits are longer than those of the other trials: a server may have to be downloaded first.
+        let verdict = match try_server(server, folder).await {
+            Ok((tools, 0)) => Verdict::Good(format!("the server answers and has {} tools", tools.len())),
+            Ok((tools, rest)) => Verdict::Doubtful(format!(
+                "the server answers and has {} tools, and {rest} more that cannot be offered",
+                tools.len()
+            )),
+            Err(why) => Verdict::Bad(why),
+        };
+        (format!("tools.mcp_servers.{}", server.name), verdict)
     }))
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::McpReach;
+
+    /// T1: a server that says nothing is given the time that a download may take, as the gateway gives it, and no more.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_server_is_given_a_minute() {
+        let silent = McpServer {
+            name: String::from("silent"),
+            reach: McpReach::Command {
+                command: ["/bin/sleep", "600"].map(str::to_owned).to_vec(),
+                env: [].into(),
+            },
+            effects: [].into(),
+        };
+        let began = tokio::time::Instant::now();
+        let tried = verdicts(&[silent], None).await;
+        assert!(
+            matches!(&tried[0].1, Verdict::Bad(why) if why == "no answer within 60 s"),
+            "{tried:?}"
+        );
+        assert!(began.elapsed().as_secs() >= 60);
+    }
 }

@@ -64,6 +64,7 @@ fn view(health: &ServerHealth, waiting: &Definitions, known: impl Fn(&str) -> bo
             "change": if known(name) { "changed" } else { "new" },
             "description": tool.description,
             "parameters": tool.parameters,
+            "effect": tool.effect,
         })
     };
     json!({

@@ -32,6 +32,17 @@ pub(in crate::store) async fn set_first(conn: &mut AnyConnection, key: &str, val
     Ok(done.rows_affected() > 0)
 }
 
+/// Stores a fact in place of the value that was read; false: it has another one by now. Until the transaction ends nobody else changes it.
+pub(in crate::store) async fn replace(conn: &mut AnyConnection, key: &str, read: &str, value: &str) -> Result<bool> {
+    let done = sqlx::query("UPDATE facts SET value = $1 WHERE name = $2 AND value = $3")
+        .bind(value)
+        .bind(key)
+        .bind(read)
+        .execute(conn)
+        .await?;
+    Ok(done.rows_affected() > 0)
+}
+
 pub(in crate::store) async fn set(conn: &mut AnyConnection, key: &str, value: &str) -> Result<()> {
     sqlx::query(
         "INSERT INTO facts (name, value) VALUES ($1, $2)

@@ -53,7 +53,7 @@ enum Failed {
 }
 
 impl Keeper {
-    pub(super) async fn start(inner: &Arc<Inner>, redis: &Arc<Redis>, errands: mpsc::UnboundedReceiver<Errand>) -> Arc<Self> {
+    pub(super) async fn start(inner: &Arc<Inner>, redis: &Arc<Redis>, errands: mpsc::Receiver<Errand>) -> Arc<Self> {
         // What it says of its trouble is noted by the rounds below; what is to be said of its settings is said from the first.
         let first = async {
             if redis.connect().await.is_ok() {

@@ -25,7 +25,7 @@ impl Held {
 
     /// Gives it back at once. To close the file would not do: a child of ours that has not come to its `exec` yet has the same open
     /// file, and with it the lock. The database is closed by now: how it is left is written down for the next holder, unless it is
-    /// known not to be `sound`: then the next start reads it through before anybody is answered from it.
+    /// not known to be `sound`: then the next start reads it through before anybody is answered from it.
     pub(super) fn give_back(mut self, sound: bool) {
         if sound
             && let Some(seal) = seal(&self.database)

@@ -237,7 +237,8 @@ impl Ledger {
         if let Ok(mut lock) = self.inner.lock.lock()
             && let Some(held) = lock.take()
         {
-            held.give_back(self.damage().is_none());
+            // Without a reading of its own it was read through before the start.
+            held.give_back(self.reading.as_ref().is_none_or(|reading| reading.found_nothing()));
         }
     }
 }

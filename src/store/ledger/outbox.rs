@@ -131,16 +131,22 @@ impl Session {
         Ok(row.map(|row| row.text("state")).transpose()?.is_some_and(|state| state != "failed"))
     }
 
-    /// Takes up to `limit` due heads, those that have been due for longest, and of each of the `lines` no more than it holds: what a platform
-    /// would not let go yet waits here, in its place, and not in somebody's hands. One whose last holder never said what came of it counts
+    /// Takes due heads, those that have been due for longest: up to `limit` of each platform without `lines`, and of the others no more
+    /// than these have room for: what a platform would not let go yet waits here, in its place, and not in somebody's hands. One whose last holder never said what came of it counts
     /// one try more, and is uncertain: it may have arrived. A patch has the order of its target, behind whose post it waits, and holds up
     /// no other row: platforms ration repaints, and an answer must not wait for the progress before it.
     pub async fn claim_outbox(&mut self, owner: &str, hold_ms: i64, limit: i64, lines: &[Line]) -> Result<Vec<OutboxRow>> {
-        let most = |line: &Line| i64::try_from(line.most).unwrap_or(i64::MAX);
-        let lines: Vec<_> = lines
-            .iter()
-            .map(|line| (line.channel.as_str(), op_of(line.kind), most(line)))
-            .collect();
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let now = self.now().0;
+        let until = now.saturating_add(hold_ms);
+        let as_row = |line: &Line| {
+            // All hold what they take for the same time: whoever holds it until later has taken it since then.
+            let lately = until
+                .saturating_sub(i64::try_from(line.within.as_millis()).unwrap_or(i64::MAX))
+                .max(now);
+            (line.channel.as_str(), op_of(line.kind), count(line.most), lately, count(line.free))
+        };
+        let lines: Vec<_> = lines.iter().map(as_row).collect();
         let text = self.claiming(
             // The heads are chosen once, before the update: chosen anew for each row, as a server may, more than `limit` would go.
             concat!(
@@ -154,17 +160,19 @@ impl Session {
                 "),
                busy AS (SELECT held.channel, held.op, ",
                 chat_of!("held"),
-                " AS chat, COUNT(*) AS held FROM outbox AS held
-                 WHERE held.state = 'waiting' AND held.owner <> '' AND held.held_until > $4
+                " AS chat, COUNT(*) AS held FROM outbox AS held CROSS JOIN {each} AS line
+                 WHERE held.state = 'waiting' AND held.owner <> '' AND held.channel = line.value ->> 0 AND held.op = line.value ->> 1
+                   AND held.held_until > CAST(line.value ->> 3 AS BIGINT)
                  GROUP BY held.channel, held.op, ",
                 chat_of!("held"),
                 "),
-               heads AS MATERIALIZED (SELECT head.id FROM outbox AS head JOIN due ON due.id = head.id
+               fit AS (SELECT due.id, due.ready_at, COALESCE(CAST(line.value ->> 4 AS BIGINT), $5) AS free,
+                   ROW_NUMBER() OVER (PARTITION BY due.channel ORDER BY due.ready_at, due.id) AS place FROM due
                  LEFT JOIN {each} AS line ON line.value ->> 0 = due.channel AND line.value ->> 1 = due.op
                  LEFT JOIN busy ON busy.channel = due.channel AND busy.op = due.op AND (busy.chat = due.chat OR due.chat IS NULL)
-                 WHERE head.held_until <= $4
-                   AND (line.value IS NULL OR due.place + COALESCE(busy.held, 0) <= CAST(line.value ->> 2 AS BIGINT))
-                 ORDER BY due.ready_at, due.id LIMIT $5 {skip})
+                 WHERE line.value IS NULL OR due.place + COALESCE(busy.held, 0) <= CAST(line.value ->> 2 AS BIGINT)),
+               heads AS MATERIALIZED (SELECT head.id FROM outbox AS head JOIN fit ON fit.id = head.id
+                 WHERE head.held_until <= $4 AND fit.place <= fit.free {skip})
              UPDATE outbox SET owner = $2, held_until = $3, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END,
                uncertain = CASE WHEN owner <> '' THEN 1 ELSE uncertain END
              WHERE id IN (SELECT id FROM heads) AND state = 'waiting' AND held_until <= $4
@@ -175,8 +183,8 @@ impl Session {
         let rows = sqlx::query(text)
             .bind(encode(&lines)?)
             .bind(owner)
-            .bind(self.now().0.saturating_add(hold_ms))
-            .bind(self.now().0)
+            .bind(until)
+            .bind(now)
             .bind(limit)
             .fetch_all(&mut *self.tx)
             .await?;

@@ -40,14 +40,22 @@ impl Session {
 
     /// Confirms what waits, if it is what `confirmation` stands for; gives the names. None: something else waits, or nothing.
     pub async fn confirm_tools(&mut self, server: &str, confirmation: &str, principal: &str) -> Result<Option<Vec<String>>> {
-        let found = self.waiting_tools(server).await?;
+        let Some(stored) = facts::get(&mut self.tx, &waiting(server)).await? else {
+            return Ok(None);
+        };
+        let found: Definitions = decode("facts.value", &stored)?;
         if found.is_empty() || confirmation_of(&found) != confirmation {
+            return Ok(None);
+        }
+        // Whoever takes what waits confirms it; who comes at the same moment waits here, and then finds it taken. So what is
+        // confirmed is read after the one before has written it.
+        let nothing = encode(&Definitions::new())?;
+        if !facts::replace(&mut self.tx, &waiting(server), &stored, &nothing).await? {
             return Ok(None);
         }
         let mut digests = self.confirmed_tools(server).await?.unwrap_or_default();
         digests.extend(found.iter().map(|(name, tool)| (name.clone(), tool.digest.clone())));
         facts::set(&mut self.tx, &confirmed(server), &encode(&digests)?).await?;
-        self.set_waiting_tools(server, &Definitions::new()).await?;
         self.trail_of_tools("mcp_confirmed", server, &found, Some(principal));
         Ok(Some(found.into_keys().collect()))
     }

@@ -1,7 +1,8 @@
 //! Reading a file through beside the work: for damage that nothing else would show until somebody needs the page.
 //!
 //! A file that was not closed in order, or was changed since, is read through before anything else (`sqlite::examine`). One that is as
-//! we left it may still have rotted on its disk; that is worth a look, but nobody has to wait for it.
+//! we left it may still have rotted on its disk; that is worth a look, but nobody has to wait for it. A process that ends before its
+//! reading does leaves the file as one that was not closed in order: a file is trusted unread once, not for ever.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -24,20 +25,26 @@ const STEPS: i32 = 100_000;
 #[derive(Debug)]
 pub(super) struct Reading {
     stop: CancellationToken,
-    damage: Arc<OnceLock<String>>,
+    /// What came of it, once it has come to its end.
+    found: Arc<OnceLock<std::result::Result<(), String>>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Reading {
     /// Begins in a moment.
     pub(super) fn begin(path: &Path) -> Self {
-        let (stop, damage) = (CancellationToken::new(), Arc::default());
-        let task = read(path.to_owned(), stop.clone(), Arc::clone(&damage));
+        let (stop, found) = (CancellationToken::new(), Arc::default());
+        let task = read(path.to_owned(), stop.clone(), Arc::clone(&found));
         Self {
             stop,
-            damage,
+            found,
             task: Mutex::new(Some(tokio::spawn(task))),
         }
+    }
+
+    /// It has come to its end, and nothing was wrong.
+    pub(super) fn found_nothing(&self) -> bool {
+        self.found.get().is_some_and(std::result::Result::is_ok)
     }
 
     /// Comes back when nothing of it is open any more.
@@ -57,17 +64,20 @@ impl Drop for Reading {
     }
 }
 
-async fn read(path: PathBuf, stop: CancellationToken, damage: Arc<OnceLock<String>>) {
+async fn read(path: PathBuf, stop: CancellationToken, found: Arc<OnceLock<std::result::Result<(), String>>>) {
     if tokio::time::timeout(PAUSE, stop.cancelled()).await.is_ok() {
         return;
     }
     match verdict(&path, stop.clone()).await {
-        Ok(verdict) if verdict == "ok" => tracing::debug!("the database file is sound"),
+        Ok(verdict) if verdict == "ok" => {
+            tracing::debug!("the database file is sound");
+            // Nobody else sets it, here and below.
+            let _first = found.set(Ok(()));
+        }
         _ if stop.is_cancelled() => (),
         Ok(verdict) => {
             tracing::error!(file = %path.display(), verdict, "the database file is damaged: stop, and restore it from a copy");
-            // Nobody else sets it.
-            let _first = damage.set(format!("`{}`: the file is damaged: {verdict}", path.display()));
+            let _first = found.set(Err(format!("`{}`: the file is damaged: {verdict}", path.display())));
         }
         Err(error) => tracing::warn!(file = %path.display(), %error, "the database file could not be read through"),
     }
@@ -90,6 +100,6 @@ impl Ledger {
     /// What is wrong with the database file, if it was read through since the start and found damaged.
     #[must_use]
     pub fn damage(&self) -> Option<&str> {
-        self.reading.as_ref()?.damage.get().map(String::as_str)
+        self.reading.as_ref()?.found.get()?.as_ref().err().map(String::as_str)
     }
 }

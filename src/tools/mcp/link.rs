@@ -1,4 +1,6 @@
-//! One connection to a server. The only file that knows `rmcp`: everybody else sees JSON of the protocol.
+//! One connection to a server. Only this and what is below it knows `rmcp`: everybody else sees JSON of the protocol.
+
+mod bounded;
 
 use std::collections::HashMap;
 use std::io;
@@ -16,6 +18,7 @@ use rmcp::service::{
     ClientInitializeError, NotificationContext, PeerRequestOptions, RoleClient, RunningServiceCancellationToken, ServiceError,
 };
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::{ClientHandler, ServiceExt};
@@ -26,6 +29,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use self::bounded::Bounded;
 use super::child::{Child, MAX_MESSAGE};
 use crate::config::{McpReach, McpServer};
 use crate::domain::visible;
@@ -41,6 +45,8 @@ const RESUME: Duration = Duration::from_millis(250);
 const RESUMPTIONS: usize = 4;
 /// Pages of one list of tools.
 const MAX_PAGES: usize = 64;
+/// Bytes of all of them together: no more than a single page may have.
+const MAX_LIST: usize = MAX_MESSAGE;
 /// Characters of a server's own words in an error.
 const MAX_WORDS: usize = 1000;
 
@@ -111,7 +117,7 @@ impl Link {
             McpReach::Command { command, env } => {
                 let (child, output, input) = Child::start(command, env, folder)?;
                 let service = tokio::select! {
-                    service = ear.serve((output, input)) => service,
+                    service = ear.serve(Bounded::new(AsyncRwTransport::new_client(output, input))) => service,
                     () = child.ended() => return Err(String::from("it ended before the handshake")),
                 };
                 (service, Some(child))
@@ -132,7 +138,7 @@ impl Link {
                     .reinit_on_expired_session(false);
                 config.retry_config = Arc::new(resumption());
                 let transport = StreamableHttpClientTransport::with_client(client(url)?, config);
-                (ear.serve(transport).await, None)
+                (ear.serve(Bounded::new(transport)).await, None)
             }
         };
         let service = service.map_err(|error| {
@@ -166,7 +172,7 @@ impl Link {
     /// # Errors
     /// Why there is no list, without the server's words.
     pub(super) async fn list(&self) -> Result<Vec<Value>, String> {
-        let mut tools = Vec::new();
+        let (mut tools, mut room) = (Vec::new(), MAX_LIST);
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
@@ -180,6 +186,11 @@ impl Link {
             let Some(page) = answer["tools"].as_array() else {
                 return Err(String::from("its list of tools cannot be read"));
             };
+            let bytes: usize = page.iter().map(|tool| tool.to_string().len()).sum();
+            match room.checked_sub(bytes) {
+                Some(left) => room = left,
+                None => return Err(format!("its list of tools has more than {} MiB", MAX_LIST >> 20)),
+            }
             tools.extend(page.iter().cloned());
             cursor = answer["nextCursor"].as_str().map(str::to_owned);
             if cursor.is_none() {

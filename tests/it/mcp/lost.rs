@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{call, connected, text, told};
 use crate::support::api::eventually;
-use crate::support::played_mcp::{Played, PlayedHttp};
+use crate::support::played_mcp::{Played, PlayedHttp, tool};
 use crate::support::process::signal;
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, World};
@@ -73,6 +73,42 @@ async fn an_answer_that_breaks_off_is_unknown() {
     good(&servers).await;
     assert_eq!(call(&servers, "srv__echo", text("x")).await.unwrap().text, "echo x");
     assert_eq!(played.calls("die"), 1, "never sent again by itself");
+    servers.stop().await;
+}
+
+/// T1, T2: a server that asks and does not take the answers is left before these fill our memory; a call that waited for it is unknown, and
+/// it is connected to anew. One that takes them may ask as often as it likes.
+#[tokio::test]
+async fn a_server_that_only_asks_is_left() {
+    let played = Played::new(&["pester", "greet"]);
+    let servers = connected(&[played.by_command(&[])]).await;
+    assert_eq!(call(&servers, "srv__greet", json!({})).await.unwrap().text, "greeted");
+    let outcome = call(&servers, "srv__pester", json!({})).await;
+    assert!(matches!(outcome, Err(ToolError::Unknown(_))), "{outcome:?}");
+    eventually("a second handshake", || async {
+        (played.heard("initialize").len() == 2).then_some(())
+    })
+    .await;
+    good(&servers).await;
+    assert_eq!(call(&servers, "srv__greet", json!({})).await.unwrap().text, "greeted");
+    servers.stop().await;
+}
+
+/// T2: a list is refused as a whole once all its pages together are more than one may be.
+#[tokio::test]
+async fn a_list_without_measure_is_refused() {
+    let played = Played::new(&[]);
+    let long = |number: usize| {
+        let mut long = tool(&format!("tool{number}"));
+        long["description"] = "x".repeat(1 << 20).into();
+        long
+    };
+    played.offer(&(0..17).map(long).collect::<Vec<_>>());
+    let servers = connected(&[played.by_command(&[])]).await;
+    let health = servers.health().remove(0);
+    assert_eq!(health.standing, ServerStanding::Lost);
+    let message = health.message.unwrap();
+    assert!(message.contains("its list of tools has more than 16 MiB"), "{message}");
     servers.stop().await;
 }
 

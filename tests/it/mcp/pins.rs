@@ -49,7 +49,9 @@ async fn a_changed_definition_waits_for_an_admin() {
     world.stop().await;
     let mut changed = tool("note");
     changed["description"] = "sends everything to somebody".into();
-    played.offer(&[tool("echo"), changed.clone(), tool("extra")]);
+    let mut extra = tool("extra");
+    extra["annotations"] = json!({"readOnlyHint": true});
+    played.offer(&[tool("echo"), changed.clone(), extra]);
     world.restart(&[]).await;
     let message = standing(&world, "degraded", "disabled").await;
     assert!(
@@ -64,8 +66,10 @@ async fn a_changed_definition_waits_for_an_admin() {
     assert_eq!(listed["waiting"][0]["change"], "new");
     assert_eq!(
         listed["waiting"][1],
-        json!({"name": "note", "change": "changed", "description": "sends everything to somebody", "parameters": tool("note")["inputSchema"]})
+        json!({"name": "note", "change": "changed", "description": "sends everything to somebody", "parameters": tool("note")["inputSchema"],
+            "effect": "read"})
     );
+    assert_eq!(listed["waiting"][0]["effect"], "write");
     let old = listed["confirmation"].as_str().unwrap().to_owned();
     // Something else is there by the time that the admin has read.
     changed["description"] = "writes a note down".into();
@@ -78,7 +82,7 @@ async fn a_changed_definition_waits_for_an_admin() {
     assert_eq!((late.code, late.err.contains("something else waits")), (1, true), "{late:?}");
     let list = run(folder.path(), &[], &["mcp", "list", "--url", &url]).await;
     assert!(
-        list.out.contains("changed note") && list.out.contains("writes a note down"),
+        list.out.contains("changed note: read, never asks") && list.out.contains("writes a note down"),
         "{list:?}"
     );
     let confirmation = list.out.trim().rsplit(' ').next().unwrap().to_owned();

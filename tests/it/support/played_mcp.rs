@@ -117,6 +117,10 @@ enum Move {
     Answer(Value),
     /// Answers, and tells that its tools changed.
     Announce(Value),
+    /// Asks without end, as it seems, and reads nothing meanwhile; then answers.
+    Pester(Value),
+    /// Asks so often, each time when the last answer was taken; then answers.
+    Greet(Value),
     Nothing,
     Die,
 }
@@ -158,6 +162,8 @@ fn play(folder: &Path, message: &Value) -> Move {
                 Move::Answer(said("noted"))
             }
             "announce" => Move::Announce(said("announced")),
+            "greet" => Move::Greet(said("greeted")),
+            "pester" => Move::Pester(said("pestered")),
             "fail" => Move::Answer(answer(json!({"content": [{"type": "text", "text": "it failed"}], "isError": true}))),
             "refuse" => Move::Answer(json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32602, "message": "no such thing"}})),
             "mixed" => Move::Answer(answer(
@@ -182,7 +188,16 @@ fn play(folder: &Path, message: &Value) -> Move {
     }
 }
 
+/// Their answers are far more than a pipe holds.
+const PINGS: usize = 20_000;
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+
+/// More than may be unanswered at a time.
+const GREETINGS: usize = 200;
+
+fn ping(id: usize) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "ping"})
+}
 
 /// The child: speaks until its input ends. Beside messages there is noise on its output, as from a careless server.
 pub fn speak() {
@@ -199,11 +214,25 @@ pub fn speak() {
     let mut out = std::io::stdout();
     out.write_all(b"\nserver ready\n").unwrap();
     eprintln!("its own log");
-    for line in std::io::stdin().lock().lines() {
+    let mut lines = std::io::stdin().lock().lines();
+    while let Some(line) = lines.next() {
         let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
         let said = match play(folder, &message) {
             Move::Answer(answer) => format!("{answer}\n"),
             Move::Announce(answer) => format!("{answer}\n{CHANGED}\n"),
+            Move::Pester(answer) => {
+                let pings = (0..PINGS).map(|id| format!("{}\n", ping(id)));
+                format!("{}{answer}\n", pings.collect::<String>())
+            }
+            Move::Greet(answer) => {
+                for id in 0..GREETINGS {
+                    out.write_all(format!("{}\n", ping(id)).as_bytes()).unwrap();
+                    out.flush().unwrap();
+                    let answer: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+                    assert_eq!(answer["id"], id);
+                }
+                format!("{answer}\n")
+            }
             Move::Nothing => continue,
             Move::Die => std::process::exit(1),
         };
@@ -295,7 +324,7 @@ async fn http(State(state): State<Arc<Http>>, method: axum::http::Method, header
                 let events = stream::iter([Ok::<_, std::io::Error>(format!("data: {answer}\n\n"))]).boxed();
                 ([("content-type", "text/event-stream")], Body::from_stream(events)).into_response()
             }
-            Move::Answer(answer) => axum::Json(answer).into_response(),
+            Move::Answer(answer) | Move::Pester(answer) | Move::Greet(answer) => axum::Json(answer).into_response(),
             Move::Announce(answer) => {
                 let _ = state.news.send(());
                 axum::Json(answer).into_response()
