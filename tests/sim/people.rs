@@ -188,7 +188,8 @@ impl People {
             1 if !self.requests.is_empty() => dice.pick(&self.requests).0.clone(),
             _ => String::from("om_talk"),
         };
-        let (_, words) = self.words(who, dice.pick(&CONSENT));
+        let word: &str = dice.pick(&CONSENT);
+        let (_, words) = self.words(who, word);
         let words = if dice.percent(70) { words.plain() } else { words };
         self.send(dice, words.reply(&[&to]), now);
     }
