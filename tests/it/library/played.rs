@@ -107,7 +107,7 @@ pub fn said(request: &ChatRequest) -> usize {
 /// Where plan mode stands, by the last words of ours.
 pub enum Stage {
     Plan,
-    /// The step's id.
+    /// The step's number.
     Step(String),
     Reflect,
     Conclude,
@@ -117,8 +117,8 @@ pub fn stage(request: &ChatRequest) -> Stage {
     let ours = request.messages.iter().rev().find(|message| message.content.starts_with("<plan-"));
     match ours.map(|message| message.content.as_str()) {
         Some(text) if text.starts_with("<plan-step>") => {
-            let id = text.split("(step_id ").last().unwrap().split(')').next().unwrap();
-            Stage::Step(id.to_owned())
+            let number = text.split("\nstep ").last().unwrap().split(" of ").next().unwrap();
+            Stage::Step(number.to_owned())
         }
         Some(text) if text.starts_with("<plan-reflection>") => Stage::Reflect,
         Some(text) if text.starts_with("<plan-conclusion>") => Stage::Conclude,
