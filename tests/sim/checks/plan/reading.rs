@@ -60,13 +60,12 @@ impl<'a> Reading<'a> {
             Role::User if begins("<mailbox>") => return Ok(None),
             Role::User if begins("<plan_feedback>") => self.stage = Stage::Planning,
             Role::User if begins("<plan-step>") => {
-                let step = step_of(&message.content).ok_or_else(|| format!("a brief that names no step: {}", message.content))?;
+                let step = message
+                    .step
+                    .clone()
+                    .ok_or_else(|| format!("a brief in no step's log: {}", message.content))?;
                 self.stage = Stage::Executing;
-                self.runs.push(Run {
-                    step: step.to_owned(),
-                    brief: at,
-                    looks: 0,
-                });
+                self.runs.push(Run { step, brief: at, looks: 0 });
             }
             Role::System if begins("<plan-reflection>") => {
                 self.stage = Stage::Reflecting;
@@ -141,11 +140,4 @@ impl<'a> Reading<'a> {
         };
         (status, None)
     }
-}
-
-/// The step that a brief is about: its label is the only line at column 0 that names one.
-fn step_of(brief: &str) -> Option<&str> {
-    let label = brief.lines().find(|line| line.starts_with("step ") && line.contains("(step_id "))?;
-    let (_, id) = label.split_once("(step_id ")?;
-    id.rsplit_once("):").map(|(id, _)| id)
 }
