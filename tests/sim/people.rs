@@ -188,7 +188,7 @@ impl People {
             1 if !self.requests.is_empty() => dice.pick(&self.requests).0.clone(),
             _ => String::from("om_talk"),
         };
-        let word: &str = dice.pick(&CONSENT);
+        let word = *dice.pick::<&str>(&CONSENT);
         let (_, words) = self.words(who, word);
         let words = if dice.percent(70) { words.plain() } else { words };
         self.send(dice, words.reply(&[&to]), now);
