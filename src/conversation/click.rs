@@ -172,12 +172,12 @@ impl Asked<'_> {
     }
 
     /// A call is asked about again when its outcome is lost, under the id that it had: a button of the earlier card is no
-    /// word on the later one, so only a press that certainly was on the later one counts. Of any other call a card that is not told, or
-    /// that we do not know, is this gate's own, whose message id is not written down yet.
+    /// word on the later one, so a press that names no card, or another than this gate's once that is known, settles no such call. Else a
+    /// card that we do not know is this gate's own, whose message id is not written down yet.
     async fn is_on_another_card(&self, session: &mut Session, record: &GateRecord, row: &Action) -> Result<bool, StoreError> {
         let (own, pressed) = (record.gate.card_message.as_ref(), self.click.card.as_ref());
-        if row.status == ActionStatus::Unknown {
-            return Ok(own.is_none() || pressed != own);
+        if row.status == ActionStatus::Unknown && (pressed.is_none() || own.is_some()) {
+            return Ok(pressed.is_none() || pressed != own);
         }
         let Some(pressed) = pressed.filter(|pressed| Some(*pressed) != own) else {
             return Ok(false);

@@ -88,7 +88,11 @@ pub async fn row(life: &Life<'_>, state: &TurnState, all: &[Action], row: &Actio
             .iter()
             .find(|open| open.action.as_deref() == Some(view.id.as_str()));
         let open = open.ok_or_else(|| format!("{} is asked about by {gate}, and is no call of its turn", view.id))?;
-        parts.extend([open.call.name.as_str(), open.call.arguments.as_str()]);
+        let definition = open
+            .definition
+            .as_deref()
+            .ok_or("a call without the definition that it was made under")?;
+        parts.extend([open.call.name.as_str(), open.call.arguments.as_str(), definition]);
     }
     let digest = format!("sha256:{}", hex::encode(digest128(&parts)));
     if digest == record.gate.digest {
