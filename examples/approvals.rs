@@ -58,7 +58,7 @@ pub async fn play(out: &mut impl Write) -> anyhow::Result<()> {
                 call.tool, call.effect, call.justification
             )?;
             let reason = (!approve).then(|| String::from("not today"));
-            task.notebook().decide_call(&call.id, "ann", approve, reason)?;
+            task.notebook().decide_call(&gate.id, &call.id, "ann", approve, reason)?;
         }
         writeln!(out, "ann: {}", if approve { "yes" } else { "no, not today" })?;
         if let Outcome::Ended(ending) = task.execute().await? {

@@ -21,7 +21,7 @@ mod inspect;
 pub use agent::{Agent, AgentBuilder, BuildError};
 pub use engine::Left;
 pub use inspect::Details;
-pub use journal::{Entry, Journal, News, Sending, left, verdicts};
+pub use journal::{Entry, Journal, News, Sending, left, left_behind, verdicts};
 pub use notebook::{FORMAT, Happened, Heard, Keeper, Notebook, OpenGate, RestoreError, Verdict, VerdictError};
 pub use observers::{HookError, Observer};
 pub use task::{Ending, Outcome, Task, TaskError};

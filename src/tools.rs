@@ -57,7 +57,7 @@ pub enum ToolError {
     /// It was sent and not answered: nobody knows whether it was carried out. A person is asked about a write call.
     #[error("{0}")]
     Unknown(String),
-    /// The turn cannot go on.
+    /// Something is wrong with the tool itself: the model is told, and it is written to the log as an error.
     #[error("{0}")]
     Fatal(String),
 }

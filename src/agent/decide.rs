@@ -83,7 +83,9 @@ impl Step<'_> {
         self.look_anew();
         match decision.kind {
             DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Reject => {
-                let answer = plain(clip(said(&decision).unwrap_or("OK"), compose::OUTPUT_CAP));
+                // A bare no must not read as consent.
+                let bare = if decision.kind == DecisionKind::Approve { "OK" } else { "No" };
+                let answer = plain(clip(said(&decision).unwrap_or(bare), compose::OUTPUT_CAP));
                 let call = self
                     .turn
                     .state

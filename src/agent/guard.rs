@@ -118,6 +118,10 @@ impl Step<'_> {
         if self.limit_reached() {
             return self.begin_last_call();
         }
+        // Approved by a program whose digest knew less of a plan: people are asked for what they have not seen.
+        if self.turn.state.approved_digest.is_some() && self.review_pending() {
+            return self.open_review(None);
+        }
         self.empty_mailbox();
         self.follow_plan();
         self.turn.state.next = Next::CallModel { last: false };

@@ -107,26 +107,30 @@ pub(super) fn belongs(message: &Message, scope: Option<&str>) -> bool {
     mail || message.step.as_deref() == scope
 }
 
+/// The step that is carried out, by its position.
+pub(super) fn executing(state: &TurnState) -> Option<usize> {
+    let Some(Stage::Executing { step }) = state.run.as_ref().map(|run| &run.stage) else {
+        return None;
+    };
+    state.plan.as_ref()?.steps.iter().position(|known| known.id == *step)
+}
+
 /// Why a report is not taken from the model that carries out a step.
 pub(super) fn breach(state: &TurnState, words: Words<'_>, report: &PlanReport) -> Option<String> {
-    let present = scope(state)?;
-    let named = report.step.and_then(|at| state.plan.as_ref()?.steps.get(at));
+    let present = executing(state)?;
     if report.all {
         return Some(words.answer("rule.plan_status", json!({})));
     }
-    named
-        .filter(|step| step.id != present)
-        .map(|_| words.answer("rule.other_step", json!({"step": present})))
+    report
+        .step
+        .filter(|at| *at != present)
+        .map(|_| words.answer("rule.other_step", json!({"step": present + 1})))
 }
 
 impl Step<'_> {
-    /// The step that is carried out, by its position.
+    /// As [`executing`].
     pub(super) fn executing(&self) -> Option<usize> {
-        let state = &self.turn.state;
-        let Some(Stage::Executing { step }) = state.run.as_ref().map(|run| &run.stage) else {
-            return None;
-        };
-        state.plan.as_ref()?.steps.iter().position(|known| known.id == *step)
+        executing(&self.turn.state)
     }
 
     /// Ids of steps that have a log, in whatever version of the plan they were begun.

@@ -90,7 +90,7 @@ fn understand(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>, call: &Too
         "plan" => Draft::read(&call.arguments).map(Asked::Plan).map_err(invalid),
         "clarify" => Task::read(&call.arguments).map(Asked::Clarify).map_err(invalid),
         "request_user" => Question::read(&call.arguments).map(Asked::Question).map_err(invalid),
-        "plan_progress" => PlanReport::read(&call.arguments, state.plan.as_ref())
+        "plan_progress" => PlanReport::read(&call.arguments, state.plan.as_ref(), super::plan_mode::executing(state))
             .map(Asked::Progress)
             .map_err(invalid),
         "write_todos" => TodoList::read(&call.arguments).map(Asked::Todos).map_err(invalid),

@@ -81,20 +81,23 @@ pub(super) struct PlanReport {
 }
 
 impl PlanReport {
-    pub(super) fn read(arguments_text: &str, plan: Option<&Plan>) -> Result<Self, String> {
+    /// `present`: the step that is carried out, by its position (plan mode).
+    pub(super) fn read(arguments_text: &str, plan: Option<&Plan>, present: Option<usize>) -> Result<Self, String> {
         let map = arguments(arguments_text, &progress_schema())?;
         let steps = plan.map_or(&[][..], |plan| &plan.steps);
-        // By its id, else by its words, else by its place: who carries out one step is told no ids.
-        let place = |wanted: &str| wanted.parse::<usize>().ok()?.checked_sub(1).filter(|at| *at < steps.len());
+        // By its id or its words. Who carries out one step is told its number and no ids, so there the number comes first.
         let find = |wanted: &str| {
-            let known = steps.iter().position(|step| step.id == wanted);
-            let named = known.or_else(|| steps.iter().position(|step| step.content == wanted));
-            named.or_else(|| place(wanted))
+            let numbered = present.filter(|at| wanted == (at + 1).to_string());
+            let known = numbered.or_else(|| steps.iter().position(|step| step.id == wanted));
+            known.or_else(|| steps.iter().position(|step| step.content == wanted))
         };
         let step_id = text(&map, "step_id");
         let step = step_id.as_deref().and_then(find);
         if let (Some(id), None, Some(_)) = (&step_id, step, plan) {
             let known: Vec<_> = steps.iter().map(|step| step.id.as_str()).collect();
+            if let Some(at) = present {
+                return Err(format!("there is no step `{}`; you carry out step {}", one_line(id, 80), at + 1));
+            }
             return Err(format!("there is no step `{}`; steps: {}", one_line(id, 80), known.join(", ")));
         }
         let status = match map.get("step_status").and_then(Value::as_str) {

@@ -18,6 +18,8 @@ use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError};
 const RETRY: Duration = Duration::from_millis(200);
 /// Deliveries to a platform under way at a time. Each has places of its own: one that does not answer holds up no other.
 const ABREAST: usize = 64;
+/// Of those, places that only posts get.
+const FOR_POSTS: usize = 16;
 const PLATFORMS: [ChannelKind; 3] = [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console];
 /// Between two tries at least.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -47,13 +49,20 @@ struct Platform {
 impl Platform {
     fn lines(&self) -> [Line; 3] {
         let Abreast { posts, repaints, marks } = self.abreast;
-        let kinds = [(LineKind::Posts, posts), (LineKind::Repaints, repaints), (LineKind::Marks, marks)];
-        kinds.map(|(kind, most)| Line {
+        let free = self.places.available_permits();
+        // Repaints that hang must leave room for what people wait for.
+        let rest = free.saturating_sub(FOR_POSTS);
+        let kinds = [
+            (LineKind::Posts, posts, free),
+            (LineKind::Repaints, repaints, rest),
+            (LineKind::Marks, marks, rest),
+        ];
+        kinds.map(|(kind, most, free)| Line {
             channel: self.channel,
             kind,
             most,
             within: Abreast::WITHIN,
-            free: self.places.available_permits(),
+            free,
         })
     }
 }
@@ -249,10 +258,19 @@ fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
     let post = matches!(row.new.op, OutboxOp::Post { .. });
     // A card must not keep its buttons because many others are repainted before it, or because the platform was in trouble when it came
     // to its turn. Words that come too late are worse than none.
-    let last = if post {
-        row.give_up_at
-    } else {
+    let repaint = matches!(row.new.op, OutboxOp::Patch { .. });
+    let held_back = matches!(
+        error,
+        DeliveryError::Retry {
+            after: Some(_),
+            uncertain: false,
+            ..
+        }
+    );
+    let last = if repaint || (held_back && !post) {
         row.give_up_at.max(row.created_at.plus(LAST_LOOK))
+    } else {
+        row.give_up_at
     };
     let (pause, plain) = match error {
         DeliveryError::Gone(_) => return Next::GiveUp,

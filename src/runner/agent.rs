@@ -90,6 +90,9 @@ impl Agent {
     pub fn attach(&self, task: Task) -> Task {
         let notebook = task.notebook();
         notebook.set_clock(self.engine.clock.clone());
+        // What was shown after this copy was made may have had ids of the old seed: no new gate must pass for one of those.
+        let seed = self.engine.ids.token();
+        notebook.prepare(|page| page.state.seed = seed);
         Task::new(notebook, Some(self.clone()))
     }
 
@@ -113,7 +116,10 @@ impl Agent {
     /// # Errors
     /// Those of the journal.
     pub async fn run(&self, turn: &mut Turn, journal: &dyn Journal, stop: &CancellationToken) -> Result<Left, StoreError> {
-        self.engine.tools.servers().settled().await;
+        tokio::select! {
+            () = self.engine.tools.servers().settled() => (),
+            () = stop.cancelled() => (),
+        }
         Box::pin(self.engine.drive(journal, turn, stop)).await
     }
 }

@@ -76,6 +76,24 @@ pub fn left(state: &TurnState, rows: &[Action]) -> Vec<CallOutcome> {
     .collect()
 }
 
+/// What a call is when its turn is over; `before`: the state before that step. One that was sent and never answered is `unknown`, for
+/// everybody who asks later; one that might have run and never will is `expired`; one that nobody decided is `rejected`.
+#[must_use]
+pub fn left_behind(row: &Action, before: &TurnState) -> ActionStatus {
+    let open = before
+        .open_calls
+        .iter()
+        .find(|call| call.action.as_deref() == Some(row.id.as_str()));
+    let lost = open.is_some_and(|call| call.lost || call.status == ActionStatus::Unknown);
+    match row.status {
+        ActionStatus::Running => ActionStatus::Unknown,
+        ActionStatus::Approved if lost => ActionStatus::Unknown,
+        ActionStatus::Approved => ActionStatus::Expired,
+        ActionStatus::Pending => ActionStatus::Rejected,
+        status => status,
+    }
+}
+
 /// What a gate of tool calls has decided of each of its rows, for [`Input::Decided`]. A row without a verdict counts as rejected.
 #[must_use]
 pub fn verdicts(rows: Vec<Action>) -> Vec<RowVerdict> {
@@ -93,9 +111,14 @@ pub fn verdicts(rows: Vec<Action>) -> Vec<RowVerdict> {
 
 /// The memory of one turn. The engine asks nothing else of it: no SQL, no chat.
 ///
-/// The ledger of the gateway is one such memory, [`super::Notebook`] another. Whoever writes a third keeps two promises: what
-/// [`Journal::commit`], [`Journal::sending`] and [`Journal::done`] have returned `Ok` for is still there after a crash, and
-/// each of them happens whole or not at all.
+/// The ledger of the gateway is one such memory, [`super::Notebook`] another. Whoever writes a third keeps these promises:
+///
+/// - What [`Journal::commit`], [`Journal::sending`] and [`Journal::done`] have returned `Ok` for is still there after a crash, and each
+///   of them happens whole or not at all.
+/// - [`Journal::news`] only looks. Words are used up by the commit that names them ([`Entry::heard`]); a decision is, once the state
+///   waits at that gate no more. What was not used up is told again.
+/// - With [`Effect::Finish`] no gate of the turn can be answered any more, and no row of a call claims to be under way or about to
+///   be: [`left_behind`] says what it is instead. A row that waits follows its gate ([`DecisionKind::of_open_rows`](crate::domain::DecisionKind::of_open_rows)).
 ///
 /// # Errors
 /// All verbs give [`StoreError`]: `Unavailable` when it may be tried again, `Stale` when somebody else works on the turn now,

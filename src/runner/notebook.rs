@@ -13,13 +13,14 @@ use tokio::sync::Notify;
 
 pub(super) use self::page::Page;
 use super::journal::{Entry, Journal, News, Sending};
+use super::task::TaskError;
 use crate::agent::{Turn, TurnState};
 use crate::domain::{Action, ActionId, Clock, Decision, DecisionKind, GateId, Message, Millis, Outbound, Policy, ToolResult, Via};
 use crate::model::BoxFuture;
 use crate::store::{SignalKind, StoreError};
 
 /// Keeps what a notebook holds: called with the whole of it, as JSON, before a change counts. Called on the task that makes the
-/// change, one call at a time.
+/// change, one call at a time, while the notebook is held: it must not use the notebook itself.
 pub type Keeper = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
 
 /// What a person says at an open gate.
@@ -31,7 +32,7 @@ pub enum Verdict {
     Revise(String),
     /// None of the calls that wait, for this reason.
     Reject(Option<String>),
-    /// Give the task up; at a gate of tool calls: run none of them ([`Notebook::stop`] ends the task).
+    /// Give the task up; at a gate of tool calls: run none of those that wait ([`Notebook::stop`] ends the task).
     Cancel,
 }
 
@@ -50,11 +51,12 @@ pub enum VerdictError {
     /// No such gate is open: it was decided, or a newer one took its place.
     #[error("there is no open gate {0}")]
     NotOpen(String),
-    /// Its time is over; the next run ends the turn.
+    /// Its time is over; the next run says so to the model or ends the turn.
     #[error("the gate lapsed")]
     Lapsed,
-    /// The card does not show all of a call: such a call is decided on its own, by [`Notebook::decide_call`].
-    #[error("the card hides a part of a call: decide each call on its own")]
+    /// The card does not show all that would be allowed. A call is decided on its own, by [`Notebook::decide_call`]; of a plan a shorter
+    /// one can be asked for.
+    #[error("the card does not show everything: decide each call on its own, or ask for a shorter plan")]
     Hidden,
     /// No such call waits at the open gate.
     #[error("no call {0} waits for a verdict")]
@@ -106,14 +108,16 @@ impl Notebook {
         self.held().keeper = Some(keeper);
     }
 
-    /// Changes what is not kept by itself, before the turn begins.
+    /// Changes what is kept with the next step.
     pub(super) fn prepare(&self, edit: impl FnOnce(&mut Page)) {
         edit(&mut self.held().page);
     }
 
-    /// A gate at which the turn waits was decided, and the turn has not read it.
-    pub(super) fn is_decided(&self) -> bool {
-        self.held().page.gate.as_ref().is_some_and(|gate| gate.decision.is_some())
+    /// Somebody has said something that the turn has not read: words, or a decision of its gate.
+    pub(super) fn has_news(&self) -> bool {
+        let held = self.held();
+        let decided = held.page.gate.as_ref().is_some_and(|gate| gate.decision.is_some());
+        decided || !held.page.words.is_empty()
     }
 
     /// The turn as it was last written: its state and its log.
@@ -168,37 +172,48 @@ impl Notebook {
             .map(|heard| heard.unwrap_or(Heard::Waits))
     }
 
-    /// Approves one call of the open gate, or rejects it (`reason` is told to the model).
+    /// Approves one call of the gate `gate`, or rejects it (`reason` is told to the model). A call of unknown outcome is asked about
+    /// again at another gate: a word for the earlier one does not count there.
     ///
     /// # Errors
     /// [`VerdictError`].
-    pub fn decide_call(&self, id: &ActionId, by: &str, approve: bool, reason: Option<String>) -> Result<Heard, VerdictError> {
+    pub fn decide_call(
+        &self,
+        gate: &GateId,
+        call: &ActionId,
+        by: &str,
+        approve: bool,
+        reason: Option<String>,
+    ) -> Result<Heard, VerdictError> {
         let kind = if approve { DecisionKind::Approve } else { DecisionKind::Reject };
         let decision = self.decision(kind, by, reason);
-        self.change(|page| page.decide_call(id, decision).map(Some))
+        self.change(|page| page.decide_call(gate, call, decision).map(Some))
             .map(|heard| heard.unwrap_or(Heard::Waits))
     }
 
     /// More words for the turn: read before the next call of the model, one that is under way is made anew.
     ///
     /// # Errors
-    /// `Unavailable` when they could not be kept.
-    pub fn say(&self, by: &str, text: &str) -> Result<(), StoreError> {
+    /// [`TaskError::AlreadyExecuted`] when the turn has ended, [`TaskError::Journal`] when they could not be kept.
+    pub fn say(&self, by: &str, text: &str) -> Result<(), TaskError> {
         self.add(SignalKind::Steer, by, Some(text.to_owned()))
     }
 
     /// Stops the turn: at the next run, or now if it runs. A write call under way is given time to end, and told of.
     ///
     /// # Errors
-    /// `Unavailable` when it could not be kept.
-    pub fn stop(&self, by: &str) -> Result<(), StoreError> {
+    /// As for [`Notebook::say`].
+    pub fn stop(&self, by: &str) -> Result<(), TaskError> {
         self.add(SignalKind::Cancel, by, None)
     }
 
-    fn add(&self, kind: SignalKind, by: &str, text: Option<String>) -> Result<(), StoreError> {
+    fn add(&self, kind: SignalKind, by: &str, text: Option<String>) -> Result<(), TaskError> {
         self.change(|page| {
+            if page.state.status.is_final() {
+                return Err(TaskError::AlreadyExecuted(page.state.status));
+            }
             page.hear(kind, by, text);
-            Ok::<_, StoreError>(Some(()))
+            Ok(Some(()))
         })?;
         self.0.words.notify_waiters();
         Ok(())

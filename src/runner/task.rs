@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::agent::Agent;
 use super::engine::Left;
 use super::notebook::{Notebook, OpenGate, Page, RestoreError};
+use crate::agent::Next;
 use crate::domain::{Clock, Message, Plan, Step, TurnReason, TurnStatus};
 use crate::store::StoreError;
 
@@ -20,7 +21,7 @@ pub enum TaskError {
     /// It was deserialized and has no agent: [`Agent::restore`] or [`Agent::attach`] gives it one.
     #[error("the task has no agent: restore it through one")]
     NotInitialized,
-    /// What it does could not be kept; nothing that was not kept is done. Worth another try when it is `Unavailable`.
+    /// What it does could not be kept, so it stopped before it. Worth another try when it is `Unavailable`.
     #[error(transparent)]
     Journal(#[from] StoreError),
 }
@@ -82,7 +83,8 @@ impl Task {
     }
 
     /// Has `keep` store the task's JSON at every change, before the change counts: what was kept last is where a task goes on
-    /// that [`Agent::restore`]s it. An error of `keep` stops the task at that point.
+    /// that [`Agent::restore`]s it. An error of `keep` stops the task at that point; only what came
+    /// of a write call is offered to it again and again, for that has happened and must not be forgotten. `keep` must not use the notebook.
     #[must_use]
     pub fn kept_by(self, keep: impl Fn(&str) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
         self.notebook.set_keeper(Arc::new(keep));
@@ -90,16 +92,25 @@ impl Task {
     }
 
     /// Messages of earlier tasks that the model should know, oldest first; they stand between the system prompt and this task.
+    /// Without effect once the task has begun.
     #[must_use]
     pub fn with_history(self, history: Vec<Message>) -> Self {
-        self.notebook.prepare(|page| page.history = history);
+        self.notebook.prepare(|page| {
+            if page.state.next == Next::Start {
+                page.history = history;
+            }
+        });
         self
     }
 
-    /// Whose task it is, for cards and the model; `user` unless told.
+    /// Whose task it is, for cards and the model; `user` unless told. Without effect once the task has begun.
     #[must_use]
     pub fn asked_by(self, requester: &str) -> Self {
-        self.notebook.prepare(|page| requester.clone_into(&mut page.state.requester));
+        self.notebook.prepare(|page| {
+            if page.state.next == Next::Start {
+                requester.clone_into(&mut page.state.requester);
+            }
+        });
         self
     }
 
@@ -117,9 +128,9 @@ impl Task {
         loop {
             let left = agent.run(&mut turn, &self.notebook, &CancellationToken::new()).await?;
             match (left, self.notebook.gate()) {
-                (Left::Parked(_), Some(gate)) => return Ok(Outcome::Waits(Box::new(gate))),
                 // Somebody was faster than we could say that it waits.
-                (Left::Parked(_), None) if self.notebook.is_decided() => {}
+                (Left::Parked(_), _) if self.notebook.has_news() => {}
+                (Left::Parked(_), Some(gate)) => return Ok(Outcome::Waits(Box::new(gate))),
                 (Left::Parked(_), None) => return Err(StoreError::Corrupt(String::from("it waits at no gate")).into()),
                 (Left::Finished, _) => {
                     return Ok(Outcome::Ended(Ending {

@@ -5,4 +5,5 @@ mod gates;
 mod journals;
 mod played;
 mod values;
+mod watched;
 mod words;

@@ -93,7 +93,7 @@ fn a_grant_is_of_its_step() {
 fn a_step_is_skipped_with_a_reason() {
     let mut play = approved(three(), |policy| policy.reflection = Reflection::OnFailure);
     play.calls("plan_progress", json!({"step_id": "b"}));
-    assert!(play.told().contains("the step that is carried out now is `a`"), "{}", play.told());
+    assert!(play.told().contains("the step that is carried out now is `1`"), "{}", play.told());
     play.calls("plan_progress", json!({"plan_status": "completed"}));
     assert!(play.told().contains("not yours to tell"), "{}", play.told());
     play.calls(

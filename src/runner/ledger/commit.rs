@@ -10,10 +10,10 @@ use super::LedgerJournal;
 use super::split::split;
 use crate::agent::{self, Effect, GateOpening, Turn, TurnState};
 use crate::domain::{
-    ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, GateKind, Millis, Notice, Outbound,
+    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, GateKind, Millis, Notice, Outbound,
     ReactionMark, TurnReason, TurnStatus, Via,
 };
-use crate::runner::Entry;
+use crate::runner::journal::{Entry, left_behind};
 use crate::runner::state::encode;
 use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, TurnRow, Tx, event_id, outbox_key};
 
@@ -33,7 +33,9 @@ impl LedgerJournal {
         let mut tx = self.ledger.begin_in(&lease.conversation).await?;
         // Now that nobody is waited for any more: events are stamped shortly before they can be read.
         let now = self.clock.now();
-        if matches!(turn.state.status, TurnStatus::Completed | TurnStatus::Failed) {
+        let ends = matches!(turn.state.status, TurnStatus::Completed | TurnStatus::Failed);
+        // An objection stands, whatever is said at that moment.
+        if ends && turn.state.reason != Some(TurnReason::Hook) {
             let unread = tx.signals(&row.id).await?;
             if unread
                 .iter()
@@ -112,11 +114,21 @@ async fn say(tx: &mut Tx, row: &mut TurnRow, content: Outbound) -> Result<(), St
     Ok(())
 }
 
-/// A call that was sent and never answered stays behind as `unknown`, for everybody who asks later.
-async fn settle_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow) -> Result<(), StoreError> {
+/// No row of a turn that is over claims to be under way, or about to be; neither does its card.
+async fn settle_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState) -> Result<(), StoreError> {
+    let mut gates = Vec::new();
     for action in tx.actions_of_turn(&row.id).await? {
-        if action.status == ActionStatus::Running {
-            tx.move_action(lease, &action.id, ActionStatus::Unknown, None).await?;
+        let status = left_behind(&action, before);
+        if status != action.status {
+            tx.move_action(lease, &action.id, status, None).await?;
+            gates.extend(action.gate_id.filter(|gate| !gates.contains(gate)));
+        }
+    }
+    for gate in gates {
+        if let Some(record) = tx.gate(&gate).await?
+            && let Some(decision) = &record.decision
+        {
+            repaint(tx, &record.gate, decision).await?;
         }
     }
     Ok(())
@@ -140,7 +152,7 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, s
         };
         close_gate(tx, &record.gate, kind, now).await?;
     }
-    settle_rows(tx, lease, row).await?;
+    settle_rows(tx, lease, row, before).await?;
     if let Some(message_id) = row.request_message.clone() {
         let mark = if state.status == TurnStatus::Completed {
             ReactionMark::Done
@@ -323,8 +335,9 @@ pub(super) async fn repaint(session: &mut Session, gate: &Gate, decision: &Decis
         },
         &rows,
     );
-    // Distinct per look of the card: each row that gets done repaints it.
-    let done = rows.iter().filter(|row| row.result.is_some()).count().to_string();
+    // Distinct per look of the card: each row that gets done, or never will, repaints it.
+    let over = |row: &&Action| row.result.is_some() || matches!(row.status, ActionStatus::Expired | ActionStatus::Unknown);
+    let done = rows.iter().filter(over).count().to_string();
     session
         .enqueue(&NewOutbox {
             key: outbox_key(&["decided", gate.id.as_str(), &done]),

@@ -8,7 +8,7 @@ use crate::domain::{
     Action, ActionId, ActionStatus, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound, ToolResult, TurnReason,
     TurnStatus, Via,
 };
-use crate::runner::journal::{Entry, News, left, verdicts};
+use crate::runner::journal::{Entry, News, left, left_behind, verdicts};
 use crate::store::{SignalKind, StoreError};
 
 /// Version of the JSON that [`super::Notebook::serialize`] gives. Newer ones are refused, older ones are read.
@@ -215,7 +215,9 @@ impl Page {
     pub(super) fn write(&mut self, entry: Entry<'_>, now: Millis) -> bool {
         let state = &entry.turn.state;
         let unread = |word: &Word| word.kind == SignalKind::Steer && !entry.heard.contains(&word.id);
-        if matches!(state.status, TurnStatus::Completed | TurnStatus::Failed) && self.words.iter().any(unread) {
+        let ends = matches!(state.status, TurnStatus::Completed | TurnStatus::Failed);
+        // An objection stands, whatever is said at that moment.
+        if ends && state.reason != Some(TurnReason::Hook) && self.words.iter().any(unread) {
             return false;
         }
         self.words.retain(|word| !entry.heard.contains(&word.id));
@@ -225,12 +227,12 @@ impl Page {
             self.gate = None;
         }
         for effect in entry.effects {
-            self.carry_out(effect, now);
+            self.carry_out(effect, entry.before, now);
         }
         true
     }
 
-    fn carry_out(&mut self, effect: Effect, now: Millis) {
+    fn carry_out(&mut self, effect: Effect, before: &TurnState, now: Millis) {
         match effect {
             Effect::Say(content) => self.said.push(content),
             // The plan is in the state, for whoever shows it.
@@ -253,11 +255,7 @@ impl Page {
                     summary,
                 });
             }
-            // A call that was sent and never answered stays behind as `unknown`, for everybody who asks later.
-            Effect::Finish => {
-                let sent = self.actions.iter_mut().filter(|row| row.status == ActionStatus::Running);
-                sent.for_each(|row| row.status = ActionStatus::Unknown);
-            }
+            Effect::Finish => self.actions.iter_mut().for_each(|row| row.status = left_behind(row, before)),
         }
     }
 
@@ -303,17 +301,14 @@ impl Page {
         Ok(Heard::Decided)
     }
 
-    pub(super) fn decide_call(&mut self, id: &ActionId, decision: Decision) -> Result<Heard, VerdictError> {
-        let unknown = || VerdictError::NoCall(id.to_string());
-        let gate = self.action(id).ok().and_then(|row| row.gate_id.clone()).ok_or_else(unknown)?;
-        self.open_gate(&gate, decision.at)?;
-        let row = self.row(id)?;
-        if !row.status.waits() {
-            return Err(unknown());
-        }
+    pub(super) fn decide_call(&mut self, gate: &GateId, id: &ActionId, decision: Decision) -> Result<Heard, VerdictError> {
+        self.open_gate(gate, decision.at)?;
+        let waits = |row: &&mut Action| row.id == *id && row.gate_id.as_ref() == Some(gate) && row.status.waits();
+        let row = self.actions.iter_mut().find(waits);
+        let row = row.ok_or_else(|| VerdictError::NoCall(id.to_string()))?;
         row.status = decision.kind.of_open_rows();
         row.decision = Some(decision.clone());
-        let rows: Vec<ActionStatus> = self.rows_of(&gate).iter().map(|row| row.status).collect();
+        let rows: Vec<ActionStatus> = self.rows_of(gate).iter().map(|row| row.status).collect();
         let Some(kind) = DecisionKind::by_rows(&rows) else {
             return Ok(Heard::Waits);
         };

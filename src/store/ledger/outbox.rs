@@ -167,7 +167,7 @@ impl Session {
                 chat_of!("held"),
                 "),
                fit AS (SELECT due.id, due.ready_at, COALESCE(CAST(line.value ->> 4 AS BIGINT), $5) AS free,
-                   ROW_NUMBER() OVER (PARTITION BY due.channel ORDER BY due.ready_at, due.id) AS place FROM due
+                   ROW_NUMBER() OVER (PARTITION BY due.channel ORDER BY CASE due.op WHEN 'post' THEN 0 ELSE 1 END, due.ready_at, due.id) AS place FROM due
                  LEFT JOIN {each} AS line ON line.value ->> 0 = due.channel AND line.value ->> 1 = due.op
                  LEFT JOIN busy ON busy.channel = due.channel AND busy.op = due.op AND (busy.chat = due.chat OR due.chat IS NULL)
                  WHERE line.value IS NULL OR due.place + COALESCE(busy.held, 0) <= CAST(line.value ->> 2 AS BIGINT)),

@@ -58,6 +58,8 @@ pub(super) fn read(server: &McpServer, tool: &Value) -> Result<Offered, String> 
     parameters.remove("$schema");
     let mut parameters = Value::Object(parameters);
     tame(&mut parameters);
+    let whole = parameters.clone();
+    unhook(&mut parameters, &whole);
     if parameters.to_string().len() > MAX_SCHEMA {
         return refuse("its schema is too long");
     }
@@ -143,6 +145,22 @@ fn tame(schema: &mut Value) -> bool {
         Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) => (),
     }
     true
+}
+
+/// Takes out what points at a place of the schema that is not there (any more): providers refuse a whole request for one of those.
+fn unhook(part: &mut Value, whole: &Value) {
+    match part {
+        Value::Object(members) => {
+            let dangles = |to: &Value| {
+                to.as_str()
+                    .is_some_and(|to| to.strip_prefix('#').is_some_and(|at| whole.pointer(at).is_none()))
+            };
+            members.retain(|name, to| name != "$ref" || !dangles(to));
+            members.values_mut().for_each(|member| unhook(member, whole));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| unhook(item, whole)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => (),
+    }
 }
 
 /// Nothing hidden in it, and nothing that could pass for the opening or end of a block: a bracket that no name follows is none.
@@ -310,8 +328,10 @@ mod tests {
                 "only": {"const": evil, "type": "string"},
                 "none": {"enum": [evil], "format": "＜system＞", "required": []},
                 "deep": {"type": "object", "patternProperties": {"^<plan>": {"type": "string"}, "^x": {"pattern": "a\u{200b}"}}},
-                "same": {"$ref": "#/$defs/Page<Item>", "title": "t"}},
-            "$defs": {"Page<Item>": {"type": "object"}},
+                "same": {"$ref": "#/$defs/Page<Item>", "title": "t"},
+                "coded": {"$ref": "#/$defs/Page%3CItem%3E"},
+                "kept": {"$ref": "#/$defs/Item"}},
+            "$defs": {"Page<Item>": {"type": "object"}, "Item": {"type": "string"}},
             "x-note": {evil: [evil], "n": 1},
             "required": ["mode"]}});
         assert_eq!(
@@ -322,8 +342,10 @@ mod tests {
                     "only": {"type": "string"},
                     "none": {"required": []},
                     "deep": {"type": "object", "patternProperties": {"^x": {}}},
-                    "same": {"title": "t"}},
-                "$defs": {},
+                    "same": {"title": "t"},
+                    "coded": {},
+                    "kept": {"$ref": "#/$defs/Item"}},
+                "$defs": {"Item": {"type": "string"}},
                 "x-note": {"n": 1},
                 "required": ["mode"]})
         );

@@ -1,12 +1,13 @@
 //! Gates of a task: plans and calls that wait for people, without a chat.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::domain::{ActionStatus, Clock, EffectClass, GateKind, Millis, Outbound, Policy, TurnReason, TurnStatus};
-use countersign::runner::{Heard, Outcome, Verdict, VerdictError};
+use countersign::runner::{Heard, Outcome, TaskError, Verdict, VerdictError};
 use serde_json::json;
 
-use super::played::{Note, Played, agent, all_at_once, ends, said, says, three_notes, waits};
+use super::played::{Note, Played, agent, all_at_once, calls, ends, said, says, three_notes, waits};
 
 /// Two notes at once, then words.
 fn two_notes() -> Played {
@@ -77,11 +78,11 @@ async fn calls_are_decided_one_by_one() {
     assert_eq!(gate.kind, GateKind::ToolApproval);
     let calls = task.notebook().calls();
     let book = task.notebook();
-    assert_eq!(book.decide_call(&calls[0].id, "ann", true, None).unwrap(), Heard::Waits);
-    let twice = book.decide_call(&calls[0].id, "ann", false, None).unwrap_err();
+    assert_eq!(book.decide_call(&gate.id, &calls[0].id, "ann", true, None).unwrap(), Heard::Waits);
+    let twice = book.decide_call(&gate.id, &calls[0].id, "ann", false, None).unwrap_err();
     assert!(matches!(twice, VerdictError::NoCall(_)), "{twice}");
     let why = Some("not that one".to_owned());
-    assert_eq!(book.decide_call(&calls[1].id, "ann", false, why).unwrap(), Heard::Decided);
+    assert_eq!(book.decide_call(&gate.id, &calls[1].id, "ann", false, why).unwrap(), Heard::Decided);
     assert_eq!(ends(&mut task).await.answer.as_deref(), Some("Noted what I might."));
     assert_eq!(note.kept(), ["a"]);
     let statuses: Vec<ActionStatus> = task.notebook().calls().iter().map(|call| call.status).collect();
@@ -128,4 +129,84 @@ async fn an_answer_may_come_at_any_moment() {
         assert!(ended(&first) || ended(&task.execute().await.unwrap()));
     }
     assert_eq!(note.kept().len(), 100);
+}
+
+/// S0-34: a bare no to a question is not read as consent, whatever the program calls it.
+#[tokio::test]
+async fn a_bare_no_is_a_no() {
+    let model = Played::new(|request| match said(request) {
+        0 => calls(request, "request_user", &json!({ "message": "Delete it?" })),
+        _ => says("As you wish."),
+    });
+    for (verdict, heard) in [
+        (Verdict::Reject(None), "No"),
+        (Verdict::Revise(String::new()), "No"),
+        (Verdict::Approve, "OK"),
+    ] {
+        let mut task = agent(&model, &Note::new(EffectClass::Read)).build().unwrap().task("tidy up");
+        let gate = waits(&mut task).await;
+        assert_eq!(gate.kind, GateKind::Question);
+        task.notebook().decide(&gate.id, "ann", verdict).unwrap();
+        ends(&mut task).await;
+        assert_eq!(model.last().messages.last().unwrap().content, heard);
+    }
+}
+
+/// S4-7: a call of unknown outcome is asked about again at a gate of its own: a word for the first one, said late or twice, is none for it.
+#[tokio::test]
+async fn a_word_for_an_earlier_gate_settles_no_lost_call() {
+    let (model, note) = (two_notes(), Note::new(EffectClass::Destructive));
+    let agent = agent(&model, &note).build().unwrap();
+    let kept: Arc<Mutex<String>> = Arc::default();
+    let (latest, noted) = (Arc::clone(&kept), note.clone());
+    let mut task = agent.task("two notes").kept_by(move |json| {
+        // The last that is kept before the first call runs says that it was sent: that is what a crash leaves.
+        if noted.kept().is_empty() {
+            json.clone_into(&mut latest.lock().unwrap());
+        }
+        Ok(())
+    });
+    let first = waits(&mut task).await;
+    let call = task.notebook().calls()[0].id.clone();
+    task.notebook().decide(&first.id, "ann", Verdict::Approve).unwrap();
+    ends(&mut task).await;
+    let mut task = agent.restore(&kept.lock().unwrap()).unwrap();
+    let second = waits(&mut task).await;
+    assert_ne!(first.id, second.id);
+    let late = task.notebook().decide_call(&first.id, &call, "ann", true, None).unwrap_err();
+    assert!(matches!(late, VerdictError::NotOpen(_)), "{late}");
+    assert_eq!(
+        task.notebook().decide_call(&second.id, &call, "ann", true, None).unwrap(),
+        Heard::Decided
+    );
+}
+
+/// S2-16: what is said just as the task begins to wait is read; a task that is over takes no more words, and no row of it seems to wait.
+#[tokio::test]
+async fn a_stop_at_a_gate() {
+    let (model, note) = (two_notes(), Note::new(EffectClass::Destructive));
+    let mut task = agent(&model, &note).build().unwrap().task("two notes");
+    let gate = waits(&mut task).await;
+    let first = task.notebook().calls()[0].id.clone();
+    task.notebook().decide_call(&gate.id, &first, "ann", true, None).unwrap();
+    task.notebook().stop("ann").unwrap();
+    assert_eq!(ends(&mut task).await.status, TurnStatus::Cancelled);
+    let statuses: Vec<ActionStatus> = task.notebook().calls().iter().map(|call| call.status).collect();
+    assert_eq!(statuses, [ActionStatus::Expired, ActionStatus::Rejected]);
+    assert!(note.kept().is_empty());
+    let over = task.notebook().say("ann", "one more thing").unwrap_err();
+    assert!(matches!(over, TaskError::AlreadyExecuted(TurnStatus::Cancelled)), "{over}");
+}
+
+/// S0-34: a copy of the task that goes on from an earlier moment gives its gates other ids than the one that went on from there before.
+#[tokio::test]
+async fn two_lives_of_a_task_have_no_gate_in_common() {
+    let (model, note) = (Played::new(three_notes), Note::new(EffectClass::Write));
+    let agent = agent(&model, &note).plan_mode().build().unwrap();
+    let stored = agent.task("three notes").serialize();
+    let mut gates = Vec::new();
+    for _ in 0..2 {
+        gates.push(waits(&mut agent.restore(&stored).unwrap()).await.id);
+    }
+    assert_ne!(gates[0], gates[1]);
 }
