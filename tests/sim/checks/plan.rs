@@ -47,7 +47,17 @@ pub async fn asked(life: &mut Life<'_>, held: &Held, request: &ChatRequest) -> R
     prompt::keeps_books(told, held.state.policy.max_planner_only)?;
     prompt::within_limits(request, &held.state, reading.at_limit)?;
     offers(life, request, &reading)?;
-    follows(life, held, &reading).await
+    follows(life, held, &reading).await?;
+    // The last reply that a step may have can still act, and nobody asks for another.
+    let run = reading.runs.last().filter(|_| reading.stage == Stage::Executing);
+    let replies = run.map_or(0, |run| {
+        reading.said(run).iter().filter(|message| message.role == Role::Assistant).count()
+    });
+    if replies < STEP_LIMIT {
+        Ok(())
+    } else {
+        Err(format!("a step is asked again after {replies} replies"))
+    }
 }
 
 /// A changing call was sent by a turn in plan mode: which step is carried out.
@@ -187,7 +197,7 @@ fn looked_at(reading: &Reading<'_>, run: &Run, plan: &Plan, policy: Reflection, 
     Ok(())
 }
 
-/// The step of the brief is the first that waits, the only one under way, and has calls left; its brief tells what it needs.
+/// The step of the brief is the first that waits, and the only one under way; its brief tells what it needs.
 fn is_due(reading: &Reading<'_>, run: &Run, plan: &Plan, task: &str) -> Result<(), String> {
     let at = plan.steps.iter().position(|step| step.id == run.step);
     let at = at.ok_or_else(|| format!("step {} is carried out, and no step of the plan", run.step))?;
@@ -198,11 +208,6 @@ fn is_due(reading: &Reading<'_>, run: &Run, plan: &Plan, task: &str) -> Result<(
     });
     if !fits {
         return Err(format!("step {} is carried out, and the plan is {:?}", run.step, plan.steps));
-    }
-    let said = reading.said(run);
-    let replies = said.iter().filter(|message| message.role == Role::Assistant).count();
-    if replies >= STEP_LIMIT {
-        return Err(format!("step {} is asked again after {replies} replies", run.step));
     }
     let brief = reading.brief(run);
     let step = &plan.steps[at];
