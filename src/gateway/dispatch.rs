@@ -302,6 +302,23 @@ mod tests {
     use crate::domain::Conversation;
     use crate::store::NewOutbox;
 
+    /// C1: repaints and marks leave places to posts; without many places there are none for them.
+    #[test]
+    fn posts_have_places_of_their_own() {
+        for (free, rest) in [(64, 48), (20, 4), (16, 0), (3, 0)] {
+            let platform = Platform {
+                channel: ChannelKind::Lark,
+                places: Arc::new(Semaphore::new(free)),
+                abreast: Abreast {
+                    posts: 5,
+                    repaints: 5,
+                    marks: 5,
+                },
+            };
+            assert_eq!(platform.lines().map(|line| line.free), [free, rest, rest]);
+        }
+    }
+
     fn row(op: OutboxOp) -> OutboxRow {
         OutboxRow {
             id: 1,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use countersign::agent::{PlanEnding, Turn};
 use countersign::domain::{EffectClass, Plan, Step, StepStatus, TurnReason, TurnStatus};
 use countersign::model::BoxFuture;
-use countersign::runner::{HookError, Observer, Verdict};
+use countersign::runner::{HookError, Notebook, Observer, Verdict};
 
 use super::played::{Note, Played, agent, ends, three_notes, waits};
 
@@ -14,11 +14,16 @@ use super::played::{Note, Played, agent, ends, three_notes, waits};
 struct Watch {
     lines: Mutex<Vec<String>>,
     objects_to: Option<&'static str>,
+    /// Through which the requester speaks at the moment of the objection.
+    book: Mutex<Option<Notebook>>,
 }
 
 impl Watch {
     fn note(&self, line: String) -> BoxFuture<'_, Result<(), HookError>> {
         let objects = self.objects_to == Some(line.as_str());
+        if let Some(book) = self.book.lock().unwrap().as_ref().filter(|_| objects) {
+            book.say("ann", "wait, one more thing").unwrap();
+        }
         self.lines.lock().unwrap().push(line);
         Box::pin(std::future::ready(if objects { Err("not this one".into()) } else { Ok(()) }))
     }
@@ -68,8 +73,9 @@ async fn an_objection_ends_the_task() {
         objects_to: Some("first is over: true"),
         ..Watch::default()
     });
-    let builder = agent(&model, &note).plan_mode().observer(watch);
+    let builder = agent(&model, &note).plan_mode().observer(Arc::<Watch>::clone(&watch));
     let mut task = builder.build().unwrap().task("three notes");
+    *watch.book.lock().unwrap() = Some(task.notebook());
     let gate = waits(&mut task).await;
     task.notebook().decide(&gate.id, "ann", Verdict::Approve).unwrap();
     let ending = ends(&mut task).await;

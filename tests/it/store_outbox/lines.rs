@@ -139,6 +139,27 @@ async fn platforms_have_places_of_their_own() {
     }
 }
 
+/// C1, design: what people wait for passes repaints that are older, and has places that these cannot take.
+#[tokio::test]
+async fn posts_come_before_repaints() {
+    for store in stores().await {
+        repaints(&store, &["a", "b", "c"]).await;
+        enqueue(&store, &[post("words", "d")]).await;
+        let posts = |free| Line {
+            kind: LineKind::Posts,
+            most: 64,
+            free,
+            ..TWO_REPAINTS
+        };
+        let repaints = |free| Line { free, ..TWO_REPAINTS };
+        assert_eq!(keys(&take_of(&store, &[posts(1), repaints(0)]).await), ["words"]);
+        enqueue(&store, &[post("more words", "e")]).await;
+        let mut rows = take_of(&store, &[posts(3), repaints(2)]).await;
+        rows.sort_by_key(|row| row.id);
+        assert_eq!(keys(&rows), ["a anew", "more words"]);
+    }
+}
+
 /// C1: posts are rationed chat by chat: one that is busy holds up no other.
 #[tokio::test]
 async fn posts_are_rationed_by_chat() {
