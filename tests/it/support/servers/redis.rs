@@ -108,9 +108,10 @@ impl RedisServer {
             if this.server.has_ended() {
                 return Some(false);
             }
-            // While it loads its data it says so instead.
-            let pid = this.ask(&["INFO", "server"]).await.ok().map(|info| words(&info))?;
-            Some(pid.contains(&format!("process_id:{}\r", this.server.child.id())))
+            let info = this.ask(&["INFO"]).await.ok().map(|info| words(&info))?;
+            // This is answered while it still loads its data, when other commands are refused.
+            let ready = info.contains("\nloading:0\r");
+            ready.then(|| info.contains(&format!("process_id:{}\r", this.server.child.id())))
         })
         .await
     }
