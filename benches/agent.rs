@@ -11,10 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use countersign::agent::{Beginning, CallOutcome, Env, Input, ModelReply, Next, Room, Turn, begin, prompt, step};
-use countersign::domain::{
-    ApprovalMode, Continuation, EffectClass, Millis, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode,
-    ToolCall, ToolResult, ToolSpec,
-};
+use countersign::domain::{EffectClass, Millis, Policy, ToolCall, ToolResult, ToolSpec};
 use countersign::template::Templates;
 use serde_json::json;
 
@@ -30,24 +27,8 @@ const DECISION: f64 = 100_000.0;
 fn policy() -> Policy {
     Policy {
         review_enabled: false,
-        require_confirmation: true,
-        ttl_ms: 3_600_000,
-        quorum: 1,
         max_iterations: 1000,
-        timeout_ms: 300_000,
-        max_tokens: 0,
-        max_nudges: 5,
-        reminder_interval: 3,
-        max_planner_only: 2,
-        history_limit: 40,
-        approval: ApprovalMode::Write,
-        session_mode: SessionMode::Fresh,
-        queue_mode: QueueMode::Followup,
-        continuation: Continuation::default(),
-        prompt_features: [PromptFeature::Continuation].into(),
-        mode: Mode::React,
-        reflection: Reflection::PerStep,
-        prompt_language: PromptLanguage::En,
+        ..Policy::default()
     }
 }
 

@@ -9,36 +9,15 @@ use crate::agent::{
     prompt, step,
 };
 use crate::domain::{
-    Action, ActionStatus, Answer, ApprovalMode, Continuation, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis, Mode,
-    Notice, Outbound, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, Role, SessionMode, ToolCall, ToolResult, ToolSpec,
-    TurnReason, TurnStatus, Via,
+    Action, ActionStatus, Answer, ApprovalMode, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis, Notice, Outbound,
+    Policy, Role, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
 };
 use crate::template::Templates;
 
 use super::watch::Watch;
 
 pub(super) fn policy() -> Policy {
-    Policy {
-        review_enabled: true,
-        require_confirmation: true,
-        ttl_ms: 3_600_000,
-        quorum: 1,
-        max_iterations: 50,
-        timeout_ms: 300_000,
-        max_tokens: 0,
-        max_nudges: 5,
-        reminder_interval: 3,
-        max_planner_only: 2,
-        history_limit: 40,
-        approval: ApprovalMode::Write,
-        session_mode: SessionMode::Fresh,
-        queue_mode: QueueMode::Followup,
-        continuation: Continuation::default(),
-        prompt_features: [PromptFeature::Continuation].into(),
-        mode: Mode::React,
-        reflection: Reflection::PerStep,
-        prompt_language: PromptLanguage::En,
-    }
+    Policy::default()
 }
 
 pub(super) fn tools() -> Vec<ToolSpec> {
