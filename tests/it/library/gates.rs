@@ -106,7 +106,7 @@ async fn a_gate_lapses() {
     assert!(note.kept().is_empty());
 }
 
-/// S2-16: whoever answers from another thread, at whatever moment, is heard: the task never waits at a gate that is decided.
+/// S2-16: a task is spoken to from another thread while it runs: every verdict is heard once, and each call that it allows runs once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_may_come_at_any_moment() {
     let (model, note) = (two_notes(), Note::new(EffectClass::Destructive));
