@@ -143,6 +143,31 @@ fn an_intent_is_countersigned() {
     assert_eq!(card.note.as_deref(), Some("because\n\n✏️ write the report"));
 }
 
+/// design: a turn that was approved by a version whose digest knew less of the plan is asked about before it goes on, and goes on where it was.
+#[test]
+fn an_approval_of_less_than_the_plan_stops_a_running_step() {
+    let mut play = approved(three(), |_| {});
+    play.turn.state.approved_digest = Some("sha256:older".into());
+    play.calls("read_file", json!({"path": "notes.md"})).tools_answer("text");
+    play.waits_for(GateKind::PlanReview);
+    play.approves();
+    assert_eq!(stage(&play), &executes("a"));
+    play.says("two notes");
+    assert_eq!(steps(&play)[0].status, StepStatus::Completed);
+}
+
+/// S2-T: whoever carries out a step is told its number and no ids: the number means that step, whatever id another step has.
+#[test]
+fn a_report_goes_by_the_number_that_was_told() {
+    let steps_out_of_place = json!([{"id": "2", "content": "read"}, {"id": "1", "content": "write"}]);
+    let mut play = approved(steps_out_of_place, |_| {});
+    play.calls(
+        "plan_progress",
+        json!({"step_id": "1", "step_status": "skipped", "step_summary": "nothing there"}),
+    );
+    assert_eq!(steps(&play)[0].status, StepStatus::Skipped, "{}", play.told());
+}
+
 /// design: an approval of less than the plan is none: a card of an earlier version, which showed no intents, is followed by one that does.
 #[test]
 fn an_ok_to_an_older_card_is_asked_for_again() {
