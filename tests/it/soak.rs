@@ -41,8 +41,9 @@ const RECOVERY: Duration = Duration::from_secs(60);
 async fn nothing_is_lost_or_doubled_whatever_dies() {
     let number = |name: &str| std::env::var_os(name).map(|text| text.to_str().unwrap().parse::<u64>().unwrap());
     let Some(postgres) = PostgresServer::start().await else { return };
-    let redis = RedisServer::start(&["--appendonly", "yes", "--maxmemory-policy", "noeviction"]).await;
-    let Some(redis) = redis else { return };
+    let Some(redis) = RedisServer::start(&["--appendonly", "yes", "--maxmemory-policy", "noeviction"]).await else {
+        return;
+    };
     let settings = [
         ("STORE__DATABASE_URL", postgres.fresh_database().await),
         ("STORE__COORDINATION", "redis".to_owned()),

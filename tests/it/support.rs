@@ -22,6 +22,7 @@ pub mod raw;
 pub mod scripts;
 pub mod servers;
 pub mod sign;
+pub mod skips;
 pub mod slack_push;
 pub mod stores;
 pub mod workspace;

@@ -111,6 +111,67 @@ fn sql_names_its_columns() {
     assert!(lazy.is_empty(), "{lazy:?}");
 }
 
+/// What tells the test as skipped whenever it gives nothing.
+const TELLS_OF_THE_SKIP: &[&str] = &[
+    "skip(",
+    "Pairing::Sqlite.runs()",
+    "Pairing::Postgres.runs()",
+    "RedisServer::start(",
+    "PostgresServer::start(",
+    "Browser::start(",
+    "Small::mount(",
+    "Fleet::open(",
+    "Fleet::prepare(",
+    " redis()",
+    "fresh_database()",
+    "server().await",
+    // Each passes on what one of the above gave.
+    "two(",
+    "waiting(",
+    "one().await",
+    "first(&redis)",
+    "found(",
+];
+
+/// design: no test returns in silence: what cannot run here is told as skipped.
+#[test]
+fn no_test_returns_in_silence() {
+    let mut silent = Vec::new();
+    for (file, text) in rust_files("tests/it").into_iter().filter(|(file, _)| !file.contains("/support/")) {
+        for (at, line) in early_returns(&text) {
+            if !TELLS_OF_THE_SKIP.iter().any(|tells| line.contains(tells)) {
+                silent.push(format!("{file}:{at}: {line}"));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "\n{}\n", silent.join("\n"));
+    let text = "#[tokio::test]\nasync fn a() {\n    let Some(b) = c().await else {\n        return;\n    };\n    if d {\n        // Why.\n        return;\n    }\n    if e {\n        return f();\n    }\n}\n";
+    let found: Vec<String> = early_returns(text).into_iter().map(|(_, line)| line).collect();
+    assert_eq!(found, ["let Some(b) = c().await else {", "if d {", "if e {"]);
+}
+
+/// Statements of test functions that end the test before its end: line and first words of each. A test is a function that gives nothing:
+/// what `rustfmt` leaves shows its statements by how far they stand in.
+fn early_returns(text: &str) -> Vec<(usize, String)> {
+    let (mut found, mut inside, mut statement) = (Vec::new(), false, String::new());
+    for (at, line) in text.lines().enumerate() {
+        let words = line.trim_start();
+        let depth = line.len() - words.len();
+        if depth == 0 && words.contains("fn ") {
+            inside = words.starts_with("fn ") || words.starts_with("async fn ");
+            inside &= !words.contains("->");
+        }
+        if depth == 4 && !words.starts_with(['}', '/']) {
+            words.clone_into(&mut statement);
+        }
+        let returns = (words.starts_with("return") || words.contains("{ return")) && !words.contains("return Err(");
+        if inside && returns && (depth == 8 || depth == 4) {
+            found.push((at + 1, statement.clone()));
+        }
+    }
+    found
+}
+
 /// design: the scan sees every spelling of an import.
 #[test]
 fn the_scan_sees_imports() {

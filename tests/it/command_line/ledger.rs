@@ -6,6 +6,7 @@ use super::one_line;
 use crate::support::command::run;
 use crate::support::quiet::{connect, quiet, stored};
 use crate::support::scripts::reporter;
+use crate::support::stores::Pairing;
 use crate::support::world::{DIRECT, World};
 
 /// design: `migrate` makes the schema, twice is once; with `migrate_on_start: false` only it does.
@@ -38,10 +39,11 @@ async fn migrate_makes_the_schema() {
 /// design: one process a database: a second serve or migrate is refused in a line that names the holder; a taken port too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_process_is_refused() {
-    let mut world = World::process(&[], None, reporter).await;
-    if !world.on_a_file() {
-        return; // A server may have as many processes as it likes.
+    // A server may have as many processes as it likes.
+    if !Pairing::Sqlite.runs() {
+        return;
     }
+    let mut world = World::process(&[], None, reporter).await;
     let url = world.database_url().to_owned();
     let pid = world.child().id().to_string();
     for command in ["serve", "migrate"] {

@@ -7,6 +7,7 @@ use super::ready;
 use crate::support::api::eventually;
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::reporter;
+use crate::support::skips::{Missing, skip};
 use crate::support::world::{DIRECT, GROUP, World};
 
 on_both! {
@@ -26,7 +27,7 @@ impl Small {
         if mounted.is_ok_and(|out| out.status.success()) {
             return Some(Self(folder));
         }
-        eprintln!("SKIPPED: a full disk: only root may mount a small file system");
+        skip(Missing::Mount, "a small file system cannot be mounted");
         None
     }
 

@@ -1,9 +1,9 @@
 //! Senders and a machine under strain: slow bodies, bursts, a blocked thread, few file descriptors, odd uses of a connection.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -98,13 +98,11 @@ async fn a_blocked_thread_delays_nobody() {
 async fn few_file_descriptors_are_survived() {
     let mut world = World::process(&[], None, reporter).await;
     let id = world.child().id();
-    let limited = Command::new("prlimit")
-        .args(["--nofile=128:128", "--pid", &id.to_string()])
-        .status();
-    if !limited.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: few file descriptors: no prlimit here");
-        return;
-    }
+    let few = Rlimit {
+        current: Some(128),
+        maximum: Some(128),
+    };
+    prlimit(Pid::from_raw(id.cast_signed()), Resource::Nofile, few).unwrap();
     world.say("ou_u1", "oc_p1", "整理笔记", DIRECT).await;
     let card = world.plan_card("oc_p1").await;
     let flood = join_all((0..200).map(|_| open(&world))).await;

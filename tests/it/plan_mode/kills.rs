@@ -6,6 +6,7 @@ use super::asked::{Asked, asked, goes_on, writes};
 use crate::support::fake_model::{Gate, Script, call, say};
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::gated;
+use crate::support::stores::Pairing;
 use crate::support::world::{GROUP, World, plan};
 
 const STEPS: usize = 8;
@@ -72,12 +73,12 @@ async fn carried_out_once(on: On, world: &World) {
 /// S2-5, S2-T, S2-3: the gateway dies with each of its questions to the model open: for the plan, in each step before its write and before its
 /// words, at each look at the plan, and at the conclusion.
 async fn killed_before_every_answer_each_step_is_carried_out_once(on: On) {
-    let (c, u) = (on.chat("k1"), on.user("u1"));
-    let mut world = World::process_on(on, &[PLAN], None, |_| say("没有安排。")).await;
-    if !world.on_a_file() {
-        // Each start would wait for the lease of the one before; takeovers have tests of their own.
+    // On servers each start would wait for the lease of the one before; takeovers have tests of their own.
+    if !Pairing::Sqlite.runs() {
         return;
     }
+    let (c, u) = (on.chat("k1"), on.user("u1"));
+    let mut world = World::process_on(on, &[PLAN], None, |_| say("没有安排。")).await;
     let mut answers = vec![planned()];
     for at in 1..=STEPS {
         answers.extend([writes(&format!("step-{at}.md")), say(&format!("第 {at} 份写好了。")), goes_on()]);
@@ -105,6 +106,9 @@ async fn killed_before_every_answer_each_step_is_carried_out_once(on: On) {
 
 /// S2-5, S4-16: the gateway dies after each write, before the step that made it knows.
 async fn killed_after_every_write_each_step_is_carried_out_once(on: On) {
+    if !Pairing::Sqlite.runs() {
+        return;
+    }
     let (c, u) = (on.chat("k1"), on.user("u1"));
     let mut world = World::process_on(on, &[PLAN], Some("action_journaled"), |request| match asked(request) {
         Asked::Plan => planned(),
@@ -114,9 +118,6 @@ async fn killed_after_every_write_each_step_is_carried_out_once(on: On) {
         Asked::Conclusion => say("八份都写好了。"),
     })
     .await;
-    if !world.on_a_file() {
-        return;
-    }
     world.say(u, c, "写八份", GROUP).await;
     let card = world.plan_card(c).await;
     world.tap(u, c, &card, "approve", None).await;

@@ -1,6 +1,6 @@
 //! A headless Chromium, driven as a person would: started on a free port, with a profile of its own, gone at the end.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::api::eventually;
+use super::skips::{Missing, skip};
 
 /// One browser at a time: they are heavy.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -75,14 +76,13 @@ impl Driver {
 }
 
 impl Browser {
-    /// A new browser; none, and a clear word on stderr, when Chromium or its driver is not installed.
+    /// A new browser. None: Chromium or its driver is not installed, and the test is told as skipped.
     pub async fn start() -> Option<Self> {
         let (Some(chromium), Some(driver)) = (
             program(&["chromium", "chromium-browser", "google-chrome"]),
             program(&["chromedriver"]),
         ) else {
-            let word = "SKIPPED: a browser test of the console: chromium or chromedriver is not installed";
-            let _ = writeln!(std::io::stderr(), "{word}");
+            skip(Missing::Browser, "chromium or chromedriver is not installed");
             return None;
         };
         let turn = TURN.lock().await;

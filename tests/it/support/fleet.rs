@@ -15,7 +15,7 @@ use self::front::Front;
 use super::api::{Api, PATIENCE, eventually};
 use super::platform::On;
 use super::process::{Process, signal};
-use super::stores::{Pairing, redis};
+use super::stores::{Pairing, postgres, redis};
 use super::world::World;
 
 /// The lease of processes in tests of a takeover, in milliseconds.
@@ -80,11 +80,7 @@ impl Fleet {
         extra: &[(&str, &str)],
         answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
     ) -> Option<(Self, World)> {
-        if std::env::var_os("COUNTERSIGN_TEST_POSTGRES").is_none() || redis().is_none() {
-            let test = std::thread::current().name().unwrap_or("?").to_owned();
-            eprintln!("SKIPPED {test}: COUNTERSIGN_TEST_POSTGRES and COUNTERSIGN_TEST_REDIS are not set");
-            return None;
-        }
+        postgres().and_then(|_| redis())?;
         let stores = Pairing::Postgres.settings(Path::new("/")).await;
         let mut all: Vec<(&str, &str)> = stores.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         all.extend(extra);

@@ -5,7 +5,7 @@
 //! let Some(redis) = RedisServer::start(&["--appendonly", "yes"]).await else { return };
 //! ```
 //!
-//! Without the programs there is none, and a word on stderr says which test says nothing for it.
+//! Without the programs there is none, and the test that asked is told as skipped.
 
 mod postgres;
 mod redis;
@@ -22,6 +22,7 @@ use tempfile::TempDir;
 
 use super::api::eventually;
 use super::process::signal;
+use super::skips::{Missing, skip};
 
 pub use self::postgres::PostgresServer;
 pub use self::redis::RedisServer;
@@ -46,8 +47,7 @@ fn program(name: &str) -> Option<PathBuf> {
         .map(|folder| folder.join(name))
         .find(|program| program.is_file());
     if found.is_none() {
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {name} is not installed");
+        skip(Missing::Servers, &format!("{name} is not installed"));
     }
     found
 }

@@ -11,6 +11,8 @@ use countersign::store::Ledger;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor};
 use tokio::sync::OnceCell;
 
+use super::skips::{Missing, skip};
+
 /// Which stores a world stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
@@ -28,6 +30,15 @@ impl Pairing {
             Ok("sqlite") | Err(_) => Self::Sqlite,
             Ok(other) => panic!("COUNTERSIGN_TEST_PAIRING is {other}, allowed sqlite or postgres"),
         }
+    }
+
+    /// Is this run about it? If not, the test that asks is told as skipped.
+    pub fn runs(self) -> bool {
+        let runs = self == Self::of_this_run();
+        if !runs {
+            skip(Missing::Pairing, &format!("it is about {self:?}"));
+        }
+        runs
     }
 
     /// Settings (`SECTION__KEY`) of stores that nobody else uses.
@@ -51,21 +62,35 @@ impl Pairing {
     }
 }
 
-/// Address of the tests' Redis.
+/// Address of the tests' Redis. None: there is no such server, and the test is told as skipped.
 pub fn redis() -> Option<String> {
-    std::env::var("COUNTERSIGN_TEST_REDIS").ok()
+    address("COUNTERSIGN_TEST_REDIS")
+}
+
+/// Address of the tests' PostgreSQL, without a database. None: as above.
+pub fn postgres() -> Option<String> {
+    let server = address("COUNTERSIGN_TEST_POSTGRES")?;
+    Some(server.trim_end_matches('/').to_owned())
+}
+
+fn address(variable: &str) -> Option<String> {
+    let address = std::env::var(variable).ok();
+    if address.is_none() {
+        skip(Missing::Servers, &format!("{variable} is not set"));
+    }
+    address
 }
 
 /// A new, empty database on the tests' PostgreSQL; none: there is no such server.
 pub async fn fresh_database() -> Option<String> {
-    Some(create_database(&server()?).await)
+    Some(create_database(&postgres()?).await)
 }
 
 /// A new database with the ledger's tables on the tests' PostgreSQL, which goes some time after `folder` has gone.
 pub async fn database_for(folder: &Path) -> Option<String> {
     /// What was made, and for which folder.
     static MADE: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
-    let server = server()?;
+    let server = postgres()?;
     let gone: Vec<(PathBuf, String)> = MADE.lock().unwrap().extract_if(.., |(folder, _)| !folder.exists()).collect();
     let (name, template) = (fresh_name(), template(&server).await);
     let mut conn = connect(&server).await;
@@ -104,11 +129,6 @@ pub async fn create_database(server: &str) -> String {
 async fn connect(server: &str) -> AnyConnection {
     sqlx::any::install_default_drivers();
     AnyConnection::connect(&format!("{server}/postgres")).await.unwrap()
-}
-
-fn server() -> Option<String> {
-    let server = std::env::var("COUNTERSIGN_TEST_POSTGRES").ok()?;
-    Some(server.trim_end_matches('/').to_owned())
 }
 
 /// A name that no other test of any process has.
