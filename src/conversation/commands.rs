@@ -1,5 +1,7 @@
 //! Slash commands in the text of a message.
 
+use crate::domain::Addressed;
+
 /// What somebody typed after the slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
@@ -15,17 +17,13 @@ pub(super) enum Command {
     Help,
 }
 
-/// Reads a command; none: the text is not one. A command is a slash and letters only, so a path such as `/etc/hosts` is not.
-pub(super) fn read(text: &str) -> Option<Command> {
-    let line = text.trim().strip_prefix('/')?;
-    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphabetic()) {
-        return None;
-    }
-    Some(match name.to_ascii_lowercase().as_str() {
+/// Reads a command; none: the text is not one.
+pub(super) fn read(said: &Addressed) -> Option<Command> {
+    let (name, rest) = said.command()?;
+    Some(match name.as_str() {
         "stop" => Command::Stop,
         "new" => Command::New,
-        "plan" if !rest.trim().is_empty() => Command::Plan,
+        "plan" if !rest.is_empty() => Command::Plan,
         "status" | "plan" => Command::Status,
         _ => Command::Help,
     })
@@ -34,6 +32,14 @@ pub(super) fn read(text: &str) -> Option<Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn said(text: &str) -> Addressed {
+        Addressed {
+            text: text.trim().to_owned(),
+            to_bot: true,
+            to_others: false,
+        }
+    }
 
     /// design: `/stop`, `/new …`, `/plan …`, `/status`, `/plan`, `/help` are commands; other slashed words get the help.
     #[test]
@@ -55,10 +61,14 @@ mod tests {
             ("/", None),
             ("/ stop", None),
             ("please /stop", None),
-            ("／stop", None),
+            ("／stop", Some(Command::Stop)),
+            ("／ｓｔｏｐ", Some(Command::Stop)),
+            ("／plan　写周报", Some(Command::Plan)),
+            ("／ stop", None),
+            ("stop", None),
         ];
         for (text, command) in table {
-            assert_eq!(read(text), command, "{text:?}");
+            assert_eq!(read(&said(text)), command, "{text:?}");
         }
     }
 
@@ -68,6 +78,7 @@ mod tests {
         let table = [
             ("/new 写周报\n要三段", "写周报\n要三段"),
             ("/NEW\t写周报", "写周报"),
+            ("／new 写周报", "写周报"),
             ("/new", ""),
             ("/plan 写周报", "写周报"),
             ("/plan", "/plan"),
@@ -76,13 +87,8 @@ mod tests {
             ("写周报 /new", "写周报 /new"),
         ];
         for (text, task) in table {
-            let said = crate::domain::Addressed {
-                text: text.to_owned(),
-                to_bot: true,
-                to_others: false,
-            };
-            assert_eq!(said.task(), task, "{text:?}");
-            assert_eq!(said.asks_for_plan_mode(), text == "/plan 写周报", "{text:?}");
+            assert_eq!(said(text).task(), task, "{text:?}");
+            assert_eq!(said(text).asks_for_plan_mode(), text == "/plan 写周报", "{text:?}");
         }
     }
 }

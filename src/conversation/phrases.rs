@@ -2,10 +2,10 @@
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::domain::Addressed;
+use crate::domain::{Addressed, is_invisible};
 
-/// The words that approve, folded as [`fold`] folds.
-const APPROVE: [&str; 14] = [
+/// The words that approve, folded as [`fold`] folds. Slack writes emoji as `:+1:`, Lark as `[赞]`.
+const APPROVE: [&str; 18] = [
     "ok",
     "okay",
     "yes",
@@ -17,13 +17,52 @@ const APPROVE: [&str; 14] = [
     "确认",
     "继续",
     "批准",
+    "通过",
     "👍",
     ":+1:",
     ":thumbsup:",
+    "[ok]",
+    "[赞]",
+    "[thumbsup]",
 ];
 
 /// The words that cancel, folded as [`fold`] folds.
-const CANCEL: [&str; 10] = ["no", "stop", "cancel", "取消", "拒绝", "不行", "不同意", "不可以", "👎", ":-1:"];
+const CANCEL: [&str; 17] = [
+    "no",
+    "stop",
+    "cancel",
+    "取消",
+    "拒绝",
+    "不行",
+    "不同意",
+    "不可以",
+    "停止",
+    "停",
+    "停下",
+    "终止",
+    "中止",
+    "👎",
+    ":-1:",
+    ":thumbsdown:",
+    "[thumbsdown]",
+];
+
+/// What the channels write where a picture or a film stands beside words. Neither changes what the words say.
+const PICTURES: [&str; 2] = ["[img]", "[media]"];
+
+/// The tones that people give to a thumb: Slack's codes, and the characters themselves.
+const TONES: [&str; 10] = [
+    ":skin-tone-2:",
+    ":skin-tone-3:",
+    ":skin-tone-4:",
+    ":skin-tone-5:",
+    ":skin-tone-6:",
+    "\u{1f3fb}",
+    "\u{1f3fc}",
+    "\u{1f3fd}",
+    "\u{1f3fe}",
+    "\u{1f3ff}",
+];
 
 /// What a message means to somebody who waits for a decision. Read by code from the whole text, never by the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +71,7 @@ pub enum Phrase {
     Approve,
     /// One of the closed list of refusal, and nothing else.
     Cancel,
-    /// Empty, or only punctuation, or said to somebody else.
+    /// Nothing that can be seen, only punctuation, or said to somebody else.
     Ignore,
     /// Anything else: changes, an answer, a reason.
     Other(String),
@@ -46,7 +85,7 @@ impl Phrase {
             return Self::Ignore;
         }
         let folded = fold(&said.text);
-        if folded.is_empty() {
+        if folded.chars().all(|c| c.is_whitespace() || is_invisible(c)) {
             Self::Ignore
         } else if APPROVE.contains(&folded.as_str()) {
             Self::Approve
@@ -76,7 +115,15 @@ pub(super) fn is_plain_ok(said: &Addressed) -> bool {
 /// the text out of the lists.
 fn fold(text: &str) -> String {
     let outer = |c: char| c.is_whitespace() || matches!(c, '.' | '。' | '!' | '！' | ',' | '，' | '、' | '~' | '～' | '…');
-    text.trim_matches(outer).nfkc().flat_map(char::to_lowercase).collect()
+    let mut words = text.trim_matches(outer);
+    for picture in PICTURES {
+        while let Some(beside) = words.strip_suffix(picture).or_else(|| words.strip_prefix(picture)) {
+            words = beside.trim_matches(outer);
+        }
+    }
+    let toned = TONES.iter().find_map(|tone| words.strip_suffix(tone));
+    let thumb = toned.filter(|thumb| thumb.ends_with([':', '👍', '👎']));
+    thumb.unwrap_or(words).nfkc().flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What people did, in our words: the channels translate platform events into these, and only these are stored.
 
 use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::{ActionId, Conversation, GateId, Millis};
 
@@ -124,8 +125,7 @@ impl Addressed {
     #[must_use]
     pub fn task(&self) -> &str {
         match self.command() {
-            (command, rest) if command.eq_ignore_ascii_case("/new") => rest,
-            (_, rest) if self.asks_for_plan_mode() => rest,
+            Some((command, rest)) if command == "new" || (command == "plan" && !rest.is_empty()) => rest,
             _ => &self.text,
         }
     }
@@ -133,13 +133,17 @@ impl Addressed {
     /// `/plan` and a task: this one in plan mode, whatever is configured. Alone it asks where the plan stands.
     #[must_use]
     pub fn asks_for_plan_mode(&self) -> bool {
-        let (command, rest) = self.command();
-        command.eq_ignore_ascii_case("/plan") && !rest.is_empty()
+        self.command().is_some_and(|(command, rest)| command == "plan" && !rest.is_empty())
     }
 
-    fn command(&self) -> (&str, &str) {
-        let (command, rest) = self.text.split_once(char::is_whitespace).unwrap_or((&self.text, ""));
-        (command, rest.trim())
+    /// The command that the words begin with, in lower case, and what follows it. A command is a slash and letters only, so a path such
+    /// as `/etc/hosts` is none. Chinese keyboards type both in full width.
+    pub(crate) fn command(&self) -> Option<(String, &str)> {
+        let line = self.text.trim().strip_prefix(['/', '／'])?;
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let name: String = name.nfkc().map(|c| c.to_ascii_lowercase()).collect();
+        let letters = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());
+        letters.then(|| (name, rest.trim()))
     }
 }
 
@@ -166,7 +170,9 @@ impl InboundMessage {
                     rest = after;
                 } else if text.trim().is_empty() {
                     // "@bot: OK", "@bot，OK": the mark belongs to the form of address.
-                    rest = after.trim_start().strip_prefix([':', '：', ',', '，']).unwrap_or(after);
+                    let words = after.trim_start();
+                    let mark = words.strip_prefix([':', '：', ',', '，']).filter(|_| !begins_emoji_code(words));
+                    rest = mark.unwrap_or(after);
                 } else {
                     rest = after;
                 }
@@ -181,6 +187,12 @@ impl InboundMessage {
             to_others: self.mentions.iter().any(|mention| mention.id != bot),
         }
     }
+}
+
+/// Slack writes emoji as codes between colons: `:+1:`, `:tada:`.
+fn begins_emoji_code(text: &str) -> bool {
+    let name = text.strip_prefix(':').and_then(|rest| rest.split_once(':')).map(|(name, _)| name);
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-+'".contains(c)))
 }
 
 /// A pressed button or a sent form of one of our cards.

@@ -54,7 +54,7 @@ fn table_of_phrases() {
         }
         rows += 1;
     }
-    assert_eq!(rows, 60, "the table was cut");
+    assert_eq!(rows, 86, "the table was cut");
 }
 
 /// B12: `@bot　ＯＫ。` with an ideographic space, full-width letters and a mention approves.
@@ -69,5 +69,21 @@ fn conditions_and_questions_are_handed_on() {
     for text in ["OK 但是第二步别做", "这一步会删数据吗？"] {
         let said = message(text, ChatType::Direct).addressed(BOT);
         assert_eq!(Phrase::read(&said, true), Phrase::Other(text.to_owned()));
+    }
+}
+
+/// interface: the mark behind our mention belongs to the form of address, unless it begins an emoji code.
+#[test]
+fn a_colon_behind_the_mention() {
+    let table = [
+        ("@_user_1 :tada: plan a party", ":tada: plan a party"),
+        ("@_user_1 :white_check_mark:", ":white_check_mark:"),
+        ("@_user_1: do it", "do it"),
+        ("@_user_1 : do it: now", "do it: now"),
+        ("@_user_1：做这件事", "做这件事"),
+        ("@_user_1, do it", "do it"),
+    ];
+    for (text, said) in table {
+        assert_eq!(message(text, ChatType::Group).addressed(BOT).text, said, "{text}");
     }
 }

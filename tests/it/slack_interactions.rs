@@ -229,6 +229,14 @@ fn commands() {
             "{name}"
         );
     }
+    for (typed, meant) in [
+        ("help", "/help"),
+        (" Stop ", "/Stop"),
+        ("status", "/status"),
+        ("stop the press", "stop the press"),
+    ] {
+        assert_eq!(message(change("text", Some(typed))).addressed("UBOT").text, meant, "{typed}");
+    }
     for empty in [None, Some(""), Some("  ")] {
         assert_eq!(change("text", empty), Ok(Received::EmptyCommand));
     }

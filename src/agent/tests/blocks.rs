@@ -7,9 +7,8 @@ use unicode_normalization::UnicodeNormalization;
 use super::play::{Play, ok};
 use crate::agent::compose;
 use crate::agent::escape::{clip, esc, one_line, plain};
-use crate::agent::lookalike::is_format;
 use crate::agent::{Input, view};
-use crate::domain::{Complexity, DecisionKind, Message, Plan, Role, Step, StepStatus, ToolResult};
+use crate::domain::{Complexity, DecisionKind, Message, Plan, Role, Step, StepStatus, ToolResult, is_format};
 
 /// Names of our tags, without separators.
 const NAMES: [&str; 10] = [

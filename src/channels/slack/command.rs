@@ -8,6 +8,15 @@ use super::wire::{UNREADABLE, first_id, id};
 use crate::channels::Refusal;
 use crate::domain::{Inbound, InboundBody, InboundMessage, Millis};
 
+/// Our own commands, which people type behind Slack's without a slash: `/countersign help`. Longer ones would read like tasks.
+const BARE: [&str; 3] = ["help", "status", "stop"];
+
+/// What was typed, in the form in which it is said elsewhere.
+fn typed(text: &str) -> String {
+    let bare = BARE.iter().any(|name| text.trim().eq_ignore_ascii_case(name));
+    if bare { format!("/{}", text.trim()) } else { text.to_owned() }
+}
+
 /// Reads the form of a command whose signature is right. Commands come without a thread and without a message in the chat.
 pub(super) fn read(mut fields: Fields, signed_at: Millis) -> Result<SlackReceived, Refusal> {
     let team = first_id([fields.take("team_id"), fields.take("enterprise_id")])?;
@@ -16,7 +25,7 @@ pub(super) fn read(mut fields: Fields, signed_at: Millis) -> Result<SlackReceive
     let event_key = id(fields.take("trigger_id").ok_or(UNREADABLE)?)?;
     let name = fields.take("channel_name");
     let kind = name.filter(|name| name == "directmessage").map(|_| "im");
-    let words = Words::read(&fields.take("text").unwrap_or_default());
+    let words = Words::read(&typed(&fields.take("text").unwrap_or_default()));
     if words.is_empty() {
         return Ok(SlackReceived::EmptyCommand);
     }

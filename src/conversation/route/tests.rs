@@ -127,7 +127,7 @@ fn said(text: &str) -> Scene {
         to_all: false,
         phrase: Phrase::read(&said, false),
         plain_ok: is_plain_ok(&said),
-        command: commands::read(text),
+        command: commands::read(&said),
         said,
         attachment_only: false,
         truncated: false,

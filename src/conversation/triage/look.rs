@@ -77,7 +77,7 @@ pub(super) async fn scene(
         direct,
         to_all: message.mentions_all,
         plain_ok: is_plain_ok(&said),
-        command: commands::read(&said.text),
+        command: commands::read(&said),
         phrase,
         said,
         attachment_only: message.attachment_only,

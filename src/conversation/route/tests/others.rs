@@ -111,7 +111,27 @@ fn commands_are_carried_out() {
     assert_eq!(route(&said("/stop").unmentioned()), Verdict::Ignore("not for us"));
     assert_eq!(route(&said("停下 /stop")), Verdict::Task(0));
     let approved = decided(&gate, DecisionKind::Approve);
-    assert_eq!(route(&said("取消").runs(running).closed(approved)), Verdict::Stop(None));
+    assert_eq!(route(&said("取消").runs(running.clone()).closed(approved)), Verdict::Stop(None));
+    for word in ["停止", "停", "停下", "终止", "中止", "stop"] {
+        assert_eq!(
+            route(&said(word).runs(running.clone())),
+            Verdict::Stop(None),
+            "{word}, with a mention"
+        );
+        assert_eq!(
+            route(&said(word).alone().runs(running.clone())),
+            Verdict::Stop(None),
+            "{word}, alone with us"
+        );
+        let inside = said(word).unmentioned().in_thread("om_t").runs(running.clone());
+        assert_eq!(route(&inside), Verdict::Stop(None), "{word}, in the task's thread");
+        let replied = said(word)
+            .unmentioned()
+            .reply(ReplyTo::Post, decided(&gate, DecisionKind::Approve), TurnStatus::Running);
+        assert_eq!(route(&replied), Verdict::Stop(None), "{word}, in reply to a post of the task");
+        let overheard = said(word).unmentioned().runs(running.clone());
+        assert_eq!(route(&overheard), Verdict::Ignore("not for us"), "{word}, said to nobody");
+    }
 }
 
 /// design: `/stop` as a reply to somebody else's card is a refusal by those who may, and refused to the others.
