@@ -61,7 +61,7 @@ fn row(number: usize, piece: &str, times: usize, preview: usize, danger: bool) -
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// S4-3, S4-12, C2: whatever batch is asked about, the card of every platform has each of its rows with the arguments whole and with
+    /// S4-3, S4-12, F-C2: whatever batch is asked about, the card of every platform has each of its rows with the arguments whole and with
     /// buttons, or the row is marked; notes and previews make room. All rows come on some card, and the platforms would take it.
     #[test]
     fn every_row_of_a_card_is_shown_whole(

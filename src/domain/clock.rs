@@ -140,7 +140,7 @@ mod tests {
         time.now().0 - start.0
     }
 
-    /// X1, X2, design: leases and expiries go by the server's time: an hour's difference is taken over at once, to within the time
+    /// F-X1, F-X2, design: leases and expiries go by the server's time: an hour's difference is taken over at once, to within the time
     /// that the answer took; noise that small changes nothing, and time does not go back for it.
     #[test]
     fn a_servers_time_is_taken_over() {

@@ -302,7 +302,7 @@ mod tests {
     use crate::domain::Conversation;
     use crate::store::NewOutbox;
 
-    /// C1: repaints and marks leave places to posts; without many places there are none for them.
+    /// F-C1: repaints and marks leave places to posts; without many places there are none for them.
     #[test]
     fn posts_have_places_of_their_own() {
         for (free, rest) in [(64, 48), (20, 4), (16, 0), (3, 0)] {
@@ -349,7 +349,7 @@ mod tests {
         Outbound::Text { text: String::from("x") }
     }
 
-    /// C1: what the rates hold back keeps its place; a repaint that waits for them for long is not given up with its buttons on it, as
+    /// F-C1: what the rates hold back keeps its place; a repaint that waits for them for long is not given up with its buttons on it, as
     /// words are that came too late, nor at its first failure after that. What failed backs off, and is given up in time, whatever it is.
     #[test]
     fn a_repaint_outlives_the_rates() {

@@ -136,7 +136,7 @@ mod tests {
         by_status(status, body.to_string().as_bytes(), None)
     }
 
-    /// L7: how common servers say that the prompt is too long.
+    /// F-L7: how common servers say that the prompt is too long.
     #[test]
     fn a_prompt_that_is_too_long() {
         for (status, body) in [

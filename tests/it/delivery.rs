@@ -12,7 +12,7 @@ on_both! {
     a_refused_card_becomes_text_and_can_be_answered,
 }
 
-/// I2, C1: the card reached the chat but the platform's answer got lost; an OK said before we ask again is not lost, and there
+/// F-I2, F-C1: the card reached the chat but the platform's answer got lost; an OK said before we ask again is not lost, and there
 /// is one card.
 async fn an_ok_counts_although_the_cards_arrival_is_not_known_yet(on: On) {
     let world = World::start_on(on, &[], reporter).await;
@@ -51,7 +51,7 @@ async fn an_ok_counts_although_the_cards_arrival_is_not_known_yet(on: On) {
     world.end().await;
 }
 
-/// C1: a channel that takes one message a second hears more than that at once: what had to wait is posted when its turn comes,
+/// F-C1: a channel that takes one message a second hears more than that at once: what had to wait is posted when its turn comes,
 /// without reading the channel first. Only what may have arrived is looked for.
 #[tokio::test]
 async fn what_was_held_back_is_not_looked_for() {
@@ -80,7 +80,7 @@ async fn what_was_held_back_is_not_looked_for() {
     world.end().await;
 }
 
-/// C2: a card that the platform refuses becomes text that says how to answer, and the answer counts.
+/// F-C2: a card that the platform refuses becomes text that says how to answer, and the answer counts.
 async fn a_refused_card_becomes_text_and_can_be_answered(on: On) {
     let world = World::start_on(on, &[], reporter).await;
     world.chat.fault(

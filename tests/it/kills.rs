@@ -1,5 +1,5 @@
 //! `kill -9` at every point of a turn, then a restart: one card, one continuation, each write once or a person is
-//! asked, one final answer. The points are K0 to K18 of the failure matrix; what they mean is beside each test.
+//! asked, one final answer. The points are F-K0 to F-K18 of the failure matrix; what they mean is beside each test.
 
 mod answer;
 pub mod kit;

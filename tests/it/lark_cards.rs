@@ -30,7 +30,7 @@ fn cards_look_as_agreed() {
     }
 }
 
-/// C2: whatever a card says can be read, and answered, as plain text.
+/// F-C2: whatever a card says can be read, and answered, as plain text.
 #[test]
 fn plain_text_says_the_same() {
     let templates = templates();
@@ -160,7 +160,7 @@ fn kinds_are_the_contracts() {
     }
 }
 
-/// C2: however much there is to show, the card fits, and says that something is missing.
+/// F-C2: however much there is to show, the card fits, and says that something is missing.
 #[test]
 fn cards_fit_whatever_they_hold() {
     let templates = templates();
@@ -239,7 +239,7 @@ fn cards_fit_whatever_they_hold() {
     }
 }
 
-/// C2: a long answer keeps its head and says that it was cut; a short one is whole.
+/// F-C2: a long answer keeps its head and says that it was cut; a short one is whole.
 #[test]
 fn a_long_answer_is_cut_with_a_mark() {
     let text = "很长的答复。".repeat(3000);

@@ -145,7 +145,7 @@ async fn a_card_is_posted_patched_and_marked() {
     assert_eq!(state.count("token"), 1);
 }
 
-/// C4: fifty calls at once share one token.
+/// F-C4: fifty calls at once share one token.
 #[tokio::test]
 async fn parallel_calls_fetch_one_token() {
     let bench = Bench::new().await;
@@ -154,7 +154,7 @@ async fn parallel_calls_fetch_one_token() {
     assert_eq!(bench.clean().count("token"), 1);
 }
 
-/// C4: a token is renewed when less than ten minutes remain, not before.
+/// F-C4: a token is renewed when less than ten minutes remain, not before.
 #[tokio::test]
 async fn tokens_are_renewed_early() {
     let bench = Bench::new().await;
@@ -167,7 +167,7 @@ async fn tokens_are_renewed_early() {
     assert_eq!(bench.clean().count("token"), 2);
 }
 
-/// C4: when the early renewal fails, the old token serves to its end.
+/// F-C4: when the early renewal fails, the old token serves to its end.
 #[tokio::test]
 async fn a_failed_renewal_keeps_the_old_token() {
     let bench = Bench::new().await;
@@ -181,7 +181,7 @@ async fn a_failed_renewal_keeps_the_old_token() {
     assert_eq!(bench.clean().count("bot"), 2);
 }
 
-/// C4: a stale token (HTTP 400, 99991663) is replaced and the call made once more; parallel calls replace it once.
+/// F-C4: a stale token (HTTP 400, 99991663) is replaced and the call made once more; parallel calls replace it once.
 #[tokio::test]
 async fn a_stale_token_is_replaced_once() {
     let bench = Bench::new().await;
@@ -192,7 +192,7 @@ async fn a_stale_token_is_replaced_once() {
     assert_eq!(bench.clean().count("token"), 2);
 }
 
-/// C4: a token that is refused again is not asked for in a loop.
+/// F-C4: a token that is refused again is not asked for in a loop.
 #[tokio::test]
 async fn a_token_refused_twice_is_an_admins_matter() {
     let bench = Bench::new().await;
@@ -202,7 +202,7 @@ async fn a_token_refused_twice_is_an_admins_matter() {
     assert_eq!((state.count("bot"), state.count("token")), (2, 2));
 }
 
-/// C1: the platform's wish to wait is passed on in seconds, and the message goes out on the next try.
+/// F-C1: the platform's wish to wait is passed on in seconds, and the message goes out on the next try.
 #[tokio::test]
 async fn the_rate_header_is_honoured() {
     let bench = Bench::new().await;
@@ -223,7 +223,7 @@ async fn the_rate_header_is_honoured() {
     assert_eq!(bench.clean().messages.len(), 1);
 }
 
-/// C1: an answer that got lost leads to no second message: the key is the platform's uuid.
+/// F-C1: an answer that got lost leads to no second message: the key is the platform's uuid.
 #[tokio::test]
 async fn a_lost_answer_makes_no_second_message() {
     let bench = Bench::new().await;
@@ -298,7 +298,7 @@ async fn replies_stay_in_their_thread() {
     assert_eq!(threads, [true, false]);
 }
 
-/// C2: a refused card is content, and the plain form says all that is needed to answer by text.
+/// F-C2: a refused card is content, and the plain form says all that is needed to answer by text.
 #[tokio::test]
 async fn a_refused_card_becomes_plain_text() {
     let bench = Bench::new().await;
@@ -320,7 +320,7 @@ async fn a_refused_card_becomes_plain_text() {
     }
 }
 
-/// C5: a decided card that cannot be updated is said under it.
+/// F-C5: a decided card that cannot be updated is said under it.
 #[tokio::test]
 async fn a_card_that_cannot_be_updated_gets_a_word_below() {
     let bench = Bench::new().await;
@@ -343,7 +343,7 @@ async fn a_card_that_cannot_be_updated_gets_a_word_below() {
     );
 }
 
-/// C3, C6: classes come from the code, also under HTTP 200.
+/// F-C3, F-C6: classes come from the code, also under HTTP 200.
 #[tokio::test]
 async fn refusals_have_their_class() {
     let bench = Bench::new().await;
@@ -402,7 +402,7 @@ async fn secrets_stay_inside() {
     assert!(!said.contains("wrong-secret") && !said.contains("127.0.0.1/"), "{said}");
 }
 
-/// C1: nobody there, or nobody who answers: try again, with a reason that holds no address.
+/// F-C1: nobody there, or nobody who answers: try again, with a reason that holds no address.
 #[tokio::test]
 async fn an_unreachable_platform_is_retried() {
     let bench = Bench::new().await;

@@ -50,7 +50,7 @@ async fn is_stopping(world: &mut World) {
     .await;
 }
 
-/// P2: a SIGTERM while the model thinks ends the process within the grace, with exit 0; after the restart the model is asked
+/// F-P2: a SIGTERM while the model thinks ends the process within the grace, with exit 0; after the restart the model is asked
 /// again and the task is carried out.
 #[tokio::test]
 async fn a_stop_while_the_model_thinks_costs_one_more_question() {
@@ -69,7 +69,7 @@ async fn a_stop_while_the_model_thinks_costs_one_more_question() {
     hand.carried_out().await;
 }
 
-/// P3: a SIGTERM in the middle of a write call waits for it: its result is journaled, and nobody is asked about it.
+/// F-P3: a SIGTERM in the middle of a write call waits for it: its result is journaled, and nobody is asked about it.
 #[tokio::test]
 async fn a_stop_waits_for_the_write_that_runs() {
     let mut hand = in_the_middle_of_the_write("1500", &[]).await;
@@ -82,7 +82,7 @@ async fn a_stop_waits_for_the_write_that_runs() {
     hand.ends_whole().await;
 }
 
-/// P3: a write call that outlasts the grace is left; after the restart its outcome is unknown and a person is asked.
+/// F-P3: a write call that outlasts the grace is left; after the restart its outcome is unknown and a person is asked.
 #[tokio::test]
 async fn a_write_that_outlasts_the_grace_is_asked_about() {
     let mut hand = in_the_middle_of_the_write("60000", &[("SERVER__SHUTDOWN_GRACE_SECONDS", "1")]).await;
@@ -98,7 +98,7 @@ async fn a_write_that_outlasts_the_grace_is_asked_about() {
     hand.same_when_pushed_again().await;
 }
 
-/// P2: the second signal ends the process at once, whatever still runs; as after a kill, a person is asked.
+/// F-P2: the second signal ends the process at once, whatever still runs; as after a kill, a person is asked.
 #[tokio::test]
 async fn a_second_signal_ends_the_process_at_once() {
     let mut hand = in_the_middle_of_the_write("60000", &[]).await;
@@ -116,7 +116,7 @@ async fn a_second_signal_ends_the_process_at_once() {
     hand.same_when_pushed_again().await;
 }
 
-/// P2: while it drains, `/readyz` answers 503, so that a balancer sends traffic elsewhere; an event that is taken meanwhile is
+/// F-P2: while it drains, `/readyz` answers 503, so that a balancer sends traffic elsewhere; an event that is taken meanwhile is
 /// handled after the restart.
 #[tokio::test]
 async fn readiness_is_over_as_soon_as_a_stop_is_asked_for() {
@@ -140,7 +140,7 @@ async fn readiness_is_over_as_soon_as_a_stop_is_asked_for() {
     hand.ends_whole().await;
 }
 
-/// P2: a stop does not wait for a platform that does not answer.
+/// F-P2: a stop does not wait for a platform that does not answer.
 #[tokio::test]
 async fn a_stop_does_not_wait_for_the_bots_identity() {
     // Connections are taken by the kernel; nobody ever answers them.
@@ -158,7 +158,7 @@ async fn a_stop_does_not_wait_for_the_bots_identity() {
     );
 }
 
-/// P2: half a request that never ends does not hold up a stop beyond the grace.
+/// F-P2: half a request that never ends does not hold up a stop beyond the grace.
 #[tokio::test]
 async fn a_stop_does_not_wait_for_half_a_request_beyond_the_grace() {
     let mut world = World::process(&[("SERVER__SHUTDOWN_GRACE_SECONDS", "4")], None, reporter).await;
@@ -190,7 +190,7 @@ fn serve(folder: &Path, settings: &[(&str, &str)]) -> Output {
     command.output().unwrap()
 }
 
-/// P9: a port that is taken is one clear line and exit 1, and nothing was touched.
+/// F-P9: a port that is taken is one clear line and exit 1, and nothing was touched.
 #[tokio::test]
 async fn a_port_in_use_is_one_clear_line() {
     let folder = tempfile::tempdir().unwrap();

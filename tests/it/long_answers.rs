@@ -51,7 +51,7 @@ async fn a_long_answer_is_several_messages(on: On) {
     world.end().await;
 }
 
-/// K18: the gateway dies when the first part of an answer is in the chat and it does not know; every part is there once.
+/// F-K18: the gateway dies when the first part of an answer is in the chat and it does not know; every part is there once.
 async fn a_death_between_parts_doubles_and_loses_none(on: On) {
     let mut world = World::process_on(on, &[], Some("part_posted"), |_: &Value| say(&report())).await;
     world.say(on.user("u1"), on.direct("long"), "写一份长报告", DIRECT).await;

@@ -22,7 +22,7 @@ fn size(request: &Value) -> usize {
     request["messages"].to_string().len()
 }
 
-/// L7, design: a prompt that the provider finds too long is asked again with old outputs folded, the call keeps its result, and the
+/// F-L7, design: a prompt that the provider finds too long is asked again with old outputs folded, the call keeps its result, and the
 /// turn goes on; further calls of the turn start from there.
 #[tokio::test]
 async fn a_prompt_that_is_too_long_is_folded() {
@@ -55,7 +55,7 @@ async fn a_prompt_that_is_too_long_is_folded() {
     }
 }
 
-/// L7, I5: when nothing more can go there is one clear message.
+/// F-L7, F-I5: when nothing more can go there is one clear message.
 #[tokio::test]
 async fn a_prompt_that_stays_too_long_is_told_once() {
     for provider in BOTH {
@@ -71,7 +71,7 @@ async fn a_prompt_that_stays_too_long_is_told_once() {
     }
 }
 
-/// L6, I5: an answer that the provider's filter took away is told in words of ours, once.
+/// F-L6, F-I5: an answer that the provider's filter took away is told in words of ours, once.
 #[tokio::test]
 async fn a_filtered_answer_is_told_once() {
     let world = World::start(&[], |_| say("?")).await;

@@ -202,7 +202,7 @@ async fn errors_inside_a_success() {
     assert!(!error.to_string().contains("canary"));
 }
 
-/// I4, design: `/stop` in the middle of a stream closes the connection and ends the turn within a second.
+/// F-I4, design: `/stop` in the middle of a stream closes the connection and ends the turn within a second.
 #[tokio::test]
 async fn a_stop_closes_the_stream() {
     for provider in ["openai", "anthropic"] {

@@ -1,4 +1,4 @@
-//! H1 to H23 of the failure matrix as races: the same moment again and again, by random offsets of a seed that is printed.
+//! F-H1 to F-H23 of the failure matrix as races: the same moment again and again, by random offsets of a seed that is printed.
 //!
 //! Three rounds each in the suite; `scripts/races` runs a hundred and prints the table. On PostgreSQL and Redis every
 //! race is run against two gateways, and who hears of what is drawn by lot.

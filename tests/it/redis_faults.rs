@@ -55,7 +55,7 @@ async fn a_miss_is_believed_while_the_sentinel_stands() {
     assert!(!waits(&store, "oc_1").await, "the ledger was asked although Redis knew");
 }
 
-/// R4 R11: emptied in the middle of a review, it is not believed from that moment, and soon knows everything again.
+/// F-R4 F-R11: emptied in the middle of a review, it is not believed from that moment, and soon knows everything again.
 #[tokio::test]
 async fn a_flushed_redis_is_not_believed() {
     let Some(redis) = RedisServer::start(&[]).await else { return };
@@ -67,7 +67,7 @@ async fn a_flushed_redis_is_not_believed() {
     assert!(waits(&store, "oc_1").await);
 }
 
-/// R1 R2 R4: killed, started again empty: gates that are opened and decided meanwhile are what Redis knows in the end.
+/// F-R1 F-R2 F-R4: killed, started again empty: gates that are opened and decided meanwhile are what Redis knows in the end.
 #[tokio::test]
 async fn a_killed_redis_is_rebuilt() {
     let Some(mut redis) = RedisServer::start(&[]).await else { return };
@@ -103,7 +103,7 @@ async fn a_killed_redis_is_rebuilt() {
     .await;
 }
 
-/// R6: started again from an older dump, sentinel and all, it is not believed.
+/// F-R6: started again from an older dump, sentinel and all, it is not believed.
 #[tokio::test]
 async fn a_rolled_back_redis_is_not_believed() {
     let Some(mut redis) = RedisServer::start(&[]).await else { return };
@@ -129,7 +129,7 @@ async fn a_rolled_back_redis_is_not_believed() {
     assert!(waits(&store, "oc_1").await);
 }
 
-/// R3: a Redis that does not answer costs a moment once, not each time, and shows; then all goes on as if nothing had been.
+/// F-R3: a Redis that does not answer costs a moment once, not each time, and shows; then all goes on as if nothing had been.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stalled_redis_holds_nobody_up() {
     let Some(redis) = RedisServer::start(&[]).await else { return };
@@ -156,7 +156,7 @@ async fn a_stalled_redis_holds_nobody_up() {
     .await;
 }
 
-/// R7: full, it refuses to write: what waits is found all the same, what to mend is named, and with room again it knows all.
+/// F-R7: full, it refuses to write: what waits is found all the same, what to mend is named, and with room again it knows all.
 #[tokio::test]
 async fn a_full_redis_is_named() {
     let Some(redis) = RedisServer::start(&[]).await else { return };
@@ -174,7 +174,7 @@ async fn a_full_redis_is_named() {
     pending_when(&store, &late.conversation, "ou_1", |pending| pending.is_some()).await;
 }
 
-/// R8: a policy that throws pending reviews away is named; what it threw away is not believed to be absent.
+/// F-R8: a policy that throws pending reviews away is named; what it threw away is not believed to be absent.
 #[tokio::test]
 async fn an_evicting_redis_is_named_and_not_believed() {
     let Some(redis) = RedisServer::start(&["--maxmemory-policy", "volatile-lru", "--maxmemory", "100mb"]).await else {
@@ -195,7 +195,7 @@ async fn an_evicting_redis_is_named_and_not_believed() {
     assert!(waits(&store, "oc_1").await);
 }
 
-/// R8: without anything that outlives a restart Redis is well, and says what that means.
+/// F-R8: without anything that outlives a restart Redis is well, and says what that means.
 #[tokio::test]
 async fn missing_persistence_is_told() {
     let Some(redis) = RedisServer::start(&["--save", "", "--appendonly", "no"]).await else {
@@ -209,7 +209,7 @@ async fn missing_persistence_is_told() {
     assert!(!store.ledger.coordination().degraded);
 }
 
-/// R12: junk of other people under our keys stands in nobody's way.
+/// F-R12: junk of other people under our keys stands in nobody's way.
 #[tokio::test]
 async fn junk_under_our_keys_is_replaced() {
     let Some(redis) = RedisServer::start(&[]).await else { return };

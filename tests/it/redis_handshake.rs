@@ -104,7 +104,7 @@ async fn the_pending_review_is_there_until_the_decision(on: On) {
     world.end().await;
 }
 
-/// R4 R11: emptied while a plan waits, and an `OK` in the group without a mention at once: it counts.
+/// F-R4 F-R11: emptied while a plan waits, and an `OK` in the group without a mention at once: it counts.
 async fn an_ok_beside_the_card_counts_after_a_flush(on: On) {
     let Some(redis) = RedisServer::start(&[]).await else { return };
     let world = world(on, &redis).await;
@@ -118,7 +118,7 @@ async fn an_ok_beside_the_card_counts_after_a_flush(on: On) {
     world.end().await;
 }
 
-/// R1 R2: killed at any time, not there at the start: tasks are taken, planned, approved; `/readyz` says what is amiss.
+/// F-R1 F-R2: killed at any time, not there at the start: tasks are taken, planned, approved; `/readyz` says what is amiss.
 async fn without_redis_everything_goes_on(on: On) {
     let Some(mut redis) = RedisServer::start(&[]).await else { return };
     let mut world = world(on, &redis).await;
@@ -147,7 +147,7 @@ async fn without_redis_everything_goes_on(on: On) {
     world.end().await;
 }
 
-/// R3: while Redis stands still, acknowledgements stay far below a second, plans are posted and answered, `/readyz` says so.
+/// F-R3: while Redis stands still, acknowledgements stay far below a second, plans are posted and answered, `/readyz` says so.
 async fn a_stalled_redis_delays_no_acknowledgement(on: On) {
     let Some(redis) = RedisServer::start(&[]).await else { return };
     let world = world(on, &redis).await;

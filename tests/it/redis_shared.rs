@@ -55,7 +55,7 @@ async fn a_commit_wakes_the_other_processes() {
     assert!(took[0] < Duration::from_millis(100), "{took:?}");
 }
 
-/// R2: a gate of a process that does not reach Redis is not overlooked by one that does, and believes it.
+/// F-R2: a gate of a process that does not reach Redis is not overlooked by one that does, and believes it.
 #[tokio::test]
 async fn what_one_process_cannot_write_the_others_know() {
     let Some(redis) = RedisServer::start(&[]).await else { return };

@@ -1,4 +1,4 @@
-//! Several processes on one PostgreSQL and one Redis: each event once, each death and each standstill survived. The points are K0 to K18
+//! Several processes on one PostgreSQL and one Redis: each event once, each death and each standstill survived. The points are F-K0 to F-K18
 //! of the failure matrix, as in `kills`; here another process goes on instead of a restart.
 
 mod drain;

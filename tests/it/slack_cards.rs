@@ -186,7 +186,7 @@ fn notices_are_text() {
     );
 }
 
-/// C2: whatever a message shows can be read in its plain text too.
+/// F-C2: whatever a message shows can be read in its plain text too.
 #[test]
 fn the_text_says_the_same() {
     for (name, content) in gallery() {
@@ -197,7 +197,7 @@ fn the_text_says_the_same() {
     }
 }
 
-/// C2: however much there is to show, the message fits, and says that something is missing.
+/// F-C2: however much there is to show, the message fits, and says that something is missing.
 #[test]
 fn messages_fit_whatever_they_hold() {
     let noise = "<!here>*_[]()&#|~`>-+:={}\u{7}计划🙂 ".repeat(100);
@@ -276,7 +276,7 @@ fn messages_fit_whatever_they_hold() {
     }
 }
 
-/// C2: a long answer keeps its head and says that it was cut; one that fits is whole.
+/// F-C2: a long answer keeps its head and says that it was cut; one that fits is whole.
 #[test]
 fn a_long_answer_is_cut_with_a_mark() {
     let said = |text: &str| -> String {

@@ -184,7 +184,7 @@ async fn a_message_gets_its_marks() {
     assert_eq!(names, ["eyes", "white_check_mark", "x"]);
 }
 
-/// C2: refused blocks are content; the plain form is text alone, and replaces a card whose blocks were refused.
+/// F-C2: refused blocks are content; the plain form is text alone, and replaces a card whose blocks were refused.
 #[tokio::test]
 async fn refused_blocks_become_text() {
     let bench = Bench::new().await;
@@ -213,7 +213,7 @@ async fn refused_blocks_become_text() {
     assert_eq!(bench.slack.calls("chat.update")[0].body["blocks"], json!([]));
 }
 
-/// C3, C6: classes come from Slack's word, also under HTTP 200.
+/// F-C3, F-C6: classes come from Slack's word, also under HTTP 200.
 #[tokio::test]
 async fn refusals_have_their_class() {
     let bench = Bench::new().await;
@@ -238,7 +238,7 @@ async fn refusals_have_their_class() {
     assert_eq!(class(&gone), "gone");
 }
 
-/// C1: the wish to wait is passed on, the channel keeps the pause without asking again, and other channels go on. Neither
+/// F-C1: the wish to wait is passed on, the channel keeps the pause without asking again, and other channels go on. Neither
 /// what Slack held back nor what we did can have arrived: there is nothing to look for later.
 #[tokio::test]
 async fn a_rate_limit_pauses_its_channel() {
@@ -263,7 +263,7 @@ async fn a_rate_limit_pauses_its_channel() {
     bench.deliver(&elsewhere).await.unwrap();
 }
 
-/// C1, design: a limit on other methods does not keep a form from opening, and a note never makes a click wait.
+/// F-C1, design: a limit on other methods does not keep a form from opening, and a note never makes a click wait.
 #[tokio::test]
 async fn a_click_never_waits() {
     let bench = Bench::new().await;
@@ -299,7 +299,7 @@ async fn a_click_never_waits() {
     assert_eq!(opened[1].body["view"], view);
 }
 
-/// C1, design: an answer that got lost leads to no second message: the next try finds the first by its key.
+/// F-C1, design: an answer that got lost leads to no second message: the next try finds the first by its key.
 #[tokio::test]
 async fn a_lost_answer_makes_no_second_message() {
     let bench = Bench::new().await;
@@ -323,7 +323,7 @@ async fn a_lost_answer_makes_no_second_message() {
     assert_eq!(bench.slack.calls("conversations.replies")[0].body["ts"], THREAD);
 }
 
-/// C1: what never arrived is posted by the next try, once; another message's key is not taken for ours.
+/// F-C1: what never arrived is posted by the next try, once; another message's key is not taken for ours.
 #[tokio::test]
 async fn what_never_arrived_is_posted_again() {
     let bench = Bench::new().await;
@@ -336,7 +336,7 @@ async fn what_never_arrived_is_posted_again() {
     assert_eq!(bench.slack.messages().len(), 2);
 }
 
-/// C1, C4: Slack's own trouble says nothing about what became of the post: it may have arrived.
+/// F-C1, F-C4: Slack's own trouble says nothing about what became of the post: it may have arrived.
 #[tokio::test]
 async fn trouble_leaves_it_uncertain() {
     let bench = Bench::new().await;
@@ -347,7 +347,7 @@ async fn trouble_leaves_it_uncertain() {
     }
 }
 
-/// C1: who may not look posts again; who must wait before looking waits.
+/// F-C1: who may not look posts again; who must wait before looking waits.
 #[tokio::test]
 async fn looking_may_be_forbidden_or_late() {
     let bench = Bench::new().await;
@@ -362,7 +362,7 @@ async fn looking_may_be_forbidden_or_late() {
     assert_eq!(bench.slack.messages().len(), 1);
 }
 
-/// C1: what must wait for its turn is not looked for before it: reading a chat's history is dear.
+/// F-C1: what must wait for its turn is not looked for before it: reading a chat's history is dear.
 #[tokio::test]
 async fn what_is_held_back_is_not_looked_for() {
     let bench = Bench::new().await;
@@ -407,7 +407,7 @@ async fn the_token_stays_inside() {
     assert!(!said.contains("xoxb"), "{said}");
 }
 
-/// C1: nobody there: try again, with a reason that holds no address.
+/// F-C1: nobody there: try again, with a reason that holds no address.
 #[tokio::test]
 async fn an_unreachable_platform_is_retried() {
     let bench = Bench::new().await;

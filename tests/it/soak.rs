@@ -35,7 +35,7 @@ const PEOPLE: usize = 10;
 /// After the last fault.
 const RECOVERY: Duration = Duration::from_secs(60);
 
-/// K0, K2, K9, K14, K18, P1, P2, P4, R2, R4, R5, R11: two replicas and both stores are killed, stopped and restarted under traffic on
+/// F-K0, F-K2, F-K9, F-K14, F-K18, F-P1, F-P2, F-P4, F-R2, F-R4, F-R5, F-R11: two replicas and both stores are killed, stopped and restarted under traffic on
 /// both platforms: nothing is lost, done twice, done without a yes, or said to somebody else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_or_doubled_whatever_dies() {
@@ -63,7 +63,7 @@ async fn nothing_is_lost_or_doubled_whatever_dies() {
     Box::pin(run.judged(tempfile::tempdir().unwrap().path())).await;
 }
 
-/// K0, K2, K9, K14, K18, P1, H1: one gateway on a file is killed every 50 to 400 ms, and the same holds.
+/// F-K0, F-K2, F-K9, F-K14, F-K18, F-P1, F-H1: one gateway on a file is killed every 50 to 400 ms, and the same holds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_or_doubled_however_often_the_gateway_dies() {
     let folder = tempfile::tempdir().unwrap();

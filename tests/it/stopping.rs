@@ -167,7 +167,7 @@ async fn during_a_command(on: On) {
     world.end().await;
 }
 
-/// K14, design: issue part E, a command does not outlive a gateway that is killed; what became of it is then asked of a person.
+/// F-K14, design: issue part E, a command does not outlive a gateway that is killed; what became of it is then asked of a person.
 async fn a_command_ends_with_a_killed_gateway(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let mut world = world_of(on, &[]).await;

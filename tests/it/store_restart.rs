@@ -211,7 +211,7 @@ async fn closing_flushes_what_was_accepted() {
     }
 }
 
-/// Q6, design: a file that is no database, or a damaged one, is refused by name and left as it is.
+/// F-Q6, design: a file that is no database, or a damaged one, is refused by name and left as it is.
 #[tokio::test]
 async fn a_damaged_file_is_refused_and_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -236,7 +236,7 @@ async fn a_damaged_file_is_refused_and_kept() {
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
 }
 
-/// Q6, design: a file whose holder died is read through before anything else, although nothing tells that it was changed.
+/// F-Q6, design: a file whose holder died is read through before anything else, although nothing tells that it was changed.
 #[tokio::test]
 async fn a_file_that_was_not_closed_is_read_through_first() {
     let folder = tempfile::tempdir().unwrap();
@@ -266,7 +266,7 @@ async fn a_file_that_was_not_closed_is_read_through_first() {
     assert!(message.contains("x.db") && message.contains("damaged"), "{message}");
 }
 
-/// Q3, design: a schema that is newer than the program, half applied or not there is refused with both versions named.
+/// F-Q3, design: a schema that is newer than the program, half applied or not there is refused with both versions named.
 #[tokio::test]
 async fn other_schemas_are_refused() {
     let folder = tempfile::tempdir().unwrap();

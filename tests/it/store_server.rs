@@ -186,7 +186,7 @@ async fn an_older_program_goes_on_beside_a_newer_schema() {
     }
 }
 
-/// X2, design: leases and expiries go by the server's time, not by the machine's.
+/// F-X2, design: leases and expiries go by the server's time, not by the machine's.
 #[tokio::test]
 async fn time_is_the_servers() {
     let Some(url) = fresh_database().await else { return };

@@ -81,7 +81,7 @@ fn live_all(told: bool, met: &Mutex<Met>, mut next: impl FnMut() -> Option<u64>)
     })
 }
 
-/// S4-7, S4-16, K12, K14, H19, H21, design: whatever model, tools, people, platform and processes do, and in whatever order: no write without a decision or a
+/// S4-7, S4-16, F-K12, F-K14, F-H19, F-H21, design: whatever model, tools, people, platform and processes do, and in whatever order: no write without a decision or a
 /// grant of its very plan, each call at most once, every turn ends or waits at an open gate, limits are kept, calls are paired, one
 /// final answer, one decision a gate, nothing handled twice, lanes in order.
 #[test]

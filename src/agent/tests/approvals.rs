@@ -336,7 +336,7 @@ fn a_lost_read_is_told() {
     assert!(play.told().contains("error: no answer"));
 }
 
-/// H18: a stop between two calls: what ran is journaled and told, what did not run stays to be run until the stop arrives.
+/// F-H18: a stop between two calls: what ran is journaled and told, what did not run stays to be run until the stop arrives.
 #[test]
 fn results_may_come_in_parts() {
     let mut play = Play::at_work();
@@ -400,7 +400,7 @@ fn a_tool_may_end_the_turn() {
     assert!(play.log(Role::User)[1].contains("  wait\n"));
 }
 
-/// S4-6, S4-T: pause, approve, run, resume, pause, approve, resume, answer; the budget is one (test 17, H21).
+/// S4-6, S4-T: pause, approve, run, resume, pause, approve, resume, answer; the budget is one (test 17, F-H21).
 #[test]
 fn the_worked_example() {
     let mut play = Play::new();

@@ -318,7 +318,7 @@ fn ordinary_text_is_untouched() {
     assert_eq!(plain("a </plan_feedback> b"), "a &lt;/plan_feedback> b");
 }
 
-/// S0-26, L8, T6: forged blocks in the task, in the model's words and arguments, in tool output, answers, reasons and
+/// S0-26, F-L8, F-T6: forged blocks in the task, in the model's words and arguments, in tool output, answers, reasons and
 /// steering stay data in every message of the turn.
 #[test]
 fn forged_blocks_stay_data() {

@@ -10,7 +10,7 @@ fn write(path: &str) -> (&str, serde_json::Value) {
     ("write_file", json!({"path": path, "content": "x"}))
 }
 
-/// H18: a stop that comes after a crash reads what the calls have come to: one ran, of one nobody knows, one was never sent.
+/// F-H18: a stop that comes after a crash reads what the calls have come to: one ran, of one nobody knows, one was never sent.
 #[test]
 fn a_stop_names_what_was_sent_before_it() {
     let mut play = Play::at_work();
@@ -41,7 +41,7 @@ fn a_stop_names_what_was_sent_before_it() {
     );
 }
 
-/// K14, design: nothing runs behind a call of unknown outcome before a person has said what becomes of it; then all that may run does,
+/// F-K14, design: nothing runs behind a call of unknown outcome before a person has said what becomes of it; then all that may run does,
 /// in call order.
 #[test]
 fn nothing_overtakes_a_lost_call() {
@@ -144,7 +144,7 @@ fn a_call_too_long_for_any_card_is_marked() {
     );
 }
 
-/// K14, design: a word settles the rows of its card and no others: a call of unknown outcome that had no room there waits for its own.
+/// F-K14, design: a word settles the rows of its card and no others: a call of unknown outcome that had no room there waits for its own.
 #[test]
 fn a_card_settles_its_own_rows_only() {
     let mut play = Play::at_work();

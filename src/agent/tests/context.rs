@@ -286,7 +286,7 @@ fn earlier_turns() {
     assert!(messages[1].content.starts_with('y'));
 }
 
-/// L7, S3-13: what a provider finds too long is asked again with half of it: the oldest outputs go first, then of the last messages
+/// F-L7, S3-13: what a provider finds too long is asked again with half of it: the oldest outputs go first, then of the last messages
 /// all but the newest; pairing, words of people, plan and decision stay whole, and at some point nothing more can go.
 #[test]
 fn a_prompt_that_is_too_long_gets_shorter() {

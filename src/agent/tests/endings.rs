@@ -53,7 +53,7 @@ fn an_ended_turn_refuses_everything() {
     assert_eq!(play.turn, before);
 }
 
-/// H18: a stop lists what already ran; without anything it says just that.
+/// F-H18: a stop lists what already ran; without anything it says just that.
 #[test]
 fn a_stop_is_honest() {
     let mut play = Play::at_work();
@@ -74,7 +74,7 @@ fn a_stop_is_honest() {
     assert_eq!(play.notices(), [&Notice::Cancelled {}]);
 }
 
-/// H8: something newer took over: nothing is said, the card is repainted.
+/// F-H8: something newer took over: nothing is said, the card is repainted.
 #[test]
 fn superseded_turns_are_silent() {
     let mut play = Play::at_work();

@@ -213,7 +213,7 @@ fn lost_at_the_limit() -> Play {
     play
 }
 
-/// K14, S4-10, design: a write of unknown outcome is asked about at a limit as well, before the last call: whatever is said and even
+/// F-K14, S4-10, design: a write of unknown outcome is asked about at a limit as well, before the last call: whatever is said and even
 /// when nothing is said, the model never hears that it was not run, and it does not run again past the limit.
 #[test]
 fn a_lost_write_is_asked_about_at_the_limit() {
@@ -255,7 +255,7 @@ fn a_lost_write_is_asked_about_at_the_limit() {
     }
 }
 
-/// H18, design: a stop while that question is open names the call as one that may have run.
+/// F-H18, design: a stop while that question is open names the call as one that may have run.
 #[test]
 fn a_stop_at_the_limit_names_the_lost_write() {
     let mut play = lost_at_the_limit();

@@ -147,7 +147,7 @@ fn steps_are_checked_against_the_plan() {
     assert!(play.told().starts_with("Step 2 is recorded as completed (1 of 3)."));
 }
 
-/// L4: ids that are not unique are made so, odd names and broken arguments go into the log in a form every server takes.
+/// F-L4: ids that are not unique are made so, odd names and broken arguments go into the log in a form every server takes.
 #[test]
 fn odd_calls_are_made_orderly() {
     let mut play = Play::new();
@@ -183,7 +183,7 @@ fn odd_calls_are_made_orderly() {
     assert_eq!(shown, [("bad_name__x_", r#"{"malformed_arguments":"{broken"}"#), ("unnamed", "{}")]);
 }
 
-/// L4: hundreds of calls in one reply are refused as a whole.
+/// F-L4: hundreds of calls in one reply are refused as a whole.
 #[test]
 fn too_many_calls() {
     let calls: Vec<_> = (0..33).map(|at| ("read_file", json!({"path": at.to_string()}))).collect();

@@ -31,7 +31,7 @@ fn one_a_second(target: &str) -> Rates<'_> {
     }
 }
 
-/// C1: a pause that the platform asked for holds the whole time, burst or no burst, and only what it is about.
+/// F-C1: a pause that the platform asked for holds the whole time, burst or no burst, and only what it is about.
 #[test]
 fn a_pause_holds() {
     let pace = Pace::default();
@@ -45,7 +45,7 @@ fn a_pause_holds() {
     assert_eq!(arrivals.reserve(one_a_second("C1"), after, PATIENCE), Ok(Duration::ZERO));
 }
 
-/// C1: who cannot wait is told at once, and takes nobody's place.
+/// F-C1: who cannot wait is told at once, and takes nobody's place.
 #[test]
 fn without_patience_nothing_waits() {
     let (mut arrivals, now) = (Arrivals::default(), Instant::now());
@@ -59,7 +59,7 @@ fn without_patience_nothing_waits() {
     assert_eq!(arrivals.reserve(one_a_second("C1"), now, PATIENCE), Ok(Duration::from_secs(1)));
 }
 
-/// C1: the table of targets does not grow without bound.
+/// F-C1: the table of targets does not grow without bound.
 #[test]
 fn idle_chats_are_forgotten() {
     let (mut arrivals, mut now) = (Arrivals::default(), Instant::now());

@@ -60,7 +60,7 @@ fn judge(seconds: i64) -> Verdict {
 mod tests {
     use super::*;
 
-    /// X1: a clock that differs by over a minute is told, one outside the window of signatures is a failure.
+    /// F-X1: a clock that differs by over a minute is told, one outside the window of signatures is a failure.
     #[test]
     fn skew_is_judged_by_the_signature_window() {
         for (seconds, good, bad, words) in [

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
     use crate::config::McpReach;
 
-    /// T1: a server that says nothing is given the time that a download may take, as the gateway gives it, and no more.
+    /// F-T1: a server that says nothing is given the time that a download may take, as the gateway gives it, and no more.
     #[tokio::test(start_paused = true)]
     async fn a_silent_server_is_given_a_minute() {
         let silent = McpServer {

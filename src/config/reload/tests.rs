@@ -199,7 +199,7 @@ fn the_same_values_are_no_edit() {
     assert!(matches!(edit, Edit::None), "{edit:?}");
 }
 
-/// H13, A3: what is not valid changes nothing and is told once; a good part of it is not taken either. Put back as it was, the
+/// F-H13, F-A3: what is not valid changes nothing and is told once; a good part of it is not taken either. Put back as it was, the
 /// configuration is good again.
 #[test]
 fn a_refused_edit_is_told_once_and_changes_nothing() {

@@ -6,7 +6,7 @@ use super::*;
 
 const SPAN: Duration = Duration::from_secs(30);
 
-/// P4: work that is ready to go on is not carried on when the claim's time is over, and none of it is done.
+/// F-P4: work that is ready to go on is not carried on when the claim's time is over, and none of it is done.
 #[tokio::test]
 async fn nothing_moves_after_the_end() {
     let long_ago = Instant::now().checked_sub(SPAN).unwrap();
@@ -17,7 +17,7 @@ async fn nothing_moves_after_the_end() {
     assert!(!done);
 }
 
-/// P4: work in the middle is dropped when the time is over, and goes on when it was prolonged.
+/// F-P4: work in the middle is dropped when the time is over, and goes on when it was prolonged.
 #[tokio::test]
 async fn work_ends_with_the_claim_and_not_before() {
     let almost = Instant::now().checked_sub(SPAN * 19 / 20 - Duration::from_millis(30)).unwrap();

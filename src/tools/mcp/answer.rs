@@ -119,7 +119,7 @@ mod tests {
         );
     }
 
-    /// T2: a huge result keeps its first lines and says how long it was; an error of the server's is a failed call.
+    /// F-T2: a huge result keeps its first lines and says how long it was; an error of the server's is a failed call.
     #[test]
     fn huge_results_are_cut_and_errors_are_errors() {
         let lines = "一行文字\n".repeat(20_000);

@@ -170,7 +170,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Messages<R> {
 mod tests {
     use super::*;
 
-    /// T2: lines pass as they are however many there are; one without an end is an error before it fills the memory.
+    /// F-T2: lines pass as they are however many there are; one without an end is an error before it fills the memory.
     #[tokio::test]
     async fn a_message_without_end_is_an_error() {
         let many = "x".repeat(1 << 20) + "\n";

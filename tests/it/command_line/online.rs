@@ -220,7 +220,7 @@ async fn the_models_server_is_tried_for_free() {
     }
 }
 
-/// X1: a clock that is minutes off is told from the servers' Date, and outside the window of signatures it is a failure.
+/// F-X1: a clock that is minutes off is told from the servers' Date, and outside the window of signatures it is a failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_off_is_told() {
     let list = json!({ "data": [{ "id": "m-1" }] });

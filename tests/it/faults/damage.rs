@@ -32,7 +32,7 @@ fn rot(path: &Path) {
     file.sync_all().unwrap();
 }
 
-/// Q6: a file that is as it was left is not read through before the start, but soon after it: damage is named, and the gateway takes
+/// F-Q6: a file that is as it was left is not read through before the start, but soon after it: damage is named, and the gateway takes
 /// events as long as it can.
 #[tokio::test]
 async fn damage_is_found_beside_the_work() {

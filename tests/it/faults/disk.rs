@@ -52,7 +52,7 @@ impl Drop for Small {
     }
 }
 
-/// Q4: the disk fills up under a waiting plan: events and taps get 503, reads go on, nothing runs; with room again the tap counts once,
+/// F-Q4: the disk fills up under a waiting plan: events and taps get 503, reads go on, nothing runs; with room again the tap counts once,
 /// without a restart.
 async fn a_full_disk_is_told_and_heals(on: On) {
     let Some(small) = Small::mount() else {

@@ -31,7 +31,7 @@ impl ChatModel for Clumsy {
     }
 }
 
-/// P5: a turn whose step panics costs nobody else anything: its lane is free when the lease runs out, it is taken up again, and ends.
+/// F-P5: a turn whose step panics costs nobody else anything: its lane is free when the lease runs out, it is taken up again, and ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_in_a_step_is_survived() {
     app::install_crypto();

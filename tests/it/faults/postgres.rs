@@ -35,7 +35,7 @@ async fn told(world: &World, user: &str, chat: &str) -> Option<u16> {
     status
 }
 
-/// Q1, Q5: the server is stopped, killed and halted under a waiting plan: events get 503, `/readyz` says 503, nobody hears anything
+/// F-Q1, F-Q5: the server is stopped, killed and halted under a waiting plan: events get 503, `/readyz` says 503, nobody hears anything
 /// wrong; when it is back the tap counts once and the task is carried out, without a restart of ours.
 async fn a_ledger_that_goes_and_comes_back(on: On) {
     let Some(mut server) = PostgresServer::start().await else {
@@ -78,7 +78,7 @@ async fn a_ledger_that_goes_and_comes_back(on: On) {
     world.end().await;
 }
 
-/// Q2, Q7: while somebody locks the inbox forty events at once are refused in time, more than there are connections; afterwards each,
+/// F-Q2, F-Q7: while somebody locks the inbox forty events at once are refused in time, more than there are connections; afterwards each,
 /// sent again, is taken.
 async fn a_ledger_that_is_locked(on: On) {
     let Some(server) = PostgresServer::start().await else {
@@ -105,7 +105,7 @@ async fn a_ledger_that_is_locked(on: On) {
     world.end().await;
 }
 
-/// Q1: no server at the start: exit 1 with one line that names it and no password.
+/// F-Q1: no server at the start: exit 1 with one line that names it and no password.
 #[tokio::test]
 async fn no_ledger_at_the_start_is_one_clear_line() {
     let folder = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ async fn open(world: &World) -> TcpStream {
 
 const SLOW: &str = "POST /webhooks/lark/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n";
 
-/// S4: two hundred bodies that come a byte at a time delay nobody: good events meanwhile are acknowledged. (The gateway itself gives up on
+/// F-S4: two hundred bodies that come a byte at a time delay nobody: good events meanwhile are acknowledged. (The gateway itself gives up on
 /// an event after 900 ms, and on a slow body after 10 s: whoever stood behind one would not be told 200.)
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_bodies_delay_nobody() {
@@ -51,7 +51,7 @@ async fn slow_bodies_delay_nobody() {
     world.end().await;
 }
 
-/// S5: two hundred events at once: each is taken or refused with 503, and each that was taken is answered once.
+/// F-S5: two hundred events at once: each is taken or refused with 503, and each that was taken is answered once.
 async fn a_burst_is_carried_out_or_refused(on: On) {
     let world = World::start_on(on, &[], |_| say("好了")).await;
     let people: Vec<(&str, &str)> = (0..200)
@@ -72,7 +72,7 @@ async fn a_burst_is_carried_out_or_refused(on: On) {
     world.end().await;
 }
 
-/// P6: a thread that is blocked for two seconds holds up nobody else's acknowledgement.
+/// F-P6: a thread that is blocked for two seconds holds up nobody else's acknowledgement.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_blocked_thread_delays_nobody() {
     let world = World::start(&[], |_| say("好")).await;
@@ -92,7 +92,7 @@ async fn a_blocked_thread_delays_nobody() {
     world.end().await;
 }
 
-/// P8: with all of its file descriptors in use the process takes no more connections and does not spin; when they end it goes on, and what
+/// F-P8: with all of its file descriptors in use the process takes no more connections and does not spin; when they end it goes on, and what
 /// it had accepted before is carried out.
 #[tokio::test(flavor = "multi_thread")]
 async fn few_file_descriptors_are_survived() {
@@ -129,7 +129,7 @@ fn ticks(id: u32) -> u64 {
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// S8: requests that are sent without waiting for answers are answered in order, each by its own; who asks before sending a body is told to
+/// F-S8: requests that are sent without waiting for answers are answered in order, each by its own; who asks before sending a body is told to
 /// go on.
 #[tokio::test]
 async fn pipelined_requests_keep_their_order() {

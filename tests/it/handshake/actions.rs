@@ -230,7 +230,7 @@ async fn an_action_before_clarify_is_sent_back(on: On) {
     world.end().await;
 }
 
-/// L8: a model that says it was approved, or sends calls of tools that it was not given, opens nothing.
+/// F-L8: a model that says it was approved, or sends calls of tools that it was not given, opens nothing.
 async fn a_model_that_claims_an_approval_has_none(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let script = vec![

@@ -19,7 +19,7 @@ on_both! {
 
 const WRITE: &[(&str, &[&str])] = &[("写报告", &["write_file"])];
 
-/// B19, H15: taking back the request cancels the plan that waits, the turn that runs and the task that is queued.
+/// B19, F-H15: taking back the request cancels the plan that waits, the turn that runs and the task that is queued.
 async fn recalling_the_request_cancels_the_task(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;
@@ -47,7 +47,7 @@ async fn recalling_the_request_cancels_the_task(on: On) {
     world.end().await;
 }
 
-/// B19, H14: an edit of the request is noted on the card and decides nothing, even if it says OK; the plan can be approved.
+/// B19, F-H14: an edit of the request is noted on the card and decides nothing, even if it says OK; the plan can be approved.
 async fn an_edited_request_is_noted_on_the_card(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;
@@ -79,7 +79,7 @@ async fn an_edit_before_the_card_shows_on_it(on: On) {
     world.end().await;
 }
 
-/// H16: removed from the chat: everything there ends, a late click or message runs nothing.
+/// F-H16: removed from the chat: everything there ends, a late click or message runs nothing.
 async fn removed_from_the_chat_everything_there_ends(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let kinds = match on {
@@ -117,7 +117,7 @@ async fn removed_from_the_chat_everything_there_ends(on: On) {
     }
 }
 
-/// H15, C5: the card was deleted: the OK counts all the same, and the answer comes once.
+/// F-H15, F-C5: the card was deleted: the OK counts all the same, and the answer comes once.
 async fn an_ok_counts_even_if_the_card_is_gone(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;

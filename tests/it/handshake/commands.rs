@@ -53,7 +53,7 @@ async fn stop_with_nothing_to_stop_says_so(on: On) {
     world.end().await;
 }
 
-/// H18: OK and at once `/stop`: nothing runs, whichever was looked at first.
+/// F-H18: OK and at once `/stop`: nothing runs, whichever was looked at first.
 async fn an_ok_and_at_once_a_stop_runs_nothing(on: On) {
     let u = on.user("u1");
     let world = World::start_on(on, &[], reporter).await;
@@ -70,7 +70,7 @@ async fn an_ok_and_at_once_a_stop_runs_nothing(on: On) {
     world.end().await;
 }
 
-/// H18: a stop between two calls: the second is never made, and the last word lists what ran.
+/// F-H18: a stop between two calls: the second is never made, and the last word lists what ran.
 async fn a_stop_between_two_calls_lists_what_ran(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;
@@ -118,7 +118,7 @@ async fn stop_drops_the_queue_before_it_and_nothing_after_it(on: On) {
     world.end().await;
 }
 
-/// H8: `/new …` supersedes the plan that waits: its card says so, a click on it is told so, the new task is what follows the word.
+/// F-H8: `/new …` supersedes the plan that waits: its card says so, a click on it is told so, the new task is what follows the word.
 async fn new_takes_the_place_of_the_plan_that_waits(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;

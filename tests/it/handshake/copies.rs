@@ -22,7 +22,7 @@ on_both! {
     the_last_two_calls_approved_at_once_resume_the_turn_once,
 }
 
-/// H1, P1: fifty taps at once: all answered with a toast, one decision, one continuation, one answer.
+/// F-H1, F-P1: fifty taps at once: all answered with a toast, one decision, one continuation, one answer.
 async fn fifty_parallel_taps_make_one_continuation(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;
@@ -53,7 +53,7 @@ async fn fifty_parallel_taps_make_one_continuation(on: On) {
     world.end().await;
 }
 
-/// S1, S2, S7, H4: ten copies of one event at once are one turn; so is the same message under another event id.
+/// F-S1, F-S2, F-S7, F-H4: ten copies of one event at once are one turn; so is the same message under another event id.
 async fn ten_parallel_copies_of_a_message_are_one_turn(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;
@@ -72,7 +72,7 @@ async fn ten_parallel_copies_of_a_message_are_one_turn(on: On) {
     world.end().await;
 }
 
-/// B3, S1, S6: what the platform sends again after 15 s, 5 min, 1 h and 6 h, and after a restart, is known: request, OK and click.
+/// B3, F-S1, F-S6: what the platform sends again after 15 s, 5 min, 1 h and 6 h, and after a restart, is known: request, OK and click.
 async fn redelivery_for_hours_and_after_a_restart_does_nothing(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let mut world = World::frozen_on(on, &[("CHAT__PLAN_REVIEW_PENDING_TTL_MINUTES", "1440")], reporter).await;
@@ -105,7 +105,7 @@ async fn redelivery_for_hours_and_after_a_restart_does_nothing(on: On) {
     world.end().await;
 }
 
-/// H2: an OK by text and one by button at once: one settles it, neither becomes a task.
+/// F-H2: an OK by text and one by button at once: one settles it, neither becomes a task.
 async fn text_and_button_at_once_make_one_continuation(on: On) {
     let u = on.user("u1");
     let world = World::start_on(on, &[], reporter).await;
@@ -134,7 +134,7 @@ async fn text_and_button_at_once_make_one_continuation(on: On) {
     world.end().await;
 }
 
-/// H3: an OK and a change at once: the first decides; the other never changes what was decided.
+/// F-H3: an OK and a change at once: the first decides; the other never changes what was decided.
 async fn an_ok_and_a_change_at_once_are_never_both_taken(on: On) {
     let u = on.user("u1");
     let world = World::start_on(on, &[], reporter).await;
@@ -182,7 +182,7 @@ async fn an_ok_and_a_change_at_once_are_never_both_taken(on: On) {
     world.end().await;
 }
 
-/// S4-7, H19: the last two calls approved at once let the turn go on once.
+/// S4-7, F-H19: the last two calls approved at once let the turn go on once.
 async fn the_last_two_calls_approved_at_once_resume_the_turn_once(on: On) {
     let u = on.user("u1");
     let world = World::start_on(on, &[], in_order(vec![writes(&["a.md", "b.md"]), say("都写好了")])).await;

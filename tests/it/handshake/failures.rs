@@ -16,7 +16,7 @@ const C: &str = "oc_c1";
 const U: &str = "ou_u1";
 const READ: &[(&str, &[&str])] = &[("读取笔记", &["read_file"])];
 
-/// L2, I5: a model that cannot be reached: one clear message, with a number that the log has too.
+/// F-L2, F-I5: a model that cannot be reached: one clear message, with a number that the log has too.
 #[tokio::test]
 async fn an_unreachable_model_is_told_once_with_a_number_that_the_log_has() {
     let mut world = World::process(&[("MODEL__BASE_URL", "http://127.0.0.1:9/v1")], None, |_| say("?")).await;
@@ -32,7 +32,7 @@ async fn an_unreachable_model_is_told_once_with_a_number_that_the_log_has() {
     assert!(world.child().log().contains(&number), "{}", world.child().log());
 }
 
-/// L4, L5, I5: a key that is refused and an answer that is none end in one message each, without the server's words.
+/// F-L4, F-L5, F-I5: a key that is refused and an answer that is none end in one message each, without the server's words.
 #[tokio::test]
 async fn a_refusing_or_senseless_model_is_told_once() {
     let world = World::start(&[], |_| say("?")).await;
@@ -62,7 +62,7 @@ async fn a_refusing_or_senseless_model_is_told_once() {
     world.end().await;
 }
 
-/// L2: two passing failures are tried again and nobody notices.
+/// F-L2: two passing failures are tried again and nobody notices.
 #[tokio::test]
 async fn passing_failures_of_the_model_are_tried_again() {
     let world = World::start(&[], |_| say("?")).await;
@@ -79,7 +79,7 @@ async fn passing_failures_of_the_model_are_tried_again() {
     world.end().await;
 }
 
-/// B11, Q2: while the ledger cannot be written a plan that is ready goes nowhere and events are refused, so that they come
+/// B11, F-Q2: while the ledger cannot be written a plan that is ready goes nowhere and events are refused, so that they come
 /// again; afterwards there is one card, and its OK runs once.
 async fn a_plan_that_cannot_be_stored_waits_for_the_store(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));

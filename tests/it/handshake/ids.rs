@@ -12,7 +12,7 @@ on_both! {
     odd_ids_do_not_collide,
 }
 
-/// I6: chats and people whose ids, put together, look alike stay apart: separators, other alphabets, one letter in two
+/// F-I6: chats and people whose ids, put together, look alike stay apart: separators, other alphabets, one letter in two
 /// encodings, upper and lower case, patterns, and the longest ids that there are.
 async fn odd_ids_do_not_collide(on: On) {
     let world = World::start_on(on, &[], reporter).await;
@@ -70,7 +70,7 @@ async fn odd_ids_do_not_collide(on: On) {
     world.end().await;
 }
 
-/// I6: an id that is too long or holds a control character is refused, not cut.
+/// F-I6: an id that is too long or holds a control character is refused, not cut.
 #[tokio::test]
 async fn ids_that_cannot_be_are_refused() {
     let world = World::start(&[], reporter).await;

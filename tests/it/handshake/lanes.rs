@@ -33,7 +33,7 @@ fn mailbox(request: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// H10: what the requester says while their task runs is queued, told so with its place, and done afterwards in order.
+/// F-H10: what the requester says while their task runs is queued, told so with its place, and done afterwards in order.
 async fn messages_while_a_task_runs_are_queued_and_done_in_order(on: On) {
     let (c, u1) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;
@@ -64,7 +64,7 @@ async fn messages_while_a_task_runs_are_queued_and_done_in_order(on: On) {
     world.end().await;
 }
 
-/// H10: an OK while the task runs approves nothing that comes later.
+/// F-H10: an OK while the task runs approves nothing that comes later.
 async fn an_ok_while_the_plan_is_being_made_does_not_approve_it(on: On) {
     let (c, u1) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;
@@ -182,7 +182,7 @@ async fn lanes_run_side_by_side(on: On) {
     world.end().await;
 }
 
-/// I4, M-5: the request is marked as seen before anything is said, the mark of the end comes with the answer.
+/// F-I4, M-5: the request is marked as seen before anything is said, the mark of the end comes with the answer.
 async fn the_request_is_marked_before_the_card_comes(on: On) {
     let (c, u1) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;

@@ -23,7 +23,7 @@ on_both! {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// H10, B2: an OK from before the card is no OK to it, whether it arrives before the card or after it.
+/// F-H10, B2: an OK from before the card is no OK to it, whether it arrives before the card or after it.
 async fn an_ok_from_before_the_card_does_not_approve(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::frozen_on(on, &[], reporter).await;
@@ -48,7 +48,7 @@ async fn an_ok_from_before_the_card_does_not_approve(on: On) {
     world.end().await;
 }
 
-/// H6, B5, S0-29: after its time the plan is over: said once, on the card too; a late OK is told so and is nothing else;
+/// F-H6, B5, S0-29: after its time the plan is over: said once, on the card too; a late OK is told so and is nothing else;
 /// asking again is a new task.
 async fn an_ok_after_the_time_is_told_so_and_runs_nothing(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
@@ -91,7 +91,7 @@ async fn an_ok_after_the_time_is_told_so_and_runs_nothing(on: On) {
     world.end().await;
 }
 
-/// H5: in its last millisecond a plan can be approved, one later it cannot; the words match what happens.
+/// F-H5: in its last millisecond a plan can be approved, one later it cannot; the words match what happens.
 async fn the_last_millisecond_counts_and_the_next_does_not(on: On) {
     let u = on.user("u1");
     let world = World::frozen_on(on, &[], reporter).await;
@@ -112,7 +112,7 @@ async fn the_last_millisecond_counts_and_the_next_does_not(on: On) {
     world.end().await;
 }
 
-/// C1: the time to answer starts when the card is there, not when the plan was made.
+/// F-C1: the time to answer starts when the card is there, not when the plan was made.
 async fn the_time_starts_with_the_delivery(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::frozen_on(on, &[], reporter).await;
@@ -130,7 +130,7 @@ async fn the_time_starts_with_the_delivery(on: On) {
     world.end().await;
 }
 
-/// S4-15, H20: of two calls one is approved, the other lapses: the turn goes on once, the lapsed one was not run, the model knows.
+/// S4-15, F-H20: of two calls one is approved, the other lapses: the turn goes on once, the lapsed one was not run, the model knows.
 async fn a_row_that_nobody_answers_lapses_and_the_turn_goes_on(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::frozen_on(on, &[], in_order(vec![writes(&["a.md", "b.md"]), say("都处理了")])).await;

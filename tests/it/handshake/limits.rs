@@ -62,7 +62,7 @@ async fn at_the_limit(on: On, frozen: bool) -> (World, countersign::cli::demo::P
     (world, card)
 }
 
-/// B17, H21, S4-9: the limit counts over all pauses; an OK grants it once more and the task is finished.
+/// B17, F-H21, S4-9: the limit counts over all pauses; an OK grants it once more and the task is finished.
 async fn at_the_limit_an_ok_grants_it_once_more(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let (world, card) = at_the_limit(on, false).await;
@@ -87,7 +87,7 @@ async fn at_the_limit_an_ok_grants_it_once_more(on: On) {
     world.end().await;
 }
 
-/// B17, H21: what was used before a pause stays used: a plan, a question and a call that asked have their steps counted together.
+/// B17, F-H21: what was used before a pause stays used: a plan, a question and a call that asked have their steps counted together.
 async fn steps_are_counted_over_three_pauses(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let asks = call([("request_user", json!({ "message": "哪一份？" }))]);
@@ -188,7 +188,7 @@ async fn without_a_plan_the_limit_is_the_end(on: On) {
     world.end().await;
 }
 
-/// S0-8, S0-C3, H23: a model that only talks under an approved plan is nudged five times; then its words are the answer, and the steps
+/// S0-8, S0-C3, F-H23: a model that only talks under an approved plan is nudged five times; then its words are the answer, and the steps
 /// that are open are named.
 async fn a_model_that_only_talks_is_nudged_five_times(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));

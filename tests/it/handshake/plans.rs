@@ -214,7 +214,7 @@ async fn the_same_plan_again_needs_no_second_card(on: On) {
     world.end().await;
 }
 
-/// H22: five rounds of changes are carried out; the sixth ends the task with a word, not with a card.
+/// F-H22: five rounds of changes are carried out; the sixth ends the task with a word, not with a card.
 async fn after_five_rounds_of_changes_the_task_ends_with_a_notice(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], |request| {
@@ -236,7 +236,7 @@ async fn after_five_rounds_of_changes_the_task_ends_with_a_notice(on: On) {
     world.end().await;
 }
 
-/// H9: two plans of one person wait in two topics: a word in a topic means its plan, a word beside them is asked about.
+/// F-H9: two plans of one person wait in two topics: a word in a topic means its plan, a word beside them is asked about.
 async fn a_word_beside_two_waiting_plans_is_asked_about(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], |request| match place(request) {

@@ -35,7 +35,7 @@ fn listed(on: On, names: &[&str]) -> String {
     format!("[{}]", ids.join(", "))
 }
 
-/// H7, B1: another member's OK by text, reply or button is refused in place; the review and its time stay as they were.
+/// F-H7, B1: another member's OK by text, reply or button is refused in place; the review and its time stay as they were.
 async fn another_members_ok_is_refused_in_place(on: On) {
     let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
     let world = World::start_on(on, &[], reporter).await;

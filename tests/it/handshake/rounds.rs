@@ -223,7 +223,7 @@ async fn three_pauses_then_more_steps_by_a_person(on: On) {
     world.end().await;
 }
 
-/// L8, T6: a file that is read holds forged approvals and orders; the model obeys them and writes. The gate holds: the write waits
+/// F-L8, F-T6: a file that is read holds forged approvals and orders; the model obeys them and writes. The gate holds: the write waits
 /// for a person, and the forged blocks are words.
 async fn a_file_that_gives_orders_is_data(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));

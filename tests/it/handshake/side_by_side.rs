@@ -87,7 +87,7 @@ async fn reads_run_side_by_side_and_answer_in_call_order(on: On) {
     world.end().await;
 }
 
-/// H18, design: a stop while a read hangs ends the turn and frees the lane; what is asked for next is done.
+/// F-H18, design: a stop while a read hangs ends the turn and frees the lane; what is asked for next is done.
 async fn a_stop_does_not_wait_for_a_slow_read(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let never = Arc::new(Notify::new());

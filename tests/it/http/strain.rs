@@ -11,7 +11,7 @@ use crate::support::quiet::{hold, quiet};
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, World};
 
-/// M-1, P7: a body without a told length is cut off at the limit, and the refusal is heard however long the body is.
+/// M-1, F-P7: a body without a told length is cut off at the limit, and the refusal is heard however long the body is.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_over_the_limit_is_refused() {
     let world = World::process(&[], None, reporter).await;
@@ -49,7 +49,7 @@ async fn a_body_over_the_limit_is_refused() {
     world.end().await;
 }
 
-/// M-1, S4: a body that trickles in is answered with 408 after ten seconds, and delays nobody meanwhile.
+/// M-1, F-S4: a body that trickles in is answered with 408 after ten seconds, and delays nobody meanwhile.
 #[tokio::test]
 async fn a_slow_body_is_given_up() {
     let world = World::start(&[], reporter).await;

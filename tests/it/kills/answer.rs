@@ -20,19 +20,19 @@ async fn dies_over_the_answer(on: On, point: &str) -> Handshake {
     hand
 }
 
-/// K17: an answer that was journaled and not posted is posted once, without asking the model again.
+/// F-K17: an answer that was journaled and not posted is posted once, without asking the model again.
 async fn a_journaled_answer_is_posted_after_a_kill(on: On) {
     let hand = dies_over_the_answer(on, "finish_journaled").await;
     hand.ends_whole().await;
 }
 
-/// K18: an answer that is in the chat, and of which the gateway does not know, is not posted twice.
+/// F-K18: an answer that is in the chat, and of which the gateway does not know, is not posted twice.
 async fn a_posted_answer_is_not_posted_twice(on: On) {
     let hand = dies_over_the_answer(on, "answer_posted").await;
     hand.ends_whole().await;
 }
 
-/// K18: the platform takes the answer after the gateway's death; still one answer.
+/// F-K18: the platform takes the answer after the gateway's death; still one answer.
 async fn an_answer_that_was_under_way_at_the_kill_is_one_answer(on: On) {
     let mut hand = Handshake::start(on, None).await;
     assert_eq!(hand.ask().await, Some(200));

@@ -63,7 +63,7 @@ async fn told(world: &World, turn: &Value) -> String {
     told.filter(|text| text.starts_with("[tool_result:write_file]")).collect()
 }
 
-/// K14, S4-10: refused, it stays undone: the task's limit is asked about only then, and nobody is told that it was not run.
+/// F-K14, S4-10: refused, it stays undone: the task's limit is asked about only then, and nobody is told that it was not run.
 async fn refused_it_is_not_run_again(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let (world, asked) = lost_at_the_limit(on, |script| script.message(finished()).text("好了")).await;
@@ -82,7 +82,7 @@ async fn refused_it_is_not_run_again(on: On) {
     world.end().await;
 }
 
-/// K14, S4-10: allowed, it does not run past the limit; called again after the OK to more room it asks, though the plan grants it.
+/// F-K14, S4-10: allowed, it does not run past the limit; called again after the OK to more room it asks, though the plan grants it.
 async fn allowed_it_waits_for_more_room(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let again = |script: Script| script.message(call([writes_the_report()])).message(finished()).text("好了");

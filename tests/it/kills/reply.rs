@@ -40,12 +40,12 @@ async fn waiting(on: On, point: &str) -> Handshake {
     hand
 }
 
-/// K11: an OK that was committed and not acknowledged continues the turn once.
+/// F-K11: an OK that was committed and not acknowledged continues the turn once.
 async fn an_accepted_ok_survives_a_kill(on: On) {
     dies_over_the_word(on, "accepted").await.ends_whole().await;
 }
 
-/// K1: an OK that was not committed decides nothing; said again by the platform, it does.
+/// F-K1: an OK that was not committed decides nothing; said again by the platform, it does.
 async fn an_ok_that_was_not_committed_is_not_an_approval(on: On) {
     let mut hand = waiting(on, "verified").await;
     let card = hand.card().await;
@@ -58,17 +58,17 @@ async fn an_ok_that_was_not_committed_is_not_an_approval(on: On) {
     hand.ends_whole().await;
 }
 
-/// K12: the decision is written and nobody has read it: it is read after the restart, once.
+/// F-K12: the decision is written and nobody has read it: it is read after the restart, once.
 async fn a_decision_by_word_that_no_worker_read_survives_a_kill(on: On) {
     dies_over_the_word(on, "triaged").await.ends_whole().await;
 }
 
-/// K12: the decision was read by a worker whose step was not journaled: read again, one continuation.
+/// F-K12: the decision was read by a worker whose step was not journaled: read again, one continuation.
 async fn a_decision_that_was_read_and_not_journaled_continues_once(on: On) {
     dies_over_the_word(on, "decision_read").await.ends_whole().await;
 }
 
-/// K12: a button's decision is written, its answer lost: the turn goes on; a second tap hears that it is done.
+/// F-K12: a button's decision is written, its answer lost: the turn goes on; a second tap hears that it is done.
 async fn a_tap_whose_toast_was_lost_has_decided(on: On) {
     let mut hand = waiting(on, "decision_written").await;
     let card = hand.card().await;
@@ -80,7 +80,7 @@ async fn a_tap_whose_toast_was_lost_has_decided(on: On) {
     hand.ends_whole().await;
 }
 
-/// K12: the same with a worker that has read the button's decision.
+/// F-K12: the same with a worker that has read the button's decision.
 async fn a_tap_that_was_read_and_not_journaled_continues_once(on: On) {
     let mut hand = waiting(on, "decision_read").await;
     let card = hand.card().await;
@@ -90,7 +90,7 @@ async fn a_tap_that_was_read_and_not_journaled_continues_once(on: On) {
     hand.ends_whole().await;
 }
 
-/// K0: a tap that the gateway never saw leaves the review waiting; the person taps again.
+/// F-K0: a tap that the gateway never saw leaves the review waiting; the person taps again.
 async fn a_tap_at_a_dead_gateway_is_tapped_again(on: On) {
     let mut hand = Handshake::start(on, None).await;
     hand.ask().await;
@@ -103,7 +103,7 @@ async fn a_tap_at_a_dead_gateway_is_tapped_again(on: On) {
     hand.ends_whole().await;
 }
 
-/// K5: dead while the model thinks about the approved plan: it is asked again with the same single block of feedback.
+/// F-K5: dead while the model thinks about the approved plan: it is asked again with the same single block of feedback.
 async fn a_kill_while_the_model_reads_the_approval_continues_once(on: On) {
     let mut hand = Handshake::start(on, None).await;
     let gate = Gate::new();
@@ -151,7 +151,7 @@ async fn looked_at(hand: &Handshake) {
     hand.world.api.turn_in(on.direct("k9"), "paused").await;
 }
 
-/// K9, S3: an OK to a card that is in the chat, and that the gateway has not noted yet, is kept until it can be told from one
+/// F-K9, F-S3: an OK to a card that is in the chat, and that the gateway has not noted yet, is kept until it can be told from one
 /// that was said before the card; then it is an approval.
 async fn an_ok_to_a_card_that_is_not_noted_yet_is_not_lost(on: On) {
     let (mut hand, card) = unnoted(on).await;
@@ -162,7 +162,7 @@ async fn an_ok_to_a_card_that_is_not_noted_yet_is_not_lost(on: On) {
     hand.ends_whole().await;
 }
 
-/// K9, H18: a stop overtakes the OK that is kept, and is obeyed at once.
+/// F-K9, F-H18: a stop overtakes the OK that is kept, and is obeyed at once.
 async fn a_stop_overtakes_an_ok_that_is_kept(on: On) {
     let (mut hand, card) = unnoted(on).await;
     assert_eq!(hand.say_ok(&card).await, Some(200));

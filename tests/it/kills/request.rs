@@ -29,7 +29,7 @@ async fn dies_over_the_request(on: On, point: &str) -> Handshake {
     hand
 }
 
-/// K0, P1: half a request and a kill are as if nothing had been sent; the whole one, pushed again, is one turn.
+/// F-K0, F-P1: half a request and a kill are as if nothing had been sent; the whole one, pushed again, is one turn.
 async fn a_kill_before_the_body_is_read_leaves_nothing(on: On) {
     let mut hand = Handshake::start(on, None).await;
     let event = hand.words(TASK, None).await;
@@ -41,7 +41,7 @@ async fn a_kill_before_the_body_is_read_leaves_nothing(on: On) {
     hand.carried_out().await;
 }
 
-/// K1: dead between the signature check and the commit, the gateway has acknowledged nothing and remembers nothing; the
+/// F-K1: dead between the signature check and the commit, the gateway has acknowledged nothing and remembers nothing; the
 /// pushed again event is new.
 async fn a_kill_before_the_commit_leaves_no_mark_of_the_event(on: On) {
     let mut hand = Handshake::start(on, Some("verified")).await;
@@ -54,22 +54,22 @@ async fn a_kill_before_the_commit_leaves_no_mark_of_the_event(on: On) {
     hand.carried_out().await;
 }
 
-/// K2: committed and not acknowledged, the event runs once, although the platform pushes it again.
+/// F-K2: committed and not acknowledged, the event runs once, although the platform pushes it again.
 async fn an_accepted_request_survives_a_kill(on: On) {
     dies_over_the_request(on, "accepted").await.carried_out().await;
 }
 
-/// K3: a request that was given to its lane, and that no worker had begun, runs once.
+/// F-K3: a request that was given to its lane, and that no worker had begun, runs once.
 async fn a_queued_request_survives_a_kill(on: On) {
     dies_over_the_request(on, "triaged").await.carried_out().await;
 }
 
-/// K4: a turn that was begun, and whose model was never asked, goes on at once: no lease is waited for.
+/// F-K4: a turn that was begun, and whose model was never asked, goes on at once: no lease is waited for.
 async fn a_begun_turn_survives_a_kill(on: On) {
     dies_over_the_request(on, "turn_begun").await.carried_out().await;
 }
 
-/// K5: the model was asked and had not answered; it is asked again, and one plan comes of it.
+/// F-K5: the model was asked and had not answered; it is asked again, and one plan comes of it.
 async fn a_kill_while_the_model_thinks_asks_it_again(on: On) {
     let mut hand = Handshake::start(on, None).await;
     let gate = Gate::new();
@@ -85,7 +85,7 @@ async fn a_kill_while_the_model_thinks_asks_it_again(on: On) {
     hand.carried_out().await;
 }
 
-/// K5: half of the model's stream had arrived, its words and the head of a call: nothing of it is shown or done; the model is asked
+/// F-K5: half of the model's stream had arrived, its words and the head of a call: nothing of it is shown or done; the model is asked
 /// again, and one plan comes of it.
 async fn half_a_stream_is_dropped_with_the_process(on: On) {
     let mut hand = Handshake::start(on, None).await;
@@ -102,7 +102,7 @@ async fn half_a_stream_is_dropped_with_the_process(on: On) {
     hand.carried_out().await;
 }
 
-/// K6: an answer of the model that was not journaled never was; the model is asked again.
+/// F-K6: an answer of the model that was not journaled never was; the model is asked again.
 async fn an_answer_of_the_model_that_was_not_journaled_is_asked_for_again(on: On) {
     let hand = dies_over_the_request(on, "model_answered").await;
     hand.card().await;
@@ -110,7 +110,7 @@ async fn an_answer_of_the_model_that_was_not_journaled_is_asked_for_again(on: On
     hand.carried_out().await;
 }
 
-/// K7, K8: the plan and its review are journaled in one commit; the card that was not posted is posted, without asking
+/// F-K7, F-K8: the plan and its review are journaled in one commit; the card that was not posted is posted, without asking
 /// the model again.
 async fn a_journaled_plan_gets_its_card_after_a_kill(on: On) {
     let hand = dies_over_the_request(on, "gate_journaled").await;
@@ -119,7 +119,7 @@ async fn a_journaled_plan_gets_its_card_after_a_kill(on: On) {
     hand.carried_out().await;
 }
 
-/// K9: a card that is in the chat, and of which the gateway does not know, is posted again under its `uuid`: one card.
+/// F-K9: a card that is in the chat, and of which the gateway does not know, is posted again under its `uuid`: one card.
 async fn a_posted_card_is_not_posted_twice(on: On) {
     let hand = dies_over_the_request(on, "card_posted").await;
     let card = hand.card().await;
@@ -141,7 +141,7 @@ async fn a_posted_card_is_not_posted_twice(on: On) {
     hand.carried_out().await;
 }
 
-/// K9: the platform takes the card after the gateway's death; still one card.
+/// F-K9: the platform takes the card after the gateway's death; still one card.
 async fn a_card_that_was_under_way_at_the_kill_is_one_card(on: On) {
     let mut hand = Handshake::start(on, None).await;
     hand.world.chat.hold("reply");
@@ -155,12 +155,12 @@ async fn a_card_that_was_under_way_at_the_kill_is_one_card(on: On) {
     hand.carried_out().await;
 }
 
-/// K9: death right after the very first sign, the mark on the request, costs nothing but the mark's repetition.
+/// F-K9: death right after the very first sign, the mark on the request, costs nothing but the mark's repetition.
 async fn a_kill_after_the_mark_on_the_request_is_harmless(on: On) {
     dies_over_the_request(on, "posted").await.carried_out().await;
 }
 
-/// K10: a waiting review outlives the process: same card, same id, same expiry; the reply works.
+/// F-K10: a waiting review outlives the process: same card, same id, same expiry; the reply works.
 async fn a_waiting_review_outlives_the_process(on: On) {
     let mut hand = Handshake::start(on, None).await;
     assert_eq!(hand.ask().await, Some(200));

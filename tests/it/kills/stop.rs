@@ -34,7 +34,7 @@ async fn stopped_after_a_kill(on: On, point: &str) -> (Handshake, String) {
     (hand, last.words())
 }
 
-/// H18, K14: it may have run: so it is named with a question mark, and stays `unknown`.
+/// F-H18, F-K14: it may have run: so it is named with a question mark, and stays `unknown`.
 async fn a_stop_names_a_call_that_was_lost_before_it(on: On) {
     let (hand, words) = stopped_after_a_kill(on, "action_sent").await;
     assert!(words.contains("write_file report.md (?)"), "{words}");
@@ -43,7 +43,7 @@ async fn a_stop_names_a_call_that_was_lost_before_it(on: On) {
     hand.world.end().await;
 }
 
-/// H18, K16: it ran, and only its row knew.
+/// F-H18, F-K16: it ran, and only its row knew.
 async fn a_stop_names_a_call_whose_result_was_only_journaled(on: On) {
     let (hand, words) = stopped_after_a_kill(on, "action_journaled").await;
     assert!(words.contains("write_file report.md") && !words.contains("(?)"), "{words}");

@@ -33,7 +33,7 @@ async fn unknown(world: &World) -> usize {
         .len()
 }
 
-/// K13: a call that was journaled and never sent is sent, without asking anybody.
+/// F-K13: a call that was journaled and never sent is sent, without asking anybody.
 async fn a_write_that_was_not_sent_is_sent_after_a_kill(on: On) {
     let mut hand = dies_over_the_write(on, "action_unsent").await;
     assert_eq!(hand.world.file("report.md"), None);
@@ -41,7 +41,7 @@ async fn a_write_that_was_not_sent_is_sent_after_a_kill(on: On) {
     hand.ends_whole().await;
 }
 
-/// K14: sent, and nobody knows whether it ran: the card says so; approved, it runs (here for the first time).
+/// F-K14: sent, and nobody knows whether it ran: the card says so; approved, it runs (here for the first time).
 async fn a_write_of_unknown_outcome_runs_again_when_a_person_says_so(on: On) {
     let mut hand = dies_over_the_write(on, "action_sent").await;
     assert_eq!(hand.world.file("report.md"), None);
@@ -60,7 +60,7 @@ async fn a_write_of_unknown_outcome_runs_again_when_a_person_says_so(on: On) {
     hand.same_when_pushed_again().await;
 }
 
-/// K14: rejected, it does not run, and the model hears that its outcome is unknown.
+/// F-K14: rejected, it does not run, and the model hears that its outcome is unknown.
 async fn a_write_of_unknown_outcome_stays_undone_when_a_person_rejects_it(on: On) {
     let mut hand = dies_over_the_write(on, "action_sent").await;
     hand.restart();
@@ -79,7 +79,7 @@ async fn a_write_of_unknown_outcome_stays_undone_when_a_person_rejects_it(on: On
     hand.same_when_pushed_again().await;
 }
 
-/// K15: it ran, and its result was lost: the same question; approved, it runs a second time.
+/// F-K15: it ran, and its result was lost: the same question; approved, it runs a second time.
 async fn a_write_whose_result_was_lost_runs_again_only_when_approved(on: On) {
     let mut hand = dies_over_the_write(on, "action_ran").await;
     assert!(hand.world.file("report.md").is_some());
@@ -93,7 +93,7 @@ async fn a_write_whose_result_was_lost_runs_again_only_when_approved(on: On) {
     hand.same_when_pushed_again().await;
 }
 
-/// K15: rejected by word, it does not run a second time.
+/// F-K15: rejected by word, it does not run a second time.
 async fn a_write_whose_result_was_lost_is_left_alone_when_rejected(on: On) {
     let mut hand = dies_over_the_write(on, "action_ran").await;
     let marked = hand.world.folder.path().join("workspace/report.md");
@@ -108,7 +108,7 @@ async fn a_write_whose_result_was_lost_is_left_alone_when_rejected(on: On) {
     hand.same_when_pushed_again().await;
 }
 
-/// K14, K15: dead again while it runs again: asked again, on a card of its own.
+/// F-K14, F-K15: dead again while it runs again: asked again, on a card of its own.
 async fn a_write_that_is_lost_twice_is_asked_about_twice(on: On) {
     let mut hand = dies_over_the_write(on, "action_sent").await;
     hand.world.restart_process(Some("action_ran"));
@@ -125,7 +125,7 @@ async fn a_write_that_is_lost_twice_is_asked_about_twice(on: On) {
     hand.same_when_pushed_again().await;
 }
 
-/// K14: a question that nobody has answered outlives further restarts, and is asked once.
+/// F-K14: a question that nobody has answered outlives further restarts, and is asked once.
 async fn the_question_about_a_lost_write_outlives_the_process(on: On) {
     let mut hand = dies_over_the_write(on, "action_sent").await;
     hand.world.restart_process(Some("card_posted"));
@@ -138,7 +138,7 @@ async fn the_question_about_a_lost_write_outlives_the_process(on: On) {
     hand.same_when_pushed_again().await;
 }
 
-/// K16: a result that was journaled is used; the call is not made again.
+/// F-K16: a result that was journaled is used; the call is not made again.
 async fn a_journaled_result_is_used_after_a_kill(on: On) {
     let mut hand = dies_over_the_write(on, "action_journaled").await;
     assert!(hand.world.file("report.md").is_some());

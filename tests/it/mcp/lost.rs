@@ -36,7 +36,7 @@ async fn good(servers: &Servers) {
     .await;
 }
 
-/// T1, K14: a server that ends in a call leaves the outcome unknown; it is connected again, and the next call is answered. What it had
+/// F-T1, F-K14: a server that ends in a call leaves the outcome unknown; it is connected again, and the next call is answered. What it had
 /// started ends with it.
 #[tokio::test]
 async fn a_server_that_dies_in_a_call_comes_back() {
@@ -58,7 +58,7 @@ async fn a_server_that_dies_in_a_call_comes_back() {
     all_gone(&second).await;
 }
 
-/// T4: an address whose answer breaks off leaves the outcome unknown, and is connected to anew.
+/// F-T4: an address whose answer breaks off leaves the outcome unknown, and is connected to anew.
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_unknown() {
     let played = Played::new(&["die", "echo"]);
@@ -76,7 +76,7 @@ async fn an_answer_that_breaks_off_is_unknown() {
     servers.stop().await;
 }
 
-/// T1, T2: a server that asks and does not take the answers is left before these fill our memory; a call that waited for it is unknown, and
+/// F-T1, F-T2: a server that asks and does not take the answers is left before these fill our memory; a call that waited for it is unknown, and
 /// it is connected to anew. One that takes them may ask as often as it likes.
 #[tokio::test]
 async fn a_server_that_only_asks_is_left() {
@@ -94,7 +94,7 @@ async fn a_server_that_only_asks_is_left() {
     servers.stop().await;
 }
 
-/// T2: a list is refused as a whole once all its pages together are more than one may be.
+/// F-T2: a list is refused as a whole once all its pages together are more than one may be.
 #[tokio::test]
 async fn a_list_without_measure_is_refused() {
     let played = Played::new(&[]);
@@ -112,7 +112,7 @@ async fn a_list_without_measure_is_refused() {
     servers.stop().await;
 }
 
-/// T1: while a server is away its tools stay on offer and say that nothing was sent; its standing tells that it is tried again.
+/// F-T1: while a server is away its tools stay on offer and say that nothing was sent; its standing tells that it is tried again.
 #[tokio::test]
 async fn a_server_that_is_away_says_so() {
     let played = Played::new(&["die"]);
@@ -135,7 +135,7 @@ async fn a_server_that_is_away_says_so() {
     servers.stop().await;
 }
 
-/// T1, T3: an address that has forgotten our session is connected to anew, and no call is sent twice.
+/// F-T1, F-T3: an address that has forgotten our session is connected to anew, and no call is sent twice.
 #[tokio::test]
 async fn a_forgotten_session_is_begun_anew() {
     let played = Played::new(&["note"]);
@@ -187,7 +187,7 @@ async fn a_halted_call_is_cancelled_at_the_server() {
     }
 }
 
-/// T1: a command that does not exist, one that says nothing and one that ends at once cost nobody else anything.
+/// F-T1: a command that does not exist, one that says nothing and one that ends at once cost nobody else anything.
 #[tokio::test]
 async fn a_server_that_never_answers_costs_only_itself() {
     let played = Played::new(&["echo"]);
@@ -233,7 +233,7 @@ async fn a_server_that_never_answers_costs_only_itself() {
     servers.stop().await;
 }
 
-/// T1, S0-28: a server that does not answer keeps no event from being accepted; `/readyz` names it.
+/// F-T1, S0-28: a server that does not answer keeps no event from being accepted; `/readyz` names it.
 #[tokio::test]
 async fn a_start_does_not_wait_for_servers() {
     let setting = json!([{"name": "silent", "command": ["/bin/sleep", "600"]}]).to_string();

@@ -73,7 +73,7 @@ async fn a_child_sees_no_variable_of_ours() {
     servers.stop().await;
 }
 
-/// T1: a list that changes while the server runs is asked for anew; a tool that is gone says so when it is called.
+/// F-T1: a list that changes while the server runs is asked for anew; a tool that is gone says so when it is called.
 #[tokio::test]
 async fn an_announced_change_is_listed() {
     for by_http in [false, true] {

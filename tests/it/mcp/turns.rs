@@ -111,7 +111,7 @@ async fn a_plan_grants_writes_and_a_destructive_tool_asks() {
     world.end().await;
 }
 
-/// T4, K14: a server that dies in an approved call leaves it unknown: a person is asked, nothing is sent again before, and an approval
+/// F-T4, F-K14: a server that dies in an approved call leaves it unknown: a person is asked, nothing is sent again before, and an approval
 /// sends it once more to the server that came back.
 #[tokio::test]
 async fn a_call_that_nobody_answered_asks_a_person() {

@@ -39,10 +39,10 @@ fn approach(round: &Round<'_>, edge: i64) {
     round.world.clock.advance(Duration::from_millis(u64::try_from(left).unwrap()));
 }
 
-/// H5: taps while the time runs out, 50 ms to either side: approved or expired, never both; what the person hears is what happened, and
+/// F-H5: taps while the time runs out, 50 ms to either side: approved or expired, never both; what the person hears is what happened, and
 /// where `expired` was said nothing ran.
 async fn a_tap_at_the_edge(on: On) {
-    let race = Race::new("H5", on, World::frozen_on(on, &[], reporter).await).await.one_by_one();
+    let race = Race::new("F-H5", on, World::frozen_on(on, &[], reporter).await).await.one_by_one();
     race.run(
         async |round| {
             let card = round.card().await;
@@ -80,9 +80,9 @@ async fn a_tap_at_the_edge(on: On) {
     .await;
 }
 
-/// H6: the word and the button together, after the time: both are told so, nothing runs, and neither is a task.
+/// F-H6: the word and the button together, after the time: both are told so, nothing runs, and neither is a task.
 async fn words_after_the_time(on: On) {
-    let race = Race::new("H6", on, World::frozen_on(on, &[], reporter).await).await.one_by_one();
+    let race = Race::new("F-H6", on, World::frozen_on(on, &[], reporter).await).await.one_by_one();
     race.run(
         async |round| {
             let card = round.card().await;
@@ -105,9 +105,9 @@ async fn words_after_the_time(on: On) {
     .await;
 }
 
-/// H10: an OK while the card appears: it counts exactly if it was said after the card was there, by the platform's time.
+/// F-H10: an OK while the card appears: it counts exactly if it was said after the card was there, by the platform's time.
 async fn words_around_the_card(on: On) {
-    let race = Race::new("H10", on, World::start_on(on, &[], reporter).await).await.one_by_one();
+    let race = Race::new("F-H10", on, World::start_on(on, &[], reporter).await).await.one_by_one();
     race.run(
         async |round| {
             let chat = &round.world.chat;
@@ -162,11 +162,11 @@ async fn words_around_the_card(on: On) {
     .await;
 }
 
-/// H20: of two calls one is approved in time and the other tapped while the time runs out: it ran or it lapsed, and the turn goes on
+/// F-H20: of two calls one is approved in time and the other tapped while the time runs out: it ran or it lapsed, and the turn goes on
 /// once.
 async fn the_last_call_at_the_edge(on: On) {
     let model = in_order(vec![writes(&["a.md", "b.md"]), say("都处理了")]);
-    let race = Race::new("H20", on, World::frozen_on(on, &[], model).await).await.one_by_one();
+    let race = Race::new("F-H20", on, World::frozen_on(on, &[], model).await).await.one_by_one();
     race.run(
         async |round| {
             round.world.say(round.user, round.chat, TASK, GROUP).await;

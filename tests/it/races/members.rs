@@ -21,10 +21,10 @@ races! {
     the_bot_is_removed,
 }
 
-/// H7: another member taps and says OK while the requester edits nothing: refused, the plan and its time stay as they were, and neither
+/// F-H7: another member taps and says OK while the requester edits nothing: refused, the plan and its time stay as they were, and neither
 /// is a task.
 async fn another_member(on: On) {
-    let race = Race::new("H7", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H7", on, World::start_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let card = round.card().await;
@@ -50,7 +50,7 @@ async fn another_member(on: On) {
     .await;
 }
 
-/// H8: `/new …` and a tap on the old card at once: whichever is first, the old plan runs at most once, by its own approval, and the new
+/// F-H8: `/new …` and a tap on the old card at once: whichever is first, the old plan runs at most once, by its own approval, and the new
 /// task is done.
 async fn a_newer_task(on: On) {
     let model = |request: &Value| {
@@ -59,7 +59,7 @@ async fn a_newer_task(on: On) {
         }
         reporter(request)
     };
-    let race = Race::new("H8", on, World::start_on(on, &[], model).await).await;
+    let race = Race::new("F-H8", on, World::start_on(on, &[], model).await).await;
     race.run(
         async |round| {
             let card = round.card().await;
@@ -93,9 +93,9 @@ async fn a_newer_task(on: On) {
     .await;
 }
 
-/// H9: two plans of one person wait in one chat; a bare OK beside them, said twice at once, is asked about and decides neither.
+/// F-H9: two plans of one person wait in one chat; a bare OK beside them, said twice at once, is asked about and decides neither.
 async fn a_word_beside_two_plans(on: On) {
-    let race = Race::new("H9", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H9", on, World::start_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let topic = |thread| To {
@@ -127,9 +127,9 @@ async fn a_word_beside_two_plans(on: On) {
     .await;
 }
 
-/// H14: the request is edited to `OK`, in every other round while the requester also taps: an edit never decides, the tap does.
+/// F-H14: the request is edited to `OK`, in every other round while the requester also taps: an edit never decides, the tap does.
 async fn an_edit_that_says_ok(on: On) {
-    let race = Race::new("H14", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H14", on, World::start_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let asked = round.world.say(round.user, round.chat, TASK, GROUP).await;
@@ -178,9 +178,9 @@ async fn tapped_or_ended(round: &super::kit::Round<'_>, card: &countersign::cli:
     "ended first".to_owned()
 }
 
-/// H15: the request is taken back at the moment of the OK, by button and by word: an approval counts once, or nothing runs.
+/// F-H15: the request is taken back at the moment of the OK, by button and by word: an approval counts once, or nothing runs.
 async fn a_request_taken_back(on: On) {
-    let race = Race::new("H15", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H15", on, World::start_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let asked = round.world.say(round.user, round.chat, TASK, GROUP).await;
@@ -196,9 +196,9 @@ async fn a_request_taken_back(on: On) {
     .await;
 }
 
-/// H16: the bot is removed from the chat at the moment of the OK: an approval counts once and is stopped, or nothing runs.
+/// F-H16: the bot is removed from the chat at the moment of the OK: an approval counts once and is stopped, or nothing runs.
 async fn the_bot_is_removed(on: On) {
-    let race = Race::new("H16", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H16", on, World::start_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let card = round.card().await;

@@ -33,10 +33,10 @@ async fn logged(world: &World, words: &str, count: usize) {
     .await;
 }
 
-/// H11: the review is switched off while plans wait and people tap: each keeps the policy it began with and runs once, by its tap.
+/// F-H11: the review is switched off while plans wait and people tap: each keeps the policy it began with and runs once, by its tap.
 async fn the_review_is_switched_off(on: On) {
     let world = World::by_file_on(on, &[], &[], &review(on, true), reporter).await;
-    let race = Race::new("H11", on, world).await.one_by_one();
+    let race = Race::new("F-H11", on, world).await.one_by_one();
     race.run(
         async |round| {
             let card = round.card().await;
@@ -69,10 +69,10 @@ async fn the_review_is_switched_off(on: On) {
     .await;
 }
 
-/// H12: the review is switched on in the middle of a turn: that turn goes on without one, the next message's plan waits.
+/// F-H12: the review is switched on in the middle of a turn: that turn goes on without one, the next message's plan waits.
 async fn the_review_is_switched_on(on: On) {
     let world = World::by_file_on(on, &[], &[], &review(on, false), |_| say("?")).await;
-    let race = Race::new("H12", on, world).await.one_by_one();
+    let race = Race::new("F-H12", on, world).await.one_by_one();
     race.run(
         async |round| {
             let (running, next) = (format!("甲{}。", round.number), format!("乙{}。", round.number));
@@ -106,11 +106,11 @@ async fn the_review_is_switched_on(on: On) {
     .await;
 }
 
-/// H13: broken files are saved while a task is asked for and approved: nobody notices.
+/// F-H13: broken files are saved while a task is asked for and approved: nobody notices.
 async fn broken_edits(on: On) {
     let good = review(on, true);
     let world = World::by_file_on(on, &[], &[], &good, reporter).await;
-    let race = Race::new("H13", on, world).await.one_by_one();
+    let race = Race::new("F-H13", on, world).await.one_by_one();
     let broken = [
         "channels: [",
         "channels:\n  lark:\n    plan_review_enabled: perhaps\n",

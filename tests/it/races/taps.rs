@@ -19,10 +19,10 @@ races! {
     taps_at_the_limit,
 }
 
-/// H1: four taps, one of them pushed five times over: one decision, one continuation, one write; all are answered, and who comes later
+/// F-H1: four taps, one of them pushed five times over: one decision, one continuation, one write; all are answered, and who comes later
 /// hears that it is done.
 async fn many_taps(on: On) {
-    let race = Race::new("H1", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H1", on, World::start_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let card = round.card().await;
@@ -50,9 +50,9 @@ async fn many_taps(on: On) {
     .await;
 }
 
-/// H2: the button and the word at once: one settles it, the other is no task.
+/// F-H2: the button and the word at once: one settles it, the other is no task.
 async fn a_word_and_a_tap(on: On) {
-    let race = Race::new("H2", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H2", on, World::start_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let card = round.card().await;
@@ -76,9 +76,9 @@ async fn a_word_and_a_tap(on: On) {
     .await;
 }
 
-/// H4, S1: one delivery five times at once, to every gateway there is: one turn, one card.
+/// F-H4, F-S1: one delivery five times at once, to every gateway there is: one turn, one card.
 async fn copies_of_a_request(on: On) {
-    let race = Race::new("H4", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H4", on, World::start_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let asked = round.words(TASK, GROUP);
@@ -94,9 +94,9 @@ async fn copies_of_a_request(on: On) {
     .await;
 }
 
-/// H18: approve and `/stop` at once: what the review says is what happened, and after the stop nothing runs.
+/// F-H18: approve and `/stop` at once: what the review says is what happened, and after the stop nothing runs.
 async fn a_tap_and_a_stop(on: On) {
-    let race = Race::new("H18", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H18", on, World::start_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let card = round.card().await;
@@ -128,10 +128,10 @@ async fn a_tap_and_a_stop(on: On) {
     .await;
 }
 
-/// H19: the two calls of a card approved at once: the turn goes on once, each runs once.
+/// F-H19: the two calls of a card approved at once: the turn goes on once, each runs once.
 async fn the_last_two_calls(on: On) {
     let model = in_order(vec![writes(&["a.md", "b.md"]), say("都写好了")]);
-    let race = Race::new("H19", on, World::start_on(on, &[], model).await).await;
+    let race = Race::new("F-H19", on, World::start_on(on, &[], model).await).await;
     race.run(
         async |round| {
             round.world.say(round.user, round.chat, TASK, GROUP).await;
@@ -150,7 +150,7 @@ async fn the_last_two_calls(on: On) {
     .await;
 }
 
-/// H21: the card at the step limit tapped by four hands at once grants the limit once more, not four times; the steps of before and
+/// F-H21: the card at the step limit tapped by four hands at once grants the limit once more, not four times; the steps of before and
 /// after count together.
 async fn taps_at_the_limit(on: On) {
     let plan = planned("读", &[("读取笔记", &["read_file"])]);
@@ -164,7 +164,7 @@ async fn taps_at_the_limit(on: On) {
         say("好了"),
     ];
     let world = World::start_on(on, &[("AGENT__MAX_ITERATIONS", "3")], in_order(script)).await;
-    let race = Race::new("H21", on, world).await;
+    let race = Race::new("F-H21", on, world).await;
     race.run(
         async |round| {
             let card = round.card().await;

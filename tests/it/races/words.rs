@@ -15,9 +15,9 @@ races! {
     a_model_that_only_talks,
 }
 
-/// H3: `OK` and a change at once: one of them decides, and the other is not taken for an answer to what was decided.
+/// F-H3: `OK` and a change at once: one of them decides, and the other is not taken for an answer to what was decided.
 async fn an_ok_and_a_change(on: On) {
-    let race = Race::new("H3", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H3", on, World::start_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let card = round.card().await;
@@ -59,13 +59,13 @@ async fn an_ok_and_a_change(on: On) {
     .await;
 }
 
-/// H22: five rounds of changes are carried out; the sixth ends the task with a word.
+/// F-H22: five rounds of changes are carried out; the sixth ends the task with a word.
 async fn changes_without_end(on: On) {
     let world = World::start_on(on, &[], |request| {
         planned(&format!("第{}稿", place(request)), &[("写", &["write_file"])])
     })
     .await;
-    let race = Race::new("H22", on, world).await;
+    let race = Race::new("F-H22", on, world).await;
     race.run(
         async |round| {
             let mut card = round.card().await;
@@ -88,10 +88,10 @@ async fn changes_without_end(on: On) {
     .await;
 }
 
-/// H23: a model that answers questions about its plan in words only: the valve against endless talk opens nothing, and the plan still
+/// F-H23: a model that answers questions about its plan in words only: the valve against endless talk opens nothing, and the plan still
 /// waits.
 async fn a_model_that_only_talks(on: On) {
-    let race = Race::new("H23", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H23", on, World::start_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let mut card = round.card().await;

@@ -61,7 +61,7 @@ async fn takes_effect(world: &World, saved: Instant, gate: &str, probes: &Atomic
     }
 }
 
-/// S0-35, H11: `plan_review_enabled` is switched in the file, there and back, on a busy gateway without a restart: within two
+/// S0-35, F-H11: `plan_review_enabled` is switched in the file, there and back, on a busy gateway without a restart: within two
 /// seconds new tasks go by it, and every message is answered exactly once.
 #[tokio::test]
 #[expect(clippy::print_stdout, reason = "the measure is for whoever reads the run")]

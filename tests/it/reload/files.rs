@@ -16,7 +16,7 @@ const IN_FORCE: &str = "settings are in force";
 /// A slow writer's pause; it is well under what the gateway waits for a file to rest.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A4: an editor that writes another file and renames it into place, one that moves the old file away first, and a mounted ConfigMap
+/// F-A4: an editor that writes another file and renames it into place, one that moves the old file away first, and a mounted ConfigMap
 /// whose link is swapped are all seen.
 #[tokio::test]
 async fn editors_and_mounts_are_seen() {
@@ -65,7 +65,7 @@ async fn editors_and_mounts_are_seen() {
     world.end().await;
 }
 
-/// A4: a file that is emptied and written in pieces is read when it is whole: neither its emptiness nor its half is an edit.
+/// F-A4: a file that is emptied and written in pieces is read when it is whole: neither its emptiness nor its half is an edit.
 #[tokio::test]
 async fn a_half_written_file_is_no_edit() {
     let mut world = World::by_file(&[], &[], &review(false), writer()).await;

@@ -53,7 +53,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
 ];
 
-/// H13, A3, S0-35: each of a dozen edits that do not validate is refused whole, told once in the log and in `/readyz` with its line and
+/// F-H13, F-A3, S0-35: each of a dozen edits that do not validate is refused whole, told once in the log and in `/readyz` with its line and
 /// reason, and leaves in force what was, until the file is good again.
 #[tokio::test]
 async fn edits_that_do_not_validate_change_nothing() {

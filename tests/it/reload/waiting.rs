@@ -9,7 +9,7 @@ use crate::support::world::{GROUP, To, World};
 
 const U: &str = "ou_u1";
 
-/// H11, H12, S0-35: a review that waits stays answerable when the review is switched off; a task that is asked for then has none, and
+/// F-H11, F-H12, S0-35: a review that waits stays answerable when the review is switched off; a task that is asked for then has none, and
 /// one that is asked for after it is on again has one.
 #[tokio::test]
 async fn a_waiting_review_outlives_the_switch() {

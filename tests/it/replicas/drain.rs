@@ -30,7 +30,7 @@ async fn in_the_middle_of_the_write(fleet: &Fleet, hand: &mut Handshake, lag: u6
     .await
 }
 
-/// P2: drained while the model thinks: exit 0 at once, and the other asks the model again at once.
+/// F-P2: drained while the model thinks: exit 0 at once, and the other asks the model again at once.
 #[tokio::test]
 async fn the_other_goes_on_at_once() {
     let Some((mut fleet, mut hand)) = waiting(&[]).await else { return };
@@ -43,14 +43,14 @@ async fn the_other_goes_on_at_once() {
     let asked = Instant::now();
     fleet.process(worker).terminate();
     hand.card().await;
-    println!("P2: the other went on after {:.1} s", asked.elapsed().as_secs_f32());
+    println!("F-P2: the other went on after {:.1} s", asked.elapsed().as_secs_f32());
     assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
     assert_eq!(fleet.ended(worker).await.code(), Some(0));
     gate.open();
     hand.carried_out().await;
 }
 
-/// P3: drained in the middle of a write call that ends within the grace: its result is journaled, and the other goes on from it.
+/// F-P3: drained in the middle of a write call that ends within the grace: its result is journaled, and the other goes on from it.
 #[tokio::test]
 async fn a_write_that_ends_in_the_grace_is_not_asked_about() {
     let Some((mut fleet, mut hand)) = waiting(&[]).await else { return };
@@ -62,7 +62,7 @@ async fn a_write_that_ends_in_the_grace_is_not_asked_about() {
     hand.ends_whole().await;
 }
 
-/// P3: one that outlasts the grace is dropped within it, its lane given back: the other asks about it at once.
+/// F-P3: one that outlasts the grace is dropped within it, its lane given back: the other asks about it at once.
 #[tokio::test]
 async fn a_write_that_outlasts_the_grace_is_asked_about_by_the_other() {
     let Some((mut fleet, mut hand)) = waiting(&[("SERVER__SHUTDOWN_GRACE_SECONDS", "4")]).await else {
@@ -75,7 +75,7 @@ async fn a_write_that_outlasts_the_grace_is_asked_about_by_the_other() {
     let ended = Instant::now();
     let card = hand.lost_call(None).await;
     println!(
-        "P3: ended after {:.1} s of 4 s; the other asked {:.1} s later",
+        "F-P3: ended after {:.1} s of 4 s; the other asked {:.1} s later",
         took.as_secs_f32(),
         ended.elapsed().as_secs_f32()
     );

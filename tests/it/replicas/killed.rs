@@ -107,7 +107,7 @@ async fn over_a_sent_write(on: On, row: &str, point: &str) {
     hand.same_when_pushed_again().await;
 }
 
-/// K0: one process dies with half of the request read; pushed again it is the other's.
+/// F-K0: one process dies with half of the request read; pushed again it is the other's.
 async fn a_death_with_half_a_request_is_nobodys_loss(on: On) {
     let Some((mut fleet, mut hand)) = two(on).await else { return };
     let event = hand.words(TASK, None).await;
@@ -118,31 +118,31 @@ async fn a_death_with_half_a_request_is_nobodys_loss(on: On) {
     assert!(hand.world.api.turns().await.is_empty());
     assert_eq!(hand.push(&event).await.unwrap().0, 200);
     hand.card().await;
-    told("K0", on, died, WHOLE);
+    told("F-K0", on, died, WHOLE);
     hand.carried_out().await;
 }
 
-/// K1, P1: one process dies with the event in hand; the other has it too.
+/// F-K1, F-P1: one process dies with the event in hand; the other has it too.
 async fn a_death_before_the_commit_is_nobodys_loss(on: On) {
-    over_the_request(on, "K1", "verified").await;
+    over_the_request(on, "F-K1", "verified").await;
 }
 
-/// K2: committed by the one that died, a duplicate for the other.
+/// F-K2: committed by the one that died, a duplicate for the other.
 async fn a_death_after_the_commit_is_nobodys_loss(on: On) {
-    over_the_request(on, "K2", "accepted").await;
+    over_the_request(on, "F-K2", "accepted").await;
 }
 
-/// K3: given to its lane, and not begun.
+/// F-K3: given to its lane, and not begun.
 async fn a_queued_request_is_taken_over(on: On) {
-    over_the_request(on, "K3", "triaged").await;
+    over_the_request(on, "F-K3", "triaged").await;
 }
 
-/// K4: leased, and the model not asked.
+/// F-K4: leased, and the model not asked.
 async fn a_begun_turn_is_taken_over(on: On) {
-    over_the_request(on, "K4", "turn_begun").await;
+    over_the_request(on, "F-K4", "turn_begun").await;
 }
 
-/// K5: killed while the model thinks; half an answer is never posted.
+/// F-K5: killed while the model thinks; half an answer is never posted.
 async fn a_question_to_the_model_is_asked_again_by_the_other(on: On) {
     let Some((mut fleet, mut hand)) = two(on).await else { return };
     let gate = Gate::new();
@@ -155,32 +155,32 @@ async fn a_question_to_the_model_is_asked_again_by_the_other(on: On) {
     fleet.kill(worker);
     gate.open();
     hand.card().await;
-    told("K5", on, died, WHOLE);
+    told("F-K5", on, died, WHOLE);
     assert_eq!(hand.world.count(hand.chat, "没有人听到"), 0);
     hand.carried_out().await;
 }
 
-/// K6: answered by the model, and not journaled.
+/// F-K6: answered by the model, and not journaled.
 async fn an_answer_of_the_model_that_was_not_journaled_is_asked_for_by_the_other(on: On) {
-    over_the_request(on, "K6", "model_answered").await;
+    over_the_request(on, "F-K6", "model_answered").await;
 }
 
-/// K7, K8: plan and review journaled, the card not posted.
+/// F-K7, F-K8: plan and review journaled, the card not posted.
 async fn a_journaled_plan_gets_its_card_from_the_other(on: On) {
-    over_the_request(on, "K7", "gate_journaled").await;
+    over_the_request(on, "F-K7", "gate_journaled").await;
 }
 
-/// K9: the card posted, and not noted.
+/// F-K9: the card posted, and not noted.
 async fn a_posted_card_is_not_posted_by_the_other(on: On) {
-    over_the_request(on, "K9", "card_posted").await;
+    over_the_request(on, "F-K9", "card_posted").await;
 }
 
-/// K9: the mark on the request made, and not noted.
+/// F-K9: the mark on the request made, and not noted.
 async fn a_mark_on_the_request_is_taken_over(on: On) {
-    over_the_request(on, "K9 (mark)", "posted").await;
+    over_the_request(on, "F-K9 (mark)", "posted").await;
 }
 
-/// K10: a review waits through the death of both, one after the other, and keeps its time.
+/// F-K10: a review waits through the death of both, one after the other, and keeps its time.
 async fn a_review_waits_on_when_one_dies_after_the_other(on: On) {
     let Some((mut fleet, mut hand)) = two(on).await else { return };
     hand.ask().await;
@@ -192,61 +192,61 @@ async fn a_review_waits_on_when_one_dies_after_the_other(on: On) {
         fleet.start(number).await;
     }
     assert_eq!(hand.world.api.review_in(hand.chat).await, before, "neither lost nor extended");
-    told("K10", on, died, WHOLE);
+    told("F-K10", on, died, WHOLE);
     hand.carried_out().await;
 }
 
-/// K11: an OK that was committed.
+/// F-K11: an OK that was committed.
 async fn an_accepted_ok_is_taken_over(on: On) {
-    over_the_word(on, "K11", "accepted").await;
+    over_the_word(on, "F-K11", "accepted").await;
 }
 
-/// K12: a decision that is written, and that nobody has read.
+/// F-K12: a decision that is written, and that nobody has read.
 async fn a_decision_that_no_worker_read_is_taken_over(on: On) {
-    over_the_word(on, "K12", "triaged").await;
+    over_the_word(on, "F-K12", "triaged").await;
 }
 
-/// K12: a decision that was read, and whose step was not journaled.
+/// F-K12: a decision that was read, and whose step was not journaled.
 async fn a_decision_that_was_read_is_taken_over(on: On) {
-    over_the_word(on, "K12 (read)", "decision_read").await;
+    over_the_word(on, "F-K12 (read)", "decision_read").await;
 }
 
-/// K12: a button's decision whose answer was lost.
+/// F-K12: a button's decision whose answer was lost.
 async fn a_tap_whose_answer_was_lost_has_decided(on: On) {
-    over_the_tap(on, "K12 (tap)", "decision_written").await;
+    over_the_tap(on, "F-K12 (tap)", "decision_written").await;
 }
 
-/// K13: `intent` without `sent`: it is sent without asking anybody.
+/// F-K13: `intent` without `sent`: it is sent without asking anybody.
 async fn a_write_that_was_not_sent_is_sent_by_the_other(on: On) {
-    over_the_tap(on, "K13", "action_unsent").await;
+    over_the_tap(on, "F-K13", "action_unsent").await;
 }
 
-/// K14: sent, and nobody knows whether it ran.
+/// F-K14: sent, and nobody knows whether it ran.
 async fn a_sent_write_is_asked_about_by_the_other(on: On) {
-    over_a_sent_write(on, "K14", "action_sent").await;
+    over_a_sent_write(on, "F-K14", "action_sent").await;
 }
 
-/// K15: it ran, and its result was lost.
+/// F-K15: it ran, and its result was lost.
 async fn a_write_whose_result_was_lost_is_asked_about_by_the_other(on: On) {
-    over_a_sent_write(on, "K15", "action_ran").await;
+    over_a_sent_write(on, "F-K15", "action_ran").await;
 }
 
-/// K16: its result is journaled, and used.
+/// F-K16: its result is journaled, and used.
 async fn a_journaled_result_is_used_by_the_other(on: On) {
-    over_the_tap(on, "K16", "action_journaled").await;
+    over_the_tap(on, "F-K16", "action_journaled").await;
 }
 
-/// K17: the answer journaled, and not posted.
+/// F-K17: the answer journaled, and not posted.
 async fn a_journaled_answer_is_posted_by_the_other(on: On) {
-    over_the_word(on, "K17", "finish_journaled").await;
+    over_the_word(on, "F-K17", "finish_journaled").await;
 }
 
-/// K18: the answer posted, and not noted.
+/// F-K18: the answer posted, and not noted.
 async fn a_posted_answer_is_not_posted_by_the_other(on: On) {
-    over_the_word(on, "K18", "answer_posted").await;
+    over_the_word(on, "F-K18", "answer_posted").await;
 }
 
-/// K18: the first part of a long answer is in the chat, and not noted; every part is there once.
+/// F-K18: the first part of a long answer is in the chat, and not noted; every part is there once.
 async fn the_parts_of_an_answer_are_gone_on_with_by_the_other(on: On) {
     let answer = |_: &serde_json::Value| say(&report());
     let Some((mut fleet, world)) = Fleet::open(on, SHORT, &[&[], &[]], &[], answer).await else {
@@ -258,7 +258,7 @@ async fn the_parts_of_an_answer_are_gone_on_with_by_the_other(on: On) {
     let found = all_sections(&world).await;
     assert_eq!(found.concat(), (1..=12).collect::<Vec<_>>());
     println!(
-        "K18 (parts) {}: gone on with within {:.1} s, each once",
+        "F-K18 (parts) {}: gone on with within {:.1} s, each once",
         on.name(),
         died.elapsed().as_secs_f32()
     );

@@ -53,7 +53,7 @@ async fn is_back(hand: &Handshake) {
     .await;
 }
 
-/// Q1: an answer of the model that cannot be journaled gives the lane back; the turn goes on as soon as the database is there again.
+/// F-Q1: an answer of the model that cannot be journaled gives the lane back; the turn goes on as soon as the database is there again.
 #[tokio::test]
 async fn a_turn_goes_on_when_the_database_is_back() {
     let Some((mut database, mut fleet, mut hand)) = one().await else {
@@ -75,12 +75,12 @@ async fn a_turn_goes_on_when_the_database_is_back() {
     let back = Instant::now();
     is_back(&hand).await;
     hand.card().await;
-    println!("Q1: the card came {:.1} s after the database", back.elapsed().as_secs_f32());
+    println!("F-Q1: the card came {:.1} s after the database", back.elapsed().as_secs_f32());
     assert!(back.elapsed() < SOON, "{:?}", back.elapsed());
     hand.carried_out().await;
 }
 
-/// Q1, Q5: the result of a write call is kept until the database takes it; nobody is asked what this process knows.
+/// F-Q1, F-Q5: the result of a write call is kept until the database takes it; nobody is asked what this process knows.
 #[tokio::test]
 async fn a_result_is_kept_until_the_database_is_back() {
     let Some((mut database, mut fleet, mut hand)) = one().await else {
@@ -98,7 +98,7 @@ async fn a_result_is_kept_until_the_database_is_back() {
     hand.ends_whole().await;
 }
 
-/// Q7: whoever is dropped while its transaction begins (a look that an answer of the model overtakes) leaves none open: the next on
+/// F-Q7: whoever is dropped while its transaction begins (a look that an answer of the model overtakes) leaves none open: the next on
 /// that connection would read what was true then, until the server cuts it off.
 #[tokio::test]
 async fn nobody_leaves_a_transaction_open() {

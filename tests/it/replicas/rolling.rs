@@ -13,7 +13,7 @@ on_both! {
     every_message_is_answered_once_through_a_rolling_update,
 }
 
-/// P10: start B, drain A, start A', drain B: every message is answered once, and whoever pushes meets no refusal.
+/// F-P10: start B, drain A, start A', drain B: every message is answered once, and whoever pushes meets no refusal.
 async fn every_message_is_answered_once_through_a_rolling_update(on: On) {
     let answer = |request: &serde_json::Value| {
         let asked = crate::support::world::user_words(request);
@@ -48,7 +48,7 @@ async fn every_message_is_answered_once_through_a_rolling_update(on: On) {
             fleet.start(new).await;
             let (status, took) = fleet.drain(old).await;
             assert_eq!(status.code(), Some(0));
-            println!("P10 {}: drained in {:.1} s", on.name(), took.as_secs_f32());
+            println!("F-P10 {}: drained in {:.1} s", on.name(), took.as_secs_f32());
         }
         over.store(true, Ordering::SeqCst);
     };
@@ -59,6 +59,6 @@ async fn every_message_is_answered_once_through_a_rolling_update(on: On) {
         world.hears(chat, &words).await;
         assert_eq!(world.count(chat, &words), 1, "answers to {number}");
     }
-    println!("P10 {}: {said} messages, each answered once", on.name());
+    println!("F-P10 {}: {said} messages, each answered once", on.name());
     world.end().await;
 }

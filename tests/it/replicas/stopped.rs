@@ -13,7 +13,7 @@ on_both! {
     one_that_stood_still_over_a_delivery_delivers_nothing,
 }
 
-/// P4: stopped while the model thinks: the other asks again; what the first hears on waking is nobody's.
+/// F-P4: stopped while the model thinks: the other asks again; what the first hears on waking is nobody's.
 async fn one_that_stood_still_over_the_model_says_nothing(on: On) {
     let Some((mut fleet, world)) = Fleet::open(on, SHORT, &[&[], &[]], &[], reporter).await else {
         return;
@@ -34,7 +34,7 @@ async fn one_that_stood_still_over_the_model_says_nothing(on: On) {
     hand.carried_out().await;
 }
 
-/// P4: stopped after `sent` and before the call itself: the other asks a person, and the first does not make the call on waking.
+/// F-P4: stopped after `sent` and before the call itself: the other asks a person, and the first does not make the call on waking.
 async fn one_that_stood_still_over_a_write_does_not_write(on: On) {
     let Some((mut fleet, world)) = Fleet::open(on, SHORT, &[&[], &[]], &[], reporter).await else {
         return;
@@ -60,7 +60,7 @@ async fn one_that_stood_still_over_a_write_does_not_write(on: On) {
     hand.same_when_pushed_again().await;
 }
 
-/// P4: stopped with the card's call in a socket, where nobody can take it back: the other repeats it under the same key, or
+/// F-P4: stopped with the card's call in a socket, where nobody can take it back: the other repeats it under the same key, or
 /// finds it there; one card. (On Slack a call that lands after the other has looked is the one double that cannot be told.)
 async fn one_that_stood_still_over_a_delivery_delivers_nothing(on: On) {
     let Some((mut fleet, world)) = Fleet::prepare(on, SHORT, &[&[], &[]], &[], reporter).await else {

@@ -14,7 +14,7 @@ on_both! {
 
 const EVENTS: usize = 200;
 
-/// H4, S1: 200 requests, each pushed to both processes at once: 200 turns, 200 cards.
+/// F-H4, F-S1: 200 requests, each pushed to both processes at once: 200 turns, 200 cards.
 async fn the_same_events_at_two_processes_are_one_turn_each(on: On) {
     let plan = |_: &serde_json::Value| planned("整理笔记", &[("写", &["write_file"])]);
     let Some((mut fleet, world)) = Fleet::open(on, LONG, &[&[], &[]], &[], plan).await else {
@@ -53,7 +53,7 @@ async fn the_same_events_at_two_processes_are_one_turn_each(on: On) {
     }
     let worked = [0, 1].map(|number| fleet.process(number).log().matches("turn taken up").count());
     println!(
-        "H4 {}: {EVENTS} events at two processes, {EVENTS} turns, {EVENTS} cards; taken up by {worked:?}",
+        "F-H4 {}: {EVENTS} events at two processes, {EVENTS} turns, {EVENTS} cards; taken up by {worked:?}",
         on.name()
     );
     world.end().await;

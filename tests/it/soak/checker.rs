@@ -59,7 +59,7 @@ pub fn check(entries: &[Entry]) -> Verdict {
 
 type Broken<'a> = dyn FnMut(&'static str, String) + 'a;
 
-/// I1: a request that was taken ends in a last word; nobody waits in vain; senders hear yes or "not now".
+/// F-I1: a request that was taken ends in a last word; nobody waits in vain; senders hear yes or "not now".
 fn nothing_lost(seen: &[&What], broken: &mut Broken<'_>) {
     let mut asks = BTreeSet::new();
     let mut taken = false;
@@ -82,7 +82,7 @@ fn nothing_lost(seen: &[&What], broken: &mut Broken<'_>) {
     }
 }
 
-/// I2: each write once, and once more for each time that a person let it run again; one last word; one continuation a review.
+/// F-I2: each write once, and once more for each time that a person let it run again; one last word; one continuation a review.
 fn no_double_effect(seen: &[&What], broken: &mut Broken<'_>) {
     let mut again = BTreeSet::new();
     let mut decided = BTreeSet::new();
@@ -138,7 +138,7 @@ fn no_double_effect(seen: &[&What], broken: &mut Broken<'_>) {
     }
 }
 
-/// I3: no write before its requester said yes to a review that shows it.
+/// F-I3: no write before its requester said yes to a review that shows it.
 fn nothing_undecided(seen: &[&What], broken: &mut Broken<'_>) {
     let mut allowed: BTreeSet<&str> = BTreeSet::new();
     for what in seen {
@@ -163,7 +163,7 @@ fn nothing_undecided(seen: &[&What], broken: &mut Broken<'_>) {
     }
 }
 
-/// I6: a task's messages stand in its chat, and its prompts hold nobody else's words.
+/// F-I6: a task's messages stand in its chat, and its prompts hold nobody else's words.
 fn nobody_elses(task: &str, seen: &[&What], broken: &mut Broken<'_>) {
     let home = seen.iter().find_map(|what| match what {
         What::Deliver { chat, .. } => Some(chat),
@@ -181,7 +181,7 @@ fn nobody_elses(task: &str, seen: &[&What], broken: &mut Broken<'_>) {
     }
 }
 
-/// I2: where the platform knows no keys, a message may stand there twice once for each time that a sender was cut off.
+/// F-I2: where the platform knows no keys, a message may stand there twice once for each time that a sender was cut off.
 fn doubled_posts(entries: &[Entry], verdict: &mut Verdict) {
     let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
     let mut cuts = 0;

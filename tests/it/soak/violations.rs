@@ -123,7 +123,7 @@ fn a_good_history_is_good() {
     );
 }
 
-/// I1: everything taken ends in a word to the person.
+/// F-I1: everything taken ends in a word to the person.
 #[test]
 fn what_is_lost_is_seen() {
     sees("I1", "never a last word", without(&answer("2", "b")));
@@ -132,7 +132,7 @@ fn what_is_lost_is_seen() {
     sees("I1", "left behind", with(vec![What::Stuck("turn_1".to_owned())]));
 }
 
-/// I2: nothing happens twice.
+/// F-I2: nothing happens twice.
 #[test]
 fn what_happens_twice_is_seen() {
     sees("I2", "written 2 times", with(vec![executed()]));
@@ -154,7 +154,7 @@ fn what_happens_twice_is_seen() {
     sees("I2", "last words", with(vec![keyed("8"), keyed("9")]));
 }
 
-/// I2: a person may let a lost call run again, once for each time that they said so.
+/// F-I2: a person may let a lost call run again, once for each time that they said so.
 #[test]
 fn a_write_that_a_person_let_run_again_is_none() {
     let again = deliver("e3", Verb::RunAgain("act_1".to_owned()));
@@ -165,7 +165,7 @@ fn a_write_that_a_person_let_run_again_is_none() {
     sees("I2", "written 3 times, 2 allowed", history);
 }
 
-/// I2: one doubled message for each cut, where the platform has no keys.
+/// F-I2: one doubled message for each cut, where the platform has no keys.
 #[test]
 fn doubled_posts_are_counted_against_the_cuts() {
     let doubled = || with(vec![answer("3", "b")]);
@@ -179,7 +179,7 @@ fn doubled_posts_are_counted_against_the_cuts() {
     );
 }
 
-/// I3: no write before the requester's yes to a review that shows it.
+/// F-I3: no write before the requester's yes to a review that shows it.
 #[test]
 fn what_nobody_decided_is_seen() {
     let approve = deliver("e2", Verb::Approve("rv_1".to_owned()));
@@ -195,7 +195,7 @@ fn what_nobody_decided_is_seen() {
     sees("I3", "no review that shows it", foreign);
 }
 
-/// I6: nobody's card, answer or words at somebody else's.
+/// F-I6: nobody's card, answer or words at somebody else's.
 #[test]
 fn what_is_elsewhere_is_seen() {
     let mut elsewhere = post("9", "z");

@@ -28,7 +28,7 @@ const TWO_REPAINTS: Line = Line {
     free: 64,
 };
 
-/// C1, design: of what a platform rations only so much is held at a time, by whatever process; the rest waits where it is, oldest first,
+/// F-C1, design: of what a platform rations only so much is held at a time, by whatever process; the rest waits where it is, oldest first,
 /// and other rows pass it. What was held back keeps its place.
 #[tokio::test]
 async fn what_is_rationed_waits_in_line() {
@@ -81,7 +81,7 @@ async fn repaints(store: &Store, cards: &[&str]) {
     }
 }
 
-/// C1: repaints that hang, or whose holder is gone, have had their turn after the time that a delivery may wait for the rates: from then on
+/// F-C1: repaints that hang, or whose holder is gone, have had their turn after the time that a delivery may wait for the rates: from then on
 /// others go, while those are still held. As many at a time as before.
 #[tokio::test]
 async fn what_hangs_holds_up_no_line() {
@@ -106,7 +106,7 @@ async fn what_hangs_holds_up_no_line() {
     }
 }
 
-/// C1, design: a platform whose places are all taken keeps no row of another from going, however much older its own are.
+/// F-C1, design: a platform whose places are all taken keeps no row of another from going, however much older its own are.
 #[tokio::test]
 async fn platforms_have_places_of_their_own() {
     for store in stores().await {
@@ -139,7 +139,7 @@ async fn platforms_have_places_of_their_own() {
     }
 }
 
-/// C1, design: what people wait for passes repaints that are older, and has places that these cannot take.
+/// F-C1, design: what people wait for passes repaints that are older, and has places that these cannot take.
 #[tokio::test]
 async fn posts_come_before_repaints() {
     for store in stores().await {
@@ -160,7 +160,7 @@ async fn posts_come_before_repaints() {
     }
 }
 
-/// C1: posts are rationed chat by chat: one that is busy holds up no other.
+/// F-C1: posts are rationed chat by chat: one that is busy holds up no other.
 #[tokio::test]
 async fn posts_are_rationed_by_chat() {
     for store in stores().await {

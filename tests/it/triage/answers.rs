@@ -66,7 +66,7 @@ async fn changes_and_refusal_settle() {
     }
 }
 
-/// B2, H10: an OK that was sent before the card, but read after it, decides nothing; the next one does.
+/// B2, F-H10: an OK that was sent before the card, but read after it, decides nothing; the next one does.
 #[tokio::test]
 async fn ok_from_before_the_card() {
     let mut world = World::new().await;
@@ -85,7 +85,7 @@ async fn ok_from_before_the_card() {
     assert_eq!(world.decision(&gate).await, "approve u1");
 }
 
-/// B1, H7: another member's OK is refused in place and leaves the gate and its time alone; their other words are their own task.
+/// B1, F-H7: another member's OK is refused in place and leaves the gate and its time alone; their other words are their own task.
 #[tokio::test]
 async fn other_members_words() {
     let mut world = World::new().await;
@@ -184,7 +184,7 @@ async fn questions_and_budgets() {
     assert_eq!(world.decision(&budget).await, "approve u1");
 }
 
-/// H9: a reply finds its gate across the threads of the chat; two open and no reply: ask which.
+/// F-H9: a reply finds its gate across the threads of the chat; two open and no reply: ask which.
 #[tokio::test]
 async fn replies_across_threads() {
     let mut world = World::new().await;
@@ -204,7 +204,7 @@ async fn replies_across_threads() {
     assert_eq!(world.decision(&gates[0]).await, "approve u1", "the request itself, as root");
 }
 
-/// B7, H8: an OK under the first card when a second one waits goes to neither; changes go to the one that waits.
+/// B7, F-H8: an OK under the first card when a second one waits goes to neither; changes go to the one that waits.
 #[tokio::test]
 async fn ok_under_an_older_card() {
     let mut world = World::new().await;

@@ -36,7 +36,7 @@ async fn second_click_hears_who_decided() {
     assert_eq!(world.decision(&gate).await, "cancel u2");
 }
 
-/// H1: fifty parallel taps take one decision; none is a task.
+/// F-H1: fifty parallel taps take one decision; none is a task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_taps_decide_once() {
     let mut world = World::new().await;
@@ -83,7 +83,7 @@ async fn redelivered_click() {
     assert_eq!(world.decision(&gate).await, "approve u2");
 }
 
-/// H2: text and button are equal; whoever is second is told, and a late word is no task.
+/// F-H2: text and button are equal; whoever is second is told, and a late word is no task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn text_and_button_at_once() {
     for round in 0..10 {
@@ -108,7 +108,7 @@ async fn text_and_button_at_once() {
     }
 }
 
-/// H7: not entitled: a click gets a toast, the review stays as it is.
+/// F-H7: not entitled: a click gets a toast, the review stays as it is.
 #[tokio::test]
 async fn other_members_click() {
     let mut world = World::new().await;
@@ -280,7 +280,7 @@ async fn settled_by_its_own_card(delivered: bool) {
     assert_eq!(lost(world.actions(&second).await), ActionStatus::Approved);
 }
 
-/// H20: tool_approval expiry: the rows expire with their gate, a verdict of their own.
+/// F-H20: tool_approval expiry: the rows expire with their gate, a verdict of their own.
 #[tokio::test]
 async fn rows_expire_with_the_gate() {
     let mut world = World::new().await;

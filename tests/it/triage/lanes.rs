@@ -53,7 +53,7 @@ async fn many_triage_at_once() {
     assert_eq!(marks, 60);
 }
 
-/// P2: a process that stops begins no further row, however many it has read: what is left is found by others.
+/// F-P2: a process that stops begins no further row, however many it has read: what is left is found by others.
 #[tokio::test]
 async fn who_stops_leaves_the_rest() {
     let world = World::new().await;
@@ -94,7 +94,7 @@ async fn identity_comes_later() {
     assert_eq!(world.untriaged().await, 0);
 }
 
-/// H10: while a turn runs the requester's messages queue, at most twenty; other people's lanes run beside it.
+/// F-H10: while a turn runs the requester's messages queue, at most twenty; other people's lanes run beside it.
 #[tokio::test]
 async fn queue_has_an_end() {
     let mut world = World::new().await;
@@ -274,7 +274,7 @@ async fn recall() {
     );
 }
 
-/// B19, H14: an edited request is noted on the card; an edit never decides.
+/// B19, F-H14: an edited request is noted on the card; an edit never decides.
 #[tokio::test]
 async fn edit() {
     let mut world = World::new().await;
@@ -293,7 +293,7 @@ async fn edit() {
     assert!(noted);
 }
 
-/// H16: the bot is welcomed into a chat; when it is removed everything there ends.
+/// F-H16: the bot is welcomed into a chat; when it is removed everything there ends.
 #[tokio::test]
 async fn joined_and_left() {
     let mut world = World::new().await;

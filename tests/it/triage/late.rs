@@ -10,7 +10,7 @@ use super::world::World;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// B5, H6: OK after expiry is told, not executed, not a new task; other text is one; after a day nobody remembers.
+/// B5, F-H6: OK after expiry is told, not executed, not a new task; other text is one; after a day nobody remembers.
 #[tokio::test]
 async fn ok_after_expiry() {
     let mut world = World::new().await;
@@ -37,7 +37,7 @@ async fn ok_after_expiry() {
     assert_eq!(world.queue("u1", "").await, ["OK"]);
 }
 
-/// H5: nothing happens at the very edge but one thing: a word in the last moment counts, one moment later it is late.
+/// F-H5: nothing happens at the very edge but one thing: a word in the last moment counts, one moment later it is late.
 #[tokio::test]
 async fn edge_of_the_time() {
     for (short, expected) in [(Duration::from_millis(1), "approve u1"), (Duration::ZERO, "expire ")] {
@@ -72,7 +72,7 @@ async fn second_approvers_word() {
     assert_eq!(world.queue("u3", "").await, Vec::<String>::new());
 }
 
-/// H3: other text that comes second queues behind the turn, and its sender is told so.
+/// F-H3: other text that comes second queues behind the turn, and its sender is told so.
 #[tokio::test]
 async fn second_text_queues() {
     let mut world = World::new().await;

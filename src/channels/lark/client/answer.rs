@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// C1, C2, C3, C6: the code decides, not the HTTP status.
+    /// F-C1, F-C2, F-C3, F-C6: the code decides, not the HTTP status.
     #[test]
     fn every_code_has_its_class() {
         for (status, code, expected) in [
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// C1: the gateway's reset header counts seconds and goes before Retry-After.
+    /// F-C1: the gateway's reset header counts seconds and goes before Retry-After.
     #[test]
     fn the_asked_wait_is_read() {
         let mut headers = HeaderMap::new();

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::channels::pace::tests::{departures, most_within};
 
-    /// C1: at most five messages a second to one chat, and a wait over three seconds goes back to the dispatcher.
+    /// F-C1: at most five messages a second to one chat, and a wait over three seconds goes back to the dispatcher.
     #[test]
     fn one_chat_gets_five_a_second() {
         let departures = departures(100, |_| rates(Some("oc_1")));
@@ -52,7 +52,7 @@ mod tests {
         assert!(most_within(1000, &departures) <= 5);
     }
 
-    /// C1: at most fifty calls a second to the app, over any number of chats.
+    /// F-C1: at most fifty calls a second to the app, over any number of chats.
     #[test]
     fn the_app_gets_fifty_a_second() {
         let chats: Vec<String> = (0..1000).map(|call| format!("oc_{call}")).collect();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// C2, M-5: the payloads that forge mentions, links, fonts and blocks come out as inert text.
+/// F-C2, M-5: the payloads that forge mentions, links, fonts and blocks come out as inert text.
 #[test]
 fn payloads_are_inert_in_every_place() {
     for payload in [

@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// C1, C2, C3, C6: the word decides, not the HTTP status.
+    /// F-C1, F-C2, F-C3, F-C6: the word decides, not the HTTP status.
     #[test]
     fn every_word_has_its_class() {
         for (status, code, expected) in [

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::channels::pace::tests::departures;
 
-    /// C1: a channel gets three messages at once and one a second after them; another channel does not wait for it.
+    /// F-C1: a channel gets three messages at once and one a second after them; another channel does not wait for it.
     #[test]
     fn a_channel_gets_one_a_second() {
         assert_eq!(departures(100, |_| Method::Post.rates("C1")), [0, 0, 0, 1000, 2000, 3000]);
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(departures(20, |call| Method::Post.rates(&chats[call])), [0; 20]);
     }
 
-    /// C1: a workspace gets about fifty card updates a minute, over all channels.
+    /// F-C1: a workspace gets about fifty card updates a minute, over all channels.
     #[test]
     fn a_workspace_gets_fifty_updates_a_minute() {
         let chats: Vec<String> = (0..100).map(|chat| format!("C{chat}")).collect();
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(updates, [0, 0, 0, 0, 1200, 2400]);
     }
 
-    /// C1: what the dispatcher takes at a time goes, however many went before it, and no more would.
+    /// F-C1: what the dispatcher takes at a time goes, however many went before it, and no more would.
     #[test]
     fn what_is_taken_at_a_time_goes() {
         for (method, rate, abreast) in [

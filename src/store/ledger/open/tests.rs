@@ -58,7 +58,7 @@ async fn a_full_disk_heals() {
     }
 }
 
-/// Q6: a file is trusted unread once. Who ends before the reading beside the work does leaves it to be read through before the next start,
+/// F-Q6: a file is trusted unread once. Who ends before the reading beside the work does leaves it to be read through before the next start,
 /// and after that it is trusted again.
 #[tokio::test]
 async fn a_file_that_was_not_read_through_is_read_at_the_next_start() {
