@@ -136,7 +136,7 @@ async fn another_providers_log_goes_on() {
     fake.assert_clean();
 }
 
-/// design: failures L6, reasons to stop: cut calls are never taken, cut text is marked, a refusal is the answer or a filter.
+/// F-L6: reasons to stop: cut calls are never taken, cut text is marked, a refusal is the answer or a filter.
 #[tokio::test]
 async fn reasons_to_stop() {
     let cut = || Step::Message(call([("plan", json!(r#"{"goal": "x", "st"#))]), Some("length"));

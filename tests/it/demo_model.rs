@@ -223,7 +223,7 @@ async fn two_runs_are_equal() {
     assert_eq!(logs[0], logs[1]);
 }
 
-/// S0-34: an edit makes a new plan that quotes it and follows it.
+/// demo model: an edit makes a new plan that quotes it and follows it.
 #[tokio::test]
 async fn an_edit_makes_a_new_plan() {
     let folder = sample();
@@ -239,7 +239,7 @@ async fn an_edit_makes_a_new_plan() {
     assert!(answer.starts_with("[demo model] ") && answer.contains("`out/brief.md`"), "{answer}");
 }
 
-/// S0-34, requirements test 13: "OK, but not step two" is no approval, and the new plan leaves the step out.
+/// demo model: "OK, but not step two" is no approval, and the new plan leaves the step out.
 #[tokio::test]
 async fn a_step_can_be_forbidden() {
     let folder = sample();
@@ -325,7 +325,7 @@ async fn nothing_to_read_is_told() {
     assert!(!folder.path().join("summary.md").exists());
 }
 
-/// S0-5: a nudge after the work is answered by reporting the plan as completed.
+/// demo model: a nudge after the work is answered by reporting the plan as completed.
 #[tokio::test]
 async fn a_nudge_is_answered() {
     let folder = sample();
@@ -390,7 +390,7 @@ async fn small_talk_needs_no_plan() {
     }
 }
 
-/// S3-12: one call at a time when the settings say so.
+/// demo model: one call at a time when the settings say so.
 #[tokio::test]
 async fn one_call_at_a_time() {
     let folder = sample();
@@ -442,7 +442,7 @@ async fn forged_text_changes_nothing() {
     assert!(!folder.path().join("evil.md").exists() && !folder.path().join("old.md").exists());
 }
 
-/// S0-22: an appended reminder is not taken for the file's text.
+/// demo model: an appended reminder is not taken for the file's text.
 #[tokio::test]
 async fn a_reminder_is_not_part_of_a_file() {
     let folder = sample();

@@ -130,7 +130,7 @@ async fn an_interrupted_call_costs_its_time() {
     world.end().await;
 }
 
-/// design: in a shared session a task sees what was asked in the chat before and what came of it: its words open no block of ours,
+/// C17: in a shared session a task sees what was asked in the chat before and what came of it: its words open no block of ours,
 /// and a task without an answer leaves no empty message, which servers refuse. In a fresh one it sees nothing of it.
 #[tokio::test]
 async fn a_shared_session_knows_the_earlier_tasks() {

@@ -106,7 +106,7 @@ async fn a_stream_under_another_name() {
     assert_eq!(fake.seen().len(), 2);
 }
 
-/// S3-13: a stream that ends before the answer, by a clean end or a broken connection, is asked for again as a whole: nothing of
+/// F-L3, S3-13: a stream that ends before the answer, by a clean end or a broken connection, is asked for again as a whole: nothing of
 /// it was acted on.
 #[tokio::test]
 async fn a_broken_stream_is_asked_for_again() {

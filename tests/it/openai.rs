@@ -211,7 +211,7 @@ async fn provider_fields_go_back_as_they_came() {
     fake.assert_clean();
 }
 
-/// design: failures L4, ids that are missing, repeated or used before become unique; arguments may be an object.
+/// F-L4: ids that are missing, repeated or used before become unique; arguments may be an object.
 #[tokio::test]
 async fn odd_calls_are_made_regular() {
     let odd = json!({"choices": [{"message": {"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"text": "b"}], "tool_calls": [
@@ -240,7 +240,7 @@ async fn odd_calls_are_made_regular() {
     assert_eq!(arguments, [r#"{"x":1}"#, "{}", "{}", "{oops"]);
 }
 
-/// design: failures L4, what is no answer is asked for once more, then told as such, without a word of it.
+/// F-L4: what is no answer is asked for once more, then told as such, without a word of it.
 #[tokio::test]
 async fn what_is_no_answer_is_nonsense() {
     let html = Step::Verbatim("text/html", b"\n<html>canary</html>".to_vec());
@@ -285,7 +285,7 @@ async fn what_is_no_answer_is_nonsense() {
     fake.assert_clean();
 }
 
-/// design: failures L6, a plan or call that the length limit cut is never taken; cut text is marked.
+/// F-L6: a plan or call that the length limit cut is never taken; cut text is marked.
 #[tokio::test]
 async fn a_length_stop_is_seen() {
     let whole = call([("plan", json!({"a": 1}))]);
@@ -299,7 +299,7 @@ async fn a_length_stop_is_seen() {
     assert_eq!(reply.unwrap().text, "half a sen […]");
 }
 
-/// design: failures L6, a refusal is an answer in words, and calls beside it do not run; what the filter leaves is no answer.
+/// F-L6: a refusal is an answer in words, and calls beside it do not run; what the filter leaves is no answer.
 #[tokio::test]
 async fn refusals_are_answers() {
     let mut refusing = call([("write_file", json!({}))]);
@@ -315,7 +315,7 @@ async fn refusals_are_answers() {
     }
 }
 
-/// S3-13: passing troubles are tried again, three times at most, with the wait that the server names.
+/// F-L1, F-L2, S3-13: passing troubles are tried again, three times at most, with the wait that the server names.
 #[tokio::test]
 async fn passing_troubles_are_tried_again() {
     let now: &[_] = &[("retry-after", "0")];
@@ -343,7 +343,7 @@ async fn a_cut_answer_is_dropped_and_asked_again() {
     fake.assert_clean();
 }
 
-/// S3-13: a wait that does not fit into the task's time is not waited for.
+/// F-L1, S3-13: a wait that does not fit into the task's time is not waited for.
 #[tokio::test]
 async fn a_wait_that_is_too_long_ends_the_call_at_once() {
     let fake = FakeModel::start().await;
@@ -356,7 +356,7 @@ async fn a_wait_that_is_too_long_ends_the_call_at_once() {
     fake.assert_clean();
 }
 
-/// design: failures L5, a refused request is told by its status only: no key, no URL, no body.
+/// F-L5: a refused request is told by its status only: no key, no URL, no body.
 #[tokio::test]
 async fn a_refusal_tells_nothing_but_its_status() {
     for status in [400, 401, 403, 404] {
@@ -373,7 +373,7 @@ async fn a_refusal_tells_nothing_but_its_status() {
     }
 }
 
-/// design: failures I4, the deadline holds while a server keeps silent, and a dropped call lets go of it.
+/// F-I4, F-L3: the deadline holds while a server keeps silent, and a dropped call lets go of it.
 #[tokio::test]
 async fn a_silent_server_ends_in_a_timeout() {
     let fake = FakeModel::start().await;

@@ -11,6 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const PAGE: &str = "docs/requirements.md";
+/// Where the program does something else than the letter of a requirement: `number|what is different`.
+const DIFFERENCES: &str = include_str!("requirements/differs.txt");
 
 /// design: the page names, for every requirement number that a test claims, the tests that prove it.
 #[test]
@@ -54,6 +56,12 @@ fn every_number_has_its_test() {
     let wanted = counted.chain(WANTED_LISTS.iter().map(|name| (*name).to_owned()));
     let open: Vec<String> = wanted.filter(|number| !claims.contains_key(&key(number))).collect();
     assert!(open.is_empty(), "no test names {}", open.join(", "));
+    let known = |number: &str| claims.contains_key(&key(number)) || number == "B9";
+    let strange = DIFFERENCES
+        .lines()
+        .filter_map(|line| line.split('|').next())
+        .find(|number| !known(number));
+    assert_eq!(strange, None, "a difference from a number that no test names");
 }
 
 /// Number → (sort key, tests as `file::name` with their sentence).
@@ -103,7 +111,9 @@ fn claims(root: &Path) -> Claims {
 
 /// `#[test]`, `#[tokio::test]`, `#[tokio::test(start_paused = true)]`.
 fn is_test_attribute(line: &str) -> bool {
-    ["#[test]", "#[tokio::test]", "#[tokio::test("].iter().any(|head| line.starts_with(head))
+    ["#[test]", "#[tokio::test]", "#[tokio::test("]
+        .iter()
+        .any(|head| line.starts_with(head))
 }
 
 /// The names in `on_both! { … }` and `races! { … }`: functions that these macros call from tests of their own.
@@ -159,6 +169,11 @@ fn page(claims: &Claims) -> String {
             let label = if at == 0 { number.as_str() } else { "" };
             writeln!(out, "| {label} | `{test}` | {} |", sentence.replace('|', "\\|")).unwrap();
         }
+    }
+    out.push_str("\n## What differs from the letter\n\n| number | what is different |\n|---|---|\n");
+    for line in DIFFERENCES.lines() {
+        let (number, words) = line.split_once('|').unwrap();
+        writeln!(out, "| {number} | {words} |").unwrap();
     }
     out
 }

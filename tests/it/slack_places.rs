@@ -59,7 +59,7 @@ async fn answers_land_where_the_task_is() {
     world.end().await;
 }
 
-/// M-5, S0-13: in a channel that workspaces share a click names the person's own workspace, in an enterprise perhaps none;
+/// M-5: in a channel that workspaces share a click names the person's own workspace, in an enterprise perhaps none;
 /// it finds its gate all the same, counts for nobody but that person, and nowhere but in that channel.
 #[tokio::test]
 async fn a_click_from_another_workspace() {

@@ -138,7 +138,7 @@ async fn an_undeliverable_card_wakes_the_lane() {
     }
 }
 
-/// M-2, S0-29 S0-31: the pending review is found by person and conversation from the gate's opening to its decision, with
+/// M-2, S0-29: the record of the pending review is found by person and conversation from the gate's opening to its decision, with
 /// the fields of the contract; another person, thread or chat finds nothing; it lapses with the gate.
 #[tokio::test]
 async fn the_pending_review_is_there_while_the_gate_is_open() {

@@ -228,7 +228,7 @@ async fn a_released_lease_writes_nothing() {
     }
 }
 
-/// S4-9: a lane has one unfinished turn at most; a finished one makes room for the next.
+/// design: a lane has one unfinished turn at most; a finished one makes room for the next.
 #[tokio::test]
 async fn one_unfinished_turn_a_lane() {
     for store in stores().await {

@@ -124,7 +124,7 @@ async fn an_empty_database_is_migrated_once() {
     }
 }
 
-/// design: a newer program may add columns and tables while an older one runs; the older one goes on, and is refused only at its next start.
+/// F-P10: a newer program may add columns and tables while an older one runs; the older one goes on, and is refused only at its next start.
 #[tokio::test]
 async fn an_older_program_goes_on_beside_a_newer_schema() {
     let Some(mut store) = server().await else { return };

@@ -217,7 +217,7 @@ async fn holds(
     );
 }
 
-/// M-1: the channel that this version does not serve answers 404 to everything.
+/// M-1: a channel that is not enabled answers 404 to everything.
 #[tokio::test]
 async fn slack_is_not_served() {
     let world = World::start(&[], reporter).await;

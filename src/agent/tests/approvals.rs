@@ -111,7 +111,7 @@ fn calls_are_justified_by_their_primary_argument() {
     assert!(said("run_bash", json!({"command": long})).ends_with('…'));
 }
 
-/// S4-5, S4-7, S4-8, S4-11: approved rows run in call order, the results answer their calls; no further user message.
+/// C7, S4-5, S4-7, S4-8, S4-11: approved rows run in call order, the results answer their calls; no further user message.
 #[test]
 fn approved_rows_run_in_call_order() {
     let mut play = Play::new();

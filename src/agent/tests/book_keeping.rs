@@ -89,7 +89,30 @@ fn todos_ride_along() {
     assert_eq!(play.running(), ["read_file"]);
     play.tools_answer("text");
     let told = play.log(Role::Tool);
-    assert!(told[0].starts_with("[tool_result:read_file]") && told[1].starts_with("{\"inProgress\"") || told[1].contains("\"ok\":true"));
+    assert!(told[0].starts_with("[tool_result:read_file]"), "{told:?}");
+    let acknowledged: Value = serde_json::from_str(&told[1]).unwrap();
+    assert_eq!(acknowledged, json!({"ok": true, "revision": 1, "todoCount": 1, "inProgress": null}));
+}
+
+/// C2: a step has one of five statuses; the model's own list takes three of them, and `plan_progress` says the other two.
+#[test]
+fn one_vocabulary_of_statuses() {
+    use StepStatus::{Completed, Failed, InProgress, Pending, Skipped};
+    let names = [Pending, InProgress, Completed, Failed, Skipped].map(|status| json!(status));
+    assert_eq!(
+        names,
+        ["pending", "in_progress", "completed", "failed", "skipped"].map(|name| json!(name))
+    );
+    for (name, taken) in names.iter().zip([true, true, true, false, false]) {
+        let mut play = Play::at_work();
+        play.calls("write_todos", todos(&[("a", name.as_str().unwrap())]));
+        assert_eq!(play.told().contains("\"ok\":true"), taken, "{name}: {}", play.told());
+    }
+    for (said, status) in [("failed", Failed), ("skipped", Skipped)] {
+        let mut play = Play::at_work();
+        play.calls("plan_progress", json!({"step_id": "1", "step_status": said}));
+        assert_eq!(play.state().plan.as_ref().unwrap().steps[0].status, status);
+    }
 }
 
 /// design: equal ids are mirrored to the plan's steps, status only; digest and grant stay.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::play::{Play, assert_paired, three_steps};
 use crate::agent::{Env, Room, offered, prompt};
-use crate::domain::{EffectClass, Message, PromptFeature, Role, ToolCall, ToolSpec};
+use crate::domain::{ApprovalMode, EffectClass, Message, PromptFeature, Role, ToolCall, ToolSpec};
 use crate::template::Templates;
 
 /// S3-1: the system prompt is first and once: base, core, the admin's words, tool guidelines, in the user's language.
@@ -141,7 +141,7 @@ fn the_protocol_gives_its_criteria() {
     assert!(!said.contains("MUST") && text(true).contains("Every reply without tool calls MUST end with one JSON object"));
 }
 
-/// S0-18, S0-20, S1-10, S1-14: the five state tools come first, whatever the policy; `plan` tells how to report progress,
+/// S0-18, S0-20, S1-10, S1-14: outside plan mode the five state tools come first, whoever is asked about what; `plan` tells how to report progress,
 /// `write_todos` when and how to keep a list; nobody shadows them.
 #[test]
 fn tools_on_offer() {
@@ -152,12 +152,22 @@ fn tools_on_offer() {
         parameters: json!({}).into(),
         effect: EffectClass::Read,
     });
+    for (review_enabled, approval) in [
+        (true, ApprovalMode::Write),
+        (false, ApprovalMode::Never),
+        (true, ApprovalMode::Always),
+    ] {
+        play.turn.state.policy.review_enabled = review_enabled;
+        play.turn.state.policy.approval = approval;
+        let tools = offered(&play.turn, &play.tools);
+        let names: Vec<_> = tools.iter().map(|spec| spec.name.as_str()).collect();
+        assert_eq!(
+            names[..6],
+            ["plan", "clarify", "request_user", "plan_progress", "write_todos", "read_file"]
+        );
+    }
     let tools = offered(&play.turn, &play.tools);
     let names: Vec<_> = tools.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(
-        names[..6],
-        ["plan", "clarify", "request_user", "plan_progress", "write_todos", "read_file"]
-    );
     assert_eq!(names.iter().filter(|name| **name == "plan").count(), 1);
     for part in [
         "after completing each major step, call plan_progress()",

@@ -99,7 +99,7 @@ fn native_calls_win() {
     }
 }
 
-/// S3-10: what the model last reported is told again until it reports anew; before that the signals are counted. Each iteration
+/// S3-10: of the progress, what the model last reported is told again until it reports anew; before that the signals are counted. Each iteration
 /// is on the timeline with at most 200 characters of its words.
 #[test]
 fn progress_is_what_was_last_reported() {

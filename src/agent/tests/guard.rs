@@ -52,7 +52,7 @@ fn a_simple_plan_is_not_guarded() {
     assert!(!play.all.contains(&Effect::Progress), "a simple plan has no card");
 }
 
-/// S0-T3, S0-6, S0-7, S0-8, S0-10, S0-C6: text alone is nudged five times, each an event and a step, the text recorded once; then the
+/// S0-1, S0-T3, S0-6, S0-7, S0-8, S0-10, S0-C6: text alone is nudged five times, each an event and a step, the text recorded once; then the
 /// next is taken honestly.
 #[test]
 fn five_nudges_then_an_honest_answer() {
@@ -176,7 +176,7 @@ fn every_part_of_the_guard_counts() {
     assert_eq!(off.answer().open_steps.len(), 3);
 }
 
-/// S0-1, design row 9: a nudged text shows on the plan's card.
+/// design row 9: a nudged text shows on the plan's card.
 #[test]
 fn nudged_words_show_on_the_card() {
     let mut play = Play::new();
@@ -212,19 +212,34 @@ fn reminders_at_three_six_nine() {
     assert_eq!(all, 3);
 }
 
-/// S0-23: when the reminder comes is counted in iterations and in nothing else: not in how much was said since the last one.
+/// S0-23: when the reminder comes is counted in iterations and in nothing else: neither in how long goal, plan and task are beside
+/// each other, nor in how much was said since the last one.
 #[test]
 fn reminders_do_not_depend_on_length() {
-    let at = |output: &str| -> Vec<u64> {
-        let mut play = Play::at_work();
+    let at = |output: &str, goal: &str, task: &str| -> Vec<u64> {
+        let mut play = Play::new();
+        play.turn.state.task = task.to_owned();
+        let mut plan = three_steps();
+        plan["overall_goal_ui"] = json!(goal);
+        play.calls("plan", plan)
+            .approves()
+            .calls("clarify", json!({"task_goal_ui": "first"}));
         let rounds = (3..=10).filter(|_| {
             play.calls("read_file", json!({"path": "a"})).tools_answer(output);
             play.told().contains("<plan-reminder>")
         });
         rounds.collect()
     };
-    assert_eq!(at(&"a long output ".repeat(4_000)), [3, 6, 9]);
-    assert_eq!(at(""), [3, 6, 9]);
+    let long = "a long text ".repeat(400);
+    for (output, goal, task) in [
+        (long.as_str(), "Tidy", "tidy"),
+        ("", "Tidy", "tidy"),
+        ("x", &long, "tidy"),
+        ("x", "Tidy", &long),
+        (&long, &long, &long),
+    ] {
+        assert_eq!(at(output, goal, task), [3, 6, 9]);
+    }
 }
 
 /// S0-T10, S0-22: only the last tool message of a batch carries it, after a blank line.

@@ -212,7 +212,7 @@ mod tests {
         ))
     }
 
-    /// S0-32: the feedback is read by its label at column 0 and unescaped; nothing inside can pose as a label.
+    /// demo model: the feedback is read by its label at column 0 and unescaped; nothing inside can pose as a label.
     #[test]
     fn feedback_is_read_by_labels_at_column_0() {
         assert_eq!(said("OK"), Feedback::Approve);
@@ -227,7 +227,7 @@ mod tests {
         );
     }
 
-    /// S4-11, S0-22: the head of a tool result and an appended reminder are not the tool's own words.
+    /// demo model: the head of a tool result and an appended reminder are not the tool's own words.
     #[test]
     fn results_are_read_without_head_and_reminder() {
         assert_eq!(result("[tool_result:read_file] a\n\nb"), "a\n\nb");

@@ -18,7 +18,7 @@ async fn shows(world: &World, words: &str) -> String {
     .await
 }
 
-/// interface 3, S0-13: the page works without a script: say, be refused, send changes, approve, read the answer; all by plain forms.
+/// interface 3: the page works without a script: say, be refused, send changes, approve, read the answer; all by plain forms.
 #[tokio::test]
 async fn plain_forms_are_enough() {
     let world = World::start(&[], reporter).await;

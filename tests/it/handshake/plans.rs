@@ -99,7 +99,7 @@ async fn a_question_about_the_plan_is_answered_and_the_plan_still_waits(on: On) 
     world.end().await;
 }
 
-/// S0-31: a refusal by word ends the task; nothing ran and the model is not asked again.
+/// C16: a refusal by word ends the task; nothing ran and the model is not asked again.
 async fn a_plan_cancelled_by_text_is_over(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;

@@ -162,10 +162,11 @@ async fn a_listed_approver_may_answer_by_mention_when_one_plan_waits(on: On) {
     world.end().await;
 }
 
-/// S0-30, design: a plan that waits survives a restart, and who may approve it is what the settings say then.
+/// S0-30, design: a plan that waits survives a restart although no task is told of earlier ones, and who may approve it is what the settings say then.
 async fn who_may_approve_is_read_when_the_decision_is_made(on: On) {
     let (c, u1) = (on.chat("c1"), on.user("u1"));
-    let mut world = World::start_on(on, &[], reporter).await;
+    let alone = [("CHAT__SESSION_MODE", "fresh"), ("AGENT__HISTORY_LIMIT", "0")];
+    let mut world = World::start_on(on, &alone, reporter).await;
     world.say(u1, c, "整理笔记", GROUP).await;
     let card = world.plan_card(c).await;
     world.restart(&[(APPROVERS, &listed(on, &["boss"]))]).await;

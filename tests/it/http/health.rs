@@ -80,7 +80,7 @@ async fn health_has_its_shape() {
     world.end().await;
 }
 
-/// interface §3, S0-35: a bot token that went bad shows after a restart, although the bot's own id is known from before.
+/// interface §3: a bot token that went bad shows after a restart, although the bot's own id is known from before.
 #[tokio::test]
 async fn a_refused_token_shows_after_a_restart() {
     let mut world = World::start_on(On::Slack, &[], reporter).await;

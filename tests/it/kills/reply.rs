@@ -58,12 +58,12 @@ async fn an_ok_that_was_not_committed_is_not_an_approval(on: On) {
     hand.ends_whole().await;
 }
 
-/// F-K12: the decision is written and nobody has read it: it is read after the restart, once.
+/// B4, C13, F-K12: the decision is written and nobody has read it: it is read after the restart, once.
 async fn a_decision_by_word_that_no_worker_read_survives_a_kill(on: On) {
     dies_over_the_word(on, "triaged").await.ends_whole().await;
 }
 
-/// F-K12: the decision was read by a worker whose step was not journaled: read again, one continuation.
+/// B4, C13, F-K12: the decision was read by a worker whose step was not journaled: read again, one continuation.
 async fn a_decision_that_was_read_and_not_journaled_continues_once(on: On) {
     dies_over_the_word(on, "decision_read").await.ends_whole().await;
 }

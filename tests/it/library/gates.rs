@@ -131,7 +131,7 @@ async fn an_answer_may_come_at_any_moment() {
     assert_eq!(note.kept().len(), 100);
 }
 
-/// S0-34: a bare no to a question is not read as consent, whatever the program calls it.
+/// design: a bare no to a question is not read as consent, whatever the program calls it.
 #[tokio::test]
 async fn a_bare_no_is_a_no() {
     let model = Played::new(|request| match said(request) {
@@ -198,7 +198,7 @@ async fn a_stop_at_a_gate() {
     assert!(matches!(over, TaskError::AlreadyExecuted(TurnStatus::Cancelled)), "{over}");
 }
 
-/// S0-34: a copy of the task that goes on from an earlier moment gives its gates other ids than the one that went on from there before.
+/// design: a copy of the task that goes on from an earlier moment gives its gates other ids than the one that went on from there before.
 #[tokio::test]
 async fn two_lives_of_a_task_have_no_gate_in_common() {
     let (model, note) = (Played::new(three_notes), Note::new(EffectClass::Write));

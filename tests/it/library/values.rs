@@ -185,26 +185,26 @@ async fn versions_are_told_apart() {
     }
 }
 
-/// S2-6: the words of the program are added to the base prompt, and earlier messages stand before the task.
+/// S2-6: in both modes the words of the program are added to the base prompt, and earlier messages stand before the task.
 #[tokio::test]
 async fn a_prompt_and_a_history_of_its_own() {
     let model = Played::new(|_| says("Hello again."));
     let note = Note::new(EffectClass::Write);
-    let agent = agent(&model, &note)
-        .system_prompt("You are the librarian of Alexandria.")
-        .build()
-        .unwrap();
-    let history = vec![
-        Message::text(Role::User, "I am Ptolemy."),
-        Message::text(Role::Assistant, "Welcome, Ptolemy."),
-    ];
-    let mut task = agent.task("Who am I?").asked_by("ptolemy").with_history(history);
-    ends(&mut task).await;
-    let asked = model.last().messages;
-    assert!(asked[0].role == Role::System && asked[0].content.contains("the librarian of Alexandria"));
-    let words: Vec<&str> = asked[1..].iter().map(|message| message.content.as_str()).collect();
-    assert_eq!(words, ["I am Ptolemy.", "Welcome, Ptolemy.", "Who am I?"]);
-    assert_eq!(task.notebook().turn().state.requester, "ptolemy");
+    for plan_mode in [false, true] {
+        let builder = agent(&model, &note).system_prompt("You are the librarian of Alexandria.");
+        let builder = if plan_mode { builder.plan_mode() } else { builder };
+        let history = vec![
+            Message::text(Role::User, "I am Ptolemy."),
+            Message::text(Role::Assistant, "Welcome, Ptolemy."),
+        ];
+        let mut task = builder.build().unwrap().task("Who am I?").asked_by("ptolemy").with_history(history);
+        ends(&mut task).await;
+        let asked = model.last().messages;
+        assert!(asked[0].role == Role::System && asked[0].content.contains("the librarian of Alexandria"));
+        let words: Vec<&str> = asked[1..].iter().map(|message| message.content.as_str()).collect();
+        assert_eq!(words, ["I am Ptolemy.", "Welcome, Ptolemy.", "Who am I?"], "plan mode: {plan_mode}");
+        assert_eq!(task.notebook().turn().state.requester, "ptolemy");
+    }
 }
 
 /// S2-13: a tool may end the conversation with a text of its own.

@@ -233,7 +233,7 @@ async fn a_server_that_never_answers_costs_only_itself() {
     servers.stop().await;
 }
 
-/// F-T1, S0-28: a server that does not answer keeps no event from being accepted; `/readyz` names it.
+/// F-T1: a server that does not answer keeps no event from being accepted; `/readyz` names it.
 #[tokio::test]
 async fn a_start_does_not_wait_for_servers() {
     let setting = json!([{"name": "silent", "command": ["/bin/sleep", "600"]}]).to_string();

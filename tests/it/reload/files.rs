@@ -183,7 +183,7 @@ async fn restart_keys_are_named() {
     world.end().await;
 }
 
-/// S0-35: the level of the log is a setting like others: `debug` shows more, `warn` less, at once.
+/// design: the level of the log is a setting like others: `debug` shows more, `warn` less, at once.
 #[tokio::test]
 async fn the_log_level_takes_effect() {
     let mut world = World::by_file(&[], &[], "telemetry: {log_level: warn}\n", writer()).await;

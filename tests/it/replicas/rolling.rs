@@ -13,7 +13,7 @@ on_both! {
     every_message_is_answered_once_through_a_rolling_update,
 }
 
-/// F-P10: start B, drain A, start A', drain B: every message is answered once, and whoever pushes meets no refusal.
+/// F-P2: start B, drain A, start A', drain B: every message is answered once, and whoever pushes meets no refusal.
 async fn every_message_is_answered_once_through_a_rolling_update(on: On) {
     let answer = |request: &serde_json::Value| {
         let asked = crate::support::world::user_words(request);

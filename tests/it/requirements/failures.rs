@@ -23,7 +23,7 @@ const PARTS: [(&str, &str); 12] = [
     ("F-X1", "The clock"),
     ("F-C1", "Sending to a chat platform"),
     ("F-L1", "The model"),
-    ("F-A1", "Edits of the configuration"),
+    ("F-A3", "Edits of the configuration"),
     ("F-I1", "What holds after every fault"),
 ];
 

@@ -62,7 +62,7 @@ pub fn only<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> 
     values.next().is_none().then_some(value)
 }
 
-/// M-1: the test's own HMAC against RFC 4231, cases 2 and 6 (a key longer than a block).
+/// The test's own HMAC against RFC 4231, cases 2 and 6 (a key longer than a block).
 #[test]
 fn hmac_known_answers() {
     for (key, message, digest) in [

@@ -6,7 +6,7 @@ use countersign::store::OutboxOp;
 use super::words::says;
 use super::world::World;
 
-/// S0-31: the requester's next message is the answer; the decision carries who, by which road, the words and the evidence.
+/// S0-31, C16: the requester's next message is the answer; the decision carries who, by which road, the words and the evidence.
 #[tokio::test]
 async fn ok_approves_with_evidence() {
     let mut world = World::new().await;

@@ -80,7 +80,7 @@ fn machines() -> Vec<Machine> {
         .collect()
 }
 
-/// F-H1, F-H2, F-H3, F-H5, design: of all that two people, two processes, the platform and time can do to a gate in up to eight events, nothing gives it
+/// C6, F-H1, F-H2, F-H3, F-H5: of all that two people, two processes, the platform and time can do to a gate in up to eight events, nothing gives it
 /// a second decision, an approval by too few or by the wrong ones, a verdict that changes, a turn that goes on twice or otherwise than
 /// decided; and from every state the processes by themselves come to one in which nobody waits for nothing.
 #[test]
