@@ -90,7 +90,7 @@ fn todos_ride_along() {
     play.tools_answer("text");
     let told = play.log(Role::Tool);
     assert!(told[0].starts_with("[tool_result:read_file]"), "{told:?}");
-    let acknowledged: Value = serde_json::from_str(&told[1]).unwrap();
+    let acknowledged: Value = serde_json::from_str(told[1]).unwrap();
     assert_eq!(acknowledged, json!({"ok": true, "revision": 1, "todoCount": 1, "inProgress": null}));
 }
 
