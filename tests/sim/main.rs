@@ -3,7 +3,8 @@
 //! Real are the reducer, the runner, triage and decisions (`Desk`), and the ledger on SQLite with its leases, fences and outbox. Played
 //! are the model, the tools, the people, the platform that carries messages, the dispatcher's calls to it, the processes (two, which
 //! die, stand still and lose their leases) and time. Nothing moves unless the play gives it something, so a seed is a life, and a life
-//! that breaks a rule can be lived again: `COUNTERSIGN_SIM_SEED=K` tells it step by step. `COUNTERSIGN_SIM_SEEDS=N` lives so many.
+//! that breaks a rule can be lived again: `COUNTERSIGN_SIM_SEED=K` tells it step by step. `COUNTERSIGN_SIM_SEEDS=N` lives so many,
+//! `COUNTERSIGN_SIM_FROM=K` those from this seed on.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a play that cannot be set up fails its test")]
 #![expect(
     clippy::disallowed_methods,

@@ -87,7 +87,7 @@ fn live_all(told: bool, met: &Mutex<Met>, mut next: impl FnMut() -> Option<u64>)
 #[test]
 fn no_life_breaks_a_rule() {
     let one = number("COUNTERSIGN_SIM_SEED");
-    let first = one.unwrap_or(1);
+    let first = one.or_else(|| number("COUNTERSIGN_SIM_FROM")).unwrap_or(1);
     let count = if one.is_some() {
         1
     } else {
@@ -153,14 +153,15 @@ fn no_life_breaks_a_rule() {
         } else {
             eprintln!("{}", log.join("\n"));
         }
-        panic!(
-            "seed {seed}: {wrong}\nlive it again: COUNTERSIGN_SIM_SEED={seed} cargo test --profile sim --test sim no_life -- --nocapture"
-        );
+        panic!("seed {seed}: {wrong}\nlive it again: COUNTERSIGN_SIM_SEED={seed} cargo test --test sim no_life -- --nocapture");
     }
     let met = met.into_inner().unwrap();
     for (what, times) in &met {
         eprintln!("{times:>9} {what}");
     }
     let lived = seeds.load(Ordering::Relaxed).min(first + count) - first;
-    eprintln!("{lived} lives in {:.1} s on {threads} threads", started.elapsed().as_secs_f64());
+    eprintln!(
+        "{lived} lives from seed {first} in {:.1} s on {threads} threads",
+        started.elapsed().as_secs_f64()
+    );
 }

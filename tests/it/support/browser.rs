@@ -50,6 +50,12 @@ fn program(names: &[&str]) -> Option<String> {
 
 impl Driver {
     fn start(program: &str) -> Self {
+        // The port that it takes for IPv4 may be somebody else's for IPv6: then it ends at once.
+        let mut starts = std::iter::repeat_with(|| Self::try_start(program)).take(5);
+        starts.find_map(|driver| driver).expect("chromedriver does not start")
+    }
+
+    fn try_start(program: &str) -> Option<Self> {
         let mut child = Command::new(program)
             .arg("--port=0")
             .stdin(Stdio::null())
@@ -58,20 +64,20 @@ impl Driver {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let port = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find_map(|line| {
-                line.split_once("successfully on port ")
-                    .map(|(_, port)| port.trim_end_matches('.').to_owned())
-            })
-            .unwrap();
+        let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            line.split_once("successfully on port ")
+                .map(|(_, port)| port.trim_end_matches('.').to_owned())
+        });
+        let Some(port) = port else {
+            let _ = child.wait();
+            return None;
+        };
         // Somebody must read on, or the driver blocks when its pipe is full.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        Self {
+        Some(Self {
             child,
             base: format!("http://127.0.0.1:{port}"),
-        }
+        })
     }
 }
 

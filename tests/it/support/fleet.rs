@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::front::Front;
 use super::api::{Api, PATIENCE, eventually};
@@ -25,6 +26,9 @@ pub const LONG: u64 = 30_000;
 
 const SIGABRT: i32 = 6;
 
+/// So many fleets at a time: each is several processes, and one that gets too little of the machine loses its leases.
+static TURNS: Semaphore = Semaphore::const_new(3);
+
 /// See above.
 pub struct Fleet {
     replicas: Vec<Replica>,
@@ -35,6 +39,7 @@ pub struct Fleet {
     lease: u64,
     /// How often the processes look without having been woken, in milliseconds; none: as in production.
     pub poll: Option<u64>,
+    _turn: SemaphorePermit<'static>,
 }
 
 impl Drop for Fleet {
@@ -81,6 +86,7 @@ impl Fleet {
         answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
     ) -> Option<(Self, World)> {
         postgres().and_then(|_| redis())?;
+        let turn = TURNS.acquire().await.unwrap();
         let stores = Pairing::Postgres.settings(Path::new("/")).await;
         let mut all: Vec<(&str, &str)> = stores.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         all.extend(extra);
@@ -99,6 +105,7 @@ impl Fleet {
             settings: world.settings().to_vec(),
             lease,
             poll: None,
+            _turn: turn,
         };
         Some((fleet, world))
     }

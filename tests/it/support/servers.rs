@@ -12,7 +12,9 @@ mod redis;
 
 use std::io::Write;
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -29,8 +31,9 @@ pub use self::redis::RedisServer;
 
 /// `nobody` and its group, where servers run that refuse to be root.
 const NOBODY: u32 = 65_534;
-/// Ports for servers: below those that the system gives to outgoing connections, so that a restart finds its port free.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
+/// Ports for servers: below those that the system gives to outgoing connections, so that a restart finds its port free. Those from
+/// 30,000 to 32,000 belong to `scripts/servers`.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
 /// Where a program is: in `PATH`, or where Debian keeps those of PostgreSQL; of several versions the newest.
 fn program(name: &str) -> Option<PathBuf> {
@@ -82,15 +85,25 @@ fn own(path: &Path) {
     }
 }
 
-/// A port on which nobody listens.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let spread = u16::try_from(std::process::id() * 37 % u32::from(PORTS.end - PORTS.start)).unwrap();
-    loop {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = PORTS.start + (spread + step) % (PORTS.end - PORTS.start);
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
+/// A port that belongs to one server, also while that server is down: no other test of this machine gets it meanwhile.
+struct Port {
+    number: u16,
+    /// The claim: a name of the system that only one process can hold, and that goes with its holder.
+    _claim: UnixListener,
+}
+
+impl Port {
+    fn claim() -> Self {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let count = PORTS.end - PORTS.start;
+        let spread = u16::try_from(std::process::id() * 37 % u32::from(count)).unwrap();
+        loop {
+            let number = PORTS.start + (spread + NEXT.fetch_add(1, Ordering::Relaxed) % count) % count;
+            let name = SocketAddr::from_abstract_name(format!("countersign-port-{number}")).unwrap();
+            let Ok(claim) = UnixListener::bind_addr(&name) else { continue };
+            if TcpListener::bind(("127.0.0.1", number)).is_ok() {
+                return Self { number, _claim: claim };
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use sqlx::{AnyConnection, Connection, Executor, Row};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use super::{Guard, Server, folder, free_port, own, program, unprivileged};
+use super::{Guard, Port, Server, folder, own, program, unprivileged};
 use crate::support::api::eventually;
 use crate::support::stores::create_database;
 
@@ -16,7 +16,7 @@ pub struct PostgresServer {
     // Before the folder: it must not write there any more when that goes.
     server: Server,
     folder: TempDir,
-    port: u16,
+    port: Port,
 }
 
 impl PostgresServer {
@@ -28,8 +28,8 @@ impl PostgresServer {
         loop {
             let folder = folder();
             copy(empty, folder.path());
-            let port = free_port();
-            let server = spawn(&folder, port);
+            let port = Port::claim();
+            let server = spawn(&folder, port.number);
             let mut postgres = Self { server, folder, port };
             // Somebody else may have taken the port in between.
             if postgres.is_up().await {
@@ -40,7 +40,7 @@ impl PostgresServer {
 
     /// Address of a database on it.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port.number)
     }
 
     /// Address of a new, empty database.
@@ -61,7 +61,7 @@ impl PostgresServer {
     /// Starts again on the same port and data, stopped before if it still runs.
     pub async fn restart(&mut self) {
         self.stop().await;
-        self.server = spawn(&self.folder, self.port);
+        self.server = spawn(&self.folder, self.port.number);
         assert!(self.is_up().await, "postgres does not start again: {}", self.log());
     }
 

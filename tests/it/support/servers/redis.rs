@@ -3,7 +3,7 @@
 use redis::Value;
 use tempfile::TempDir;
 
-use super::{Server, folder, free_port, program, unprivileged};
+use super::{Port, Server, folder, program, unprivileged};
 use crate::support::api::eventually;
 
 /// `redis-server` in a folder of its own.
@@ -12,7 +12,7 @@ pub struct RedisServer {
     server: Server,
     folder: TempDir,
     options: Vec<String>,
-    port: u16,
+    port: Port,
 }
 
 impl RedisServer {
@@ -21,8 +21,8 @@ impl RedisServer {
         program("redis-server")?;
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         loop {
-            let (folder, port) = (folder(), free_port());
-            let server = spawn(&folder, port, &options);
+            let (folder, port) = (folder(), Port::claim());
+            let server = spawn(&folder, port.number, &options);
             let mut redis = Self {
                 server,
                 folder,
@@ -38,7 +38,7 @@ impl RedisServer {
 
     /// Its address, first database.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/0", self.port)
+        format!("redis://127.0.0.1:{}/0", self.port.number)
     }
 
     /// SIGKILL.
@@ -54,7 +54,7 @@ impl RedisServer {
     /// Starts again on the same port and folder, killed before if it still runs.
     pub async fn restart(&mut self) {
         self.kill().await;
-        self.server = spawn(&self.folder, self.port, &self.options);
+        self.server = spawn(&self.folder, self.port.number, &self.options);
         assert!(self.is_up().await, "redis-server does not start again: {}", self.log());
     }
 
