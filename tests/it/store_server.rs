@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
 
 use crate::store_kit::{START, accept, claim, decision, gate, lane_task, open, place, server, simple, working};
+use crate::support::api::eventually;
 use crate::support::servers::PostgresServer;
 use crate::support::stores::fresh_database;
 
