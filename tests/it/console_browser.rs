@@ -195,6 +195,45 @@ async fn foreign_text_stays_text_and_fits() {
     world.end().await;
 }
 
+/// interface 3: the login page at every width: one column in the middle, the seal above the title, an input wide enough for a token, a button
+/// on one line, nothing over something else.
+#[tokio::test]
+async fn the_login_page_is_right_at_every_width() {
+    let Some(browser) = Browser::start().await else { return };
+    let token = "console-token-0123456789abcdef";
+    let mut world = World::start(
+        &[("CHANNELS__CONSOLE__TOKEN", token), ("CHANNELS__LARK__ENABLED", "false")],
+        reporter,
+    )
+    .await;
+    let boxes = "return JSON.stringify(['.seal', 'h1', 'label', '#token', '#why', 'button'].map(css => {\
+                 const one = document.querySelector('.login ' + css).getBoundingClientRect();\
+                 return [one.left, one.top, one.right, one.bottom] }))";
+    for width in [360, 940, 1024, 1440] {
+        browser.look(width, 780, "light").await;
+        open(&browser, &world, "login").await;
+        browser.sees(".login h1", "Countersign").await;
+        let boxes = browser.ask(boxes, &[]).await;
+        let boxes: Vec<[f64; 4]> = serde_json::from_str(boxes.as_str().unwrap()).unwrap();
+        for (above, below) in boxes.iter().zip(&boxes[1..]) {
+            assert!(above[3] <= below[1], "{width}: one lies over the next: {boxes:?}");
+        }
+        let [left, top, right, bottom] = boxes[3];
+        assert!(right - left >= 300.0 && bottom - top < 60.0, "{width}: the input: {boxes:?}");
+        let middle = f64::from(width) / 2.0;
+        assert!(((left + right) / 2.0 - middle).abs() < 2.0, "{width}: not in the middle: {boxes:?}");
+        let [_, top, _, bottom] = boxes[5];
+        assert!(bottom - top < 50.0, "{width}: the button takes more than a line: {boxes:?}");
+        assert_eq!(browser.ask("return document.documentElement.scrollWidth", &[]).await, width);
+    }
+    browser.types("#token", token).await;
+    browser.click(".login button").await;
+    browser.sees(".empty", "动手之前").await;
+    browser.end().await;
+    world.api = world.api.with_token(token);
+    world.end().await;
+}
+
 /// interface 3: the pictures of the documentation: a task done, a plan that waits; narrow and wide, light and dark.
 #[tokio::test]
 #[ignore = "writes docs/images: scripts/screenshots runs it"]

@@ -35,7 +35,7 @@ pub(super) async fn guard(State(gateway): State<Gateway>, request: Request, next
     let open = path == "/" || path == "/console" || path == "/console/login" || path.starts_with("/console/static/");
     if !open && !login::has_session(&gateway, headers) {
         return if request.method() == Method::GET && path != "/console/live" {
-            see("/console/login", StatusCode::SEE_OTHER)
+            see(&login::before(request.uri()), StatusCode::SEE_OTHER)
         } else {
             ApiError::unauthorized("log in at /console/login").into_response()
         };

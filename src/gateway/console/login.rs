@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
@@ -26,6 +26,11 @@ use crate::gateway::state::Gateway;
 /// Begins the cookie's name; the rest tells the token, for browsers do not keep ports apart: two gateways on one host
 /// would end each other's sessions.
 const COOKIE: &str = "countersign_session_";
+const LOGIN: &str = "/console/login";
+/// Where a log-in leads when nothing else was asked for.
+const HOME: &str = "/console/";
+/// Bytes of the path that a log-in goes on with.
+const MAX_NEXT: usize = 500;
 /// A working day.
 const SESSION: Duration = Duration::from_secs(12 * 3600);
 /// So many wrong tokens a minute, from anywhere, before nobody can log in for the rest of it. Sessions go on.
@@ -92,12 +97,32 @@ fn mac(token: &SecretString, text: &str) -> Option<[u8; 32]> {
     Some(mac.finalize().into_bytes().into())
 }
 
-/// `GET /console/login`.
-pub(super) async fn show(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
-    if has_session(&gateway, &headers) {
-        return see("/console/", StatusCode::SEE_OTHER);
+/// Where to send whoever must log in first to see `wanted`.
+pub(super) fn before(wanted: &Uri) -> String {
+    match wanted.path_and_query().map(|wanted| local(wanted.as_str())) {
+        None | Some(HOME) => String::from(LOGIN),
+        Some(wanted) => {
+            let next: String = form_urlencoded::byte_serialize(wanted.as_bytes()).collect();
+            format!("{LOGIN}?next={next}")
+        }
     }
-    page(&gateway, StatusCode::OK, None)
+}
+
+/// The page to go on with: one of the console's own, whatever was asked for.
+fn local(next: &str) -> &str {
+    let ours = next.starts_with(HOME) && next.len() <= MAX_NEXT && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if ours { next } else { HOME }
+}
+
+/// `GET /console/login`.
+pub(super) async fn show(State(gateway): State<Gateway>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
+    let query = query.unwrap_or_default();
+    let next = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "next");
+    let next = next.map(|(_, next)| next.into_owned()).unwrap_or_default();
+    if has_session(&gateway, &headers) {
+        return see(local(&next), StatusCode::SEE_OTHER);
+    }
+    page(&gateway, StatusCode::OK, None, &next)
 }
 
 /// `POST /console/login`.
@@ -108,13 +133,18 @@ pub(super) async fn enter(State(gateway): State<Gateway>, headers: HeaderMap, bo
     };
     let now = gateway.clock.now();
     if !gateway.tries().open(now) {
-        return Ok(page(&gateway, StatusCode::TOO_MANY_REQUESTS, Some("console.login.slow")));
+        return Ok(page(
+            &gateway,
+            StatusCode::TOO_MANY_REQUESTS,
+            Some("console.login.slow"),
+            form.get("next"),
+        ));
     }
     let given = form.get("token").trim();
     if !bool::from(given.as_bytes().ct_eq(token.expose_secret().as_bytes())) {
         gateway.tries().wrong(now);
         tracing::warn!("a wrong console token was given");
-        return Ok(page(&gateway, StatusCode::FORBIDDEN, Some("console.login.wrong")));
+        return Ok(page(&gateway, StatusCode::FORBIDDEN, Some("console.login.wrong"), form.get("next")));
     }
     let value = session(token, now.plus(SESSION)).ok_or_else(ApiError::internal)?;
     let name = name(token).ok_or_else(ApiError::internal)?;
@@ -129,7 +159,7 @@ pub(super) async fn enter(State(gateway): State<Gateway>, headers: HeaderMap, bo
         SESSION.as_secs(),
         if secure { "; Secure" } else { "" }
     );
-    Ok(with_cookie(see("/console/", StatusCode::SEE_OTHER), &cookie))
+    Ok(with_cookie(see(local(form.get("next")), StatusCode::SEE_OTHER), &cookie))
 }
 
 /// `POST /console/logout`.
@@ -148,11 +178,12 @@ fn with_cookie(mut response: Response, cookie: &str) -> Response {
     response
 }
 
-fn page(gateway: &Gateway, code: StatusCode, problem: Option<&str>) -> Response {
+fn page(gateway: &Gateway, code: StatusCode, problem: Option<&str>, next: &str) -> Response {
     let locale = gateway.settings.current().console.locale;
     let values = json!({
         "locale": locale.as_str(),
         "assets": Assets::of(&gateway.templates),
+        "next": local(next),
         "problem": problem.map(|key| gateway.templates.say(locale, key, json!({}))),
     });
     let mut response = (code, Html(gateway.templates.page("login.html", values))).into_response();
@@ -179,6 +210,29 @@ mod tests {
         for forged in ["", ".", "9000", "9000.", "x.y", "secret-token-1"] {
             assert!(!holds(&token, forged, Millis(1)), "{forged}");
         }
+    }
+
+    /// design: after the log-in the page that was asked for comes, if it is one of ours; nobody is sent elsewhere.
+    #[test]
+    fn only_own_pages_come_next() {
+        for own in ["/console/turn/turn_1", "/console/?chat=demo&as=lin"] {
+            assert_eq!(local(own), own);
+        }
+        let long = format!("/console/{}", "x".repeat(MAX_NEXT));
+        for other in [
+            "",
+            "//evil.example/console/",
+            "https://evil.example",
+            "/console/\\evil",
+            "/console/a\r\nb",
+            "/api/v1/turns",
+            long.as_str(),
+        ] {
+            assert_eq!(local(other), HOME, "{other:?}");
+        }
+        let before = |path: &str| before(&path.parse().unwrap());
+        assert_eq!(before("/console/"), LOGIN);
+        assert_eq!(before("/console/turn/a?b=c"), "/console/login?next=%2Fconsole%2Fturn%2Fa%3Fb%3Dc");
     }
 
     /// design: browsers send a cookie to every port of a host: two gateways there keep sessions of their own.

@@ -1,7 +1,8 @@
 //! `GET /console/turn/{id}`: everything about one task, in full.
 
 use axum::extract::State;
-use axum::response::Html;
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::assets::Assets;
@@ -16,13 +17,14 @@ use crate::gateway::state::Gateway;
 /// Timeline entries; longer ones are in the API, page by page.
 const EVENTS: i64 = 500;
 
-pub(super) async fn show(State(gateway): State<Gateway>, Id(id): Id) -> Result<Html<String>, ApiError> {
+pub(super) async fn show(State(gateway): State<Gateway>, Id(id): Id) -> Result<Response, ApiError> {
     let scene = Scene::new(&gateway, None, None)?;
     let mut session = gateway.ledger.read().await?;
-    let row = session
-        .turn(&TurnId::new(id))
-        .await?
-        .ok_or_else(|| ApiError::not_found("there is no task with this id"))?;
+    let Some(row) = session.turn(&TurnId::new(id)).await? else {
+        let values = json!({ "locale": scene.live.console.locale.as_str(), "assets": Assets::of(&gateway.templates) });
+        let page = Html(gateway.templates.page("nothing.html", values));
+        return Ok((StatusCode::NOT_FOUND, page).into_response());
+    };
     let events = session.events(&row.id, 0, EVENTS).await?;
     let actions = session.actions_of_turn(&row.id).await?;
     let log = session.messages(&row.id).await?;
@@ -53,7 +55,7 @@ pub(super) async fn show(State(gateway): State<Gateway>, Id(id): Id) -> Result<H
             "chat": "", "me": scene.people.me,
         }),
     );
-    Ok(Html(gateway.templates.page("turn.html", values)))
+    Ok(Html(gateway.templates.page("turn.html", values)).into_response())
 }
 
 /// A call with all of its arguments and output.

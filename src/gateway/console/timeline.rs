@@ -42,7 +42,7 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
         Event::PlanCreated { version, steps } => scene.say("console.event.planned", json!({ "version": version, "count": steps })),
         Event::TurnPaused { gate, .. } => {
             let kind = word(&format!("console.kind.{}", gate.as_str()));
-            scene.say("console.event.paused", json!({ "kind": kind }))
+            scene.say("console.event.paused", json!({ "kind": kind, "gate": gate.as_str() }))
         }
         Event::Decision { kind, by, .. } => {
             let kind = word(&format!("state.{}", kind.as_str()));

@@ -182,9 +182,18 @@ async fn a_token_is_asked_for_once() {
         "{}",
         login.text
     );
-    for path in ["/console/", "/console/turn/x"] {
+    for (path, login) in [
+        ("/console/", "/console/login"),
+        ("/console/turn/x", "/console/login?next=%2Fconsole%2Fturn%2Fx"),
+    ] {
         let reply = get(&world, path).await;
-        assert_eq!((reply.status, reply.header("location")), (303, "/console/login"), "{path}");
+        assert_eq!((reply.status, reply.header("location")), (303, login), "{path}");
+    }
+    let asked = get(&world, "/console/login?next=%2Fconsole%2Fturn%2Fx").await;
+    assert!(asked.text.contains("name=\"next\""), "{}", asked.text);
+    for (next, place) in [("/console/turn/x", "/console/turn/x"), ("//evil.example/", "/console/")] {
+        let entered = form(&world, "/console/login", &[("token", TOKEN), ("next", next)], &[OURS]).await;
+        assert_eq!((entered.status, entered.header("location")), (303, place));
     }
     assert_eq!(get(&world, "/console/live").await.status, 401);
     assert_eq!(form(&world, "/console/say", &[("text", "hi")], &[OURS]).await.status, 401);
@@ -272,12 +281,16 @@ async fn odd_requests_are_refused() {
         ("/console/?chat=%00", "invalid"),
         ("/console/?chat=a&chat=b", "bad_request"),
         ("/console/?as=%0a", "invalid"),
-        ("/console/turn/none", "not_found"),
         ("/console/turn/%ff", "not_found"),
         ("/console/nothing", "not_found"),
     ] {
         assert_eq!(get(&world, path).await.code(), code, "{path}");
     }
+    let gone = get(&world, "/console/turn/none").await;
+    assert!(
+        gone.status == 404 && gone.header("content-type").starts_with("text/html") && gone.text.contains("没有这个任务"),
+        "a page for people: {gone:?}"
+    );
     let huge = "x".repeat(2000);
     assert_eq!(
         form(&world, "/console/say", &[("text", &huge)], &[OURS]).await.code(),
