@@ -9,6 +9,7 @@ mod answer;
 mod sse;
 mod refusal;
 mod retry;
+mod advice;
 
 pub use demo::Demo;
 pub use remote::Remote;
@@ -49,17 +50,19 @@ pub struct ChatReply {
     pub tokens: u64,
 }
 
-/// Why there is no answer. Carries no key, URL with credentials or body of the provider.
+/// Why there is no answer, for an admin: with the provider's own words (300 characters) and what to mend. Carries no key and no URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// Not reachable, or 5xx/429 after all retries.
     #[error("the model's server cannot be reached: {0}")]
     Unreachable(String),
     /// Key or request refused (4xx).
-    #[error("the model's server refused the request: HTTP {status}")]
+    #[error("the model's server refused the request: {reason}")]
     Refused {
         /// HTTP status.
         status: u16,
+        /// Status, the provider's words, what to mend.
+        reason: String,
     },
     /// No answer in time.
     #[error("the model did not answer in time")]

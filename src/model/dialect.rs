@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::remote::Delivery;
 use super::retry::Failure;
-use super::{ChatReply, ChatRequest, anthropic, openai};
+use super::{ChatReply, ChatRequest, advice, anthropic, openai};
 use crate::config::Provider;
 
 /// The version of Anthropic's API that we speak.
@@ -149,12 +149,18 @@ impl Assembly {
 }
 
 impl Target {
-    /// Drops a code that holds a part of the key, or the other way round.
+    /// Drops a code that holds a part of the key, or the other way round, and makes the server's words harmless.
     pub(super) fn without_secrets(&self, failure: Failure) -> Failure {
         match failure {
-            Failure::Status { status, code, retry_after } => Failure::Status {
+            Failure::Status {
+                status,
+                code,
+                said,
+                retry_after,
+            } => Failure::Status {
                 status,
                 code: code.filter(|code| !echoes(code, &self.secret)),
+                said: said.map(|said| advice::harmless(&said, &self.secret)),
                 retry_after,
             },
             other => other,

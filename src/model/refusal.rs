@@ -1,4 +1,4 @@
-//! What a server's error means for us. Its words are read here and go no further. Pure.
+//! What a server's error means for us. Pure.
 
 use serde_json::Value;
 
@@ -34,13 +34,20 @@ const TOO_LONG: [&str; 14] = [
 
 /// Reads an error answer: `status`, its body, and the wait that its headers ask for.
 pub(super) fn by_status(status: u16, body: &[u8], retry_after: Option<std::time::Duration>) -> Failure {
-    let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
+    // Servers that know no such path say so in plain text; a web page says nothing.
+    let plain = || std::str::from_utf8(body).ok().filter(|text| !text.trim_start().starts_with('<'));
+    let body: Value = serde_json::from_slice(body).unwrap_or_else(|_| plain().map_or(Value::Null, Value::from));
     let error = error_of(&body);
     let code = code(error);
     if let Some(failure) = meaning(status, code.as_deref(), &words(error)) {
         return failure;
     }
-    Failure::Status { status, code, retry_after }
+    Failure::Status {
+        status,
+        code,
+        said: said(error),
+        retry_after,
+    }
 }
 
 /// An error object that came under a success status, alone or in the middle of a stream. None: it is no error.
@@ -77,6 +84,7 @@ pub(super) fn inside(answer: &Value) -> Option<Failure> {
     Some(meaning(status, code.as_deref(), &words(error)).unwrap_or(Failure::Status {
         status,
         code,
+        said: said(error),
         retry_after: None,
     }))
 }
@@ -111,6 +119,13 @@ fn words(error: &Value) -> String {
         .collect();
     // What lies behind a proxy is no matter of streaming.
     parts.join("\n").to_lowercase().replace("upstream", "")
+}
+
+/// What the error says to people.
+fn said(error: &Value) -> Option<String> {
+    let told = |name: &&str| error.get(name).and_then(Value::as_str);
+    let text = error.as_str().or_else(|| ["message", "detail", "error"].iter().find_map(told))?;
+    (!text.trim().is_empty()).then(|| text.to_owned())
 }
 
 /// The short code of an error, if it is one that cannot carry anything else: lower-case letters, digits and
@@ -208,6 +223,7 @@ mod tests {
             Failure::Status {
                 status: 400,
                 code: None,
+                said: Some("bad tools".to_owned()),
                 retry_after: None
             }
         );

@@ -21,7 +21,7 @@ use crate::config::ModelLive;
 
 /// An answer may be this long on the wire; a longer one is dropped unread.
 const MAX_ANSWER_BYTES: usize = 10 << 20;
-/// Of an error's body only the code and what it is about are of use.
+/// Of an error's body only the code and its first words are of use.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// How long the end of a stream is waited for when the answer is there.
 const LEFTOVER: Duration = Duration::from_secs(1);
@@ -104,7 +104,13 @@ impl Remote {
             }
             let left = request.deadline.saturating_sub(started.elapsed());
             let verdict = retry::decide(failure.clone(), attempt, left, spread);
-            tracing::warn!(attempt, tries = TRIES, ?failure, ?verdict, "the model did not answer");
+            tracing::warn!(
+                attempt,
+                tries = TRIES,
+                failure = retry::spell(&failure),
+                ?verdict,
+                "the model did not answer"
+            );
             match verdict {
                 Verdict::Again(pause) => sleep(pause).await,
                 Verdict::GiveUp(error) => return Err(error),
@@ -122,7 +128,7 @@ impl Remote {
         if !status.is_success() {
             let retry_after =
                 header(response.headers(), &RETRY_AFTER).and_then(|value| retry::retry_after(value, header(response.headers(), &DATE)));
-            // The body is only good for its code: when it does not come, the status is still known.
+            // Without its body the status is still known.
             let body = read(&mut response, MAX_ERROR_BYTES).await.ok().flatten().unwrap_or_default();
             return Err(target.without_secrets(refusal::by_status(status.as_u16(), &body, retry_after)));
         }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::ModelError;
 use super::refusal::Unknown;
+use super::{ModelError, advice};
 
 /// Tries of one request, the first included.
 pub(super) const TRIES: u32 = 3;
@@ -25,6 +25,8 @@ pub(super) enum Failure {
         status: u16,
         /// The server's own code for it, already made harmless.
         code: Option<String>,
+        /// The server's words for people. As they came, until [`super::dialect::Target::without_secrets`] has made them harmless.
+        said: Option<String>,
         /// How long the server asks us to wait.
         retry_after: Option<Duration>,
     },
@@ -128,15 +130,22 @@ fn error(failure: Failure) -> ModelError {
         Failure::TooLong => ModelError::TooLong,
         Failure::Filtered => ModelError::Filtered,
         // Only when the server refuses what was not asked for.
-        Failure::Unknown(_) => ModelError::Refused { status: 400 },
-        Failure::Status { status, .. } if passes(&failure) => ModelError::Unreachable(format!("HTTP {status}")),
-        Failure::Status { status, .. } => ModelError::Refused { status },
+        Failure::Unknown(_) => ModelError::Refused {
+            status: 400,
+            reason: advice::refusal(400, None, None),
+        },
+        Failure::Status { .. } if passes(&failure) => ModelError::Unreachable(spell(&failure)),
+        Failure::Status { status, .. } => ModelError::Refused {
+            status,
+            reason: spell(&failure),
+        },
     }
 }
 
-fn spell(failure: &Failure) -> String {
+/// A failure in words.
+pub(super) fn spell(failure: &Failure) -> String {
     match failure {
-        Failure::Status { status, .. } => format!("HTTP {status}"),
+        Failure::Status { status, code, said, .. } => advice::refusal(*status, code.as_deref(), said.as_deref()),
         Failure::Transport(what) => (*what).to_owned(),
         Failure::Nonsense(what) => what.clone(),
         Failure::Timeout => "no answer in time".to_owned(),
@@ -154,6 +163,7 @@ mod tests {
         Failure::Status {
             status,
             code: None,
+            said: None,
             retry_after: retry_after.map(Duration::from_secs),
         }
     }
@@ -168,7 +178,7 @@ mod tests {
             );
             assert_eq!(
                 decide(status(passing, None), TRIES, MINUTE, 7),
-                Verdict::GiveUp(ModelError::Unreachable(format!("HTTP {passing}"))),
+                Verdict::GiveUp(ModelError::Unreachable(advice::refusal(passing, None, None))),
                 "after the last try"
             );
         }
@@ -181,22 +191,23 @@ mod tests {
         assert_eq!(decide(Failure::TooLong, 1, MINUTE, 7), Verdict::GiveUp(ModelError::TooLong));
         assert_eq!(decide(Failure::Filtered, 1, MINUTE, 7), Verdict::GiveUp(ModelError::Filtered));
         for lasting in [301, 400, 401, 403, 404, 413, 422] {
-            assert_eq!(
+            assert!(matches!(
                 decide(status(lasting, Some(1)), 1, MINUTE, 7),
-                Verdict::GiveUp(ModelError::Refused { status: lasting })
-            );
+                Verdict::GiveUp(ModelError::Refused { status, .. }) if status == lasting
+            ));
         }
         assert!(matches!(decide(Failure::Transport("reset"), 2, MINUTE, 7), Verdict::Again(_)));
         assert_eq!(decide(Failure::Timeout, 1, MINUTE, 7), Verdict::GiveUp(ModelError::Timeout));
         let empty_account = Failure::Status {
             status: 429,
             code: Some("insufficient_quota".to_owned()),
+            said: None,
             retry_after: None,
         };
-        assert_eq!(
+        assert!(matches!(
             decide(empty_account, 1, MINUTE, 7),
-            Verdict::GiveUp(ModelError::Refused { status: 429 })
-        );
+            Verdict::GiveUp(ModelError::Refused { status: 429, .. })
+        ));
     }
 
     /// S3-13: the server's own wait is honoured exactly, and one that does not fit ends the call at once.
@@ -207,7 +218,8 @@ mod tests {
         assert_eq!(
             decide(status(429, Some(3600)), 1, MINUTE, 7),
             Verdict::GiveUp(ModelError::Unreachable(
-                "HTTP 429; it asks to wait 3600 s, longer than this task may take".to_owned()
+                "HTTP 429 (the provider limits the rate: wait, or raise the limit there); it asks to wait 3600 s, longer than this task may take"
+                    .to_owned()
             ))
         );
         assert_eq!(

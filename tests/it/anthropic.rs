@@ -180,9 +180,11 @@ async fn errors_are_told_apart() {
         ModelError::TooLong
     );
     let key = error("authentication_error", "invalid x-api-key");
-    assert_eq!(
-        answer_to([Step::Status(401, Vec::new(), key)]).await.unwrap_err(),
-        ModelError::Refused { status: 401 }
+    let error = answer_to([Step::Status(401, Vec::new(), key)]).await.unwrap_err();
+    assert!(matches!(error, ModelError::Refused { status: 401, .. }));
+    assert!(
+        error.to_string().ends_with("HTTP 401: invalid x-api-key (check model.api_key)"),
+        "{error}"
     );
 }
 
