@@ -141,7 +141,7 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
             };
             // So much less than the hold that what came of it can be written down.
             let time = gateway.timings.lease * 2 / 3;
-            match tokio::time::timeout(time, channel.deliver(&delivery)).await {
+            let outcome = match tokio::time::timeout(time, channel.deliver(&delivery)).await {
                 Ok(outcome) => {
                     gateway.failpoint.reach(point(row));
                     outcome
@@ -151,7 +151,9 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
                     after: None,
                     uncertain: true,
                 }),
-            }
+            };
+            gateway.note_delivery(new.conversation.channel, outcome.as_ref().err());
+            outcome
         }
     };
     count(row, outcome.as_ref().err(), started.elapsed());

@@ -71,11 +71,11 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
         // The text of a store error holds no URL and no secret; see its definition.
         Err(error) => part("ledger", "failed", Some(error.to_string())),
     };
-    let mut lark = unknown_bot(gateway, ChannelKind::Lark).await;
+    let mut lark = refusals(gateway, ChannelKind::Lark).await;
     if gateway.lark_unsigned {
         lark.push("events come unsigned: set channels.lark.encrypt_key".to_owned());
     }
-    let slack = unknown_bot(gateway, ChannelKind::Slack).await;
+    let slack = refusals(gateway, ChannelKind::Slack).await;
     let live = gateway.settings.current();
     let channel = |name, enabled: bool, problems: &[String]| match (enabled, problems) {
         (false, _) => part(name, "disabled", None),
@@ -124,15 +124,26 @@ fn config(state: &ConfigState) -> (&'static str, Option<String>) {
     (status, (!told.is_empty()).then(|| told.join("; ")))
 }
 
-/// A problem of the channel while it does not tell us who we are there: a token that went bad shows here, also when the id is known
-/// from an earlier start.
-async fn unknown_bot(gateway: &Gateway, kind: ChannelKind) -> Vec<String> {
+/// What is wrong between a platform and us: it does not tell who we are there, or takes none of our deliveries. A token that went bad shows
+/// here, also when the bot's id is known from an earlier start.
+async fn refusals(gateway: &Gateway, kind: ChannelKind) -> Vec<String> {
     let fact = async { gateway.ledger.read().await?.fact(&gateway.bot_fact(kind)).await };
-    match tokio::time::timeout(LOOK, fact).await.ok().and_then(Result::ok) {
-        Some(Some(_)) => gateway.identity_problem(kind).into_iter().collect(),
-        Some(None) | None => {
-            let why = gateway.identity_problem(kind).map(|why| format!(" ({why})")).unwrap_or_default();
-            vec![format!("the bot's own id is not known yet; group messages wait{why}")]
-        }
+    let refused = gateway.refused(kind);
+    let named = tokio::time::timeout(LOOK, fact).await.ok().and_then(Result::ok).flatten().is_some();
+    let mut problems = Vec::new();
+    if let Some(why) = refused.deliveries() {
+        let kind = kind.as_str();
+        problems.push(format!(
+            "it takes none of our deliveries: {why}; look the code up in docs/{kind}.md"
+        ));
     }
+    match &refused.identity {
+        Some(why) if named => problems.push(why.clone()),
+        why if !named => {
+            let why = why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            problems.push(format!("the bot's own id is not known yet; group messages wait{why}"));
+        }
+        _ => (),
+    }
+    problems
 }

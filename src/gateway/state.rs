@@ -12,7 +12,7 @@ use super::api::Sockets;
 use super::console::{Readers, Tries};
 use super::health::Since;
 use super::refusals::Refusals;
-use crate::channels::{Channel, LarkHook, SLACK_APP, SlackClient, SlackHook};
+use crate::channels::{Channel, DeliveryError, LarkHook, SLACK_APP, SlackClient, SlackHook};
 use crate::config::Settings;
 use crate::conversation::Desk;
 use crate::domain::{ChannelKind, Clock, Failpoint, Ids};
@@ -106,6 +106,27 @@ pub struct GatewayParts {
     pub retention: Duration,
 }
 
+/// What a platform refuses us.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refused {
+    /// Why it does not tell who the bot is.
+    pub(super) identity: Option<String>,
+    /// Deliveries that it refused one after the other for our credentials or permissions.
+    deliveries: u32,
+    /// Why the last of them.
+    why: String,
+}
+
+impl Refused {
+    /// Refused deliveries one after the other that are no accident of a single message.
+    const ENOUGH: u32 = 3;
+
+    /// Why it takes none of our deliveries, if that is so.
+    pub(super) fn deliveries(&self) -> Option<&str> {
+        (self.deliveries >= Self::ENOUGH).then_some(self.why.as_str())
+    }
+}
+
 /// Shared state of handlers and workers; cheap to clone, which every request does.
 #[derive(Clone, Debug)]
 pub struct Gateway(Arc<Shared>);
@@ -115,8 +136,8 @@ struct Shared {
     parts: GatewayParts,
     draining: CancellationToken,
     since: Since,
-    /// Why a platform does not tell who the bot is, as long as it does not.
-    unnamed: Mutex<BTreeMap<&'static str, String>>,
+    /// What each platform refuses us.
+    refused: Mutex<BTreeMap<&'static str, Refused>>,
     tries: Tries,
     refusals: Refusals,
     readers: Readers,
@@ -138,7 +159,7 @@ impl Gateway {
             parts,
             draining: CancellationToken::new(),
             since: Since::default(),
-            unnamed: Mutex::default(),
+            refused: Mutex::default(),
             tries: Tries::default(),
             refusals: Refusals::default(),
             readers: Readers::default(),
@@ -158,21 +179,31 @@ impl Gateway {
 
     /// The platform was asked who the bot is: it told, or why it did not.
     pub(super) fn note_identity(&self, kind: ChannelKind, problem: Option<String>) {
-        let mut unnamed = self.0.unnamed.lock().unwrap_or_else(PoisonError::into_inner);
-        match problem {
-            Some(problem) => unnamed.insert(kind.as_str(), problem),
-            None => unnamed.remove(kind.as_str()),
-        };
+        self.note_refused(kind, |refused| refused.identity = problem);
     }
 
-    /// Why the platform does not tell who the bot is; none: it told, or was not asked yet.
-    pub(super) fn identity_problem(&self, kind: ChannelKind) -> Option<String> {
-        self.0
-            .unnamed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(kind.as_str())
-            .cloned()
+    /// A delivery ended. One that the platform took in ends what was wrong with our credentials.
+    pub(super) fn note_delivery(&self, kind: ChannelKind, error: Option<&DeliveryError>) {
+        self.note_refused(kind, |refused| match error {
+            Some(DeliveryError::Forbidden(why)) => {
+                refused.deliveries += 1;
+                refused.why.clone_from(why);
+            }
+            // Whether we are let in is not known.
+            Some(DeliveryError::Retry { .. }) => (),
+            None | Some(DeliveryError::Content(_) | DeliveryError::Gone(_)) => refused.deliveries = 0,
+        });
+    }
+
+    fn note_refused(&self, kind: ChannelKind, change: impl FnOnce(&mut Refused)) {
+        let mut refused = self.0.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        change(refused.entry(kind.as_str()).or_default());
+    }
+
+    /// What the platform refuses us: to tell who the bot is (none: it told, or was not asked yet), and delivery after delivery.
+    pub(super) fn refused(&self, kind: ChannelKind) -> Refused {
+        let refused = self.0.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.get(kind.as_str()).cloned().unwrap_or_default()
     }
 
     /// From now on `/readyz` says `not_ready`, so that a balancer sends traffic elsewhere, and readers of events are sent away.

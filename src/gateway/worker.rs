@@ -15,6 +15,7 @@ use tracing::{error, info, warn};
 
 use super::dispatch::Dispatcher;
 use super::state::Gateway;
+use crate::channels::DeliveryError;
 use crate::domain::ChannelKind;
 use crate::runner::{Runner, WorkError};
 use crate::store::{Hold, Lease, StoreError};
@@ -24,6 +25,10 @@ use crate::store::{Hold, Lease, StoreError};
 const LANES: usize = 1024;
 /// Leased lanes of one chat.
 const LANES_PER_CHAT: i64 = 4;
+/// Between two questions who the bot is, at most, while the platform cannot be reached: who comes back should not be waited for.
+const UNREACHABLE_PAUSE: Duration = Duration::from_secs(2);
+/// The same while it refuses us: an admin must act.
+const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 /// Between two foldings of the metrics.
 const UPKEEP: Duration = Duration::from_secs(5);
 /// Before somebody, perhaps a newer version of this program, looks again at a turn that cannot be read here.
@@ -208,6 +213,7 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
     }
     let mut pause = Duration::from_millis(500);
     loop {
+        let mut longest = UNREACHABLE_PAUSE;
         let asked = tokio::select! {
             asked = gateway.channels.out(kind).identity() => asked,
             () = stop.cancelled() => return,
@@ -232,6 +238,9 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
             Err(error) => {
                 // It may be known from an earlier start; that the platform refuses us is worth telling all the same.
                 warn!(channel = kind.as_str(), %error, "the platform does not tell who the bot is");
+                if !matches!(error, DeliveryError::Retry { .. }) {
+                    longest = REFUSED_PAUSE;
+                }
                 gateway.note_identity(kind, Some(error.to_string()));
             }
         }
@@ -239,7 +248,7 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => (),
         }
-        pause = (pause * 2).min(Duration::from_secs(60));
+        pause = (pause * 2).min(longest);
     }
 }
 

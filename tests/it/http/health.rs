@@ -4,8 +4,9 @@ use countersign::cli::demo::Fault;
 use serde_json::json;
 
 use crate::support::api::eventually;
+use crate::support::fake_model::{Script, Step};
 use crate::support::platform::On;
-use crate::support::quiet::quiet;
+use crate::support::quiet::{quiet, stored};
 use crate::support::raw::{get, members};
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, GROUP, To, World};
@@ -103,4 +104,108 @@ async fn a_refused_token_shows_after_a_restart() {
     .await;
     assert!(told["message"].as_str().unwrap().contains("invalid_auth"), "{told}");
     world.end().await;
+}
+
+/// interface §3: credentials that go bad while the gateway runs: after three refused deliveries the channel's row and the console name the
+/// platform's code and what to read; the first delivery that is taken makes it ok again.
+#[tokio::test]
+async fn refused_deliveries_show_until_one_is_taken() {
+    let stopped = Fault::Answer {
+        status: 400,
+        code: 10_014,
+        header: None,
+    };
+    for (on, fault, code, page) in [
+        (On::Lark, stopped, "10014", "docs/lark.md"),
+        (On::Slack, Fault::Error("token_revoked"), "token_revoked", "docs/slack.md"),
+    ] {
+        let world = World::frozen_on(on, &[], reporter).await;
+        let name = format!("channel.{}", on.name());
+        let row = async || {
+            let ready = world.api.get("/readyz").await;
+            let parts = ready["parts"].as_array().unwrap();
+            parts.iter().find(|part| part["name"] == name.as_str()).unwrap().clone()
+        };
+        eventually("the bot knows itself", || async { (row().await["status"] == "ok").then_some(()) }).await;
+        let chats = [on.chat("c1"), on.chat("c2"), on.chat("g1")];
+        // Each card is refused once, after all else went through.
+        let post = "reply";
+        world.chat.hold(post);
+        for chat in chats {
+            world.chat.fault(post, fault.clone());
+            world.say(on.user("u1"), chat, "整理笔记", GROUP).await;
+        }
+        eventually("marks and cards", || async {
+            let seen = world.chat.snapshot();
+            (seen.count("react") == 3 && seen.count(post) == 3).then_some(())
+        })
+        .await;
+        world.chat.release(post);
+        let told = eventually("the refusal", || async {
+            let row = row().await;
+            (row["status"] == "degraded").then_some(row)
+        })
+        .await;
+        let message = told["message"].as_str().unwrap();
+        assert!(message.contains(code) && message.contains(page), "{message}");
+        assert!(get(&world, "/console/").await.text.contains(code), "the console says it, too");
+        eventually("three cards to try again", || async {
+            let count = "SELECT CAST(COUNT(*) AS TEXT) FROM outbox WHERE state = 'waiting' AND owner = '' AND tries = 1";
+            (stored(&world, count).await == ["3"]).then_some(())
+        })
+        .await;
+        world.clock.advance(std::time::Duration::from_secs(31));
+        for chat in chats {
+            world.plan_card(chat).await;
+        }
+        eventually("ok again", || async { (row().await["status"] == "ok").then_some(()) }).await;
+        world.end().await;
+    }
+}
+
+/// interface §3: a model's server that refuses: its own words and what to mend stand in the log, in `/readyz` and on the console; a key that
+/// it echoes does not.
+#[tokio::test]
+async fn the_providers_words_are_told() {
+    const KEY: &str = "sk-canary-0123456789";
+    for (provider, status, body, words, hint) in [
+        (
+            "openai",
+            404,
+            json!({"error": {"message": "model \"qwen3\" not found, try pulling it first", "type": "api_error"}}),
+            "model \"qwen3\" not found, try pulling it first",
+            "pull the model",
+        ),
+        (
+            "anthropic",
+            401,
+            json!({"type": "error", "error": {"type": "authentication_error", "message": format!("invalid x-api-key\u{1b}[31m {KEY}")}}),
+            "invalid x-api-key",
+            "model.api_key",
+        ),
+    ] {
+        let mut world = World::process(&[("MODEL__PROVIDER", provider), ("MODEL__API_KEY", KEY)], None, |_| {
+            serde_json::Value::Null
+        })
+        .await;
+        world.model.script("", Script::new().then(Step::Status(status, Vec::new(), body)));
+        world.say("ou_u1", "oc_p1", "整理笔记", DIRECT).await;
+        world.api.turn_in("oc_p1", "failed").await;
+        let ready = world.api.get("/readyz").await;
+        let parts = ready["parts"].as_array().unwrap();
+        let row = parts.iter().find(|part| part["name"] == "model").unwrap();
+        let message = row["message"].as_str().unwrap();
+        assert_eq!(row["status"], "degraded");
+        assert!(message.contains(words) && message.contains(hint), "{message}");
+        assert!(message.contains(&status.to_string()), "{message}");
+        let log = world.child().log();
+        let spelled = words.replace('"', "\\\"");
+        assert!((log.contains(words) || log.contains(&spelled)) && log.contains(hint), "{log}");
+        let page = get(&world, "/console/").await.text;
+        assert!(page.contains(hint), "{page}");
+        for shown in [message, &log, &page] {
+            assert!(!shown.contains("canary") && !shown.contains('\u{1b}'), "{shown}");
+        }
+        world.end().await;
+    }
 }
