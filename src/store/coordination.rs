@@ -32,6 +32,8 @@ const BEHIND: Duration = Duration::from_secs(1);
 const ERRANDS: usize = 4096;
 /// A sentinel that nobody renews ends after this.
 const SENTINEL: i64 = 30_000;
+/// The key that shows that writes go through ends after this.
+const PROBE: i64 = 5_000;
 /// A rebuild that does not go on for so long is dead.
 const BUILDING: i64 = 10_000;
 /// How long a note in a chat outlives its gate: more than a sentinel lives, so that a leap of the server's clock which ends
@@ -235,15 +237,15 @@ impl Redis {
         self.wire.cut.notified().await;
     }
 
-    /// Renews the sentinel.
+    /// Renews the sentinel. A write goes before it, whatever it says: a server that only answers reads is none.
     pub(super) async fn verify(&self, epoch: &str) -> Result<Sentinel, Trouble> {
-        let answers = self
-            .wire
-            .ask("verify", &[scripts::verify(&self.sentinel(), epoch, SENTINEL)], BEHIND)
-            .await?;
+        let mut probe = redis::cmd("SET");
+        probe.arg(format!("{}:probe", self.prefix)).arg(1).arg("PX").arg(PROBE);
+        let verify = scripts::verify(&self.sentinel(), epoch, SENTINEL);
+        let answers = self.wire.ask("verify", &[probe, verify], BEHIND).await?;
         Ok(match answers.as_slice() {
-            [Value::Int(1)] if !epoch.is_empty() => Sentinel::InForce,
-            [Value::Int(0)] => Sentinel::Building,
+            [_, Value::Int(1)] if !epoch.is_empty() => Sentinel::InForce,
+            [_, Value::Int(0)] => Sentinel::Building,
             _ => Sentinel::Missing,
         })
     }

@@ -272,3 +272,33 @@ async fn the_ttl_follows_the_card() {
     pending_when(&store, &gate.conversation, "ou_1", |pending| pending.is_none()).await;
     assert_eq!(redis.cli(&["KEYS", "t:chat:*"]).await, "");
 }
+
+/// design: a Redis that answers but takes no write is degraded from the first look on, and stays so however often it is looked at again.
+#[tokio::test]
+async fn a_redis_that_takes_no_write_stays_degraded() {
+    let Some(redis) = RedisServer::start(&["--min-replicas-to-write", "1"]).await else {
+        return;
+    };
+    let store = Store::beside(&redis.url()).await;
+    eventually("a degraded coordination", || async {
+        store.ledger.coordination().degraded.then_some(())
+    })
+    .await;
+    let looks = async || {
+        let stats = redis.cli(&["INFO", "commandstats"]).await;
+        let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_eval:calls="));
+        calls.map_or(0, |calls| calls.split(',').next().unwrap().parse::<u32>().unwrap())
+    };
+    let first = looks().await;
+    eventually("several looks", || async {
+        let standing = store.ledger.coordination();
+        assert!(standing.degraded && standing.message.contains("NOREPLICAS"), "{standing:?}");
+        (looks().await >= first + 4).then_some(())
+    })
+    .await;
+    redis.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]).await;
+    eventually("a coordination that is well", || async {
+        (!store.ledger.coordination().degraded).then_some(())
+    })
+    .await;
+}
