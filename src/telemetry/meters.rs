@@ -25,15 +25,37 @@ pub struct Meter {
     pub name: &'static str,
     /// Kind.
     pub kind: MeterKind,
-    /// Label names.
-    pub labels: &'static [&'static str],
+    /// Labels.
+    pub labels: &'static [Label],
     /// What it says.
     pub help: &'static str,
     /// Upper bounds of its buckets.
     buckets: &'static [f64],
 }
 
-const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Meter {
+/// A label and the values that it can have. Labels whose values depend on each other are one: names and values are joined by `/`.
+#[derive(Clone, Copy, Debug)]
+pub struct Label {
+    /// Name or names.
+    pub name: &'static str,
+    /// Every value, between blanks; empty when only the configuration knows them.
+    values: &'static str,
+}
+
+const fn label(name: &'static str, values: &'static str) -> Label {
+    Label { name, values }
+}
+
+const CHANNEL: Label = label("channel", "lark slack console");
+const GATE: Label = label("gate", "plan_review tool_approval question budget");
+/// How a turn can end.
+const END: Label = label(
+    "status/reason",
+    "completed/final_answer completed/budget_exhausted failed/budget_exhausted failed/model_error failed/undeliverable failed/rounds \
+     failed/hook failed/crashed cancelled/cancelled cancelled/superseded cancelled/expired",
+);
+
+const fn counter(name: &'static str, labels: &'static [Label], help: &'static str) -> Meter {
     Meter {
         name,
         kind: MeterKind::Counter,
@@ -43,18 +65,33 @@ const fn counter(name: &'static str, labels: &'static [&'static str], help: &'st
     }
 }
 
-const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Meter {
+const fn gauge(name: &'static str, labels: &'static [Label], help: &'static str) -> Meter {
     Meter {
         kind: MeterKind::Gauge,
         ..counter(name, labels, help)
     }
 }
 
-const fn seconds(name: &'static str, labels: &'static [&'static str], buckets: &'static [f64], help: &'static str) -> Meter {
+const fn seconds(name: &'static str, labels: &'static [Label], buckets: &'static [f64], help: &'static str) -> Meter {
     Meter {
         kind: MeterKind::Seconds,
         buckets,
         ..counter(name, labels, help)
+    }
+}
+
+impl Meter {
+    /// Every set of label values that it can have; none when a label's values are not known before they come.
+    fn series(&self) -> Vec<Vec<metrics::Label>> {
+        self.labels.iter().fold(vec![Vec::new()], |sets, label| {
+            let names = || label.name.split('/');
+            let pairs = |value: &'static str| names().zip(value.split('/')).map(|(name, value)| metrics::Label::new(name, value));
+            label
+                .values
+                .split_whitespace()
+                .flat_map(|value| sets.iter().map(move |set| set.iter().cloned().chain(pairs(value)).collect()))
+                .collect()
+        })
     }
 }
 
@@ -68,44 +105,53 @@ const PEOPLE: &[f64] = &[5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400
 pub const METERS: &[Meter] = &[
     counter(
         "countersign_webhook_requests_total",
-        &["channel", "outcome"],
+        &[
+            label("channel", "lark slack"),
+            label(
+                "outcome",
+                "accepted decided ignored handshake disabled media_type too_large unauthorized bad_request timeout unavailable internal",
+            ),
+        ],
         "Webhook requests by what became of them: accepted, decided, ignored, handshake, or why they were refused",
     ),
     seconds(
         "countersign_webhook_seconds",
-        &["channel"],
+        &[label("channel", "lark slack")],
         ANSWER,
         "From the head of a webhook request to its answer",
     ),
     counter(
         "countersign_duplicates_total",
-        &["channel"],
+        &[CHANNEL],
         "Events that were handled before: pushed again, or told of twice",
     ),
-    counter(
-        "countersign_turns_total",
-        &["channel", "status", "reason"],
-        "Turns that ended, by how",
-    ),
+    counter("countersign_turns_total", &[CHANNEL, END], "Turns that ended, by how"),
     counter(
         "countersign_decisions_total",
-        &["gate", "kind", "via"],
+        &[
+            GATE,
+            label("kind", "approve revise cancel reject expire supersede"),
+            label("via", "text button api system"),
+        ],
         "Decisions of gates, by kind of gate, kind of decision and the road it came by",
     ),
     seconds(
         "countersign_gate_wait_seconds",
-        &["gate"],
+        &[GATE],
         PEOPLE,
         "From the opening of a gate to its decision",
     ),
     counter(
         "countersign_continuations_total",
-        &["kind"],
+        &[label("kind", "nudge signal")],
         "Times that a turn went on after words without calls: nudge (its plan was not done) or signal (the model said so)",
     ),
     counter(
         "countersign_model_calls_total",
-        &["outcome"],
+        &[label(
+            "outcome",
+            "answered unreachable refused timeout nonsense too_long filtered interrupted",
+        )],
         "Calls of the model: answered, unreachable, refused, timeout, nonsense, too_long, filtered, interrupted",
     ),
     seconds(
@@ -119,22 +165,38 @@ pub const METERS: &[Meter] = &[
         &[],
         "Tokens of prompts and answers, as the providers counted them; estimated from the size for those that do not",
     ),
-    counter("countersign_tool_calls_total", &["tool", "outcome"], "Tool calls: ok or failed"),
-    seconds("countersign_tool_call_seconds", &["tool"], CALL, "Duration of a tool call"),
+    counter(
+        "countersign_tool_calls_total",
+        &[label("tool", ""), label("outcome", "ok failed")],
+        "Tool calls: ok or failed",
+    ),
+    seconds(
+        "countersign_tool_call_seconds",
+        &[label("tool", "")],
+        CALL,
+        "Duration of a tool call",
+    ),
     counter(
         "countersign_deliveries_total",
-        &["channel", "op", "outcome"],
+        &[
+            CHANNEL,
+            label("op", "post patch react"),
+            label("outcome", "sent retry content gone forbidden"),
+        ],
         "Calls to the chat platforms (post, patch, react): sent, retry, content, gone, forbidden",
     ),
     seconds(
         "countersign_delivery_seconds",
-        &["channel"],
+        &[CHANNEL],
         CALL,
         "Duration of a call to a chat platform, waiting for its rates included",
     ),
     counter(
         "countersign_redis_errors_total",
-        &["operation"],
+        &[label(
+            "operation",
+            "connect put touch remove look find verify rebuild scan publish inspect",
+        )],
         "What Redis did not do: connect, put, touch, remove, look, find, verify, rebuild, scan, publish, inspect",
     ),
     counter(
@@ -145,12 +207,12 @@ pub const METERS: &[Meter] = &[
     gauge("countersign_event_sockets", &[], "WebSockets of events that are open"),
     counter(
         "countersign_event_sockets_total",
-        &["end"],
+        &[label("end", "gone slow stopping failed")],
         "WebSockets of events that ended: gone (the reader left), slow (it did not read), stopping (this process did), failed (the ledger did not answer)",
     ),
     counter(
         "countersign_config_reloads_total",
-        &["outcome"],
+        &[label("outcome", "applied refused")],
         "Saved edits of the configuration: applied, refused",
     ),
     gauge(
@@ -160,15 +222,19 @@ pub const METERS: &[Meter] = &[
     ),
     gauge(
         "countersign_queue_depth",
-        &["queue"],
+        &[label("queue", "inbox lanes outbox gates turns")],
         "What waits now: inbox (events not looked at), lanes (tasks in line), outbox (messages to send), gates (people to answer), turns (not finished)",
     ),
     gauge(
         "countersign_queue_oldest_seconds",
-        &["queue"],
+        &[label("queue", "inbox outbox")],
         "Age of the oldest row of the inbox and the outbox that waits, 0 when nothing does",
     ),
-    gauge("countersign_build_info", &["version"], "Always 1; the label names the version"),
+    gauge(
+        "countersign_build_info",
+        &[label("version", "")],
+        "Always 1; the label names the version",
+    ),
 ];
 
 /// The process's metrics.
@@ -207,10 +273,24 @@ impl Meters {
                     MeterKind::Seconds => metrics::describe_histogram!(meter.name, meter.help),
                 }
             }
+            for meter in METERS.iter().filter(|meter| meter.kind == MeterKind::Counter) {
+                for labels in meter.series() {
+                    metrics::counter!(meter.name, labels).absolute(0);
+                }
+            }
             metrics::gauge!("countersign_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
             Self(handle)
         });
         meters.clone()
+    }
+
+    /// The counters of these tools stand at zero from now on: what the configuration offers is known before the first call.
+    pub fn expect_tools(&self, names: impl Iterator<Item = String>) {
+        for tool in names {
+            for outcome in ["ok", "failed"] {
+                metrics::counter!("countersign_tool_calls_total", "tool" => tool.clone(), "outcome" => outcome).absolute(0);
+            }
+        }
     }
 
     /// Prometheus text, version 0.0.4.
@@ -262,10 +342,17 @@ mod tests {
                 "{} is not in docs/metrics.md",
                 meter.name
             );
-            for label in meter.labels {
+            let values = meter.labels.iter().flat_map(|label| label.values.split_whitespace());
+            for word in meter
+                .labels
+                .iter()
+                .map(|label| label.name)
+                .chain(values)
+                .flat_map(|word| word.split('/'))
+            {
                 assert!(
-                    guide.contains(&format!("`{label}`")),
-                    "label {label} of {} is not explained",
+                    guide.contains(&format!("`{word}`")),
+                    "label or value {word} of {} is not explained",
                     meter.name
                 );
             }

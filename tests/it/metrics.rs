@@ -141,3 +141,42 @@ async fn continuations_are_counted_by_kind(on: On) {
     assert_eq!((counted(&text, "nudge"), counted(&text, "signal")), (2.0, 1.0), "{text}");
     world.end().await;
 }
+
+/// docs/metrics.md: counters stand at zero from the start, so that `rate()` sees the first event: every series that a task moves, except
+/// those of its tools' names, is there before it.
+#[tokio::test]
+async fn counters_start_at_zero() {
+    let world = World::process(&[], None, reporter).await;
+    let series = |text: &str| -> Vec<(String, String)> {
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with("countersign_") && line.contains("_total"));
+        lines
+            .filter_map(|line| line.rsplit_once(' '))
+            .map(|(series, value)| (series.to_owned(), value.to_owned()))
+            .collect()
+    };
+    let before: std::collections::BTreeMap<_, _> = series(&scrape(&world).await).into_iter().collect();
+    for name in [
+        "countersign_model_calls_total{outcome=\"refused\"}",
+        "countersign_decisions_total{gate=\"plan_review\",kind=\"approve\",via=\"button\"}",
+        "countersign_turns_total{channel=\"slack\",status=\"failed\",reason=\"model_error\"}",
+        "countersign_deliveries_total{channel=\"lark\",op=\"post\",outcome=\"forbidden\"}",
+        "countersign_tool_calls_total{tool=\"write_file\",outcome=\"failed\"}",
+        "countersign_webhook_requests_total{channel=\"slack\",outcome=\"unauthorized\"}",
+        "countersign_config_reloads_total{outcome=\"refused\"}",
+        "countersign_model_tokens_total",
+    ] {
+        assert_eq!(before.get(name).map(String::as_str), Some("0"), "{name} in {before:#?}");
+    }
+    world.say("ou_u1", "oc_c1", "整理笔记", GROUP).await;
+    let card = world.plan_card("oc_c1").await;
+    world.tap("ou_u1", "oc_c1", &card, "approve", None).await;
+    world.hears("oc_c1", "全部完成").await;
+    let after = series(&scrape(&world).await);
+    assert!(after.iter().any(|(_, value)| value != "0"), "{after:#?}");
+    for (name, _) in after {
+        assert!(before.contains_key(&name), "{name} came with its first event");
+    }
+    world.end().await;
+}
