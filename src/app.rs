@@ -78,7 +78,7 @@ impl fmt::Debug for Parts {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {addr}")]
+    #[error("cannot listen on {addr} (server.bind)")]
     Bind {
         /// `server.bind`.
         addr: SocketAddr,
@@ -147,6 +147,8 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         false => Servers::elsewhere(&boot.mcp_servers, boot.workspace.as_deref()),
     };
     let settings = Settings::new(live);
+    let meters = Meters::install();
+    meters.expect_tools(tools.specs().into_iter().map(|tool| tool.name));
     // Leases and expiries by the time that all processes share; signatures by this machine's, as their platforms expect.
     let clock = ledger.clock().clone();
     let gateway = Gateway::new(GatewayParts {
@@ -181,7 +183,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         },
         ledger,
         settings,
-        meters: Meters::install(),
+        meters,
         templates,
         clock,
         machine_clock: parts.clock,

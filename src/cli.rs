@@ -17,9 +17,21 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Loaded, Source};
 
+const AFTER_HELP: &str = "\
+Examples:
+  countersign demo                    the whole handshake in this terminal
+  countersign check --online          is the configuration right, and does everything answer?
+  countersign serve --config /etc/countersign/config.yaml
+
+Every key of config.yaml is also a variable, with two underscores between its parts: COUNTERSIGN__MODEL__NAME;
+a secret may stand in a file: COUNTERSIGN__MODEL__API_KEY_FILE.
+
+Exit status: 0 done, 1 failed (stderr says why), 2 bad usage.
+Documentation: README.md, docs/running.md, docs/lark.md, docs/slack.md of the source.";
+
 /// AI agents for group chats whose plan is countersigned by people before they act.
 #[derive(Debug, Parser)]
-#[command(name = "countersign", version, propagate_version = true)]
+#[command(name = "countersign", version, propagate_version = true, after_help = AFTER_HELP)]
 struct Cli {
     /// Configuration file [default: config.yaml, or the built-in defaults when that is missing]
     #[arg(long, global = true, value_name = "FILE")]
@@ -129,7 +141,13 @@ struct ManifestArgs {
 #[derive(Debug, Subcommand)]
 enum McpCommand {
     /// Each server of `tools.mcp_servers`, and in full what of it waits for confirmation
-    List(McpArgs),
+    List {
+        /// Also each tool that is confirmed, with its effect class
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        args: McpArgs,
+    },
     /// Allow what waits, as it was listed
     Confirm {
         /// Name of the server
@@ -209,7 +227,7 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
             ManifestChannel::Lark(args) => manifest::lark(&args.public_url),
         },
         Command::Mcp { what } => match (load(file), what) {
-            (Ok(loaded), McpCommand::List(args)) => mcp::list(&loaded, args.url).await,
+            (Ok(loaded), McpCommand::List { all, args }) => mcp::list(&loaded, args.url, all).await,
             (
                 Ok(loaded),
                 McpCommand::Confirm {

@@ -11,11 +11,11 @@ mod slack;
 use std::process::ExitCode;
 
 use super::{problem, result};
-use crate::config::Loaded;
+use crate::config::{self, Loaded};
 use crate::template::Templates;
 use crate::tools::Toolbox;
 
-/// Every problem of the configuration and of the templates to stderr; the effective YAML to stdout. `online`: also what
+/// Every problem of the configuration and of the templates to stderr, or what it comes to when there is none; the effective YAML to stdout. `online`: also what
 /// the configuration points to, a line each.
 pub(super) async fn check(loaded: Loaded, online: bool) -> anyhow::Result<ExitCode> {
     let Loaded { boot, live, effective, .. } = loaded;
@@ -27,6 +27,11 @@ pub(super) async fn check(loaded: Loaded, online: bool) -> anyhow::Result<ExitCo
     if let Err(error) = Toolbox::from_config(&boot) {
         problem(&error.to_string());
         sound = false;
+    }
+    if sound {
+        for (name, words) in config::summary(&boot, &live) {
+            problem(&format!("ok: {name}: {words}"));
+        }
     }
     result(effective.trim_end())?;
     if online {

@@ -13,8 +13,8 @@ use super::{failed, result};
 use crate::config::Loaded;
 use crate::domain::visible;
 
-/// Prints every server; what waits in full, for this is what is confirmed.
-pub(super) async fn list(loaded: &Loaded, url: Option<String>) -> anyhow::Result<ExitCode> {
+/// Prints every server; what waits in full, for this is what is confirmed. `all`: also the tools that are confirmed.
+pub(super) async fn list(loaded: &Loaded, url: Option<String>, all: bool) -> anyhow::Result<ExitCode> {
     let listed = match ask(loaded, url, Method::GET, &["mcp"], None).await {
         Ok(listed) => listed,
         Err(why) => return Ok(failed(&why)),
@@ -26,6 +26,11 @@ pub(super) async fn list(loaded: &Loaded, url: Option<String>) -> anyhow::Result
     for item in items {
         let server = word(&item["server"]);
         result(&format!("{server}: {} ({})", word(&item["status"]), word(&item["message"])))?;
+        let confirmed = item["tools"].as_array().into_iter().flatten();
+        for tool in confirmed.filter(|_| all) {
+            let (name, effect) = (word(&tool["name"]), word(&tool["effect"]));
+            result(&format!("  {name}: {effect}, {}", asks(&effect)))?;
+        }
         for tool in item["waiting"].as_array().into_iter().flatten() {
             let (change, name, effect) = (word(&tool["change"]), word(&tool["name"]), word(&tool["effect"]));
             result(&format!("  {change} {name}: {effect}, {}", asks(&effect)))?;

@@ -33,9 +33,11 @@ pub(super) async fn serve(source: Source) -> anyhow::Result<ExitCode> {
     if let Some(poll) = config::poll() {
         parts.timings.poll = poll;
     }
+    let [channels, model, database, tools] = config::summary(&loaded.boot, &loaded.live).map(|(_, words)| words);
     let running = Box::pin(app::start(loaded.boot, loaded.live, parts))
         .await?
         .following(reloader, logs);
+    tracing::info!(channels, model, database, tools, "serving");
     result(&format!("countersign ready: http://{}/console/", running.addr))?;
     loop {
         tokio::select! {

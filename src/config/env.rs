@@ -12,13 +12,28 @@ use super::table::{self, Key};
 use super::yaml::{self, Node, Yaml};
 
 const PREFIX: &str = "COUNTERSIGN__";
+/// Begins every variable that may be meant for us.
+const NAME: &str = "COUNTERSIGN_";
+/// After [`NAME`]: what tests, their scripts and debug builds read, and what Docker and Kubernetes set for a service of our name.
+const NO_KEYS: [&str; 10] = [
+    "TEST_",
+    "ROUNDS",
+    "SEED",
+    "SIM_",
+    "SOAK_",
+    "FAILPOINT",
+    "LEASE_MS",
+    "POLL_MS",
+    "SERVICE_",
+    "PORT",
+];
 
 /// The process environment's variables that are ours. The only place that reads it.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
     // Bytes that are not UTF-8 become U+FFFD, which [`read`] refuses.
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
-        .filter(|(name, _)| name.starts_with(PREFIX))
+        .filter(|(name, _)| name.starts_with(NAME))
 }
 
 /// The variables that a child process needs to find programs and its home: `PATH` and `HOME`, as this process has them.
@@ -27,9 +42,16 @@ pub fn inherited() -> Vec<(&'static str, OsString)> {
     kept.filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
 }
 
-/// The layer that `variables` make; those without our prefix are nobody's.
+/// The layer that `variables` make; those without our prefix are nobody's, but one that looks like a setting is warned about.
 pub(super) fn read(variables: impl Iterator<Item = (String, String)>, report: &mut Report) -> Layer {
-    let ours: BTreeMap<String, String> = variables.filter(|(name, _)| name.starts_with(PREFIX)).collect();
+    let (ours, others): (BTreeMap<String, String>, BTreeMap<_, _>) = variables.partition(|(name, _)| name.starts_with(PREFIX));
+    for name in others.keys() {
+        if let Some(rest) = name.strip_prefix(NAME)
+            && !NO_KEYS.iter().any(|known| rest.starts_with(known))
+        {
+            report.warning(&Place::Env(name).at(0), "", &stray(rest));
+        }
+    }
     let mut layer = Layer::default();
     for (name, value) in &ours {
         match target(name) {
@@ -87,13 +109,30 @@ fn take(key: &'static Key, name: &str, value: &str, layer: &mut Layer, report: &
     }
 }
 
+/// What to say of a variable that sets nothing; `rest`: its name after [`NAME`].
+fn stray(rest: &str) -> String {
+    let (plain, file) = match rest.strip_suffix(FILE) {
+        Some(plain) => (plain, FILE),
+        None => (rest, ""),
+    };
+    // Whatever was typed between the words.
+    let words = plain.to_ascii_lowercase().replace("__", "_").replace('.', "_");
+    match hint::nearest_by_words(&words) {
+        Some(path) => format!("this variable sets nothing, did you mean {}{file}?", variable(path)),
+        None => format!("this variable sets nothing: a setting has two underscores between its parts, as {PREFIX}MODEL__NAME"),
+    }
+}
+
 fn unknown(name: &str) -> String {
     let path = path(name);
     if table::is_section(&path) {
         return format!("{path} is a section: set its keys one by one");
     }
     match hint::find(&path) {
-        Hint::Nearest(known) => format!("unknown key, did you mean {}?", variable(&known)),
+        Hint::Nearest(known) => {
+            let names: Vec<String> = known.iter().map(|path| variable(path)).collect();
+            format!("unknown key, did you mean {}?", names.join(" or "))
+        }
         Hint::Allowed(names) => format!("unknown key, allowed there: {}", names.join(", ")),
     }
 }

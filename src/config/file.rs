@@ -81,7 +81,7 @@ impl Walk<'_> {
                 self.section(&below, &entry.node);
             } else {
                 let why = match hint::find(&below) {
-                    Hint::Nearest(known) => format!("unknown key, did you mean {known}?"),
+                    Hint::Nearest(known) => format!("unknown key, did you mean {}?", known.join(" or ")),
                     Hint::Allowed(names) => format!("unknown key, allowed here: {}", names.join(", ")),
                 };
                 self.report.problem(at, &below, why);

@@ -6,19 +6,35 @@ use super::table::{KEYS, below};
 pub(super) fn find(path: &str) -> Hint {
     let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
     let nearest = |wanted: &dyn Fn(&str) -> bool| {
-        candidates()
+        let within = 1 + name.chars().count() / 4;
+        let near: Vec<(usize, String)> = candidates()
             .into_iter()
             .filter(|known| wanted(known))
             .map(|known| (distance(name, known.rsplit('.').next().unwrap_or_default()), known))
-            .filter(|(apart, _)| *apart <= 1 + name.chars().count() / 4)
-            .min_by_key(|(apart, _)| *apart)
-            .map(|(_, known)| known)
+            .filter(|(apart, _)| *apart <= within)
+            .collect();
+        let least = near.iter().map(|(apart, _)| *apart).min()?;
+        Some(
+            near.into_iter()
+                .filter(|(apart, _)| *apart == least)
+                .map(|(_, known)| known)
+                .collect(),
+        )
     };
     let beside = |known: &str| below(section, known).is_some_and(|rest| !rest.contains('.'));
     match nearest(&beside).or_else(|| nearest(&|_| true)) {
         Some(known) => Hint::Nearest(known),
         None => Hint::Allowed(names(section)),
     }
+}
+
+/// The key whose words, joined by one underscore, are nearest to `words`.
+pub(super) fn nearest_by_words(words: &str) -> Option<&'static str> {
+    KEYS.iter()
+        .map(|key| (distance(words, &key.path.replace('.', "_")), key.path))
+        .filter(|(apart, _)| *apart <= 1 + words.chars().count() / 8)
+        .min_by_key(|(apart, _)| *apart)
+        .map(|(_, path)| path)
 }
 
 /// Names of the keys and sections right below `section`, or below the nearest section above it that exists.
@@ -37,8 +53,8 @@ fn names(section: &str) -> Vec<String> {
 /// See [`find`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Hint {
-    /// Path of the key or section that was probably meant.
-    Nearest(String),
+    /// Path of the key or section that was probably meant; several that are as near.
+    Nearest(Vec<String>),
     /// Names that the section has.
     Allowed(Vec<String>),
 }
@@ -81,7 +97,7 @@ mod tests {
     /// design: a mistyped key is told the key that was meant, first in its own section, then anywhere.
     #[test]
     fn unknown_keys_get_the_nearest_one() {
-        let near = |path: &str| Hint::Nearest(path.to_owned());
+        let near = |path: &str| Hint::Nearest(vec![path.to_owned()]);
         assert_eq!(find("channels.lark.plan_reveiw_enabled"), near("channels.lark.plan_review_enabled"));
         assert_eq!(
             find("channels.console.plan_review_qorum"),

@@ -61,7 +61,12 @@ impl Report {
     }
 
     pub(super) fn warning(&mut self, place: &str, key: &str, why: &str) {
-        self.warnings.push(format!("{place}: {key}: {why}"));
+        let problem = Problem {
+            place: place.to_owned(),
+            key: key.to_owned(),
+            why: why.to_owned(),
+        };
+        self.warnings.push(problem.to_string());
     }
 
     /// Was something wrong with `key` itself? Then nothing follows from its value.

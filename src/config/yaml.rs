@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{DuplicateKeyPolicy, Spanned};
+use serde_saphyr::{DuplicateKeyPolicy, Spanned, UserMessageFormatter};
 
 /// A value and its line (from 1): in a mapping the line of its key.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,16 +51,21 @@ pub(crate) fn parse(text: &str) -> Result<Node, NotYaml> {
     };
     match serde_saphyr::from_str_with_options::<Spanned<Yaml>>(text, options) {
         Ok(root) => Ok(root.into()),
-        // Without its snippet: the lines round an error may hold a secret.
+        // Without its snippet: the lines round an error may hold a secret. In the words for people: the others advise on the parser's own API.
         Err(error) => Err(NotYaml {
             line: error.location().map(|at| at.line()).filter(|line| *line > 0),
-            why: first_line(&error.without_snippet().to_string()),
+            why: first_line(&error.without_snippet().render_with_formatter(&UserMessageFormatter)),
         }),
     }
 }
 
 fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().trim().to_owned()
+    let line = text.lines().next().unwrap_or_default().trim();
+    // What comes behind names limits of the parser.
+    match line.split_once("too large or too complex:") {
+        Some((start, _)) => format!("{start}too large or too complex"),
+        None => line.to_owned(),
+    }
 }
 
 impl From<Spanned<Yaml>> for Node {

@@ -16,7 +16,7 @@ use super::state::{encode, read};
 use super::{ModelHealth, ModelSource, Timings, WorkError};
 use crate::agent::{self, Beginning, Turn};
 use crate::config::Settings;
-use crate::domain::{ChatType, Clock, Failpoint, Ids, InboundBody, Millis, Mode, ServerHealth, TurnStatus};
+use crate::domain::{ChatType, Clock, Failpoint, Ids, InboundBody, Millis, Mode, ServerHealth, ToolSpec, TurnStatus};
 use crate::store::{Hold, InboxRow, Lease, Ledger, StoreError, TurnRow};
 use crate::template::Templates;
 use crate::tools::Toolbox;
@@ -106,6 +106,12 @@ impl Runner {
     #[must_use]
     pub fn server_health(&self) -> Vec<ServerHealth> {
         self.engine.tools.servers().health()
+    }
+
+    /// What the MCP servers offer now.
+    #[must_use]
+    pub fn server_tools(&self) -> Vec<ToolSpec> {
+        self.engine.tools.servers().specs()
     }
 
     /// How the last model call went.

@@ -62,6 +62,9 @@ async fn bad_usage_is_two() {
     for command in ["serve", "demo", "check", "migrate", "send", "manifest", "audit"] {
         assert!(ran.out.contains(command), "{command} in {}", ran.out);
     }
+    for words in ["Exit status: 0", "COUNTERSIGN__MODEL__NAME", "docs/running.md", "countersign demo"] {
+        assert!(ran.out.contains(words), "{words} in {}", ran.out);
+    }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was written");
 }
 

@@ -190,6 +190,19 @@ fn serve(folder: &Path, settings: &[(&str, &str)]) -> Output {
     command.output().unwrap()
 }
 
+/// interface §1: the start says in one line of the log what it serves: channels, model, database, workspace; never a secret.
+#[tokio::test]
+async fn the_start_says_what_it_serves() {
+    let mut world = World::process(&[], None, reporter).await;
+    let log = world.child().log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("serving")).collect();
+    let [line] = lines.as_slice() else { panic!("{log}") };
+    for words in ["lark", "console", "openai", "workspace", "://"] {
+        assert!(line.contains(words), "{words} in {line}");
+    }
+    world.end().await;
+}
+
 /// F-P9: a port that is taken is one clear line and exit 1, and nothing was touched.
 #[tokio::test]
 async fn a_port_in_use_is_one_clear_line() {
@@ -202,7 +215,7 @@ async fn a_port_in_use_is_one_clear_line() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(
-        said.contains("cannot listen on") && said.contains(&addr) && said.contains("in use"),
+        said.contains("cannot listen on") && said.contains(&addr) && said.contains("in use") && said.contains("server.bind"),
         "{said}"
     );
     assert_eq!(said.matches("in use").count(), 1, "{said}");

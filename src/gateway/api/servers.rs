@@ -8,12 +8,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Id, body, principal};
-use crate::domain::{Definitions, ServerHealth, ServerStanding, confirmation_of};
+use crate::domain::{Definition, Definitions, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 
-/// `GET /mcp`: every configured server, and what of it waits.
+/// `GET /mcp`: every configured server, its tools, and what of it waits.
 pub(in crate::gateway) async fn list(State(gateway): State<Gateway>) -> Result<Json<Value>, ApiError> {
+    let offered = gateway.runner.server_tools();
     let mut items = Vec::new();
     for health in gateway.runner.server_health() {
         let waiting = gateway.ledger.read().await?.waiting_tools(&health.name).await?;
@@ -24,7 +25,7 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>) -> Result<J
             .confirmed_tools(&health.name)
             .await?
             .unwrap_or_default();
-        items.push(view(&health, &waiting, |name| confirmed.contains_key(name)));
+        items.push(view(&health, &offered, &waiting, |name| confirmed.contains_key(name)));
     }
     Ok(Json(json!({ "items": items, "next": null })))
 }
@@ -57,8 +58,12 @@ pub(in crate::gateway) async fn confirm(
     }
 }
 
-fn view(health: &ServerHealth, waiting: &Definitions, known: impl Fn(&str) -> bool) -> Value {
-    let tool = |(name, tool): (&String, &crate::domain::Definition)| {
+fn view(health: &ServerHealth, offered: &[ToolSpec], waiting: &Definitions, known: impl Fn(&str) -> bool) -> Value {
+    let own = |tool: &ToolSpec| {
+        let name = tool.name.strip_prefix(&health.name)?.strip_prefix("__")?;
+        Some(json!({ "name": name, "description": tool.description, "effect": tool.effect, "digest": tool.digest() }))
+    };
+    let tool = |(name, tool): (&String, &Definition)| {
         json!({
             "name": name,
             "change": if known(name) { "changed" } else { "new" },
@@ -75,6 +80,7 @@ fn view(health: &ServerHealth, waiting: &Definitions, known: impl Fn(&str) -> bo
             ServerStanding::Lost => "failed",
         },
         "message": health.message,
+        "tools": offered.iter().filter_map(own).collect::<Vec<_>>(),
         "waiting": waiting.iter().map(tool).collect::<Vec<_>>(),
         "confirmation": (!waiting.is_empty()).then(|| confirmation_of(waiting)),
     })

@@ -50,9 +50,9 @@ impl Child {
         env: &BTreeMap<String, SecretString>,
         folder: Option<&Path>,
     ) -> Result<(Self, Messages<ChildStdout>, ChildStdin), String> {
-        let failed = |error: io::Error| format!("its command cannot be started: {error}");
-        let broken = || String::from("its command cannot be started: it has no pipes");
-        let (program, arguments) = command.split_first().ok_or_else(broken)?;
+        let (program, arguments) = command.split_first().ok_or("its command is empty")?;
+        let failed = |error: io::Error| format!("its command {program:?} cannot be started: {error}");
+        let broken = || format!("its command {program:?} cannot be started: it has no pipes");
         // Before there is a child, so that its end is heard however soon it comes.
         let children = signal(SignalKind::child()).map_err(failed)?;
         let mut leader = Command::new(program);

@@ -159,3 +159,34 @@ async fn values_of_env_are_shown_nowhere() {
     );
     assert!(!seen.contains(crate::support::played_mcp::SECRET));
 }
+
+/// design: `mcp list --all` names every tool with its class, so that an admin can write `effects`; without `--all` only what waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_tool_can_be_listed_with_its_class() {
+    let played = Played::new(&["echo", "note"]);
+    let setting = played.setting(&json!({"echo": "read"}));
+    let world = World::start(&[("TOOLS__MCP_SERVERS", &setting)], in_order(vec![])).await;
+    standing(&world, "ok", "tools").await;
+    let url = world.api.base().to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(folder.path(), &[], &["mcp", "list", "--all", "--url", &url]).await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for line in [
+        "  echo: read, never asks",
+        "  note: write, asks unless an approved plan declares it",
+    ] {
+        assert!(ran.out.lines().any(|told| told == line), "{line} in {}", ran.out);
+    }
+    let ran = run(folder.path(), &[], &["mcp", "list", "--url", &url]).await;
+    assert_eq!((ran.code, ran.out.lines().count()), (0, 1), "{ran:?}");
+    world.end().await;
+}
+
+/// design: a server whose command is not there: the command is named.
+#[tokio::test]
+async fn a_missing_command_is_named() {
+    let setting = json!([{"name": "srv", "command": ["/nowhere/files-server", "--stdio"]}]).to_string();
+    let world = World::start(&[("TOOLS__MCP_SERVERS", &setting)], in_order(vec![])).await;
+    standing(&world, "failed", "\"/nowhere/files-server\" cannot be started: No such file").await;
+    world.end().await;
+}

@@ -1,0 +1,56 @@
+//! What a configuration comes to, in a few lines for whoever checks or starts it.
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::secret::without_password;
+use super::{Boot, Coordination, Live, Provider};
+
+/// What it comes to: a name and a few words each, no secret among them.
+#[must_use]
+pub fn summary(boot: &Boot, live: &Live) -> [(&'static str, String); 4] {
+    let enabled = [
+        ("lark", live.lark.enabled),
+        ("slack", live.slack.enabled),
+        ("console", live.console.enabled),
+    ];
+    let enabled = enabled.into_iter().filter_map(|(name, on)| on.then_some(name.to_owned()));
+    [
+        ("channels", listed(enabled.collect())),
+        ("model", model(live)),
+        ("database", database(boot)),
+        ("tools", tools(boot)),
+    ]
+}
+
+fn model(live: &Live) -> String {
+    let remote = |protocol| format!("{} at {} ({protocol})", live.model.name, live.model.base_url);
+    match live.model.provider {
+        Provider::Demo => String::from("demo (built in: it can only summarize files)"),
+        Provider::OpenAi => remote("openai"),
+        Provider::Anthropic => remote("anthropic"),
+    }
+}
+
+fn database(boot: &Boot) -> String {
+    let shown = |url: &SecretString| without_password(url.expose_secret());
+    let database = shown(&boot.stores.database_url);
+    match &boot.stores.coordination {
+        Coordination::Embedded => database,
+        Coordination::Redis { url, .. } => format!("{database}, coordination {}", shown(url)),
+    }
+}
+
+fn tools(boot: &Boot) -> String {
+    let mut tools = vec![boot.workspace.as_ref().map_or_else(
+        || String::from("no workspace, so no file tools"),
+        |folder| format!("workspace {}", folder.display()),
+    )];
+    let own = [("web_fetch", boot.web_fetch), ("run_bash", boot.run_bash)];
+    tools.extend(own.into_iter().filter_map(|(name, on)| on.then_some(name.to_owned())));
+    tools.extend(boot.mcp_servers.iter().map(|server| format!("MCP server {}", server.name)));
+    listed(tools)
+}
+
+fn listed(names: Vec<String>) -> String {
+    if names.is_empty() { String::from("none") } else { names.join(", ") }
+}
