@@ -25,6 +25,8 @@ use crate::store::{Hold, Lease, StoreError};
 const LANES: usize = 1024;
 /// Leased lanes of one chat.
 const LANES_PER_CHAT: i64 = 4;
+/// Half of the first wait for the bot's id.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Between two questions who the bot is, at most, while the platform cannot be reached: who comes back should not be waited for.
 const UNREACHABLE_PAUSE: Duration = Duration::from_secs(2);
 /// The same while it refuses us: an admin must act.
@@ -211,9 +213,8 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
         () = gateway.settings.until(|live| live.channel(kind).enabled) => (),
         () = stop.cancelled() => return,
     }
-    let mut pause = Duration::from_millis(500);
+    let mut pause = FIRST_PAUSE;
     loop {
-        let mut longest = UNREACHABLE_PAUSE;
         let asked = tokio::select! {
             asked = gateway.channels.out(kind).identity() => asked,
             () = stop.cancelled() => return,
@@ -238,18 +239,24 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
             Err(error) => {
                 // It may be known from an earlier start; that the platform refuses us is worth telling all the same.
                 warn!(channel = kind.as_str(), %error, "the platform does not tell who the bot is");
-                if !matches!(error, DeliveryError::Retry { .. }) {
-                    longest = REFUSED_PAUSE;
-                }
                 gateway.note_identity(kind, Some(error.to_string()));
+                pause = next_pause(pause, &error);
             }
         }
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => (),
         }
-        pause = (pause * 2).min(longest);
     }
+}
+
+/// How long to wait before the bot's id is asked for again.
+fn next_pause(pause: Duration, error: &DeliveryError) -> Duration {
+    let longest = match error {
+        DeliveryError::Retry { .. } => UNREACHABLE_PAUSE,
+        DeliveryError::Content(_) | DeliveryError::Gone(_) | DeliveryError::Forbidden(_) => REFUSED_PAUSE,
+    };
+    (pause * 2).min(longest)
 }
 
 /// Samples of the metrics are folded even when nobody scrapes.
@@ -275,5 +282,27 @@ async fn prune_loop(gateway: Gateway, stop: CancellationToken) {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(Duration::from_hours(24)) => (),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// design: a platform that comes back after an outage of any length is asked within two seconds; one that refuses us, once a minute.
+    #[test]
+    fn who_comes_back_is_asked_soon() {
+        let unreachable = DeliveryError::Retry {
+            reason: String::from("no connection"),
+            after: None,
+            uncertain: false,
+        };
+        let after = |error: &DeliveryError| (0..20).fold(FIRST_PAUSE, |pause, _| next_pause(pause, error));
+        assert_eq!(after(&unreachable), Duration::from_secs(2));
+        assert_eq!(
+            after(&DeliveryError::Forbidden(String::from("invalid_auth"))),
+            Duration::from_secs(60)
+        );
+        assert_eq!(next_pause(FIRST_PAUSE, &unreachable), Duration::from_millis(500));
     }
 }
