@@ -341,6 +341,11 @@ pub enum Input {
     },
     /// The card could not be delivered in ten minutes.
     Undeliverable,
+    /// Process after process died while it worked on the turn, which is not taken up again. The log may be missing here.
+    Crashed {
+        /// Incident id that the log carries too.
+        incident: String,
+    },
     /// Somebody who watches the turn objected to its last step, which was not taken.
     HookFailed {
         /// Incident id that the log carries too.

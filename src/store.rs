@@ -92,7 +92,20 @@ pub struct Lease {
     pub wakes: i64,
     /// The unfinished turn, if there is one.
     pub turn_id: Option<TurnId>,
+    /// So many processes died while they worked on that turn, with no step journaled since. It was counted when the lane was claimed.
+    pub crashes: i64,
 }
+
+impl Lease {
+    /// So many processes died of the turn that it is not to be read again.
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
+        self.crashes >= MAX_CRASHES
+    }
+}
+
+/// A turn with which so many processes have died, with no step journaled since, has failed.
+pub(crate) const MAX_CRASHES: i64 = 3;
 
 /// What came of the wish to prolong a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

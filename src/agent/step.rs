@@ -128,6 +128,7 @@ impl<'a> Step<'a> {
             (Input::Edited, _) => self.turn.state.request_edited = true,
             (Input::Cancel { reason, left, .. }, _) => self.cancel(reason, left),
             (Input::HookFailed { incident, left }, _) => self.hook_failed(incident, left),
+            (Input::Crashed { incident }, _) => self.finish(TurnStatus::Failed, TurnReason::Crashed, "", None, Some(incident)),
             (Input::Undeliverable, Next::Wait) => self.finish(TurnStatus::Failed, TurnReason::Undeliverable, "", None, None),
             (
                 Input::Start

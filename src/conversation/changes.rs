@@ -4,7 +4,7 @@ use crate::domain::{DecisionKind, Millis};
 use crate::store::{InboxRow, InboxState, Session, SignalKind, StoreError};
 
 use super::review::Actor;
-use super::stop::{drop_queued, end, open_gate};
+use super::stop::{end, open_gate};
 use super::triage::Outcome;
 use super::{paint, say};
 
@@ -61,7 +61,11 @@ pub(super) async fn left(session: &mut Session, row: &InboxRow, now: Millis) -> 
     let actor = Actor::system(now);
     for turn in session.open_turns(&row.inbound.conversation).await? {
         end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
-        drop_queued(session, &turn.lane_id, row, "left").await?;
+    }
+    for task in session.queued_in_chat(&row.inbound.conversation).await? {
+        if task.id < row.id {
+            session.finish_task(task.id, "left").await?;
+        }
     }
     Ok(Outcome::Done("chat left"))
 }

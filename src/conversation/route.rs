@@ -13,7 +13,8 @@ use super::commands::Command;
 use super::phrases::Phrase;
 use super::review::{Act, told};
 
-/// Tasks that may wait in one lane.
+/// Tasks of one person that may wait in one chat, in all its threads together: where each message begins a thread of its own, a limit of
+/// a lane would limit nobody.
 pub(super) const QUEUE_LIMIT: u32 = 20;
 
 /// The longest text that is read, characters.
@@ -305,7 +306,7 @@ fn own_task(scene: &Scene) -> Verdict {
 
 /// The end of the lane's queue.
 pub(super) fn queue(scene: &Scene) -> Verdict {
-    if scene.queued >= QUEUE_LIMIT {
+    if scene.waiting >= QUEUE_LIMIT {
         return Verdict::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT });
     }
     Verdict::Task(scene.queued + u32::from(scene.lane_turn.is_some()))

@@ -1,13 +1,44 @@
 //! What triage says to a chat: rows of the outbox, each under a key that a second try makes again.
 
-use crate::domain::{Conversation, Gate, InboundBody, Notice, Outbound, ReactionMark};
+use crate::domain::{Conversation, Gate, InboundBody, Millis, Notice, Outbound, ReactionMark};
 use crate::store::{InboxRow, NewOutbox, OutboxOp, Session, StoreError, outbox_key};
+
+/// Milliseconds.
+const MINUTE: i64 = 60_000;
 
 /// A word back, as a reply to the message of `row` if it has one.
 pub(super) async fn tell(session: &mut Session, row: &InboxRow, notice: Notice) -> Result<(), StoreError> {
+    tell_as(session, row, notice, outbox_key(&["inbox", &row.id.to_string(), "notice"])).await
+}
+
+/// As [`tell`], but at most once a minute for one person in a chat: whoever sends hundreds of messages does not get hundreds back.
+pub(super) async fn tell_seldom(session: &mut Session, row: &InboxRow, notice: Notice, now: Millis) -> Result<(), StoreError> {
+    let place = &row.inbound.conversation;
+    let key = |minute: i64| {
+        let (channel, minute) = (place.channel.as_str(), minute.to_string());
+        outbox_key(&[
+            "seldom",
+            channel,
+            &place.app,
+            &place.tenant,
+            &place.chat,
+            &row.inbound.sender,
+            &minute,
+        ])
+    };
+    let minute = now.0.div_euclid(MINUTE);
+    // Within one minute of the clock the key itself allows one; this is for the two around its turn.
+    let before = session.enqueued_at(&key(minute - 1)).await?;
+    if before.is_some_and(|before| now.0 < before.0.saturating_add(MINUTE)) {
+        return Ok(());
+    }
+    tell_as(session, row, notice, key(minute)).await
+}
+
+async fn tell_as(session: &mut Session, row: &InboxRow, notice: Notice, key: String) -> Result<(), StoreError> {
     let id = row.id.to_string();
     let new = NewOutbox {
-        key: outbox_key(&["inbox", &id, "notice"]),
+        key,
         queue: format!("inbox:{id}"),
         gate_id: None,
         turn_id: None,
@@ -23,19 +54,28 @@ pub(super) async fn tell(session: &mut Session, row: &InboxRow, notice: Notice) 
 /// The mark "seen" on the message of `row`: the sign that somebody is there, seconds before the first words. It has a queue
 /// of its own, so that no post waits for it.
 pub(super) async fn seen(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
+    mark(session, row, "seen", ReactionMark::Seen).await
+}
+
+/// The mark on a task that is not done after all.
+pub(super) async fn dropped(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
+    mark(session, row, "dropped", ReactionMark::Failed).await
+}
+
+async fn mark(session: &mut Session, row: &InboxRow, name: &str, mark: ReactionMark) -> Result<(), StoreError> {
     let Some(message_id) = message_id(row) else {
         return Ok(());
     };
     let id = row.id.to_string();
     let new = NewOutbox {
-        key: outbox_key(&["inbox", &id, "seen"]),
+        key: outbox_key(&["inbox", &id, name]),
         queue: format!("react:{id}"),
         gate_id: None,
         turn_id: None,
         conversation: row.inbound.conversation.clone(),
         op: OutboxOp::React {
             message_id: message_id.to_owned(),
-            content: Outbound::Reaction(ReactionMark::Seen),
+            content: Outbound::Reaction(mark),
         },
     };
     session.enqueue(&new).await

@@ -7,8 +7,9 @@ use super::review::{Actor, close};
 use super::route::Scene;
 use super::{paint, say};
 
-/// `/stop`: ends what the sender asked for before, in this lane and where the message replies to; or only `other`, the turn of
-/// somebody else at whose gate the sender may refuse. Overtakes the queue.
+/// `/stop`: ends the sender's older tasks that are under way, in this lane and where the message replies to; or only `other`, the turn of
+/// somebody else at whose gate the sender may refuse. It overtakes the queue, and drops nothing of it: whoever waits was told that their
+/// task comes next. With nothing under way the tasks that wait in this lane are what is meant.
 pub(super) async fn stop(
     session: &mut Session,
     row: &InboxRow,
@@ -26,7 +27,10 @@ pub(super) async fn stop(
     for turn in &turns {
         end(session, turn, DecisionKind::Cancel, SignalKind::Cancel, actor).await?;
     }
-    let dropped = drop_queued(session, &scene.lane, row, "stopped").await?;
+    let dropped = match turns.is_empty() {
+        true => drop_queued(session, &scene.lane, row, "stopped").await?,
+        false => 0,
+    };
     match (turns.is_empty(), dropped) {
         // The turn itself says what was done when it stops.
         (false, _) => say::seen(session, row).await,
@@ -85,11 +89,12 @@ pub(super) async fn open_gate(session: &mut Session, turn: &TurnRow) -> Result<O
     Ok(gate.filter(|gate| gate.turn_id == turn.id))
 }
 
-/// Drops the tasks of `lane` that came before `row`; gives how many.
-pub(super) async fn drop_queued(session: &mut Session, lane: &LaneId, row: &InboxRow, outcome: &str) -> Result<usize, StoreError> {
+/// Drops the tasks of `lane` that came before `row`, and marks each of them as not done; gives how many.
+async fn drop_queued(session: &mut Session, lane: &LaneId, row: &InboxRow, outcome: &str) -> Result<usize, StoreError> {
     let mut dropped = 0;
     for task in session.queued(lane).await? {
         if task.id < row.id && session.finish_task(task.id, outcome).await? {
+            say::dropped(session, &task).await?;
             dropped += 1;
         }
     }

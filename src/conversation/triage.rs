@@ -171,6 +171,10 @@ impl Desk {
         match verdict {
             Verdict::Wait => Ok(Outcome::Wait),
             Verdict::Ignore(why) => Ok(Outcome::Done(why)),
+            Verdict::Tell(why, notice @ Notice::QueueFull { .. }) => {
+                say::tell_seldom(tx, row, notice, self.clock.now()).await?;
+                Ok(Outcome::Done(why))
+            }
             Verdict::Tell(why, notice) => {
                 say::tell(tx, row, notice).await?;
                 Ok(Outcome::Done(why))

@@ -14,6 +14,8 @@ pub struct Millis(pub i64);
 impl Millis {
     /// A moment that never comes.
     pub const NEVER: Self = Self(i64::MAX);
+    /// A moment that has come whatever the clock says, also after it was set back.
+    pub const ALWAYS: Self = Self(0);
 
     /// `self` + `span`.
     #[must_use]

@@ -63,6 +63,8 @@ pub enum TurnReason {
     Rounds,
     /// A hook of the embedding program failed.
     Hook,
+    /// Process after process died while it worked on the turn.
+    Crashed,
 }
 
 impl TurnReason {
@@ -79,6 +81,7 @@ impl TurnReason {
             Self::Undeliverable => "undeliverable",
             Self::Rounds => "rounds",
             Self::Hook => "hook",
+            Self::Crashed => "crashed",
         }
     }
 }

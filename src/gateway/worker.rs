@@ -44,6 +44,8 @@ pub struct Workers {
     stop: Stop,
     tasks: TaskTracker,
     gateway: Gateway,
+    /// Our name on the lanes that we work on.
+    owner: String,
 }
 
 /// How a stop goes: first nothing new is begun, later what still runs is dropped.
@@ -60,7 +62,19 @@ impl Workers {
         self.gateway.drain();
         self.stop.soon.cancel();
         self.tasks.close();
-        if tokio::time::timeout(grace, self.tasks.wait()).await.is_ok() {
+        // At once: a second signal, or a write call that does not end, leaves no time for it later.
+        let noted = async {
+            let mut tx = self.gateway.ledger.begin().await?;
+            tx.note_stopping(&self.owner).await?;
+            tx.commit().await
+        };
+        let ended = async {
+            let (noted, ()) = tokio::join!(noted, self.tasks.wait());
+            if let Err(error) = noted {
+                warn!(%error, "whoever takes up our turns may take this stop for a death");
+            }
+        };
+        if tokio::time::timeout(grace, ended).await.is_ok() {
             return;
         }
         warn!("work was still going on after the grace; whoever takes it up goes on from the journal");
@@ -75,18 +89,19 @@ impl Workers {
 #[must_use]
 pub fn start_workers(gateway: &Gateway) -> Workers {
     let (stop, tasks) = (Stop::default(), TaskTracker::new());
+    // Unique per process start, so that a fast restart never passes for its predecessor.
+    let owner = format!("w_{}", gateway.ids.token());
     let workers = Workers {
         stop: stop.clone(),
         tasks: tasks.clone(),
         gateway: gateway.clone(),
+        owner: owner.clone(),
     };
     tasks.spawn(upkeep_loop(gateway.clone(), stop.soon.clone()));
     if !gateway.roles.workers {
         // What is accepted here others find; clicks are decided in the request, and who the bot is stands in the ledger.
         return workers;
     }
-    // Unique per process start, so that a fast restart never passes for its predecessor.
-    let owner = format!("w_{}", gateway.ids.token());
     let (g, s, t, o) = (gateway.clone(), stop.clone(), tasks.clone(), owner.clone());
     let stop = stop.soon;
     tasks.spawn(supervise("lanes", move || lane_loop(g.clone(), s.clone(), t.clone(), o.clone())));

@@ -1,15 +1,24 @@
 //! What the answers of all providers have in common: ids, limits, calls that were cut off. Pure.
+//!
+//! All that a model sends is stored and sent back with every later request of the turn, so all of it has a limit, and an answer past
+//! one is refused before it is put together.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use super::retry::Failure;
-use super::{ChatReply, ChatRequest};
+use super::{ChatReply, ChatRequest, ModelError};
 use crate::domain::ToolCall;
 
-/// Text and arguments of one answer together.
+/// Calls of one answer. The agent runs fewer and tells the model so; an answer past this one makes no sense.
+const MAX_CALLS: usize = 64;
+/// Text and calls of one answer together.
 const MAX_OUTPUT_BYTES: usize = 256 << 10;
+/// What of one answer is kept unread, as JSON: thoughts, signatures, members that only the server knows.
+const MAX_KEPT_BYTES: usize = 512 << 10;
+/// Values of one JSON text, or of one answer that comes in pieces. In memory a value takes a hundred times its two bytes on the wire.
+const MAX_VALUES: usize = 1 << 16;
 /// Stands behind a text that the length limit cut.
 const CUT: &str = " […]";
 
@@ -33,6 +42,9 @@ impl Calls {
 
     /// The next call. Arguments are text, or (some servers) the value itself.
     pub(super) fn push(&mut self, id: Option<&str>, name: Option<&str>, arguments: Option<&Value>) -> Result<(), Failure> {
+        if self.read.len() >= MAX_CALLS {
+            return Err(too_many_calls());
+        }
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return Err(Failure::nonsense("a tool call without a name"));
         };
@@ -72,17 +84,111 @@ impl Calls {
         if self.cut && self.read.is_empty() && !text.is_empty() {
             text.push_str(CUT);
         }
-        let size = text.len() + self.read.iter().map(|call| call.arguments.len()).sum::<usize>();
-        if size > MAX_OUTPUT_BYTES {
-            return Err(Failure::Nonsense(format!("more than {} KiB of text", MAX_OUTPUT_BYTES >> 10)));
-        }
-        Ok(ChatReply {
+        let reply = ChatReply {
             text,
             calls: self.read,
             raw,
             tokens,
-        })
+        };
+        match reply.excess() {
+            Some(failure) => Err(failure),
+            None => Ok(reply),
+        }
     }
+}
+
+impl ChatReply {
+    /// The same, if it is no larger than an answer may be: whatever model it is of.
+    pub(crate) fn bounded(self) -> Result<Self, ModelError> {
+        match self.excess() {
+            Some(Failure::Nonsense(what)) => Err(ModelError::Nonsense(what)),
+            Some(_) | None => Ok(self),
+        }
+    }
+
+    /// What it has too much of.
+    fn excess(&self) -> Option<Failure> {
+        if self.calls.len() > MAX_CALLS {
+            return Some(too_many_calls());
+        }
+        let calls = self.calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
+        if self.text.len() + calls.sum::<usize>() > MAX_OUTPUT_BYTES {
+            return Some(Failure::Nonsense(format!("more than {} KiB of text", MAX_OUTPUT_BYTES >> 10)));
+        }
+        let kept = self.raw.as_ref().map_or(0, |raw| raw.to_string().len());
+        (kept > MAX_KEPT_BYTES).then(|| Failure::Nonsense(format!("more than {} KiB beside the text", MAX_KEPT_BYTES >> 10)))
+    }
+}
+
+/// What of an answer that comes in pieces is held until it is whole.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    calls: usize,
+    values: usize,
+}
+
+impl Held {
+    /// Another call has begun.
+    pub(super) fn call(&mut self) -> Result<(), Failure> {
+        self.calls += 1;
+        if self.calls > MAX_CALLS { Err(too_many_calls()) } else { Ok(()) }
+    }
+
+    /// `value` is added to what is there. Pieces of text need not be told: the bytes on the wire have a limit.
+    pub(super) fn value(&mut self, value: &Value) -> Result<(), Failure> {
+        self.values += count(value);
+        if self.values > MAX_VALUES { Err(too_many_values()) } else { Ok(()) }
+    }
+
+    /// `value` comes in the place of `before`. Some servers repeat a plain value in every piece: that adds nothing.
+    pub(super) fn instead(&mut self, before: Option<&Value>, value: &Value) -> Result<(), Failure> {
+        let tree = value.is_array() || value.is_object();
+        if tree || before.is_none() { self.value(value) } else { Ok(()) }
+    }
+
+    /// Sets a member.
+    pub(super) fn put(&mut self, members: &mut Map<String, Value>, name: &str, value: &Value) -> Result<(), Failure> {
+        self.instead(members.get(name), value)?;
+        members.insert(name.to_owned(), value.clone());
+        Ok(())
+    }
+}
+
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(members) => members.values().map(count).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+/// Reads a JSON text of a server, unless it holds so many values that they would take too much memory.
+///
+/// # Errors
+/// `Nonsense`; `what` names a text that is no JSON.
+pub(super) fn parse(json: &[u8], what: &str) -> Result<Value, Failure> {
+    let (mut values, mut inside, mut escaped) = (1, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = inside,
+            b'"' => inside = !inside,
+            b',' | b'[' | b'{' if !inside => values += 1,
+            _ => {}
+        }
+    }
+    if values > MAX_VALUES {
+        return Err(too_many_values());
+    }
+    serde_json::from_slice(json).map_err(|_| Failure::nonsense(what))
+}
+
+fn too_many_calls() -> Failure {
+    Failure::Nonsense(format!("more than {MAX_CALLS} tool calls"))
+}
+
+fn too_many_values() -> Failure {
+    Failure::Nonsense(format!("more than {MAX_VALUES} values"))
 }
 
 /// Arguments of an earlier call as an object: several servers (Ollama, chat templates of vLLM) parse them and refuse the

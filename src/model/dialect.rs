@@ -115,7 +115,10 @@ impl Dialect {
 
 impl Assembly {
     /// Takes one event's data; true when it was the last one.
-    pub(super) fn take(&mut self, data: &Value) -> bool {
+    ///
+    /// # Errors
+    /// When the answer is larger than one may be.
+    pub(super) fn take(&mut self, data: &Value) -> Result<bool, Failure> {
         match self {
             Self::OpenAi(assembly) => assembly.take(data),
             Self::Anthropic(assembly) => assembly.take(data),

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::dialect::{Assembly, Dialect, Target};
 use super::refusal::{self, Unknown};
 use super::retry::{self, Failure, TRIES, Verdict};
-use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, sse};
+use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer, sse};
 use crate::config::ModelLive;
 
 /// An answer may be this long on the wire; a longer one is dropped unread.
@@ -202,8 +202,7 @@ impl Remote {
             }
             return assembly.finish().ok_or_else(broken);
         }
-        let answer: Value =
-            serde_json::from_slice(body).map_err(|_| Failure::nonsense(if body.starts_with(b"<") { "a web page" } else { "no JSON" }))?;
+        let answer = answer::parse(body, if body.starts_with(b"<") { "a web page" } else { "no JSON" })?;
         match refusal::inside(&answer) {
             Some(failure) => Err(failure),
             None => Ok(answer),
@@ -268,10 +267,10 @@ fn take_data(assembly: &mut Assembly, data: &str) -> Result<bool, Failure> {
     if data.is_empty() {
         return Ok(false);
     }
-    let data: Value = serde_json::from_str(data).map_err(|_| Failure::nonsense("no JSON in the stream"))?;
+    let data = answer::parse(data.as_bytes(), "no JSON in the stream")?;
     match refusal::inside(&data) {
         Some(failure) => Err(failure),
-        None => Ok(assembly.take(&data)),
+        None => assembly.take(&data),
     }
 }
 

@@ -87,6 +87,7 @@ impl Unpaid {
             | Input::Edited
             | Input::Cancel { .. }
             | Input::Undeliverable
+            | Input::Crashed { .. }
             | Input::HookFailed { .. } => (0, 0),
         };
         Self {
@@ -125,7 +126,7 @@ impl Engine {
         info!(status = run.turn.state.status.as_str(), next = ?run.turn.state.next, "turn taken up");
         loop {
             if stop.is_cancelled() {
-                return Ok(Left::Parked(self.clock.now()));
+                return Ok(Left::Parked(Millis::ALWAYS));
             }
             // People come first: a decision or a stop is read before every effect.
             let (input, mut heard) = match journal.news(&run.turn.state).await? {

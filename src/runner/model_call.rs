@@ -38,7 +38,7 @@ impl Engine {
         let outcome = loop {
             request.deadline = whole.saturating_sub(started.elapsed());
             let outcome = tokio::select! {
-                outcome = asking.model.chat(&request) => outcome,
+                outcome = asking.model.chat(&request) => outcome.and_then(ChatReply::bounded),
                 () = run.journal.heard(&[Cancel, Supersede, Steer]) => {
                     run.unpaid.time += started.elapsed();
                     counter!("countersign_model_calls_total", "outcome" => "interrupted").increment(1);

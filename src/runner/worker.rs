@@ -6,20 +6,24 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, info_span, warn};
+use tracing::{Instrument, error, info_span, warn};
 
 use super::engine::{Asking, Engine, Left, RETRY};
+use super::journal::{Entry, Journal};
 use super::leases::Leases;
 use super::ledger::{Ears, LedgerJournal};
 use super::observers::{Observer, Observers};
 use super::state::{encode, read};
 use super::{ModelHealth, ModelSource, Timings, WorkError};
-use crate::agent::{self, Beginning, Turn};
+use crate::agent::{self, Beginning, Env, Input, Turn};
 use crate::config::Settings;
 use crate::domain::{ChatType, Clock, Failpoint, Ids, InboundBody, Millis, Mode, ServerHealth, ToolSpec, TurnStatus};
-use crate::store::{Hold, InboxRow, Lease, Ledger, StoreError, TurnRow};
+use crate::store::{Hold, InboxRow, Lease, Ledger, MAX_CRASHES, StoreError, TurnRow};
 use crate::template::Templates;
 use crate::tools::Toolbox;
+
+/// Bytes of the state of a turn that is given up, of which a plan card can be repainted. No plan takes more.
+const READ_AT_THE_END: i64 = 256 << 10;
 
 /// Works on lanes of the ledger, one leased lane at a time, until the lane has nothing to do. Everything it writes carries the
 /// lease's fence; when the lease is lost it stops without another effect.
@@ -148,7 +152,12 @@ impl Runner {
                     let mut tx = self.ledger.begin_in(&lease.conversation).await?;
                     // Whether it was woken meanwhile is all the same here: it is looked at again in any case.
                     let lease = tx.refresh(lease).await?;
-                    tx.release(&lease, self.engine.clock.now().plus(pause)).await?;
+                    let ready_at = if pause.is_zero() {
+                        Millis::ALWAYS
+                    } else {
+                        self.engine.clock.now().plus(pause)
+                    };
+                    tx.release(&lease, ready_at).await?;
                     tx.commit().await
                 };
                 match released.await {
@@ -170,8 +179,12 @@ impl Runner {
             () = stop.cancelled() => (),
         }
         loop {
+            if lease.is_given_up() {
+                self.give_up(&lease).await?;
+                (lease.turn_id, lease.crashes) = (None, 0);
+            }
             let ready_at = match Box::pin(self.take_up(&lease, stop)).await? {
-                None if stop.is_cancelled() => self.engine.clock.now(),
+                None if stop.is_cancelled() => Millis::ALWAYS,
                 None => Millis::NEVER,
                 Some((journal, mut turn)) => {
                     let span = info_span!("turn", turn.id = %turn.state.turn_id, chat = %lease.conversation.chat);
@@ -206,6 +219,7 @@ impl Runner {
                 let Some(row) = tx.turn(id).await? else {
                     return Err(StoreError::Corrupt(format!("lane {} names the missing turn {id}", lease.lane_id)).into());
                 };
+                self.engine.failpoint.reach("turn_loaded");
                 let log = tx.messages(id).await?;
                 let state = read(&row)?;
                 (row, Turn { state, log })
@@ -225,6 +239,50 @@ impl Runner {
         }
         let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.ears, lease.clone(), row);
         Ok(Some((journal, Box::new(turn))))
+    }
+
+    /// Ends the lane's turn, with which process after process has died. What killed them may be the reading of it: its log is not read,
+    /// and its state only when it is short, and only once. So the next claim ends it also when this process dies here.
+    async fn give_up(&self, lease: &Lease) -> Result<(), WorkError> {
+        let Some(id) = &lease.turn_id else { return Ok(()) };
+        let most = if lease.crashes > MAX_CRASHES { 0 } else { READ_AT_THE_END };
+        let row = self.ledger.read().await?.turn_in_brief(id, most).await?;
+        let row = row.ok_or_else(|| StoreError::Corrupt(format!("lane {} names the missing turn {id}", lease.lane_id)))?;
+        let mut turn = match read(&row) {
+            Ok(state) => Turn { state, log: Vec::new() },
+            // Nothing of the plan is known then, but whom to tell.
+            Err(_) => agent::begin(Beginning {
+                turn_id: id.to_string(),
+                seed: self.engine.ids.token(),
+                task: row.text.clone(),
+                requester: row.user.clone(),
+                group: true,
+                policy: self.settings.current().policy(lease.conversation.channel),
+                demo: false,
+            }),
+        };
+        let before = turn.state.clone();
+        let env = Env {
+            now: self.engine.clock.now(),
+            tools: &[],
+            prompts: &self.engine.templates,
+        };
+        let incident = self.engine.ids.token()[..8].to_owned();
+        error!(
+            turn.id = %id, chat = %lease.conversation.chat, crashes = lease.crashes, incident,
+            "processes died again and again while they worked on this turn; it is given up"
+        );
+        let effects = agent::step(&mut turn, &env, Input::Crashed { incident });
+        let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.ears, lease.clone(), row);
+        let entry = Entry {
+            before: &before,
+            turn: &turn,
+            fresh: &turn.log,
+            effects,
+            heard: &[],
+        };
+        journal.commit(entry).await?;
+        Ok(())
     }
 
     fn begin_turn(&self, lease: &Lease, task: &InboxRow, bot: &str) -> Result<(TurnRow, Turn), StoreError> {

@@ -2,6 +2,7 @@
 //! asked, one final answer. The points are F-K0 to F-K18 of the failure matrix; what they mean is beside each test.
 
 mod answer;
+mod crash;
 pub mod kit;
 mod limit;
 mod reply;

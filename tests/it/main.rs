@@ -77,6 +77,7 @@ mod soak;
 mod stopping;
 mod store_actions;
 mod store_audit;
+mod store_crashes;
 mod store_gates;
 mod store_inbox;
 mod store_kit;

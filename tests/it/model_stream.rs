@@ -82,6 +82,59 @@ async fn streamed_and_whole_are_the_same() {
     }
 }
 
+/// interface: 64 calls are a reply, more than 64 are one that makes no sense; so is one with too much that nobody reads. In both protocols,
+/// in one piece and streamed.
+#[tokio::test]
+async fn a_reply_has_a_most() {
+    let calls = |count: usize| call((0..count).map(|nth| ("read_file", json!({ "path": nth.to_string() }))));
+    let thinks = |bytes: usize| {
+        let mut message = say("so");
+        let thought = "h".repeat(bytes);
+        message["thinking"] = json!([{"type": "thinking", "thinking": thought, "signature": "s"}]);
+        message["reasoning_content"] = json!(thought);
+        message
+    };
+    let cases = [
+        (calls(64), None),
+        (calls(65), Some("more than 64 tool calls")),
+        (thinks(400 << 10), None),
+        (thinks(600 << 10), Some("more than 512 KiB beside the text")),
+    ];
+    for provider in BOTH {
+        for (message, why) in &cases {
+            for streams in [true, false] {
+                let fake = FakeModel::start().await;
+                if !streams {
+                    fake.never_streams();
+                }
+                fake.script("", Script::new().message(message.clone()).message(message.clone()));
+                let reply = client(&fake, provider).chat(&request()).await;
+                let problem = reply.err();
+                assert_eq!(
+                    problem,
+                    why.map(|why| ModelError::Nonsense(why.to_owned())),
+                    "{provider:?}, streams: {streams}"
+                );
+            }
+        }
+    }
+}
+
+/// interface: what would take much memory for few bytes is refused before it is read, and while it is put together.
+#[tokio::test]
+async fn many_small_values_are_refused() {
+    let many = format!("[{}[]]", "[],".repeat(70_000));
+    let whole = format!(r#"{{"choices":[{{"message":{{"content":"x","more":{many}}}}}]}}"#);
+    let why = ModelError::Nonsense("more than 65536 values".to_owned());
+    let step = Step::Verbatim("application/json", whole.into_bytes());
+    let (_, reply) = answers(Provider::OpenAi, [step.clone(), step]).await;
+    assert_eq!(reply.unwrap_err(), why);
+    let piece = format!("data: {{\"choices\":[{{\"delta\":{{\"more\":[{}[]]}}}}]}}\n\n", "[],".repeat(9_999));
+    let step = Step::Events(vec![piece; 7]);
+    let (_, reply) = answers(Provider::OpenAi, [step.clone(), step]).await;
+    assert_eq!(reply.unwrap_err(), why);
+}
+
 /// design: interface §6, a stream under a wrong content type is read as the stream that it is, and so is one piece under a stream's.
 #[tokio::test]
 async fn a_stream_under_another_name() {

@@ -174,7 +174,7 @@ fn fits(input: &Input, play: &Play) -> bool {
         Input::Reply(_) | Input::ModelFailed { .. } => matches!(next, Next::CallModel { .. }),
         Input::ToolResults { .. } => matches!(next, Next::RunTools { .. }),
         Input::Decided { .. } | Input::Undeliverable => *next == Next::Wait,
-        Input::Steer(_) | Input::Cancel { .. } | Input::Edited | Input::HookFailed { .. } => *next != Next::Nothing,
+        Input::Steer(_) | Input::Cancel { .. } | Input::Edited | Input::HookFailed { .. } | Input::Crashed { .. } => *next != Next::Nothing,
     }
 }
 

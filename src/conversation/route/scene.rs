@@ -56,6 +56,8 @@ pub(in crate::conversation) struct Scene {
     pub(in crate::conversation) elsewhere: Vec<TurnRow>,
     /// Tasks that wait in the lane.
     pub(in crate::conversation) queued: u32,
+    /// Tasks of the sender that wait in the chat, in whatever thread; those of the lane are among them.
+    pub(in crate::conversation) waiting: u32,
     /// The sender's gate that was closed last, if not longer ago than a day.
     pub(in crate::conversation) closed: Option<GateRecord>,
 }

@@ -141,6 +141,7 @@ fn said(text: &str) -> Scene {
         lane_turn: None,
         elsewhere: Vec::new(),
         queued: 0,
+        waiting: 0,
         closed: None,
     }
 }

@@ -92,6 +92,7 @@ pub(super) async fn scene(
         lane_turn,
         elsewhere,
         queued: u32::try_from(session.queued(&lane).await?.len()).unwrap_or(u32::MAX),
+        waiting: u32::try_from(session.count_waiting(place, sender).await?).unwrap_or(u32::MAX),
         closed,
         lane,
     }))

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::model::answer::Held;
+use crate::model::retry::Failure;
+
 /// The message so far.
 #[derive(Debug, Default)]
 pub(in crate::model) struct Assembly {
@@ -11,6 +14,7 @@ pub(in crate::model) struct Assembly {
     stop: Option<Value>,
     usage: Map<String, Value>,
     ended: bool,
+    held: Held,
 }
 
 #[derive(Debug, Default)]
@@ -22,21 +26,25 @@ struct Block {
 
 impl Assembly {
     /// Takes one event; true when it was the last one. Unknown events and `ping` say nothing.
-    pub(in crate::model) fn take(&mut self, event: &Value) -> bool {
+    pub(in crate::model) fn take(&mut self, event: &Value) -> Result<bool, Failure> {
         match event.get("type").and_then(Value::as_str).unwrap_or_default() {
-            "message_start" => self.usage(event.pointer("/message/usage")),
+            "message_start" => self.usage(event.pointer("/message/usage"))?,
             "content_block_start" => {
-                let block = self.block(event);
-                block.block = event.get("content_block").cloned().unwrap_or_default();
+                let begun = event.get("content_block").unwrap_or(&Value::Null);
+                if begun.get("type").and_then(Value::as_str) == Some("tool_use") {
+                    self.held.call()?;
+                }
+                self.held.value(begun)?;
+                self.block(event)?.0.block = begun.clone();
             }
             "content_block_delta" => {
-                let block = self.block(event);
+                let (block, held) = self.block(event)?;
                 if let Some(delta) = event.get("delta") {
-                    block.grow(delta);
+                    block.grow(delta, held)?;
                 }
             }
             "message_delta" => {
-                self.usage(event.get("usage"));
+                self.usage(event.get("usage"))?;
                 if let Some(stop) = event.pointer("/delta/stop_reason").filter(|stop| stop.is_string()) {
                     self.stop = Some(stop.clone());
                 }
@@ -44,7 +52,7 @@ impl Assembly {
             "message_stop" => self.ended = true,
             _ => {}
         }
-        self.ended
+        Ok(self.ended)
     }
 
     /// All of the answer has come.
@@ -61,28 +69,33 @@ impl Assembly {
         Some(json!({"content": content, "stop_reason": self.stop, "usage": self.usage}))
     }
 
-    fn block(&mut self, event: &Value) -> &mut Block {
+    fn block(&mut self, event: &Value) -> Result<(&mut Block, &mut Held), Failure> {
         let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);
-        self.blocks.entry(index).or_default()
+        if !self.blocks.contains_key(&index) {
+            self.held.value(&Value::Null)?;
+        }
+        Ok((self.blocks.entry(index).or_default(), &mut self.held))
     }
 
     /// Counts are cumulative: the newest counts.
-    fn usage(&mut self, usage: Option<&Value>) {
+    fn usage(&mut self, usage: Option<&Value>) -> Result<(), Failure> {
         for (name, count) in usage.and_then(Value::as_object).into_iter().flatten() {
             if !count.is_null() {
-                self.usage.insert(name.clone(), count.clone());
+                self.held.put(&mut self.usage, name, count)?;
             }
         }
+        Ok(())
     }
 }
 
 impl Block {
-    fn grow(&mut self, delta: &Value) {
+    fn grow(&mut self, delta: &Value, held: &mut Held) -> Result<(), Failure> {
         let text = |name: &str| delta.get(name).and_then(Value::as_str);
         match text("type").unwrap_or_default() {
             "input_json_delta" => self.input.push_str(text("partial_json").unwrap_or_default()),
             "citations_delta" => {
                 let citation = delta.get("citation").cloned().unwrap_or_default();
+                held.value(&citation)?;
                 match self.block.get_mut("citations") {
                     Some(Value::Array(citations)) => citations.push(citation),
                     _ => self.set("citations", json!([citation])),
@@ -93,11 +106,16 @@ impl Block {
                 for (name, piece) in delta.as_object().into_iter().flatten().filter(|(name, _)| *name != "type") {
                     match (self.block.get_mut(name), piece) {
                         (Some(Value::String(whole)), Value::String(piece)) => whole.push_str(piece),
-                        _ => self.set(name, piece.clone()),
+                        _ => {
+                            if let Some(members) = self.block.as_object_mut() {
+                                held.put(members, name, piece)?;
+                            }
+                        }
                     }
                 }
             }
         }
+        Ok(())
     }
 
     fn set(&mut self, name: &str, value: Value) {
@@ -143,9 +161,9 @@ mod tests {
             json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}}),
         ];
         for event in &events {
-            assert!(!assembly.take(event));
+            assert!(!assembly.take(event).unwrap());
         }
-        assert!(assembly.take(&json!({"type": "message_stop"})));
+        assert!(assembly.take(&json!({"type": "message_stop"})).unwrap());
         assert_eq!(
             assembly.finish().unwrap(),
             json!({
@@ -157,7 +175,7 @@ mod tests {
             })
         );
         let mut torn = Assembly::default();
-        torn.take(&events[0]);
+        torn.take(&events[0]).unwrap();
         assert_eq!(torn.finish(), None);
     }
 }

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::model::answer::Held;
+use crate::model::retry::Failure;
+
 /// Members of a list item that come in pieces (`reasoning_details` of OpenRouter).
 const IN_PIECES: [&str; 3] = ["text", "summary", "data"];
 
@@ -15,6 +18,7 @@ pub(in crate::model) struct Assembly {
     /// A choice came at all.
     begun: bool,
     ended: bool,
+    held: Held,
 }
 
 #[derive(Debug, Default)]
@@ -29,7 +33,7 @@ struct Call {
 
 impl Assembly {
     /// Takes one chunk. Never the last one: a count of tokens may follow the finish reason.
-    pub(in crate::model) fn take(&mut self, chunk: &Value) -> bool {
+    pub(in crate::model) fn take(&mut self, chunk: &Value) -> Result<bool, Failure> {
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
             self.usage = Some(usage.clone());
         }
@@ -37,14 +41,15 @@ impl Assembly {
         for choice in choices.filter(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0) {
             self.begun = true;
             match (choice.get("delta"), choice.get("message")) {
-                (Some(Value::Object(delta)), _) => self.delta(delta),
+                (Some(Value::Object(delta)), _) => self.delta(delta)?,
                 // Some servers send the last chunk as a whole message: what came before it is in it.
                 (_, Some(Value::Object(message))) => {
                     if self.is_begun_in(message) {
                         self.message.clear();
                         self.calls.clear();
+                        self.held = Held::default();
                     }
-                    self.delta(message);
+                    self.delta(message)?;
                 }
                 _ => {}
             }
@@ -54,7 +59,7 @@ impl Assembly {
                 self.finish = Some(json!(finish));
             }
         }
-        false
+        Ok(false)
     }
 
     /// `[DONE]` came.
@@ -91,18 +96,19 @@ impl Assembly {
         text(message).starts_with(&text(&self.message))
     }
 
-    fn delta(&mut self, delta: &Map<String, Value>) {
+    fn delta(&mut self, delta: &Map<String, Value>) -> Result<(), Failure> {
         for (name, value) in delta {
             match (name.as_str(), value) {
                 (_, Value::Null) => {}
-                ("role", _) => drop(self.message.insert(name.clone(), value.clone())),
-                ("tool_calls", Value::Array(calls)) => calls.iter().for_each(|call| self.call(call)),
-                _ => grow(self.message.entry(name.clone()).or_insert(Value::Null), value),
+                ("role", Value::String(_)) => drop(self.message.insert(name.clone(), value.clone())),
+                ("tool_calls", Value::Array(calls)) => calls.iter().try_for_each(|call| self.call(call))?,
+                _ => grow(self.message.entry(name.clone()).or_insert(Value::Null), value, &mut self.held)?,
             }
         }
+        Ok(())
     }
 
-    fn call(&mut self, piece: &Value) {
+    fn call(&mut self, piece: &Value) -> Result<(), Failure> {
         let index = piece.get("index").and_then(Value::as_u64);
         let id = piece.get("id").and_then(Value::as_str).unwrap_or_default();
         let name = piece.pointer("/function/name").and_then(Value::as_str).unwrap_or_default();
@@ -111,11 +117,15 @@ impl Assembly {
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
         };
-        let at = self.place(index, id, name, &arguments).unwrap_or_else(|| {
-            self.calls.push(Call { index, ..Call::default() });
-            self.calls.len() - 1
-        });
-        let Some(call) = self.calls.get_mut(at) else { return };
+        let at = match self.place(index, id, name, &arguments) {
+            Some(at) => at,
+            None => {
+                self.held.call()?;
+                self.calls.push(Call { index, ..Call::default() });
+                self.calls.len() - 1
+            }
+        };
+        let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
         }
@@ -127,8 +137,9 @@ impl Assembly {
         let own = ["index", "id", "type", "function"];
         let more = piece.as_object().into_iter().flatten();
         for (name, value) in more.filter(|(name, value)| !own.contains(&name.as_str()) && !value.is_null()) {
-            call.more.insert(name.clone(), value.clone());
+            self.held.put(&mut call.more, name, value)?;
         }
+        Ok(())
     }
 
     /// The call that a piece belongs to: by index, else by id, else the last one. Some servers give no index, some give every
@@ -163,16 +174,20 @@ impl Call {
 }
 
 /// Takes the next piece of a member: texts and lists grow, anything else is replaced.
-fn grow(whole: &mut Value, piece: &Value) {
+fn grow(whole: &mut Value, piece: &Value, held: &mut Held) -> Result<(), Failure> {
     match (&mut *whole, piece) {
         (Value::String(text), Value::String(more)) => text.push_str(more),
-        (Value::Array(items), Value::Array(more)) => more.iter().for_each(|item| add(items, item)),
-        (whole, piece) => *whole = piece.clone(),
+        (Value::Array(items), Value::Array(more)) => more.iter().try_for_each(|item| add(items, item, held))?,
+        (whole, piece) => {
+            held.instead(Some(&*whole).filter(|whole| !whole.is_null()), piece)?;
+            *whole = piece.clone();
+        }
     }
+    Ok(())
 }
 
 /// Adds an item to a list, or the next piece of its last item: same `type`, same `index`.
-fn add(items: &mut Vec<Value>, item: &Value) {
+fn add(items: &mut Vec<Value>, item: &Value, held: &mut Held) -> Result<(), Failure> {
     let same = |last: &Value, name: &str| last.get(name) == item.get(name);
     if let Some(last) = items.last_mut()
         && item.get("index").is_some()
@@ -183,12 +198,14 @@ fn add(items: &mut Vec<Value>, item: &Value) {
         for (name, value) in item.iter().filter(|(_, value)| !value.is_null()) {
             match last.get_mut(name) {
                 Some(Value::String(text)) if IN_PIECES.contains(&name.as_str()) => text.push_str(value.as_str().unwrap_or_default()),
-                _ => drop(last.insert(name.clone(), value.clone())),
+                _ => held.put(last, name, value)?,
             }
         }
-        return;
+        return Ok(());
     }
+    held.value(item)?;
     items.push(item.clone());
+    Ok(())
 }
 
 #[cfg(test)]
@@ -198,7 +215,7 @@ mod tests {
     fn message(deltas: &[Value]) -> Value {
         let mut assembly = Assembly::default();
         for delta in deltas {
-            assembly.take(&json!({"choices": [{"delta": delta}]}));
+            assembly.take(&json!({"choices": [{"delta": delta}]})).unwrap();
         }
         assembly.end();
         assembly.finish().unwrap()["choices"][0]["message"].clone()
@@ -293,24 +310,31 @@ mod tests {
     fn an_end_is_an_end() {
         let begun = || {
             let mut assembly = Assembly::default();
-            assembly.take(&json!({"choices": [{"index": 0, "delta": {"content": "half"}}, {"index": 1, "delta": {"content": "other"}}]}));
+            assembly
+                .take(&json!({"choices": [{"index": 0, "delta": {"content": "half"}}, {"index": 1, "delta": {"content": "other"}}]}))
+                .unwrap();
             assembly
         };
         assert_eq!(begun().finish(), None);
         for no_reason in [json!(""), json!("null"), Value::Null] {
             let mut torn = begun();
-            torn.take(&json!({"choices": [{"delta": {"content": "!"}, "finish_reason": no_reason}]}));
+            torn.take(&json!({"choices": [{"delta": {"content": "!"}, "finish_reason": no_reason}]}))
+                .unwrap();
             assert_eq!(torn.finish(), None, "{no_reason} is no end");
         }
         let mut finished = begun();
-        finished.take(&json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": null}));
-        finished.take(&json!({"choices": [], "usage": {"total_tokens": 3}}));
+        finished
+            .take(&json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": null}))
+            .unwrap();
+        finished.take(&json!({"choices": [], "usage": {"total_tokens": 3}})).unwrap();
         assert_eq!(
             finished.finish().unwrap(),
             json!({"choices": [{"message": {"content": "half"}, "finish_reason": "stop"}], "usage": {"total_tokens": 3}})
         );
         let mut repeated = begun();
-        repeated.take(&json!({"choices": [{"message": {"role": "assistant", "content": "half and half"}, "finish_reason": "stop"}]}));
+        repeated
+            .take(&json!({"choices": [{"message": {"role": "assistant", "content": "half and half"}, "finish_reason": "stop"}]}))
+            .unwrap();
         let repeated = repeated.finish().unwrap();
         assert_eq!(
             repeated["choices"][0]["message"]["content"], "half and half",

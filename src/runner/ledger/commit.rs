@@ -34,8 +34,8 @@ impl LedgerJournal {
         // Now that nobody is waited for any more: events are stamped shortly before they can be read.
         let now = self.clock.now();
         let ends = matches!(turn.state.status, TurnStatus::Completed | TurnStatus::Failed);
-        // An objection stands, whatever is said at that moment.
-        if ends && turn.state.reason != Some(TurnReason::Hook) {
+        // An objection stands, whatever is said at that moment; and a turn that is given up reads nothing any more.
+        if ends && !matches!(turn.state.reason, Some(TurnReason::Hook | TurnReason::Crashed)) {
             let unread = tx.signals(&row.id).await?;
             if unread
                 .iter()
@@ -141,16 +141,16 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, s
         reason = state.reason.map(TurnReason::as_str),
         "turn over"
     );
-    if let Some(open) = &before.gate
-        && let Some(record) = tx.gate(&open.id).await?
-        && record.decision.is_none()
+    // Not the gate of the state: a turn that is given up may end without its state.
+    if let Some(gate) = tx.open_gate_of_lane(&row.lane_id).await?
+        && gate.turn_id == row.id
     {
         let kind = if state.reason == Some(TurnReason::Superseded) {
             DecisionKind::Supersede
         } else {
             DecisionKind::Cancel
         };
-        close_gate(tx, &record.gate, kind, now).await?;
+        close_gate(tx, &gate, kind, now).await?;
     }
     settle_rows(tx, lease, row, before).await?;
     if let Some(message_id) = row.request_message.clone() {

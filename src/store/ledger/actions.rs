@@ -151,7 +151,7 @@ impl Session {
         if done.rows_affected() == 0 {
             return Err(StoreError::Corrupt(format!("there is no action {id}")));
         }
-        Ok(())
+        self.clear_crashes(lease).await
     }
 
     /// Actions for the API, newest first.

@@ -154,6 +154,29 @@ impl Session {
         rows.iter().map(read).collect()
     }
 
+    /// How many tasks of `user` wait in the chat, in all its lanes.
+    pub async fn count_waiting(&mut self, place: &Conversation, user: &str) -> Result<i64> {
+        sqlx::query("SELECT COUNT(*) AS waiting FROM inbox WHERE state = 'laned' AND person_key = $1")
+            .bind(keys::person_key(place, user))
+            .fetch_one(&mut *self.tx)
+            .await?
+            .int("waiting")
+    }
+
+    /// Tasks waiting in a chat, in all its lanes, oldest first.
+    pub async fn queued_in_chat(&mut self, place: &Conversation) -> Result<Vec<InboxRow>> {
+        let rows = sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1 ORDER BY id")
+            .bind(&*keys::shown(&place.chat))
+            .fetch_all(&mut *self.tx)
+            .await?;
+        let chat = keys::chat_key(place);
+        let rows: Vec<InboxRow> = rows.iter().map(read).collect::<Result<_>>()?;
+        Ok(rows
+            .into_iter()
+            .filter(|row| keys::chat_key(&row.inbound.conversation) == chat)
+            .collect())
+    }
+
     /// The task (untriaged or laned) whose message id is this one, so that a recall can drop it.
     pub async fn waiting_message(&mut self, conversation: &Conversation, message_id: &str) -> Result<Option<InboxRow>> {
         // A recall is rare and what waits is short: no index is kept for it on the accept path.

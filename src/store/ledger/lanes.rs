@@ -10,19 +10,73 @@ use super::{Result, Session};
 use crate::domain::{Conversation, LaneId, Millis, TurnId};
 use crate::store::{Lease, Renewal, StoreError, keys};
 
+/// In the place of an owner: a process that was asked to stop.
+macro_rules! stopping {
+    () => {
+        "stopping"
+    };
+}
+pub(super) use stopping;
+
+/// The deaths of the lane once it is claimed by `$1`.
+macro_rules! crashes {
+    ($lane:literal) => {
+        concat!(
+            $lane,
+            ".crashes + CASE WHEN ",
+            $lane,
+            ".turn_id IS NULL OR ",
+            $lane,
+            ".owner IN ('', '",
+            stopping!(),
+            "', $1) THEN 0 ELSE 1 END"
+        )
+    };
+}
+
+/// The lane `ripe` may be claimed at `$3`, as far as it alone is concerned. The 2 is one less than [`crate::store::MAX_CRASHES`].
+macro_rules! claimable {
+    () => {
+        concat!(
+            "ripe.ready_at <= $3 AND ripe.lease_until <= $3 AND (",
+            crashes!("ripe"),
+            " <> 2 OR NOT EXISTS (SELECT 1 FROM lanes AS suspect
+                WHERE suspect.crashes = 2 AND suspect.crashes > 1 AND suspect.owner <> '' AND suspect.lease_until > $3))"
+        )
+    };
+}
+
 impl Session {
-    /// Takes the lane that has waited longest; at most `per_chat` leased lanes of one chat at a time.
+    /// Takes a lane of the chat that has waited longest; at most `per_chat` leased lanes of one chat at a time. In a chat people take
+    /// turns: the one who was served longest ago comes first, so that nobody waits behind all that another has asked for.
+    ///
+    /// A lane that still has an owner when its lease is over is one whose process died: that is counted, before anybody reads its turn.
+    /// (Our own name there is no death: we live, and lost the lease.) A first death says little of the turns that were under way, and all
+    /// of them go on at once. Those that saw a second death are claimed one at a time, whatever chat they are of, until each has
+    /// journaled a step: so the turn that kills its process a third time has no other such turn beside it, and no innocent one is
+    /// given up with it. Two processes may claim such turns at the same moment; to exclude that is not worth a lock.
     pub async fn claim_lane(&mut self, owner: &str, lease_ms: i64, per_chat: i64) -> Result<Option<Lease>> {
         // While leased, `ready_at` is the lease's end: a lane whose worker died is found like any other.
+        // On a server the first SELECT locks its lane, too: those who claim at the same moment look for another chat.
         let text = self.claiming(
-            "UPDATE lanes SET owner = $1, fence = fence + 1, lease_until = $2, ready_at = $2
+            concat!(
+                "UPDATE lanes SET crashes = ",
+                crashes!("lanes"),
+                ", owner = $1, fence = fence + 1, lease_until = $2, ready_at = $2, claimed_at = $3
              WHERE id = (SELECT ripe.id FROM lanes AS ripe
-               WHERE ripe.ready_at <= $3 AND ripe.lease_until <= $3
-                 AND (SELECT COUNT(*) FROM lanes AS busy
-                      WHERE busy.chat_key = ripe.chat_key AND busy.owner <> '' AND busy.lease_until > $3) < $4
-               ORDER BY ripe.ready_at, ripe.id LIMIT 1 {skip})
+               WHERE ripe.chat_key = (SELECT ripe.chat_key FROM lanes AS ripe
+                   WHERE ",
+                claimable!(),
+                " AND (SELECT COUNT(*) FROM lanes AS busy
+                        WHERE busy.chat_key = ripe.chat_key AND busy.owner <> '' AND busy.lease_until > $3) < $4
+                   ORDER BY ripe.ready_at, ripe.id LIMIT 1 {skip})
+                 AND ",
+                claimable!(),
+                " ORDER BY (SELECT MAX(served.claimed_at) FROM lanes AS served
+                   WHERE served.chat_key = ripe.chat_key AND served.requester = ripe.requester), ripe.ready_at, ripe.id LIMIT 1 {skip})
                AND lease_until <= $3
-             RETURNING id, conversation, requester, fence, wakes, turn_id",
+             RETURNING id, conversation, requester, fence, wakes, turn_id, crashes"
+            ),
             "ripe",
         );
         sqlx::query(text)
@@ -34,6 +88,29 @@ impl Session {
             .await?
             .map(|row| read(&row))
             .transpose()
+    }
+
+    /// Notes that the process of `owner` stops in order, before it gives back its lanes, which it may have no time for: its end is no
+    /// death of their turns. Its leases hold as before.
+    pub async fn note_stopping(&mut self, owner: &str) -> Result<()> {
+        sqlx::query(concat!("UPDATE lanes SET owner = '", stopping!(), "' WHERE owner = $1"))
+            .bind(owner)
+            .execute(&mut *self.tx)
+            .await?;
+        Ok(())
+    }
+
+    /// A step of the lane's turn is journaled: it may go on beside others again.
+    pub(super) async fn clear_crashes(&mut self, lease: &Lease) -> Result<()> {
+        if lease.crashes == 0 {
+            return Ok(());
+        }
+        let cleared = sqlx::query("UPDATE lanes SET crashes = 0 WHERE id = $1 AND crashes > 0")
+            .bind(lease.lane_id.as_str())
+            .execute(&mut *self.tx)
+            .await?;
+        self.touched.lanes |= cleared.rows_affected() > 0;
+        Ok(())
     }
 
     /// Prolongs these leases, all in one statement; says of each, in their order, what came of it.
@@ -106,12 +183,14 @@ impl Session {
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn refresh(&mut self, lease: &Lease) -> Result<Lease> {
-        sqlx::query("SELECT id, conversation, requester, fence, wakes, turn_id FROM lanes WHERE id = $1 AND fence = $2 AND owner <> ''")
-            .bind(lease.lane_id.as_str())
-            .bind(lease.fence)
-            .fetch_optional(&mut *self.tx)
-            .await?
-            .map_or(Err(StoreError::Stale), |row| read(&row))
+        sqlx::query(
+            "SELECT id, conversation, requester, fence, wakes, turn_id, crashes FROM lanes WHERE id = $1 AND fence = $2 AND owner <> ''",
+        )
+        .bind(lease.lane_id.as_str())
+        .bind(lease.fence)
+        .fetch_optional(&mut *self.tx)
+        .await?
+        .map_or(Err(StoreError::Stale), |row| read(&row))
     }
 
     /// Makes a lane ready now; a lane that nobody has made yet needs no waking.
@@ -211,5 +290,6 @@ fn read(row: &AnyRow) -> Result<Lease> {
         fence: row.int("fence")?,
         wakes: row.int("wakes")?,
         turn_id: row.maybe_text("turn_id")?.map(TurnId::new),
+        crashes: row.int("crashes")?,
     })
 }

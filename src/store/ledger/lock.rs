@@ -13,23 +13,38 @@ use crate::store::StoreError;
 pub(super) struct Held {
     file: File,
     database: PathBuf,
-    /// The file is as the last holder's end left it.
-    intact: bool,
+    /// How the last holder's end left it.
+    end: End,
+}
+
+/// What the last holder wrote at its end, and whether the file still is as it was then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Closed in order, and known to be sound.
+    Sound,
+    /// Closed in order, but not read through.
+    Closed,
+    /// Not closed in order, or changed since.
+    Unknown,
 }
 
 impl Held {
-    /// The database was closed in order, and nobody has written to it since.
+    /// The database was closed in order, it was known to be sound, and nobody has written to it since.
     pub(super) fn is_intact(&self) -> bool {
-        self.intact
+        self.end == End::Sound
+    }
+
+    /// The last holder has stopped in order: it gave its leases back.
+    pub(super) fn was_closed(&self) -> bool {
+        self.end != End::Unknown
     }
 
     /// Gives it back at once. To close the file would not do: a child of ours that has not come to its `exec` yet has the same open
     /// file, and with it the lock. The database is closed by now: how it is left is written down for the next holder, unless it is
     /// not known to be `sound`: then the next start reads it through before anybody is answered from it.
     pub(super) fn give_back(mut self, sound: bool) {
-        if sound
-            && let Some(seal) = seal(&self.database)
-            && let Err(error) = write(&mut self.file, &seal)
+        if let Some(seal) = seal(&self.database)
+            && let Err(error) = write(&mut self.file, &if sound { seal } else { unread(&seal) })
         {
             tracing::debug!(%error, "the next start reads the database file through");
         }
@@ -62,7 +77,11 @@ pub(super) fn take(database: &Path) -> Result<Held> {
             write(&mut file, &std::process::id().to_string()).map_err(trouble)?;
             Ok(Held {
                 file,
-                intact: seal(database).is_some_and(|seal| seal == before),
+                end: match seal(database) {
+                    Some(seal) if seal == before => End::Sound,
+                    Some(seal) if unread(&seal) == before => End::Closed,
+                    Some(_) | None => End::Unknown,
+                },
                 database: database.to_owned(),
             })
         }
@@ -85,6 +104,11 @@ fn seal(database: &Path) -> Option<String> {
     let file = std::fs::metadata(database).ok()?;
     let changed = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(format!("closed {} {}", file.len(), changed.as_nanos()))
+}
+
+/// The seal of a file that nobody has read through.
+fn unread(seal: &str) -> String {
+    format!("unread, {seal}")
 }
 
 fn write(file: &mut File, text: &str) -> std::io::Result<()> {
@@ -118,9 +142,13 @@ mod tests {
         std::fs::write(&database, "one").unwrap();
         let held = take(&database).unwrap();
         assert!(!held.is_intact(), "nobody closed it");
+        assert!(!held.was_closed());
+        held.give_back(false);
+        let held = take(&database).unwrap();
+        assert!(held.was_closed() && !held.is_intact(), "nobody has read it through");
         held.give_back(true);
         let held = take(&database).unwrap();
-        assert!(held.is_intact());
+        assert!(held.is_intact() && held.was_closed());
         drop(held);
         let held = take(&database).unwrap();
         assert!(!held.is_intact(), "its last holder died");

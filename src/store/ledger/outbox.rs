@@ -32,6 +32,15 @@ macro_rules! chat_of {
 }
 
 impl Session {
+    /// When the row with this key was enqueued, if there is one.
+    pub async fn enqueued_at(&mut self, key: &str) -> Result<Option<Millis>> {
+        let row = sqlx::query("SELECT created_at FROM outbox WHERE key = $1")
+            .bind(key)
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        row.map(|row| row.int("created_at").map(Millis)).transpose()
+    }
+
     /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target; a patch of a post
     /// that is not there or was given up is given up at once.
     pub async fn enqueue(&mut self, new: &NewOutbox) -> Result<()> {

@@ -44,7 +44,7 @@ pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(P
         examine(path, Access::Write).await.map_err(named)?;
     }
     let write = connect(path, Access::Write).await.map_err(named)?;
-    let opened = set_up(&write, clock, migrate, lock.is_intact()).await.map_err(named);
+    let opened = set_up(&write, clock, migrate, lock.was_closed()).await.map_err(named);
     let sequence = match opened {
         Ok(sequence) => sequence,
         Err(error) => {
@@ -79,20 +79,24 @@ pub(super) async fn open_read_only(path: &Path) -> Result<Pools> {
     })
 }
 
-/// Schema, and the end of every lease: on SQLite the lock has proved that no other process lives. One that ended in order has given
-/// back its lanes, each to its moment; else whatever may have work is looked at.
-async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool, intact: bool) -> Result<Sequence> {
+/// Schema, and the end of every lease: on SQLite the lock has proved that no other process lives. One that stopped in order has given
+/// back its lanes, each to its moment; else whatever may have work is looked at, and the turns that were under way saw a death.
+async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool, closed: bool) -> Result<Sequence> {
     let mut conn = write.acquire().await?;
     if migrate {
         schema::migrate(&mut conn).await?;
     } else {
         schema::check(&mut conn).await?;
     }
-    sqlx::query("UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1, wakes = wakes + 1 WHERE owner <> ''")
-        .bind(clock.now().0)
-        .execute(&mut *conn)
-        .await?;
-    if !intact {
+    sqlx::query(concat!(
+        "UPDATE lanes SET crashes = crashes + CASE WHEN turn_id IS NULL OR owner = '",
+        super::lanes::stopping!(),
+        "' THEN 0 ELSE 1 END, owner = '', lease_until = 0, ready_at = $1, wakes = wakes + 1 WHERE owner <> ''"
+    ))
+    .bind(clock.now().0)
+    .execute(&mut *conn)
+    .await?;
+    if !closed {
         sqlx::query(
             "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE ready_at > $1 AND (turn_id IS NOT NULL
                OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned'))",

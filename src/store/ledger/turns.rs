@@ -105,6 +105,7 @@ impl Session {
         if saved.rows_affected() == 0 {
             return Err(StoreError::Corrupt("the lane has no such turn".to_owned()));
         }
+        self.clear_crashes(lease).await?;
         if turn.status.is_final() {
             self.touched.settled.push(Settled::Turn {
                 channel: turn.conversation.channel,
@@ -134,6 +135,20 @@ impl Session {
             .await?
             .map(|row| read(&row))
             .transpose()
+    }
+
+    /// One turn; its state is empty when it is longer than `most` bytes, and is not read then.
+    pub async fn turn_in_brief(&mut self, id: &TurnId, most: i64) -> Result<Option<TurnRow>> {
+        sqlx::query(
+            "SELECT id, lane_id, request, inbox_id, status, reason, CASE WHEN OCTET_LENGTH(state) <= $2 THEN state ELSE '' END AS state,
+               messages, events, said, created_at, started_at, finished_at FROM turns WHERE id = $1",
+        )
+        .bind(id.as_str())
+        .bind(most)
+        .fetch_optional(&mut *self.tx)
+        .await?
+        .map(|row| read(&row))
+        .transpose()
     }
 
     /// Appends to the log at `from` (0-based).

@@ -1,13 +1,14 @@
 //! Everything that answers no gate: tasks and their order, commands, and what happens to messages and chats.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use countersign::domain::{GateKind, InboundBody, Notice, Outbound, QueueMode};
+use countersign::domain::{GateKind, InboundBody, Notice, Outbound, QueueMode, ReactionMark};
 use countersign::store::{OutboxOp, SignalKind};
 
 use super::cards::TTL;
 use super::words::{happens, says};
-use super::world::World;
+use super::world::{Sent, World};
 
 /// M-1: an event that comes again, by event id or by message id, is one task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -94,7 +95,8 @@ async fn identity_comes_later() {
     assert_eq!(world.untriaged().await, 0);
 }
 
-/// F-H10: while a turn runs the requester's messages queue, at most twenty; other people's lanes run beside it.
+/// F-H10: while a turn runs the requester's messages queue, at most twenty in all threads of the chat, and "queue full" is told once a minute;
+/// other people's lanes run beside it.
 #[tokio::test]
 async fn queue_has_an_end() {
     let mut world = World::new().await;
@@ -107,8 +109,19 @@ async fn queue_has_an_end() {
     }
     world.hear(says("21", "u1", "任务21")).await;
     assert_eq!(world.notices().await, [Notice::QueueFull { limit: 20 }]);
+    for nth in 22..=50 {
+        world.hear(says(&nth.to_string(), "u1", "再来").thread(&format!("omt_{nth}"))).await;
+        assert_eq!(world.notices().await, [], "threads share the limit, and a minute has not passed");
+    }
+    world.clock.advance(Duration::from_secs(40));
+    world.hear(says("51", "u1", "再来")).await;
+    assert_eq!(
+        world.notices().await,
+        [Notice::QueueFull { limit: 20 }],
+        "a minute later it is told again"
+    );
     assert_eq!(world.queue("u1", "").await.len(), 20);
-    world.hear(says("22", "u2", "查天气")).await;
+    world.hear(says("52", "u2", "查天气")).await;
     assert_eq!(world.notices().await, []);
     assert_eq!(world.begin().await.user, "u2");
 }
@@ -201,7 +214,19 @@ async fn stop_overtakes() {
     );
 }
 
-/// design: `/stop` with nothing to stop says so; with only waiting tasks it drops them.
+/// interface: `/stop` ends the running task and drops nothing: what waits behind it is done next, as was promised.
+#[tokio::test]
+async fn stop_leaves_the_queue() {
+    let world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    world.hear(says("2", "u1", "写日报")).await;
+    world.hear(says("3", "u1", "/stop")).await;
+    assert_eq!(world.signals(&turn).await, [SignalKind::Cancel]);
+    assert_eq!(world.queue("u1", "").await, ["写日报"]);
+}
+
+/// design: `/stop` with nothing to stop says so; with only waiting tasks it drops them, and marks each.
 #[tokio::test]
 async fn stop_without_a_turn() {
     let mut world = World::new().await;
@@ -209,7 +234,19 @@ async fn stop_without_a_turn() {
     assert_eq!(world.notices().await, [Notice::NothingToStop {}]);
     world.hear(says("2", "u1", "写周报")).await;
     world.hear(says("3", "u1", "/stop")).await;
-    assert_eq!(world.notices().await, [Notice::Stopped { done: vec![] }]);
+    let sent = world.deliver().await;
+    let marks = sent.iter().filter_map(|sent| match &sent.op {
+        OutboxOp::React { message_id, content } => Some((message_id.as_str(), content.clone())),
+        _ => None,
+    });
+    let marks: Vec<_> = marks.collect();
+    assert!(
+        marks.iter().any(|(_, mark)| *mark == Outbound::Reaction(ReactionMark::Failed)),
+        "{marks:?}"
+    );
+    let stopped =
+        |sent: &Sent| matches!(&sent.op, OutboxOp::Post { content: Outbound::Notice(Notice::Stopped { done }), .. } if done.is_empty());
+    assert!(sent.iter().any(stopped), "{sent:?}");
     assert_eq!(world.queue("u1", "").await, Vec::<String>::new());
 }
 
@@ -305,6 +342,7 @@ async fn joined_and_left() {
     world.hear(says("2", "u2", "查天气")).await;
     let other = world.begin().await;
     world.hear(says("3", "u2", "再查一次")).await;
+    world.hear(says("4", "u3", "谁也没开始")).await;
     world.hear(happens("l", "u9", InboundBody::Left)).await;
     assert_eq!(
         (world.signals(&turn).await, world.signals(&other).await),
@@ -312,6 +350,7 @@ async fn joined_and_left() {
     );
     assert_eq!(world.decision(&gate).await, "cancel ");
     assert_eq!(world.queue("u2", "").await, Vec::<String>::new());
+    assert_eq!(world.queue("u3", "").await, Vec::<String>::new(), "a lane without a turn, too");
 }
 
 /// interface: `allowed_chats` and `allowed_users` refuse silently.

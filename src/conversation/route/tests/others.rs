@@ -58,15 +58,22 @@ fn while_a_turn_runs() {
     let running = turn(&gate("g", "u1", ""), TurnStatus::Running);
     let scene = |mode, queued| {
         let mut scene = said("再加一节").runs(running.clone());
-        (scene.queue_mode, scene.queued) = (mode, queued);
+        (scene.queue_mode, scene.queued, scene.waiting) = (mode, queued, queued);
         scene
     };
     assert_eq!(route(&scene(QueueMode::Followup, 0)), Verdict::Task(1));
     assert_eq!(route(&scene(QueueMode::Followup, 19)), Verdict::Task(20));
     let full = Verdict::Tell("queue full", Notice::QueueFull { limit: 20 });
-    assert_eq!(route(&scene(QueueMode::Followup, 20)), full);
+    assert_eq!(route(&scene(QueueMode::Followup, 20)), full.clone());
     assert_eq!(route(&scene(QueueMode::Steer, 0)), Verdict::Steer(running.id.clone()));
     assert_eq!(route(&scene(QueueMode::Interrupt, 0)), Verdict::Instead);
+    let mut elsewhere = said("第二件事");
+    elsewhere.waiting = 20;
+    assert_eq!(
+        route(&elsewhere),
+        full,
+        "the limit is of a person in a chat: threads have no queues of their own to fill"
+    );
     let mut waiting = said("第二件事");
     waiting.queued = 1;
     assert_eq!(route(&waiting), Verdict::Task(1), "accepted, not begun: still behind it");
