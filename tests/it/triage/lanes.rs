@@ -121,6 +121,11 @@ async fn queue_has_an_end() {
         "a minute later it is told again"
     );
     assert_eq!(world.queue("u1", "").await.len(), 20);
+    assert_eq!(
+        world.queue("u1", "omt_22").await,
+        Vec::<String>::new(),
+        "a thread of its own gets nobody past the limit"
+    );
     world.hear(says("52", "u2", "查天气")).await;
     assert_eq!(world.notices().await, []);
     assert_eq!(world.begin().await.user, "u2");
