@@ -26,28 +26,23 @@ pub(super) const WORDS_CAP: usize = 1600;
 /// Cap of what a signal says in one of its members, in bytes.
 const ANNOUNCED_CAP: usize = 200;
 
+/// The end of [`plan_feedback`]: the same in every language, because programs that watch the model read this block.
+const FEEDBACK_INSTRUCTION: &str = "If the feedback changes the plan, call plan() again; otherwise continue with the next step.";
+
 /// The block that answers a plan review: the plan as it was shown, what the person said and, so that nothing foreign can follow
-/// them, our `words` at the end.
-pub(super) fn plan_feedback(words: &str, plan: &Plan, feedback: &str) -> String {
+/// them, our instruction at the end.
+pub(super) fn plan_feedback(plan: &Plan, feedback: &str) -> String {
     let mut block = format!("<plan_feedback>\nplan:\n  goal: {}\n", hanging(&plan.goal, GOAL_CAP));
-    // Who makes a plan anew must know what is done already, and under which id.
-    let begun = plan.steps.iter().any(|step| step.status != StepStatus::Pending);
     for (number, step) in (1..).zip(&plan.steps) {
-        let standing = if begun {
-            format!("({}, step_id {}) ", status_word(step.status), flat(&step.id, 40))
-        } else {
-            String::new()
-        };
-        block.push_str(&format!("  {number}. {standing}{}", hanging(&step.content, STEP_CAP)));
+        block.push_str(&format!("  {number}. {}", hanging(&step.content, STEP_CAP)));
         if !step.tools.is_empty() {
             block.push_str(&format!(" [tools: {}]", flat(&step.tools.join(", "), STEP_CAP)));
         }
         block.push('\n');
     }
     block.push_str(&format!(
-        "\nuser_feedback:\n{}\n\ninstruction: {}\n</plan_feedback>",
+        "\nuser_feedback:\n{}\n\ninstruction: {FEEDBACK_INSTRUCTION}\n</plan_feedback>",
         indented(feedback),
-        flat(words, WORDS_CAP)
     ));
     block
 }

@@ -71,9 +71,8 @@ impl Step<'_> {
 
     /// Tells the model what people said about the plan: one user message that is exactly the block.
     fn feed_back(&mut self, words: &str) {
-        let ours = self.template("blocks/plan_feedback.md");
         if let Some(plan) = &self.turn.state.plan {
-            let block = compose::plan_feedback(&ours, plan, words);
+            let block = compose::plan_feedback(plan, words);
             self.append(Message::text(Role::User, block));
         }
     }

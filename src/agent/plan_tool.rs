@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::{Change, Complexity, Event, Notice, Plan, Step as PlanStep, StepStatus, TurnReason, TurnStatus};
+use crate::domain::{Change, Complexity, Event, Notice, Plan, Step as PlanStep, StepStatus, ToolSpec, TurnReason, TurnStatus};
 
 use super::compose;
-use super::escape::clean;
+use super::escape::{clean, one_line};
 use super::grants;
 use super::plan_renewed::{self, changes, showable};
 use super::plan_text;
@@ -13,10 +13,13 @@ use super::specs::plan_schema;
 use super::state_tools::{arguments, text};
 use super::step::Step;
 use super::words::Words;
-use super::{Showing, TurnState};
+use super::{Showing, TurnState, specs};
 
 /// Bytes of `internal_plan`.
 const PLAN_CAP: usize = 32 * 1024;
+
+/// Bytes of the names that are told to be no tools.
+const UNKNOWN_CAP: usize = 400;
 
 /// A plan as the model sent it, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +79,7 @@ impl Step<'_> {
         if before.is_some() {
             self.tell_changes(changes);
         }
-        let answer = accepted(&self.turn.state, self.ours());
+        let answer = accepted(&self.turn.state, self.env.tools, self.ours());
         if let Some(open) = self.turn.state.open_calls.first_mut() {
             open.answer = Some(answer);
         }
@@ -100,17 +103,16 @@ impl Step<'_> {
             (Some(before), None) => plan_renewed::told_again(draft.steps, before),
             (None, _) => draft.steps,
         };
-        let ids = |steps: &[PlanStep]| steps.iter().map(|step| step.id.clone()).collect::<Vec<_>>();
+        let same = |kept: &PlanStep, told: &PlanStep| {
+            (&kept.id, &kept.content, &kept.intent, &kept.tools) == (&told.id, &told.content, &told.intent, &told.tools)
+        };
+        let as_told = steps.len() == wrote.len() && steps.iter().zip(&wrote).all(|(kept, told)| same(kept, told));
         Plan {
             version: before.map_or(0, |plan| plan.version) + 1,
             revision: before.map_or(0, |plan| plan.revision) + 1,
             goal: draft.goal,
             complexity: draft.complexity,
-            internal_plan: if ids(&steps) == ids(&wrote) {
-                draft.internal_plan
-            } else {
-                plan_text::as_json(&steps)
-            },
+            internal_plan: if as_told { draft.internal_plan } else { plan_text::as_json(&steps) },
             steps,
             done: false,
         }
@@ -174,8 +176,21 @@ impl Step<'_> {
     }
 }
 
+/// Names in the steps' `tools` that no tool has. The plan stands all the same: such a name allows nothing, and models that make names up
+/// would do so again.
+fn unknown_tools<'a>(plan: &'a Plan, tools: &[ToolSpec]) -> Vec<&'a str> {
+    let known = |name: &str| specs::is_state_tool(name) || tools.iter().any(|spec| spec.name == name);
+    let mut unknown: Vec<&str> = Vec::new();
+    for name in plan.steps.iter().flat_map(|step| &step.tools).filter(|name| !known(name)) {
+        if !unknown.contains(&name.as_str()) {
+            unknown.push(name);
+        }
+    }
+    unknown
+}
+
 /// What `plan()` answers the model.
-fn accepted(state: &TurnState, ours: Words<'_>) -> String {
+fn accepted(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>) -> String {
     let Some(plan) = &state.plan else { return String::new() };
     let approved = state.approved_digest.is_some();
     let named = |step: &PlanStep| match step.status {
@@ -190,7 +205,14 @@ fn accepted(state: &TurnState, ours: Words<'_>) -> String {
         (_, Complexity::Simple) => "plan.go_ahead",
     };
     let values = json!({"version": plan.version, "ids": ids.join(", "), "then": ours.answer(then, json!({}))});
-    super::escape::plain(&ours.answer("plan.recorded", values))
+    let mut words = ours.answer("plan.recorded", values);
+    let unknown = unknown_tools(plan, tools);
+    if !unknown.is_empty() {
+        let names = one_line(&unknown.join(", "), UNKNOWN_CAP);
+        words.push(' ');
+        words.push_str(&ours.answer("plan.unknown_tools", json!({"names": names})));
+    }
+    super::escape::plain(&words)
 }
 
 #[cfg(test)]

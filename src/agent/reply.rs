@@ -6,7 +6,7 @@ use super::compose;
 use super::escape::{clean, clip};
 use super::rules::{self, Asked};
 use super::step::Step;
-use super::{ModelReply, OpenCall, Showing, Stage, signal, specs, state_tools, thinking};
+use super::{ModelReply, OpenCall, Showing, Stage, TurnState, signal, specs, state_tools, thinking};
 
 /// Bytes of one reply's text that are kept: as much as the providers' clients let through, so that nothing is lost unsaid.
 const TEXT_CAP: usize = 256 * 1024;
@@ -80,10 +80,9 @@ impl Step<'_> {
         self.advance();
     }
 
-    /// The current plan must be countersigned and is not.
+    /// As the function of this name.
     pub(super) fn review_pending(&self) -> bool {
-        let state = &self.turn.state;
-        state.showing == Showing::Review && state.plan.as_ref().is_some_and(|plan| state.approved_digest != Some(plan.digest()))
+        review_pending(&self.turn.state)
     }
 
     /// Why nothing but reads may run now.
@@ -167,6 +166,11 @@ impl Step<'_> {
         let words = super::gates::describe(&tool, arguments);
         self.emit(Event::ToolPlanned { call_id, tool, effect }, &words);
     }
+}
+
+/// The current plan must be countersigned and is not.
+pub(super) fn review_pending(state: &TurnState) -> bool {
+    state.showing == Showing::Review && state.plan.as_ref().is_some_and(|plan| state.approved_digest != Some(plan.digest()))
 }
 
 /// What a reply says: its words as they may be shown, and its signal.

@@ -8,7 +8,7 @@ use super::plan_tool::Draft;
 use super::state_tools::{PlanReport, Question, Task};
 use super::todos::TodoList;
 use super::words::Words;
-use super::{TurnState, schema, specs};
+use super::{TurnState, reply, schema, specs};
 
 /// Calls of one reply that are looked at.
 const MAX_CALLS: usize = 32;
@@ -132,6 +132,10 @@ fn breach(state: &TurnState, ours: Words<'_>, asked: &Asked, name: &str, batch: 
         let needs_plan = matches!(asked, Asked::Clarify(_) | Asked::Progress(_));
         return needs_plan.then(|| ours.answer("rule.needs_plan", json!({"name": name})));
     };
+    // Nothing of it was carried out, and people would read that it was.
+    if matches!(asked, Asked::Progress(_)) && reply::review_pending(state) {
+        return Some(ours.answer("call.plan_not_approved", json!({})));
+    }
     if let Asked::Progress(report) = asked
         && let Some(words) = super::plan_mode::breach(state, ours, report)
     {

@@ -12,7 +12,7 @@ use super::schema;
 use super::specs::{clarify_schema, progress_schema, question_schema};
 use super::step::Step;
 use super::words::Words;
-use super::{TurnState, gates};
+use super::{TurnState, gates, todos};
 
 /// Arguments of a state tool; a `run_id` of the model's own making is ignored.
 pub(super) fn arguments(text: &str, schema: &Value) -> Result<Map<String, Value>, String> {
@@ -119,7 +119,7 @@ impl PlanReport {
 pub(super) fn only_bookkeeping(state: &TurnState, asked: &Asked) -> bool {
     let steps = state.plan.as_ref().map_or(&[][..], |plan| &plan.steps);
     match asked {
-        Asked::Todos(list) => state.run.is_some() || !list.completes_any(steps),
+        Asked::Todos(list) => !(todos::mirrors(state) && list.completes_any(steps)),
         Asked::Progress(report) => {
             // A report in plan mode is about the step that is carried out, named or not.
             let ended = report.step.and_then(|at| steps.get(at));

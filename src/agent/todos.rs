@@ -7,6 +7,7 @@ use crate::domain::{Event, Step as PlanStep, StepStatus, Todo, TodoStatus};
 use super::specs::todos_schema;
 use super::state_tools::{arguments, text};
 use super::step::Step;
+use super::{TurnState, reply};
 
 /// The whole list, as one call replaces it.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,11 +44,16 @@ impl TodoList {
     }
 }
 
+/// Does the list tell how the plan's steps stand? In plan mode it is one step's own, and the driver keeps the plan; of a plan that waits for
+/// its approval no step can have been carried out.
+pub(super) fn mirrors(state: &TurnState) -> bool {
+    state.run.is_none() && !reply::review_pending(state)
+}
+
 impl Step<'_> {
     /// Replaces the list and mirrors the status of equal ids to the plan's steps.
     pub(super) fn write_todos(&mut self, position: usize, list: TodoList) {
-        // In plan mode the list is one step's own, and the driver keeps the plan.
-        let mirrors = self.turn.state.run.is_none();
+        let mirrors = mirrors(&self.turn.state);
         for todo in &list.todos {
             let status = match todo.status {
                 TodoStatus::Pending => StepStatus::Pending,

@@ -205,7 +205,7 @@ proptest! {
     /// reader; the reference parser gives back exactly the plan and the feedback.
     #[test]
     fn p_esc_block(goal in foreign(), steps in prop::collection::vec(foreign(), 0..2), feedback in foreign()) {
-        let block = compose::plan_feedback("Go on.", &a_plan(&goal, &steps), &feedback);
+        let block = compose::plan_feedback(&a_plan(&goal, &steps), &feedback);
         prop_assert_eq!((block.matches("<plan_feedback>").count(), block.matches("</plan_feedback>").count()), (1, 1));
         prop_assert_eq!((block.matches('<').count(), block.matches('>').count()), (2, 2));
         prop_assert_eq!(tags(&block), (1, 1));

@@ -133,6 +133,31 @@ fn todos_mirror_their_status() {
     assert!(play.state().plan.as_ref().unwrap().done, "all steps completed by tool");
 }
 
+/// interface: before a plan is approved no step of it is reported or ticked, by `plan_progress` or by the list.
+#[test]
+fn nothing_is_ticked_before_the_approval() {
+    let mut play = Play::new();
+    play.calls("plan", three_steps()).decides(DecisionKind::Revise, Some("why?"));
+    for arguments in [
+        json!({"plan_status": "completed"}),
+        json!({"step_id": "1"}),
+        json!({"next_step": "2"}),
+    ] {
+        play.calls("plan_progress", arguments);
+        assert!(play.told().starts_with("error: plan_not_approved"), "{}", play.told());
+    }
+    play.calls("write_todos", todos(&[("1", "completed"), ("2", "in_progress")]));
+    let plan = play.state().plan.as_ref().unwrap();
+    assert!(
+        plan.steps.iter().all(|step| step.status == StepStatus::Pending) && !plan.done,
+        "{plan:?}"
+    );
+    assert_eq!(play.state().todos.len(), 2, "the list itself is kept");
+    play.says("Because.").approves();
+    play.calls("plan_progress", json!({"step_id": "1"}));
+    assert_eq!(play.state().plan.as_ref().unwrap().steps[0].status, StepStatus::Completed);
+}
+
 /// S1-6: two iterations of bookkeeping, the third is answered with the error; nothing of it is applied.
 #[test]
 fn keeping_books_is_capped() {

@@ -40,9 +40,9 @@ fn a_plan_repeated_by_place_keeps_what_is_done() {
     let (messages, _) = asked(&play);
     let feedback = &messages.last().unwrap().content;
     for line in [
-        "\n  1. (completed, step_id a) read the notes [tools: read_file]\n",
-        "\n  2. (completed, step_id 4) fetch the third\n",
-        "\n  3. (pending, step_id b) write the report [tools: write_file]\n",
+        "\n  1. read the notes [tools: read_file]\n",
+        "\n  2. fetch the third\n",
+        "\n  3. write the report [tools: write_file]\n",
     ] {
         assert!(feedback.contains(line), "{line} in {feedback}");
     }
@@ -61,6 +61,24 @@ fn a_plan_repeated_by_place_keeps_what_is_done() {
     assert_eq!(stage(&play), &executes("b"), "what is done is not carried out again");
     assert_eq!(statuses(&play)[..2], [("a", StepStatus::Completed), ("4", StepStatus::Completed)]);
     assert_eq!(steps(&play)[1].result.as_ref().unwrap().output, "it is fetched");
+}
+
+/// design: marker and look-up hold the plan as it is kept: a finished step that was told again keeps the tools that it had.
+#[test]
+fn the_stored_plan_is_the_one_that_is_kept() {
+    let mut play = approved(three(), |_| {});
+    play.says("two notes");
+    reflects(&mut play, "expand", json!({"steps": ["tell everybody"]}));
+    play.decides(DecisionKind::Revise, Some("tell the team"));
+    let told = json!([
+        {"id": "a", "content": "read the notes", "tools": ["write_file"]},
+        {"id": "b", "content": "write the report", "tools": ["write_file"]}
+    ]);
+    play.calls("plan", plan("complex", told));
+    let kept = play.state().plan.as_ref().unwrap();
+    assert_eq!(kept.steps[0].tools, ["read_file"]);
+    let stored: Value = serde_json::from_str(&kept.internal_plan).unwrap();
+    assert_eq!(stored[0]["tools"], json!(["read_file"]), "{}", kept.internal_plan);
 }
 
 /// S2-11: a new plan may use an id for other words; that step begins with its brief, not with what another one said.

@@ -98,6 +98,41 @@ fn the_feedback_block() {
     assert_eq!(play.log(Role::User), ["请整理周报", expected]);
 }
 
+/// interface: the literals of the block are the same in every prompt language and for steps that have begun.
+#[test]
+fn the_feedback_block_is_the_same_everywhere() {
+    let mut play = Play::with(|policy| policy.prompt_language = crate::domain::PromptLanguage::Zh);
+    play.calls("plan", three_steps()).approves();
+    play.calls("clarify", json!({"task_goal_ui": "read"}));
+    play.calls("plan_progress", json!({"step_id": "1"}));
+    let again =
+        json!([{"id": "1", "content": "read", "tools": ["read_file"]}, {"id": "2", "content": "write it twice", "tools": ["write_file"]}]);
+    play.calls("plan", plan("complex", again)).decides(DecisionKind::Approve, None);
+    let block = play.log(Role::User).pop().unwrap().to_owned();
+    let expected = "<plan_feedback>\nplan:\n  goal: Weekly report\n  1. read [tools: read_file]\n  2. write it twice [tools: write_file]\n\n\
+        user_feedback:\n  OK\n\ninstruction: If the feedback changes the plan, call plan() again; otherwise continue with the next step.\n\
+        </plan_feedback>";
+    assert_eq!(block, expected);
+}
+
+/// interface: a tool that does not exist is named to the model; the plan stands, for such a name allows nothing.
+#[test]
+fn a_tool_that_does_not_exist_is_named() {
+    let mut play = Play::new();
+    play.calls(
+        "plan",
+        plan(
+            "complex",
+            json!([{"content": "look", "tools": ["read_file", "magic", "plan_progress"]}]),
+        ),
+    );
+    play.waits_for(GateKind::PlanReview);
+    assert!(play.told().contains("There is no tool magic:"), "{}", play.told());
+    let mut known = Play::new();
+    known.calls("plan", three_steps());
+    assert!(!known.told().contains("There is no tool"), "{}", known.told());
+}
+
 /// design: approve grants exactly the declared write tools; the first step begins and the card says so.
 #[test]
 fn approval_grants_what_the_steps_declare() {
