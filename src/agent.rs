@@ -44,8 +44,8 @@ pub use plan_mode::{PlanRun, Stage};
 pub use signal::Reported;
 
 use crate::domain::{
-    Action, ActionStatus, Budget, Event, GateId, GateKind, Message, Millis, Notice, Outbound, Plan, Policy, PromptLanguage, Todo, ToolCall,
-    ToolResult, ToolSpec, TurnReason, TurnStatus,
+    Action, ActionStatus, Budget, Event, GateId, GateKind, Message, Millis, Notice, Outbound, Plan, PlanEnd, Policy, PromptLanguage, Todo,
+    ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus,
 };
 
 /// Version of [`TurnState`]'s stored shape; a newer one is refused. 2: plan mode, and what came of a step as an object; 1 is read.
@@ -482,6 +482,12 @@ pub fn view(turn: &Turn, env: &Env<'_>, extra_system_prompt: &str) -> Vec<Messag
 #[must_use]
 pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
     progress::progress(turn)
+}
+
+/// How the turn ended, if it is over, as the card of its plan says it.
+#[must_use]
+pub fn plan_end(turn: &Turn) -> Option<PlanEnd> {
+    progress::end(turn)
 }
 
 /// What those who watch are told of one step: `before` is the turn's state as it was when its log had `logged` messages, `after` the

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::domain::{
-    ActionId, ActionStatus, ActionView, ApprovalCard, BudgetCard, CardState, Event, GateId, GateKind, Outbound, Plan, PlanCard, Role,
-    TurnStatus, digest128, on_one_card,
+    ActionId, ActionStatus, ActionView, ApprovalCard, Approvers, BudgetCard, CardState, Event, GateId, GateKind, Outbound, Plan, PlanCard,
+    Role, TurnStatus, digest128, on_one_card,
 };
 
 use super::escape::one_line;
@@ -48,7 +48,7 @@ pub(super) fn describe(tool: &str, arguments: &Value) -> String {
     }
 }
 
-/// The card of `plan`.
+/// The card of `plan`. Who may approve is for the journal to say: a turn does not know it.
 pub(super) fn plan_card(
     state: &TurnState,
     plan: &Plan,
@@ -65,6 +65,8 @@ pub(super) fn plan_card(
         steps: progress::steps(plan),
         grants: state.card_grants.clone(),
         still_asks: state.card_asks.clone(),
+        approval: state.policy.approval,
+        approvers: Approvers::default(),
         quorum: state.policy.quorum,
         group: state.group,
         note,
@@ -72,6 +74,7 @@ pub(super) fn plan_card(
         ttl_ms: state.policy.ttl_ms,
         demo: state.demo,
         state: card_state,
+        end: None,
     }
 }
 
@@ -183,6 +186,7 @@ impl Step<'_> {
         let card = ApprovalCard {
             gate_id: id.clone(),
             requester: state.requester.clone(),
+            approvers: Approvers::default(),
             later: asked - rows.len(),
             note: self.said_with_calls(),
             group: state.group,
@@ -248,6 +252,7 @@ impl Step<'_> {
             Outbound::BudgetCard(BudgetCard {
                 gate_id,
                 requester,
+                approvers: Approvers::default(),
                 summary,
                 open_steps,
                 steps_used,

@@ -1,6 +1,6 @@
 //! The card that shows how far the plan is.
 
-use crate::domain::{CardState, GateId, Outbound, Plan, ProgressView, Role, StepStatus, StepView};
+use crate::domain::{CardState, GateId, Outbound, Plan, PlanEnd, ProgressView, Role, StepStatus, StepView};
 
 use super::escape::clip;
 use super::{Showing, Turn, gates};
@@ -12,7 +12,27 @@ pub(super) fn steps(plan: &Plan) -> Vec<StepView> {
     plan.steps.iter().map(StepView::from).collect()
 }
 
+/// What shows how far the plan is, and the gate whose card it is. Once the turn is over it says how it ended, and so does the card of a
+/// plan whose place another one has taken.
 pub(super) fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
+    let (gate, card) = shown(turn)?;
+    let replaced = gate.is_some() && turn.state.card_plan.is_some();
+    let end = if replaced { Some(PlanEnd::Replaced) } else { end(turn) };
+    let card = match end {
+        Some(end) => card.ended(end),
+        None => card,
+    };
+    Some((gate, card))
+}
+
+/// How the turn ended, if it is over, as its plan's card says it.
+pub(super) fn end(turn: &Turn) -> Option<PlanEnd> {
+    let state = &turn.state;
+    let over = state.status.is_final();
+    over.then(|| PlanEnd::of(state.status, state.reason, !state.open_steps.is_empty()))
+}
+
+fn shown(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
     let state = &turn.state;
     let plan = state.plan.as_ref()?;
     // The answer is a message of its own, it is not repeated on the card.
@@ -50,6 +70,7 @@ pub(super) fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
                 goal: plan.goal.clone(),
                 steps: steps(plan),
                 finished: plan.done || state.status.is_final(),
+                end: None,
             }),
         )),
     }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{card_page, check_card, check_slack, lark_card, slack_message};
 use crate::domain::{
-    ActionId, ActionStatus, ActionView, ApprovalCard, CardState, Complexity, Decision, DecisionKind, EffectClass, GateId, Locale, Millis,
-    Outbound, PlanCard, StepStatus, StepView, Via, on_one_card, plan_fits, visible,
+    ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, Complexity, Decision, DecisionKind, EffectClass,
+    GateId, Locale, Millis, Outbound, PlanCard, StepStatus, StepView, Via, on_one_card, plan_fits, visible,
 };
 use crate::template::Templates;
 
@@ -87,6 +87,7 @@ proptest! {
             let mut card = ApprovalCard {
                 gate_id: GateId::new("rv_1"),
                 requester: String::from("ou_u1"),
+                approvers: Approvers::Listed((0..40).map(|number| format!("ou_{number:032}")).collect()),
                 note: (note > 0).then(|| "说明 **a**\n\n".repeat(note / 10)),
                 later: rest.len(),
                 group: true,
@@ -185,6 +186,7 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
             .map(|tool| format!("{}_{number}_{tool}", if tools % 2 == 0 { "tool" } else { "<b>&*" }))
             .collect(),
         intent: (*intent > 0).then(|| text(&format!("i{number}"), piece, *intent)),
+        unfinished: false,
     };
     let mut steps: Vec<StepView> = made.iter().enumerate().map(step).collect();
     let goal = text("goal", goal.0, goal.1);
@@ -213,6 +215,8 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
         steps,
         grants,
         still_asks,
+        approval: ApprovalMode::Write,
+        approvers: Approvers::Listed((0..40).map(|number| format!("ou_{number:032}")).collect()),
         quorum: 9,
         group: true,
         note: Some("说明 **a** <b>\n\n".repeat(300)),
@@ -220,6 +224,7 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
         ttl_ms: 86_400_000,
         demo: true,
         state: CardState::Open { votes: 8 },
+        end: None,
     }
 }
 

@@ -1,16 +1,19 @@
 //! Our own words to people: notices, states and times, rendered from `templates/text`; shared by all channels.
 
 mod plain;
+mod whom;
 
 use serde_json::{Value, json};
 
 use crate::domain::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, Outbound,
-    PlanCard, StepStatus, StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, PlanCard,
+    PlanEnd, StepStatus, StepView, TurnReason,
 };
 use crate::template::Templates;
 
 pub use plain::plain_text;
+pub(super) use plain::{asking, body};
+pub(super) use whom::{Whom, requester};
 
 /// The wording of a notice. Foreign text in it (goals, ids) stands as it is: whoever puts the result into a
 /// platform's markup escapes it first.
@@ -33,6 +36,22 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
         _ => {}
     }
     templates.say(locale, &format!("notice.{}", notice.key()), values)
+}
+
+/// A notice that holds ids, and no foreign text, with each of them as `name` gives it; none: it is another one.
+pub(super) fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<Notice> {
+    let each = |ids: &str| ids.split(',').map(|id| name(id.trim())).collect::<Vec<_>>().join(", ");
+    match notice {
+        Notice::AlreadyDecided { kind, by: Some(ids), at } => Some(Notice::AlreadyDecided {
+            kind: *kind,
+            by: Some(each(ids)),
+            at: at.clone(),
+        }),
+        Notice::NotEntitled { requester } if !requester.is_empty() => Some(Notice::NotEntitled {
+            requester: each(requester),
+        }),
+        _ => None,
+    }
 }
 
 fn lines(texts: &[String]) -> Value {
@@ -58,6 +77,20 @@ pub(super) fn step_mark(status: StepStatus) -> &'static str {
     }
 }
 
+/// The mark before a step of a card.
+pub(super) fn mark_of(step: &StepView) -> &'static str {
+    if step.unfinished { "⏹️" } else { step_mark(step.status) }
+}
+
+/// What stands behind a step that was under way when the work on its plan ended; empty for others.
+pub(super) fn left_off(templates: &Templates, locale: Locale, step: &StepView) -> String {
+    if step.unfinished {
+        templates.say(locale, "plan.unfinished", json!({}))
+    } else {
+        String::new()
+    }
+}
+
 /// Steps that need no more work.
 pub(super) fn done_steps(steps: &[StepView]) -> usize {
     steps
@@ -79,20 +112,6 @@ pub(super) fn capitalized(text: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// Who is mentioned before a text in a group.
-pub(super) fn requester(content: &Outbound) -> Option<&str> {
-    match content {
-        Outbound::PlanCard(card) => card.group.then_some(&card.requester),
-        Outbound::ApprovalCard(card) => card.group.then_some(&card.requester),
-        Outbound::QuestionCard(card) => card.group.then_some(&card.requester),
-        Outbound::Answer(answer) => answer.group.then_some(&answer.requester),
-        // The view does not say whether this is a group; a mention does no harm in a direct chat.
-        Outbound::BudgetCard(card) => Some(&card.requester),
-        Outbound::Progress(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => None,
-    }
-    .map(String::as_str)
-}
-
 /// What a card asks for; it decides what an answer in free words is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
@@ -111,6 +130,7 @@ pub(super) fn state_key(state: &CardState, asked: Asked) -> &'static str {
         CardState::Open { .. } => "state.open",
         CardState::Informed => "state.informed",
         CardState::Decided { decision } => match decision.kind {
+            DecisionKind::Approve if asked == Asked::Actions => "state.approve_actions",
             DecisionKind::Approve => "state.approve",
             DecisionKind::Revise => match asked {
                 Asked::Approval => "state.revise",
@@ -123,6 +143,53 @@ pub(super) fn state_key(state: &CardState, asked: Asked) -> &'static str {
             DecisionKind::Supersede => "state.supersede",
         },
     }
+}
+
+/// The key of the word on how a plan card stands.
+pub(super) fn plan_key(card: &PlanCard) -> &'static str {
+    card.end.map_or_else(|| state_key(&card.state, Asked::Approval), end_key)
+}
+
+/// The key of the word on how the work on a plan ended.
+pub(super) fn end_key(end: PlanEnd) -> &'static str {
+    match end {
+        PlanEnd::Done => "state.done",
+        PlanEnd::Unfinished => "state.unfinished",
+        PlanEnd::Replaced | PlanEnd::Early(TurnReason::Superseded) => "state.supersede",
+        PlanEnd::Early(TurnReason::Cancelled) => "state.stopped",
+        PlanEnd::Early(TurnReason::Expired) => "state.expire",
+        PlanEnd::Early(_) => "state.failed",
+    }
+}
+
+/// How the end of a plan looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Good,
+    Bad,
+    Quiet,
+}
+
+impl Tone {
+    pub(super) fn of(end: PlanEnd) -> Self {
+        match end {
+            PlanEnd::Done => Self::Good,
+            PlanEnd::Unfinished
+            | PlanEnd::Replaced
+            | PlanEnd::Early(TurnReason::Cancelled | TurnReason::Expired | TurnReason::Superseded) => Self::Quiet,
+            PlanEnd::Early(_) => Self::Bad,
+        }
+    }
+}
+
+/// A sentence on how the work on a plan ended, where its word does not say all of it.
+pub(super) fn end_text(templates: &Templates, locale: Locale, end: PlanEnd) -> Option<String> {
+    let said = match end {
+        PlanEnd::Done | PlanEnd::Unfinished => return None,
+        PlanEnd::Replaced => templates.say(locale, "state.replaced_text", json!({})),
+        PlanEnd::Early(reason) => templates.say(locale, &format!("answer.reason.{}", reason.as_str()), json!({})),
+    };
+    Some(said).filter(|said| !said.is_empty())
 }
 
 /// The key of a tool's effect class in words.
@@ -152,9 +219,10 @@ pub(super) fn sure_key(row: &ActionView) -> Option<&'static str> {
     (row.effect == EffectClass::Destructive).then_some("approval.danger")
 }
 
-/// The key of the label before the words of a decision.
-pub(super) fn words_key(asked: Asked) -> &'static str {
+/// The key of the label before the words of a decision; `end`: no card comes after this one.
+pub(super) fn words_key(asked: Asked, end: Option<PlanEnd>) -> &'static str {
     match asked {
+        Asked::Approval if end.is_some() => "state.revise_words",
         Asked::Approval => "state.revise_text",
         Asked::Answer => "question.answer",
         Asked::Actions => "state.reject_text",
@@ -174,6 +242,10 @@ pub(super) fn under_way(card: &PlanCard) -> bool {
         CardState::Informed => true,
         CardState::Decided { decision } => decision.kind == DecisionKind::Approve,
     };
+    // A simple plan is done with the answer; nobody reports its steps.
+    if card.end == Some(PlanEnd::Done) && card.steps.iter().all(|step| step.status == StepStatus::Pending) {
+        return false;
+    }
     works || card.steps.iter().any(|step| step.status != StepStatus::Pending)
 }
 
@@ -199,7 +271,7 @@ pub(super) fn spent(templates: &Templates, locale: Locale, card: &BudgetCard) ->
         templates.say(locale, key, json!({}))
     };
     let limits: Vec<String> = card.reached.iter().map(word).collect();
-    json!({"steps": card.steps_used, "limits": limits})
+    json!({"steps": card.steps_used, "limits": limits, "people": "", "requester": ""})
 }
 
 /// A moment for people: minutes, and the zone in words, since a chat's readers sit in several zones.

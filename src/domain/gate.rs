@@ -40,10 +40,11 @@ impl GateKind {
 }
 
 /// Who may approve.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approvers {
     /// Only the person whose task it is.
+    #[default]
     Requester,
     /// Everybody in the chat.
     Anyone,

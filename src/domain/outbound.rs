@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, ActionId, ActionStatus, Complexity, Decision, EffectClass, GateId, Limit, Millis, Notice, Step, StepStatus, TurnReason,
-    plan_fits,
+    Action, ActionId, ActionStatus, ApprovalMode, Approvers, Complexity, Decision, EffectClass, GateId, Limit, Millis, Notice, Step,
+    StepStatus, TurnReason, TurnStatus, plan_fits,
 };
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
@@ -62,6 +62,40 @@ impl Outbound {
             | Self::Text { .. }
             | Self::Reaction(_) => false,
         }
+    }
+
+    /// Writes onto a card that waits who may approve at the moment when it is made.
+    pub fn ask(&mut self, approvers: Approvers) {
+        match self {
+            Self::PlanCard(card) => card.approvers = approvers,
+            Self::ApprovalCard(card) => card.approvers = approvers,
+            Self::BudgetCard(card) => card.approvers = approvers,
+            // Its requester answers a question, whoever may approve.
+            Self::QuestionCard(_) | Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
+        }
+    }
+
+    /// The same plan as its task ended: no step of it is under way any more.
+    #[must_use]
+    pub fn ended(mut self, how: PlanEnd) -> Self {
+        match &mut self {
+            Self::PlanCard(card) => {
+                card.end = Some(how);
+                StepView::leave_off(&mut card.steps);
+            }
+            Self::Progress(view) => {
+                view.end = Some(how);
+                StepView::leave_off(&mut view.steps);
+            }
+            Self::ApprovalCard(_)
+            | Self::QuestionCard(_)
+            | Self::BudgetCard(_)
+            | Self::Answer(_)
+            | Self::Notice(_)
+            | Self::Text { .. }
+            | Self::Reaction(_) => (),
+        }
+        self
     }
 
     /// The same card in another state; rows of an approval card stand as `rows` do now, with the first lines of
@@ -128,6 +162,33 @@ pub enum CardState {
     Informed,
 }
 
+/// How the work on a plan ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanEnd {
+    /// The task has its answer, and no step is open.
+    Done,
+    /// The task has its answer, and steps are open.
+    Unfinished,
+    /// The task ended before that.
+    Early(TurnReason),
+    /// Another plan of the same task took its place.
+    Replaced,
+}
+
+impl PlanEnd {
+    /// The end of a turn; `open`: steps of its plan are not done.
+    #[must_use]
+    pub fn of(status: TurnStatus, reason: Option<TurnReason>, open: bool) -> Self {
+        let reason = reason.unwrap_or(TurnReason::FinalAnswer);
+        match (status, open) {
+            (TurnStatus::Completed, false) => Self::Done,
+            (TurnStatus::Completed, true) if reason == TurnReason::FinalAnswer => Self::Unfinished,
+            _ => Self::Early(reason),
+        }
+    }
+}
+
 /// A step as shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepView {
@@ -142,6 +203,18 @@ pub struct StepView {
     /// What it is for, if told; foreign text.
     #[serde(default)]
     pub intent: Option<String>,
+    /// It was in progress when the work on the plan ended.
+    #[serde(default)]
+    pub unfinished: bool,
+}
+
+impl StepView {
+    /// Marks the steps that were in progress when the work on their plan ended.
+    pub fn leave_off(steps: &mut [Self]) {
+        for step in steps {
+            step.unfinished = step.status == StepStatus::InProgress;
+        }
+    }
 }
 
 impl From<&Step> for StepView {
@@ -152,6 +225,7 @@ impl From<&Step> for StepView {
             status: step.status,
             tools: step.tools.clone(),
             intent: step.intent.clone(),
+            unfinished: false,
         }
     }
 }
@@ -175,6 +249,12 @@ pub struct PlanCard {
     pub grants: Vec<String>,
     /// Declared tools that will still ask.
     pub still_asks: Vec<String>,
+    /// Which calls ask that the plan does not declare.
+    #[serde(default)]
+    pub approval: ApprovalMode,
+    /// Who may approve, as it was when the card was made.
+    #[serde(default)]
+    pub approvers: Approvers,
     /// Different people needed.
     pub quorum: u32,
     /// True in groups: a second line says how to answer there.
@@ -189,6 +269,9 @@ pub struct PlanCard {
     pub demo: bool,
     /// How it stands.
     pub state: CardState,
+    /// How the work on it ended; none: it has not.
+    #[serde(default)]
+    pub end: Option<PlanEnd>,
 }
 
 /// One row of an approval card.
@@ -224,6 +307,9 @@ pub struct ApprovalCard {
     pub gate_id: GateId,
     /// Whose task it is.
     pub requester: String,
+    /// Who may approve, as it was when the card was made.
+    #[serde(default)]
+    pub approvers: Approvers,
     /// The calls in order.
     pub actions: Vec<ActionView>,
     /// What the model said with them; foreign text.
@@ -267,6 +353,9 @@ pub struct BudgetCard {
     pub gate_id: GateId,
     /// Whose task it is.
     pub requester: String,
+    /// Who may approve, as it was when the card was made.
+    #[serde(default)]
+    pub approvers: Approvers,
     /// What is done and what is not, in the model's words; foreign text.
     pub summary: String,
     /// Steps that are open; foreign text.
@@ -291,6 +380,9 @@ pub struct ProgressView {
     pub steps: Vec<StepView>,
     /// All done, or the turn is over.
     pub finished: bool,
+    /// How the work on it ended; none: it has not.
+    #[serde(default)]
+    pub end: Option<PlanEnd>,
 }
 
 /// The final word of a turn.

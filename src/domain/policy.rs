@@ -28,12 +28,13 @@ impl Locale {
 }
 
 /// Which tool calls ask a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ApprovalMode {
     /// Every write call.
     Always,
     /// Write calls that no approved plan declares.
+    #[default]
     Write,
     /// None but destructive ones.
     Never,

@@ -18,6 +18,7 @@ use super::engine::Engine;
 use super::journal::{Entry, Journal, News, Sending};
 use super::state;
 use crate::agent::{self, TurnState};
+use crate::config::Settings;
 use crate::domain::{ActionId, ActionStatus, Clock, Failpoint, Message, Millis, Policy, SessionMode, ToolResult};
 use crate::model::BoxFuture;
 use crate::store::{AuditEntry, GateRecord, Lease, Ledger, SignalKind, StoreError, TurnRow};
@@ -30,19 +31,21 @@ pub(super) struct LedgerJournal {
     /// Between two looks for people's words while a call is out.
     interrupt_poll: Duration,
     ears: Arc<Ears>,
+    settings: Settings,
     lease: Lease,
     /// As last committed, but for the state: each step writes that anew, and a turn that waits for a model should not hold it twice.
     row: Mutex<TurnRow>,
 }
 
 impl LedgerJournal {
-    pub(super) fn new(ledger: &Ledger, engine: &Engine, ears: &Arc<Ears>, lease: Lease, row: TurnRow) -> Self {
+    pub(super) fn new(ledger: &Ledger, engine: &Engine, ears: &Arc<Ears>, settings: &Settings, lease: Lease, row: TurnRow) -> Self {
         Self {
             ledger: ledger.clone(),
             clock: engine.clock.clone(),
             failpoint: engine.failpoint.clone(),
             interrupt_poll: engine.timings.interrupt_poll,
             ears: Arc::clone(ears),
+            settings: settings.clone(),
             lease,
             row: Mutex::new(TurnRow {
                 state: String::new(),

@@ -237,7 +237,7 @@ impl Runner {
         if lease.turn_id.is_none() {
             self.engine.failpoint.reach("turn_begun");
         }
-        let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.ears, lease.clone(), row);
+        let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.ears, &self.settings, lease.clone(), row);
         Ok(Some((journal, Box::new(turn))))
     }
 

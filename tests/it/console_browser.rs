@@ -52,7 +52,7 @@ async fn a_task_from_the_first_word_to_the_answer() {
     browser.click(OK).await;
     browser.sees(".log .card.good .steps .completed", "工作区").await;
     browser.sees(".log .bot div.bubble", "summary.md").await;
-    browser.sees("#part-waiting", "没有需要你处理的事").await;
+    browser.sees("#part-waiting", "没有待处理的事项").await;
     browser.sees("#part-turns .good", "已完成").await;
     assert!(world.file("summary.md").is_some());
     assert!(browser.text("#banner").await.is_empty());
@@ -86,7 +86,7 @@ async fn the_keyboard_is_enough() {
     let outline = "return getComputedStyle(document.activeElement).outlineStyle";
     assert_eq!(browser.ask(outline, &[]).await, "solid", "the focus is seen");
     browser.keys("\u{e007}").await;
-    browser.sees(".log .card.good", "已确认").await;
+    browser.sees(".log .card.good", "已完成").await;
     browser.sees("#part-turns .good", "已完成").await;
     let near = "return document.activeElement.closest('article').querySelector('.card') !== null";
     assert_eq!(

@@ -5,12 +5,12 @@ mod checker;
 use std::collections::BTreeSet;
 
 use crate::support::gallery::{
-    action, answer, approval, budget, decided, declared_notices, element, gallery, notices, plan, step, templates, walk,
+    action, answer, approval, budget, decided, declared_notices, element, gallery, listed, notices, plan, step, templates, walk,
 };
 use countersign::channels::{check_card, click_response, lark_card, message_kind, notice_text, plain_text};
 use countersign::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice, Outbound,
-    PlanCard, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
+    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice,
+    Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -172,6 +172,7 @@ fn cards_fit_whatever_they_hold() {
             status: StepStatus::Pending,
             tools: vec![noise.clone(); 30],
             intent: Some(noise.clone()),
+            unfinished: true,
         })
         .collect();
     let open = CardState::Open { votes: 0 };
@@ -194,6 +195,7 @@ fn cards_fit_whatever_they_hold() {
     let approval = |state| ApprovalCard {
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
+        approvers: listed(),
         actions: vec![loud.clone(); 60],
         note: Some(noise.clone()),
         later: 0,
@@ -210,6 +212,7 @@ fn cards_fit_whatever_they_hold() {
             goal: noise.clone(),
             steps: steps.clone(),
             finished: false,
+            end: Some(PlanEnd::Early(TurnReason::Cancelled)),
         }),
         Outbound::Answer(Answer {
             open_steps: many.clone(),
@@ -220,6 +223,7 @@ fn cards_fit_whatever_they_hold() {
         Outbound::BudgetCard(BudgetCard {
             gate_id: GateId::new("rv_4"),
             requester: noise.clone(),
+            approvers: listed(),
             summary: noise.clone(),
             open_steps: many.clone(),
             steps_used: 1,
@@ -302,7 +306,7 @@ proptest! {
             ..plan(state)
         });
         let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), preview: Some(text.clone()), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
-        let approval = Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), requester: text.clone(), actions: vec![act], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state: closed.clone() });
+        let approval = Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state: closed.clone() });
         let question = Outbound::QuestionCard(QuestionCard { gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
         let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
         for (content, trusted) in [(plan(open), 1), (plan(closed), by_id), (approval, by_id), (question, 1), (answer, 1)] {

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 
 use countersign::channels::{FormContext, SlackMessage, check_slack, form_errors, plain_text, revise_form, slack_message};
 use countersign::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice, Outbound,
-    PlanCard, ProgressView, QuestionCard, ReactionMark, StepStatus, StepView, TurnReason,
+    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice,
+    Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, ReactionMark, StepStatus, StepView, TurnReason,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::gallery::{action, answer, approval, budget, decided, gallery, in_slack, notices, plan, step, templates, walk};
+use crate::support::gallery::{action, answer, approval, budget, decided, gallery, in_slack, listed, notices, plan, step, templates, walk};
 
 const LOCALES: [Locale; 2] = [Locale::ZhCn, Locale::EnUs];
 
@@ -208,6 +208,7 @@ fn messages_fit_whatever_they_hold() {
             status: StepStatus::Pending,
             tools: vec![noise.clone(); 10],
             intent: Some(noise.clone()),
+            unfinished: true,
         })
         .collect();
     let open = CardState::Open { votes: 0 };
@@ -230,6 +231,7 @@ fn messages_fit_whatever_they_hold() {
     let approval = |state| ApprovalCard {
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
+        approvers: listed(),
         actions: vec![loud.clone(); 60],
         note: Some("a\n\n".repeat(900)),
         later: 0,
@@ -246,6 +248,7 @@ fn messages_fit_whatever_they_hold() {
             goal: noise.clone(),
             steps: steps.clone(),
             finished: false,
+            end: Some(PlanEnd::Early(TurnReason::Cancelled)),
         }),
         Outbound::Answer(Answer {
             open_steps: many.clone(),
@@ -257,6 +260,7 @@ fn messages_fit_whatever_they_hold() {
         Outbound::BudgetCard(BudgetCard {
             gate_id: GateId::new("rv_4"),
             requester: noise.clone(),
+            approvers: listed(),
             summary: noise.clone(),
             open_steps: many.clone(),
             steps_used: 1,
@@ -355,7 +359,7 @@ proptest! {
             ..plan(state)
         });
         let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), preview: Some(text.clone()), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
-        let approval = |state| Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), requester: text.clone(), actions: vec![act.clone()], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state });
+        let approval = |state| Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act.clone()], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state });
         let question = Outbound::QuestionCard(QuestionCard { gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
         let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
         let goal = Outbound::Notice(Notice::Expired { goal: text.clone() });

@@ -6,8 +6,9 @@ use std::time::Duration;
 use countersign::config::{Coordination, Stores};
 use countersign::domain::CardState;
 use countersign::domain::{
-    Action, ActionId, ActionStatus, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision, DecisionKind, EffectClass, Gate,
-    GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, StepStatus, StepView, TurnId, TurnStatus, Via,
+    Action, ActionId, ActionStatus, ApprovalMode, Approvers, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision,
+    DecisionKind, EffectClass, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, StepStatus,
+    StepView, TurnId, TurnStatus, Via,
 };
 use countersign::store::{InboxRow, Lease, Ledger, PendingReview, TurnRow};
 use serde_json::json;
@@ -291,9 +292,12 @@ pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
             status: StepStatus::Pending,
             tools: vec!["list_files".to_owned()],
             intent: None,
+            unfinished: false,
         }],
         grants: Vec::new(),
         still_asks: Vec::new(),
+        approval: ApprovalMode::Write,
+        approvers: Approvers::Requester,
         quorum: 1,
         group: true,
         note: None,
@@ -301,6 +305,7 @@ pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
         ttl_ms: TTL_MS,
         demo: false,
         state: CardState::Open { votes: 0 },
+        end: None,
     })
 }
 

@@ -1,15 +1,15 @@
 //! What we say, as the console's views.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::markdown;
 use super::view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
 use crate::channels::wording::{
-    Asked, clock_time, decision_words, effect_key, minutes, notice_text, prompt_key, settled_text, spent, state_key, sure_key, under_way,
-    why_ended, words_key,
+    Asked, Tone, Whom, capitalized, clock_time, decision_words, effect_key, end_key, end_text, minutes, notice_people, notice_text,
+    plan_key, prompt_key, settled_text, spent, state_key, sure_key, under_way, why_ended, words_key,
 };
 use crate::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, Locale, Notice, Outbound, PlanCard,
+    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, Locale, Outbound, PlanCard, PlanEnd,
     ProgressView, QuestionCard, StepStatus, StepView,
 };
 use crate::template::Templates;
@@ -27,7 +27,7 @@ pub fn card_page(templates: &Templates, locale: Locale, name: &dyn Fn(&str) -> S
         Outbound::Answer(answer) => painter.answer(answer),
         Outbound::Notice(notice) => CardPage {
             shape: "notice",
-            text: notice_text(templates, locale, &painter.named(notice)),
+            text: notice_text(templates, locale, notice_people(notice, name).as_ref().unwrap_or(notice)),
             ..CardPage::default()
         },
         Outbound::Text { text } => CardPage {
@@ -43,7 +43,7 @@ pub fn card_page(templates: &Templates, locale: Locale, name: &dyn Fn(&str) -> S
 #[must_use]
 pub fn step_lines(templates: &Templates, locale: Locale, steps: &[StepView], marks: bool) -> Vec<StepLine> {
     let lines = steps.iter().enumerate().map(|(at, step)| {
-        let mark = mark(step.status);
+        let mark = if step.unfinished { "unfinished" } else { mark(step.status) };
         StepLine {
             number: at + 1,
             mark: if marks { mark } else { "plain" },
@@ -111,27 +111,12 @@ struct Painter<'a> {
 }
 
 impl Painter<'_> {
-    fn say(&self, key: &str, values: Value) -> String {
+    fn say(&self, key: &str, values: impl serde::Serialize) -> String {
         self.templates.say(self.locale, key, values)
     }
 
     fn word(&self, key: &str) -> String {
         self.say(key, json!({}))
-    }
-
-    /// The same, with people's names in it.
-    fn named(&self, notice: &Notice) -> Notice {
-        let mut notice = notice.clone();
-        match &mut notice {
-            Notice::AlreadyDecided { by: Some(by), .. } => *by = (self.name)(by),
-            // Ids, comma separated.
-            Notice::NotEntitled { requester } => {
-                let names: Vec<String> = requester.split(", ").map(self.name).collect();
-                *requester = names.join(", ");
-            }
-            _ => (),
-        }
-        notice
     }
 
     /// Words of ours, with their Markdown.
@@ -156,8 +141,32 @@ impl Painter<'_> {
         self.say("foot.ttl", json!({"minutes": minutes(ttl_ms)}))
     }
 
-    /// Who settled it, when, with which words.
-    fn settled(&self, decision: &Decision, asked: Asked) -> Vec<Block> {
+    /// Whom an open card asks and, for a requester who waits for others, whom. Foreign in it are ids: without Markdown.
+    fn asks(&self, keys: [&str; 2], whom: Whom<'_>) -> Option<Block> {
+        let people = whom.people(self.name);
+        let requester = if whom.by_name().is_some() || whom.listed().is_some() || whom.anyone() {
+            (self.name)(whom.requester)
+        } else {
+            String::new()
+        };
+        let mut values = json!({});
+        whom.tell(&mut values, false, &people, &requester);
+        let [intro, waits] = keys;
+        let mut html = String::new();
+        for key in [Some(intro), whom.waits().then_some(waits)]
+            .into_iter()
+            .flatten()
+            .filter(|key| !key.is_empty())
+        {
+            html.push_str("<p>");
+            markdown::escape(&capitalized(&self.say(key, &values)), &mut html);
+            html.push_str("</p>");
+        }
+        (!html.is_empty()).then_some(Block::Prose { html, quiet: true })
+    }
+
+    /// Who settled it, when, with which words; and how it ended.
+    fn settled(&self, decision: &Decision, asked: Asked, end: Option<PlanEnd>) -> Vec<Block> {
         let at = clock_time(decision.at);
         let who = match &decision.by {
             Some(by) => self.say("state.decided_by", json!({"by": (self.name)(by), "at": at})),
@@ -166,7 +175,7 @@ impl Painter<'_> {
         let mut blocks = Vec::new();
         if let Some(words) = decision_words(decision) {
             blocks.push(Block::Labelled {
-                label: self.word(words_key(asked)),
+                label: self.word(words_key(asked, end)),
                 text: words.to_owned(),
             });
         }
@@ -175,7 +184,8 @@ impl Painter<'_> {
         let mut html = String::from("<p>");
         markdown::escape(&who, &mut html);
         html.push_str("</p>");
-        html.extend(text.map(|text| markdown::html(&text)));
+        let ended = end.and_then(|end| end_text(self.templates, self.locale, end));
+        html.extend(text.into_iter().chain(ended).map(|text| markdown::html(&text)));
         blocks.push(Block::Prose { html, quiet: true });
         blocks
     }
@@ -186,6 +196,10 @@ impl Painter<'_> {
 
     fn plan(&self, card: &PlanCard) -> CardPage {
         let mut page = self.card("plan.title", &card.state, Asked::Approval);
+        page.tag = self.word(plan_key(card));
+        if let Some(end) = card.end {
+            page.tone = end_tone(end);
+        }
         let under_way = under_way(card);
         let count = card.steps.len();
         page.subtitle = if under_way {
@@ -198,6 +212,9 @@ impl Painter<'_> {
             page.subtitle
                 .push_str(&self.say("plan.version", json!({"version": card.plan_version})));
         }
+        if matches!(card.state, CardState::Open { .. }) {
+            page.blocks.extend(self.asks(["plan.intro", "plan.waits"], Whom::plan(card)));
+        }
         page.blocks.push(Block::Labelled {
             label: self.word("plan.goal"),
             text: card.goal.clone(),
@@ -208,8 +225,14 @@ impl Painter<'_> {
         page.blocks.extend(self.note(card.note.as_deref()));
         match &card.state {
             CardState::Open { votes } => self.plan_handshake(&mut page, card, *votes),
-            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, Asked::Approval)),
-            CardState::Informed => page.blocks.push(self.quiet(&self.word("state.informed_text"))),
+            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, Asked::Approval, card.end)),
+            CardState::Informed => {
+                let said = match card.end {
+                    Some(end) => end_text(self.templates, self.locale, end),
+                    None => Some(self.word("state.informed_text")),
+                };
+                page.blocks.extend(said.map(|said| self.quiet(&said)));
+            }
         }
         if card.demo {
             page.foot.push(self.word("foot.demo"));
@@ -223,7 +246,10 @@ impl Painter<'_> {
         }
         let mut lines = vec![
             self.say("plan.grants", json!({"tools": in_code(&card.grants)})),
-            self.say("plan.still_asks", json!({"tools": in_code(&card.still_asks)})),
+            self.say(
+                "plan.still_asks",
+                json!({"tools": in_code(&card.still_asks), "approval": card.approval}),
+            ),
         ];
         if card.quorum > 1 {
             lines.push(self.say("foot.quorum", json!({"quorum": card.quorum, "votes": votes})));
@@ -246,6 +272,10 @@ impl Painter<'_> {
     fn approval(&self, card: &ApprovalCard) -> CardPage {
         let mut page = self.card("approval.title", &card.state, Asked::Actions);
         let open = matches!(card.state, CardState::Open { .. });
+        if open {
+            page.blocks
+                .extend(self.asks(["approval.intro", "approval.waits"], Whom::calls(card)));
+        }
         page.blocks.extend(self.note(card.note.as_deref()));
         let rows = card.actions.iter().enumerate();
         page.blocks.extend(rows.map(|(at, action)| self.call(at + 1, action, open)));
@@ -270,7 +300,7 @@ impl Painter<'_> {
                     page.tag = self.say("approval.settled", json!({"approved": approved, "refused": refused}));
                     page.tone = if approved > 0 { "good" } else { "bad" };
                 }
-                page.blocks.extend(self.settled(decision, Asked::Actions));
+                page.blocks.extend(self.settled(decision, Asked::Actions, None));
             }
             CardState::Informed => (),
         }
@@ -326,7 +356,7 @@ impl Painter<'_> {
                 });
                 page.foot.push(self.ttl(card.ttl_ms));
             }
-            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, Asked::Answer)),
+            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, Asked::Answer, None)),
             CardState::Informed => (),
         }
         page
@@ -334,12 +364,13 @@ impl Painter<'_> {
 
     fn budget(&self, card: &BudgetCard) -> CardPage {
         let mut page = self.card("budget.title", &card.state, Asked::Approval);
-        page.blocks
-            .push(self.quiet(&self.say("budget.intro", spent(self.templates, self.locale, card))));
+        let spent = self.say("budget.intro", spent(self.templates, self.locale, card));
+        page.blocks.push(self.quiet(&capitalized(&spent)));
         page.blocks.extend(self.note(Some(&card.summary)));
         page.blocks.extend(self.open_steps("budget.open_steps", &card.open_steps));
         match &card.state {
             CardState::Open { .. } => {
+                page.blocks.extend(self.asks(["", "budget.waits"], Whom::limit(card)));
                 page.blocks.push(prose(&self.word("budget.prompt")));
                 page.ask = Some(Ask {
                     id: card.gate_id.to_string(),
@@ -349,7 +380,7 @@ impl Painter<'_> {
                 });
                 page.foot.push(self.ttl(card.ttl_ms));
             }
-            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, Asked::Approval)),
+            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, Asked::Approval, None)),
             CardState::Informed => (),
         }
         page
@@ -363,15 +394,24 @@ impl Painter<'_> {
     }
 
     fn progress(&self, view: &ProgressView) -> CardPage {
-        CardPage {
+        let counts = self.say("plan.progress", json!({"done": done(&view.steps), "count": view.steps.len()}));
+        let why = view.end.and_then(|end| end_text(self.templates, self.locale, end));
+        let mut page = CardPage {
             shape: "card",
-            tone: if view.finished { "good" } else { "info" },
+            tone: match view.end {
+                Some(end) => end_tone(end),
+                None if view.finished => "good",
+                None => "info",
+            },
             title: self.word(if view.finished {
                 "progress.title_finished"
             } else {
                 "progress.title"
             }),
-            tag: self.say("plan.progress", json!({"done": done(&view.steps), "count": view.steps.len()})),
+            tag: match view.end {
+                Some(end) => format!("{} · {counts}", self.word(end_key(end))),
+                None => counts,
+            },
             blocks: vec![
                 Block::Labelled {
                     label: self.word("plan.goal"),
@@ -382,7 +422,9 @@ impl Painter<'_> {
                 },
             ],
             ..CardPage::default()
-        }
+        };
+        page.blocks.extend(why.map(|why| self.quiet(&why)));
+        page
     }
 
     fn answer(&self, answer: &Answer) -> CardPage {
@@ -416,6 +458,14 @@ impl Painter<'_> {
 fn done(steps: &[StepView]) -> usize {
     let done = |step: &&StepView| matches!(step.status, StepStatus::Completed | StepStatus::Skipped);
     steps.iter().filter(done).count()
+}
+
+fn end_tone(end: PlanEnd) -> &'static str {
+    match Tone::of(end) {
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        Tone::Quiet => "quiet",
+    }
 }
 
 fn tone(state: &CardState, asked: Asked) -> &'static str {

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 
 use super::escape;
 use crate::channels::wording::{
-    Asked, capitalized, clock_time, decision_words, minutes, one_line, settled_text, state_key, step_mark, words_key,
+    Asked, Tone, Whom, capitalized, clock_time, decision_words, end_key, end_text, left_off, mark_of, minutes, one_line, settled_text,
+    state_key, words_key,
 };
-use crate::domain::{CardState, Decision, DecisionKind, Locale, Outbound, StepView};
+use crate::domain::{CardState, Decision, DecisionKind, Locale, Outbound, PlanEnd, StepView};
 use crate::template::Templates;
 use parts::markdown;
 
@@ -168,14 +169,26 @@ impl Painter<'_> {
         format!("**{}** {text}", self.word(key))
     }
 
-    /// `intro`, said to the requester by name in groups.
-    fn intro(&self, key: &str, values: Value, requester: &str, group: bool) -> String {
-        let intro = self.say(key, values);
-        match escape::card_mention(requester).filter(|_| group) {
-            Some(mention) => format!("{mention} {intro}"),
-            // English sentences begin with a capital when no name goes before them.
-            None => capitalized(&intro),
-        }
+    /// Our words `key`, which mention those who are asked: the people who may approve, else the requester in groups.
+    fn intro(&self, key: &str, whom: Whom<'_>) -> String {
+        self.asking(key, whom, json!({}))
+    }
+
+    fn asking(&self, key: &str, whom: Whom<'_>, mut values: Value) -> String {
+        let people = whom.people(|id| escape::person(&one_line(id, 128)));
+        let requester = match whom.by_name() {
+            Some(id) => escape::card_mention(id).unwrap_or_default(),
+            None if whom.listed().is_some() || whom.anyone() => escape::person(&one_line(whom.requester, 128)),
+            None => String::new(),
+        };
+        whom.tell(&mut values, false, &people, &requester);
+        // English sentences begin with a capital when no name goes before them.
+        capitalized(&self.say(key, values))
+    }
+
+    /// What the requester reads who waits for others.
+    fn waits(&self, key: &str, whom: Whom<'_>) -> Option<Value> {
+        whom.waits().then(|| markdown("waits", &self.intro(key, whom)))
     }
 
     /// Foreign words of a plan, on one line.
@@ -195,12 +208,9 @@ impl Painter<'_> {
     }
 
     fn step(&self, number: usize, step: &StepView, marks: bool) -> String {
-        let mark = if marks {
-            format!("{} ", step_mark(step.status))
-        } else {
-            String::new()
-        };
-        format!("{number}. {mark}{}{}", self.planned(&step.content), self.beside(step))
+        let mark = if marks { format!("{} ", mark_of(step)) } else { String::new() };
+        let left = left_off(self.templates, self.locale, step);
+        format!("{number}. {mark}{}{}{left}", self.planned(&step.content), self.beside(step))
     }
 
     /// What a step is for, and its tools.
@@ -258,15 +268,28 @@ impl Painter<'_> {
         }
     }
 
-    /// Who settled it, when, and with which words, for a decided card.
-    fn settled(&self, decision: &Decision, asked: Asked) -> Value {
+    /// Color and word for the end of a plan.
+    fn end_look(&self, end: PlanEnd) -> Look {
+        Look {
+            template: match Tone::of(end) {
+                Tone::Good => "green",
+                Tone::Bad => "red",
+                Tone::Quiet => "grey",
+            },
+            tag: self.word(end_key(end)),
+        }
+    }
+
+    /// Who settled it, when, and with which words, for a decided card; and how it ended.
+    fn settled(&self, decision: &Decision, asked: Asked, end: Option<PlanEnd>) -> Value {
         let at = clock_time(decision.at);
         let mut lines = vec![match &decision.by {
             Some(by) => self.say("state.decided_by", json!({"by": escape::person(&one_line(by, 128)), "at": at})),
             None => self.say("state.decided_at", json!({"at": at})),
         }];
         lines.extend(settled_text(self.templates, self.locale, decision.kind));
-        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), &self.block(words))));
+        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked, end), &self.block(words))));
+        lines.extend(end.and_then(|end| end_text(self.templates, self.locale, end)));
         markdown("settled", &lines.join("\n"))
     }
 }

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::{card::card, escape};
 use crate::channels::pace::{PATIENCE, Pace};
-use crate::channels::wording::{plain_text, requester};
+use crate::channels::wording::{asking, body, notice_people, notice_text, requester};
 use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::LarkSecrets;
-use crate::domain::{ChannelKind, Clock, Locale, Millis, Notice, Outbound, ReactionMark};
+use crate::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
 use crate::template::Templates;
 use answer::{Answer, Refused};
 use pace::rates;
@@ -157,22 +157,20 @@ impl LarkClient {
 
     /// A text message: foreign text is inert, people are mentioned by what we know about them.
     fn chat_text(&self, content: &Outbound, locale: Locale) -> String {
-        let mut text = escape::chat_text(&plain_text(&self.templates, locale, content));
-        text = fitting(text, &self.templates.say(locale, "foot.cut", json!({})));
-        match content {
-            // These notices hold ids and no foreign text: an id found here is the one we put in.
-            Outbound::Notice(Notice::AlreadyDecided { by: Some(ids), .. } | Notice::NotEntitled { requester: ids }) => {
-                for id in ids.split(',').map(str::trim) {
-                    if let Some(mention) = escape::text_mention(id) {
-                        text = text.replace(id, &mention);
-                    }
-                }
-                text
-            }
-            _ => match requester(content).and_then(escape::text_mention) {
-                Some(mention) => format!("{mention} {text}"),
-                None => text,
-            },
+        let name = |id: &str| escape::text_mention(id).unwrap_or_else(|| escape::chat_text(id));
+        // Such a notice holds ids and words of ours.
+        if let Outbound::Notice(notice) = content
+            && let Some(named) = notice_people(notice, &name)
+        {
+            return notice_text(&self.templates, locale, &named);
+        }
+        let text = escape::chat_text(&body(&self.templates, locale, false, content));
+        let text = fitting(text, &self.templates.say(locale, "foot.cut", json!({})));
+        let asking = asking(&self.templates, locale, false, content, &name);
+        match requester(content).and_then(escape::text_mention) {
+            Some(mention) if asking.is_empty() => format!("{mention} {text}"),
+            _ if asking.is_empty() => text,
+            _ => format!("{asking}\n{text}"),
         }
     }
 

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::escape;
-use crate::channels::wording::{plain_text, requester};
-use crate::domain::{Locale, Notice, Outbound};
+use crate::channels::wording::{asking, body, notice_people, notice_text, requester};
+use crate::domain::{Locale, Outbound};
 use crate::template::Templates;
 
 /// Room for `text`, UTF-16 units. Above 4,000 the platform cuts it, or refuses an update.
@@ -12,25 +12,26 @@ const MAX_TEXT: usize = 3_900;
 
 /// `content` as escaped mrkdwn; empty for a reaction. Foreign text is inert, people are mentioned by what we know.
 pub(super) fn fallback(templates: &Templates, locale: Locale, content: &Outbound) -> String {
-    let mention = requester(content)
-        .and_then(escape::mention)
-        .map_or_else(String::new, |mention| format!("{mention} "));
-    let plain = plain_text(templates, locale, content);
+    let name = |id: &str| escape::mention(id).unwrap_or_else(|| escape::mrkdwn(id));
+    // Such a notice holds ids and words of ours.
+    if let Outbound::Notice(notice) = content
+        && let Some(named) = notice_people(notice, &name)
+    {
+        return mrkdwn_words(&notice_text(templates, locale, &named));
+    }
+    let plain = body(templates, locale, true, content);
     if plain.is_empty() {
         return plain;
     }
+    let asking = asking(templates, locale, true, content, &name);
+    let before = match requester(content).and_then(escape::mention) {
+        _ if !asking.is_empty() => format!("{asking}\n"),
+        Some(mention) => format!("{mention} "),
+        None => String::new(),
+    };
     let cut = templates.say(locale, "foot.cut", json!({}));
-    let text = mrkdwn_words(&escape::mrkdwn_within(&plain, MAX_TEXT - escape::units(&mention), &cut));
-    match content {
-        // These notices hold ids and no foreign text: an id found here is the one we put in.
-        Outbound::Notice(Notice::AlreadyDecided { by: Some(ids), .. } | Notice::NotEntitled { requester: ids }) => {
-            ids.split(',').map(str::trim).fold(text, |text, id| match escape::mention(id) {
-                Some(mention) => text.replace(id, &mention),
-                None => text,
-            })
-        }
-        _ => format!("{mention}{text}"),
-    }
+    let room = MAX_TEXT.saturating_sub(escape::units(&before));
+    format!("{before}{}", mrkdwn_words(&escape::mrkdwn_within(&plain, room, &cut)))
 }
 
 /// A short word to one person. It may hold foreign text, but only that person sees it: ids in it become names.
@@ -59,6 +60,18 @@ fn mrkdwn_words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::Notice;
+
+    /// M-5: ids are mentioned whole, also where one begins with another.
+    #[test]
+    fn a_refusal_mentions_whole_ids() {
+        let templates = Templates::load(None).unwrap();
+        let refused = Outbound::Notice(Notice::NotEntitled {
+            requester: String::from("UBOSS, UBOSS2"),
+        });
+        let text = fallback(&templates, Locale::EnUs, &refused);
+        assert!(text.contains("Only <@UBOSS>, <@UBOSS2> can"), "{text}");
+    }
 
     /// M-5: a note names people; words in capitals and forged mentions stay text.
     #[test]

@@ -3,11 +3,12 @@
 use serde_json::json;
 
 use super::{
-    Asked, clock_time, decision_words, effect_key, minutes, notice_text, one_line, prompt_key, settled_text, spent, state_key, step_mark,
-    under_way, why_ended, words_key,
+    Asked, Whom, capitalized, clock_time, decision_words, effect_key, end_key, end_text, left_off, mark_of, minutes, notice_text, one_line,
+    plan_key, prompt_key, settled_text, spent, state_key, under_way, why_ended, words_key,
 };
 use crate::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, ProgressView, QuestionCard, StepView,
+    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard,
+    StepView,
 };
 use crate::template::Templates;
 
@@ -15,7 +16,54 @@ use crate::template::Templates;
 /// the result into a platform's markup escapes it first. Empty for a reaction.
 #[must_use]
 pub fn plain_text(templates: &Templates, locale: Locale, content: &Outbound) -> String {
-    let text = Text { templates, locale };
+    let asking = asking(templates, locale, false, content, &str::to_owned);
+    let body = body(templates, locale, false, content);
+    if asking.is_empty() { body } else { format!("{asking}\n{body}") }
+}
+
+/// Whom an open card asks, where that is not the requester alone, and whom the requester waits for. It holds words of ours and people as
+/// `name` gives them, and no foreign text.
+pub(in crate::channels) fn asking(
+    templates: &Templates,
+    locale: Locale,
+    slack: bool,
+    content: &Outbound,
+    name: &dyn Fn(&str) -> String,
+) -> String {
+    let (intro, waits, state) = match content {
+        Outbound::PlanCard(card) => ("plan.intro", "plan.waits", &card.state),
+        Outbound::ApprovalCard(card) => ("approval.intro", "approval.waits", &card.state),
+        Outbound::BudgetCard(card) => ("", "budget.waits", &card.state),
+        Outbound::QuestionCard(_)
+        | Outbound::Progress(_)
+        | Outbound::Answer(_)
+        | Outbound::Notice(_)
+        | Outbound::Text { .. }
+        | Outbound::Reaction(_) => return String::new(),
+    };
+    let asks = |whom: &Whom<'_>| whom.listed().is_some() || whom.anyone();
+    let Some(whom) = Whom::of(content).filter(|whom| matches!(state, CardState::Open { .. }) && asks(whom)) else {
+        return String::new();
+    };
+    let people = whom.people(name);
+    let mut values = json!({});
+    whom.tell(&mut values, slack, &people, &name(whom.requester));
+    // What a limit asks stands in its own words; here are those who are asked.
+    let mut lines = vec![if intro.is_empty() {
+        people
+    } else {
+        capitalized(&templates.say(locale, intro, &values))
+    }];
+    if whom.waits() {
+        lines.push(capitalized(&templates.say(locale, waits, &values)));
+    }
+    lines.retain(|line| !line.is_empty());
+    lines.join("\n")
+}
+
+/// [`plain_text`] without the people whom it asks.
+pub(in crate::channels) fn body(templates: &Templates, locale: Locale, slack: bool, content: &Outbound) -> String {
+    let text = Text { templates, locale, slack };
     let lines = match content {
         Outbound::PlanCard(card) => text.plan(card),
         Outbound::ApprovalCard(card) => text.approval(card),
@@ -33,6 +81,8 @@ pub fn plain_text(templates: &Templates, locale: Locale, content: &Outbound) -> 
 struct Text<'a> {
     templates: &'a Templates,
     locale: Locale,
+    /// Said where people answer in threads.
+    slack: bool,
 }
 
 impl Text<'_> {
@@ -45,10 +95,13 @@ impl Text<'_> {
     }
 
     fn title(&self, key: &str, state: &CardState, asked: Asked) -> String {
-        let state = match state {
-            CardState::Open { .. } => String::new(),
-            CardState::Decided { .. } | CardState::Informed => self.word(state_key(state, asked)),
-        };
+        match state {
+            CardState::Open { .. } => self.titled(key, String::new()),
+            CardState::Decided { .. } | CardState::Informed => self.titled(key, self.word(state_key(state, asked))),
+        }
+    }
+
+    fn titled(&self, key: &str, state: String) -> String {
         self.say("plain.title", json!({"title": self.word(key), "state": state}))
             .trim_end()
             .to_owned()
@@ -61,8 +114,8 @@ impl Text<'_> {
         format!("{label}{gap}{}", hang(text))
     }
 
-    /// Who settled it, when, with which words.
-    fn settled(&self, state: &CardState, asked: Asked) -> Vec<String> {
+    /// Who settled it, when, with which words; and how it ended.
+    fn settled(&self, state: &CardState, asked: Asked, end: Option<PlanEnd>) -> Vec<String> {
         let CardState::Decided { decision } = state else {
             return Vec::new();
         };
@@ -72,16 +125,13 @@ impl Text<'_> {
             None => self.say("state.decided_at", json!({"at": at})),
         }];
         lines.extend(settled_text(self.templates, self.locale, decision.kind));
-        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), words)));
+        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked, end), words)));
+        lines.extend(end.and_then(|end| end_text(self.templates, self.locale, end)));
         lines
     }
 
     fn step(&self, number: usize, step: &StepView, marks: bool) -> String {
-        let mark = if marks {
-            format!("{} ", step_mark(step.status))
-        } else {
-            String::new()
-        };
+        let mark = if marks { format!("{} ", mark_of(step)) } else { String::new() };
         let tools = if step.tools.is_empty() {
             String::new()
         } else {
@@ -90,7 +140,8 @@ impl Text<'_> {
         let intent = step.intent.as_deref().map_or_else(String::new, |intent| {
             format!(" — {}", self.say("plan.intent", json!({"intent": one_line(intent, usize::MAX)})))
         });
-        format!("{number}. {mark}{}{intent}{tools}", one_line(&step.content, usize::MAX))
+        let left = left_off(self.templates, self.locale, step);
+        format!("{number}. {mark}{}{intent}{tools}{left}", one_line(&step.content, usize::MAX))
     }
 
     fn steps(&self, steps: &[StepView], marks: bool) -> Vec<String> {
@@ -99,7 +150,8 @@ impl Text<'_> {
 
     fn plan(&self, card: &PlanCard) -> Vec<String> {
         let open = matches!(card.state, CardState::Open { .. });
-        let mut lines = vec![self.title("plan.title", &card.state, Asked::Approval)];
+        let state = if open { String::new() } else { self.word(plan_key(card)) };
+        let mut lines = vec![self.titled("plan.title", state)];
         lines.push(self.labelled("plan.goal", &one_line(&card.goal, usize::MAX)));
         lines.extend(self.steps(&card.steps, under_way(card)));
         lines.extend(card.note.as_deref().map(hang));
@@ -108,7 +160,8 @@ impl Text<'_> {
         }
         if let CardState::Open { votes } = card.state {
             lines.push(self.say("plan.grants", json!({"tools": card.grants.join(", ")})));
-            lines.push(self.say("plan.still_asks", json!({"tools": card.still_asks.join(", ")})));
+            let asks = json!({"tools": card.still_asks.join(", "), "approval": card.approval});
+            lines.push(self.say("plan.still_asks", asks));
             lines.push(self.word("plan.prompt"));
             lines.push(self.group(card.group));
             lines.push(self.word("plain.cancel"));
@@ -117,7 +170,7 @@ impl Text<'_> {
             }
             lines.push(self.ttl(card.ttl_ms));
         }
-        lines.extend(self.settled(&card.state, Asked::Approval));
+        lines.extend(self.settled(&card.state, Asked::Approval, card.end));
         if card.demo {
             lines.push(self.word("foot.demo"));
         }
@@ -142,7 +195,7 @@ impl Text<'_> {
             lines.push(self.group(card.group));
             lines.push(self.ttl(card.ttl_ms));
         }
-        lines.extend(self.settled(&card.state, Asked::Actions));
+        lines.extend(self.settled(&card.state, Asked::Actions, None));
         lines
     }
 
@@ -180,21 +233,21 @@ impl Text<'_> {
             lines.push(self.group(card.group));
             lines.push(self.ttl(card.ttl_ms));
         }
-        lines.extend(self.settled(&card.state, Asked::Answer));
+        lines.extend(self.settled(&card.state, Asked::Answer, None));
         lines
     }
 
     fn budget(&self, card: &BudgetCard) -> Vec<String> {
         let mut lines = vec![self.title("budget.title", &card.state, Asked::Approval)];
-        lines.push(self.say("budget.intro", spent(self.templates, self.locale, card)));
+        lines.push(capitalized(&self.say("budget.intro", spent(self.templates, self.locale, card))));
         lines.push(hang(&card.summary));
         lines.extend(self.open_steps("budget.open_steps", &card.open_steps));
         if matches!(card.state, CardState::Open { .. }) {
             lines.push(self.word("budget.prompt"));
-            lines.push(self.word("plain.group"));
+            lines.push(self.group(true));
             lines.push(self.ttl(card.ttl_ms));
         }
-        lines.extend(self.settled(&card.state, Asked::Approval));
+        lines.extend(self.settled(&card.state, Asked::Approval, None));
         lines
     }
 
@@ -204,11 +257,10 @@ impl Text<'_> {
         } else {
             "progress.title"
         };
-        let mut lines = vec![
-            format!("【{}】", self.word(title)),
-            self.labelled("plan.goal", &one_line(&view.goal, 1000)),
-        ];
+        let state = view.end.map_or_else(String::new, |end| self.word(end_key(end)));
+        let mut lines = vec![self.titled(title, state), self.labelled("plan.goal", &one_line(&view.goal, 1000))];
         lines.extend(self.steps(&view.steps, true));
+        lines.extend(view.end.and_then(|end| end_text(self.templates, self.locale, end)));
         lines
     }
 
@@ -238,7 +290,11 @@ impl Text<'_> {
     }
 
     fn group(&self, group: bool) -> String {
-        if group { self.word("plain.group") } else { String::new() }
+        match (group, self.slack) {
+            (false, _) => String::new(),
+            (true, false) => self.word("plain.group"),
+            (true, true) => self.word("slack.plain_group"),
+        }
     }
 
     fn ttl(&self, ttl_ms: i64) -> String {

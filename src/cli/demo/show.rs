@@ -128,7 +128,9 @@ impl Show<'_> {
                 .any(|(message, mark)| *message == request && mark != self.scene.seen);
             let turn = self.turn().await?;
             let answer = chat.messages.iter().rev().find(|message| message.title().is_none());
-            if done && answer.is_some() && turn["finished_at"].is_string() {
+            if done && answer.is_some() && turn["finished_at"].is_string() && self.all_sent().await? {
+                // What was sent since the last look: the cards say how it ended.
+                self.printer.chat(&self.chat.snapshot())?;
                 let failed = turn["status"] != "completed";
                 anyhow::ensure!(
                     !failed || !self.answered.is_empty(),
@@ -186,6 +188,13 @@ impl Show<'_> {
         }
         let id = turn["gate"]["id"].as_str().unwrap_or_default();
         Ok(self.get(&format!("/api/v1/reviews/{id}")).await?["message_id"].is_string())
+    }
+
+    /// Has the gateway nothing left to say?
+    async fn all_sent(&self) -> anyhow::Result<bool> {
+        let response = self.http.get(format!("{}/metrics", self.base)).send().await?;
+        let metrics = response.error_for_status()?.text().await?;
+        Ok(metrics.lines().any(|line| line == "countersign_queue_depth{queue=\"outbox\"} 0"))
     }
 
     /// The newest turn; null before there is one.

@@ -43,6 +43,7 @@ fn gate(id: &str, requester: &str, thread: &str) -> Gate {
         card: Outbound::BudgetCard(BudgetCard {
             gate_id: GateId::new(id),
             requester: requester.to_owned(),
+            approvers: Approvers::Requester,
             summary: format!("goal of {id}"),
             open_steps: Vec::new(),
             steps_used: 1,

@@ -117,7 +117,12 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
             .join(", "),
         Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => String::new(),
     };
-    let many = gate.kind == GateKind::ToolApproval;
+    // As on the card; of several calls, all at once.
+    let (ok, no) = match gate.kind {
+        GateKind::PlanReview => ("plan.ok", "plan.cancel"),
+        GateKind::ToolApproval => ("console.approve_all", "console.reject_all"),
+        GateKind::Question | GateKind::Budget => ("budget.ok", "budget.cancel"),
+    };
     let danger = matches!(&gate.card, Outbound::ApprovalCard(card)
         if card.actions.iter().any(|action| action.effect == EffectClass::Destructive));
     Waiting {
@@ -132,9 +137,9 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
         expires_at: gate.expires_at.rfc3339(),
         expires_clock: clock(gate.expires_at),
         quick: gate.kind != GateKind::Question,
-        ok: scene.say(if many { "console.approve_all" } else { "console.approve" }, json!({})),
+        ok: scene.say(ok, json!({})),
         ok_sure: danger.then(|| scene.say("approval.danger_title", json!({}))),
-        no: scene.say(if many { "console.refuse_all" } else { "console.refuse" }, json!({})),
+        no: scene.say(no, json!({})),
         card,
     }
 }
@@ -163,7 +168,7 @@ pub(super) fn task(scene: &Scene, row: &TurnRow, events: &[EventRow], brief: boo
         .map_or((0, 0), |details| (details.budget.steps.used, details.budget.steps.limit));
     let steps = details
         .and_then(|details| details.plan)
-        .map(|plan| lines(scene, &plan))
+        .map(|plan| lines(scene, &plan, row.status.is_final()))
         .unwrap_or_default();
     Task {
         id: row.id.to_string(),
@@ -190,8 +195,11 @@ pub(super) fn task(scene: &Scene, row: &TurnRow, events: &[EventRow], brief: boo
     }
 }
 
-fn lines(scene: &Scene, plan: &Plan) -> Vec<StepLine> {
-    let steps: Vec<StepView> = plan.steps.iter().map(StepView::from).collect();
+fn lines(scene: &Scene, plan: &Plan, over: bool) -> Vec<StepLine> {
+    let mut steps: Vec<StepView> = plan.steps.iter().map(StepView::from).collect();
+    if over {
+        StepView::leave_off(&mut steps);
+    }
     step_lines(&scene.gateway.templates, scene.live.console.locale, &steps, true)
 }
 

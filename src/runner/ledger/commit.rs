@@ -11,7 +11,7 @@ use super::split::split;
 use crate::agent::{self, Effect, GateOpening, Turn, TurnState};
 use crate::domain::{
     Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, GateKind, Millis, Notice, Outbound,
-    ReactionMark, TurnReason, TurnStatus, Via,
+    PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
 };
 use crate::runner::journal::{Entry, left_behind};
 use crate::runner::state::encode;
@@ -57,7 +57,9 @@ impl LedgerJournal {
                 Effect::ActionMoved { action, status, gate } => {
                     tx.move_action(lease, &ActionId::new(action), status, gate.as_ref()).await?;
                 }
-                Effect::OpenGate(opening) => open_gate(&mut tx, lease, &row, *opening, turn.state.policy.ttl_ms, now).await?,
+                Effect::OpenGate(opening) => {
+                    open_gate(&mut tx, lease, &row, self.asking(*opening), turn.state.policy.ttl_ms, now).await?;
+                }
                 Effect::Emit { iteration, event, summary } => {
                     row.events += 1;
                     debug!(seq = row.events, summary, "event");
@@ -72,7 +74,7 @@ impl LedgerJournal {
                         iteration,
                     });
                 }
-                Effect::Finish => finish(&mut tx, lease, &row, before, &turn.state, now).await?,
+                Effect::Finish => finish(&mut tx, lease, &row, before, turn, now).await?,
             }
         }
         tx.append_events(lease, &events).await?;
@@ -101,6 +103,13 @@ impl LedgerJournal {
             self.failpoint.reach("finish_journaled");
         }
         Ok(true)
+    }
+
+    /// `opening` with those who may approve now on its card.
+    fn asking(&self, mut opening: GateOpening) -> GateOpening {
+        let live = self.settings.current();
+        opening.card.ask(live.channel(self.lease.conversation.channel).approvers.clone());
+        opening
     }
 }
 
@@ -134,8 +143,9 @@ async fn settle_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnSta
     Ok(())
 }
 
-/// The turn is over: an open gate must not be answered any more, and the request gets its mark.
-async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, state: &TurnState, now: Millis) -> Result<(), StoreError> {
+/// The turn is over: an open gate must not be answered any more, its cards say how it ended, and the request gets its mark.
+async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, turn: &Turn, now: Millis) -> Result<(), StoreError> {
+    let state = &turn.state;
     info!(
         status = state.status.as_str(),
         reason = state.reason.map(TurnReason::as_str),
@@ -153,6 +163,7 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, s
         close_gate(tx, &gate, kind, now).await?;
     }
     settle_rows(tx, lease, row, before).await?;
+    end_review(tx, row, turn).await?;
     if let Some(message_id) = row.request_message.clone() {
         let mark = if state.status == TurnStatus::Completed {
             ReactionMark::Done
@@ -171,6 +182,36 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, s
         .await?;
     }
     Ok(())
+}
+
+/// The card of the last review that nobody approved says how the turn ended, where its decision does not say it: no plan came after the
+/// words, or the turn failed while it waited. The card of an approved plan says so as its progress.
+async fn end_review(tx: &mut Tx, row: &TurnRow, turn: &Turn) -> Result<(), StoreError> {
+    let state = &turn.state;
+    let (Some(end), Some(review)) = (agent::plan_end(turn), &state.last_review) else {
+        return Ok(());
+    };
+    let Some(record) = tx.gate(review).await? else { return Ok(()) };
+    let silent = |decision: &Decision| match decision.kind {
+        DecisionKind::Revise => true,
+        DecisionKind::Cancel => state.status == TurnStatus::Failed,
+        DecisionKind::Approve | DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede => false,
+    };
+    let Some(decision) = record.decision.filter(silent) else {
+        return Ok(());
+    };
+    let replaced = state.plan.as_ref().is_some_and(|plan| plan.version != record.gate.plan_version);
+    let end = if replaced { PlanEnd::Replaced } else { end };
+    let content = record.gate.card.painted(CardState::Decided { decision }, &[]).ended(end);
+    let key = outbox_key(&["ended", review.as_str()]);
+    let patch = NewOutbox {
+        op: OutboxOp::Patch {
+            target: outbox_key(&["gate", review.as_str()]),
+            content: content.clone(),
+        },
+        ..post(row, key, None, content)
+    };
+    tx.enqueue(&patch).await
 }
 
 /// `content` as the messages that it takes. All but the last of a long answer are words alone: only the last one says

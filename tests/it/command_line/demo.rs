@@ -47,6 +47,8 @@ async fn the_demo_shows_the_handshake() {
         "ou_lin: OK",
         "已",
         "summary.md",
+        "已完成",
+        "3/3",
         "completed in ",
     ] {
         let at = rest
@@ -121,6 +123,7 @@ async fn the_demo_plays_on_slack() {
         "( ",
         "U0LIN: OK",
         "summary.md",
+        "done · 3/3",
         "completed in ",
         "calls to Slack, 0 objections",
     ] {

@@ -66,10 +66,7 @@ async fn plain_forms_are_enough() {
     let turn = world.api.turn_in("demo", "completed").await;
     assert!(world.file("report-v2.md").is_some());
     let page = shows(&world, "全部完成").await;
-    assert!(
-        page.contains("没有需要你处理的事") && page.contains("class=\"completed\""),
-        "{page}"
-    );
+    assert!(page.contains("没有待处理的事项") && page.contains("class=\"completed\""), "{page}");
     let record = get(&world, &format!("/console/turn/{}", turn["id"].as_str().unwrap())).await;
     assert_eq!(record.status, 200);
     for part in ["整理笔记", "write_file", "plan_feedback", "ship the report", "全部完成"] {
@@ -120,7 +117,7 @@ async fn calls_are_decided_row_by_row() {
     let turn = world.api.turn_in("demo", "completed").await;
     assert!(world.file("a.md").is_some() && world.file("b.md").is_none());
     let page = shows(&world, "写好了").await;
-    assert!(page.contains("同意 1 个，拒绝 1 个"), "{page}");
+    assert!(page.contains("批准 1 个，拒绝 1 个"), "{page}");
     let record = get(&world, &format!("/console/turn/{}", turn["id"].as_str().unwrap())).await.text;
     assert!(record.contains("内容 b.md") && record.contains("已拒绝"), "{record}");
     world.end().await;
@@ -142,12 +139,12 @@ async fn nothing_destructive_goes_by_one_press() {
     let review = world.api.review_in("demo").await;
     let page = shows(&world, "删 \u{fffd}a").await;
     let (_, list) = page.split_once("id=\"part-waiting\"").unwrap();
-    assert!(list.contains("value=\"approve\">同意"), "a plan takes one press: {list}");
+    assert!(list.contains("value=\"approve\">OK，继续"), "a plan takes one press: {list}");
     assert_eq!(press(&world, "lin", ("review", &review), "approve", "").await.status, 200);
     let page = shows(&world, "操作确认").await;
     let (_, list) = page.split_once("id=\"part-waiting\"").unwrap();
     assert!(
-        list.contains("value=\"approve\" data-sure=\"执行这个高风险操作？\">全部同意"),
+        list.contains("value=\"approve\" data-sure=\"执行这个高风险操作？\">全部批准"),
         "{list}"
     );
     assert!(page.contains("rm \u{fffd}txt.a") && !page.contains('\u{202e}'), "{page}");
@@ -340,8 +337,8 @@ async fn the_rule_is_told() {
     let review = world.api.review_in("demo").await;
     assert_eq!(press(&world, "lin", ("review", &review), "approve", "").await.status, 403);
     let vote = press(&world, "zhao", ("review", &review), "approve", "").await;
-    assert_eq!((vote.status, toast(&vote).as_str()), (200, "已记录你的同意（1/2）。"));
-    shows(&world, "需要 2 人同意，已有 1 人").await;
+    assert_eq!((vote.status, toast(&vote).as_str()), (200, "已记录你的确认（1/2）。"));
+    shows(&world, "需要 2 人确认，已有 1 人").await;
     assert_eq!(press(&world, "boss", ("review", &review), "approve", "").await.status, 200);
     world.api.turn_in("demo", "completed").await;
     world.end().await;

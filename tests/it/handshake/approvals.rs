@@ -112,7 +112,7 @@ async fn one_of_three_calls_refused_leaves_the_others(on: On) {
         (true, None, true)
     );
     assert_eq!(world.model.seen_of("写").len(), 2);
-    let settled = world.repainted(&card, "同意 2 个，拒绝 1 个").await;
+    let settled = world.repainted(&card, "批准 2 个，拒绝 1 个").await;
     assert!(settled.button("approve").is_none());
     world.end().await;
 }
@@ -131,7 +131,7 @@ async fn a_large_batch_is_asked_about_on_several_cards(on: On) {
     world.say(u, c, "写", GROUP).await;
     let first = world.card_titled(c, "操作确认").await;
     assert!(
-        first.words().contains(&"字".repeat(4_000)) && first.words().contains("还有 1 个操作"),
+        first.words().contains(&"字".repeat(4_000)) && first.words().contains("另有 1 个操作"),
         "{}",
         first.words()
     );

@@ -86,7 +86,7 @@ async fn a_stop_between_two_calls_lists_what_ran(on: On) {
     world.tap(u, c, &card, "approve", None).await;
     gate.reached().await;
     world.say(u, c, "/stop", GROUP).await;
-    let last = world.hears(c, "已停止").await;
+    let last = world.hears(c, "停止前已经执行").await;
     assert!(last.words().contains("a.md"), "{}", last.words());
     world.api.turn_in(c, "cancelled").await;
     gate.open();

@@ -7,10 +7,13 @@ use crate::support::fake_model::{Script, say};
 use crate::support::lark_push::with;
 use crate::support::people::{aside, reply};
 use crate::support::platform::{On, on_both};
-use crate::support::scripts::reporter;
+use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{ASIDE, GROUP, World};
 
 on_both! {
+    the_card_asks_those_who_may_decide,
+    the_card_of_a_call_asks_those_who_may_decide,
+    the_card_asks_anyone_where_anyone_may_decide,
     another_members_ok_is_refused_in_place,
     another_members_words_are_their_own_task_in_their_own_lane,
     two_different_people_are_needed_and_nobody_counts_twice,
@@ -33,6 +36,65 @@ const QUORUM: &str = "CHAT__PLAN_REVIEW_QUORUM";
 fn listed(on: On, names: &[&str]) -> String {
     let ids: Vec<&str> = names.iter().map(|name| on.user(name)).collect();
     format!("[{}]", ids.join(", "))
+}
+
+/// interface: the card mentions those who may decide and says whose plan it is; it tells the requester whom it waits for. It shows what
+/// held when it was made; a refusal names those who may decide now.
+async fn the_card_asks_those_who_may_decide(on: On) {
+    let (c, u1, boss, chief) = (on.chat("c1"), on.user("u1"), on.user("boss"), on.user("chief"));
+    let mut world = World::start_on(on, &[(APPROVERS, &listed(on, &["boss", "chief"])), (QUORUM, "2")], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    let asks = format!("{} {} 请确认 {} 发起的计划", on.at(boss), on.at(chief), on.at(u1));
+    assert!(card.words().contains(&asks), "{asks} in {}", card.words());
+    let waits = format!("等待 {} {} 确认", on.at(boss), on.at(chief));
+    assert!(
+        card.words().contains(&waits) && card.words().contains("不能自己确认"),
+        "{waits} in {}",
+        card.words()
+    );
+    assert!(card.words().contains("需要 2 人确认"), "{}", card.words());
+    world.restart(&[(APPROVERS, &listed(on, &["chief", "u9"]))]).await;
+    let told = world.tap(boss, c, &card, "approve", None).await.told("没有生效").await;
+    assert!(
+        told.contains(chief) && told.contains(on.user("u9")) && !told.contains(boss),
+        "{told}"
+    );
+    world.tap(chief, c, &card, "approve", None).await;
+    let card = world.repainted(&card, "已有 1 人").await;
+    assert!(card.words().contains(&asks), "{asks} in {}", card.words());
+    world.end().await;
+}
+
+/// interface: so does the card of a tool call, and the requester reads whom it waits for.
+async fn the_card_of_a_call_asks_those_who_may_decide(on: On) {
+    let (c, u1, boss) = (on.chat("c1"), on.user("u1"), on.user("boss"));
+    let answers = in_order(vec![writes(&["a.md"]), say("好了")]);
+    let world = World::start_on(on, &[(APPROVERS, &listed(on, &["boss"]))], answers).await;
+    world.say(u1, c, "写", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    let asks = format!("{} 请批准 {} 的任务要执行的操作", on.at(boss), on.at(u1));
+    assert!(card.words().contains(&asks), "{asks} in {}", card.words());
+    assert!(card.words().contains(&format!("等待 {} 批准", on.at(boss))), "{}", card.words());
+    world.tap(boss, c, &card, "approve", None).await;
+    world.hears(c, "好了").await;
+    world.end().await;
+}
+
+/// interface: where anyone may decide, the card says so and mentions the requester alone.
+async fn the_card_asks_anyone_where_anyone_may_decide(on: On) {
+    let (c, u1) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[(APPROVERS, "anyone")], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    let asks = format!("{} 发起了下面的计划，群里任何人都可以确认", on.at(u1));
+    let asks = if on == On::Slack {
+        asks.replace("群里", "频道里")
+    } else {
+        asks
+    };
+    assert!(card.words().contains(&asks), "{asks} in {}", card.words());
+    world.end().await;
 }
 
 /// F-H7, B1: another member's OK by text, reply or button is refused in place; the review and its time stay as they were.
@@ -87,13 +149,13 @@ async fn two_different_people_are_needed_and_nobody_counts_twice(on: On) {
     let world = World::start_on(on, &[(APPROVERS, "anyone"), (QUORUM, "2")], reporter).await;
     world.say(u1, c, "整理笔记", GROUP).await;
     let card = world.plan_card(c).await;
-    assert!(card.words().contains("需要 2 人同意，已有 0 人"), "{}", card.words());
+    assert!(card.words().contains("需要 2 人确认，已有 0 人"), "{}", card.words());
     for _ in 0..2 {
         world.tap(u1, c, &card, "approve", None).await.done("1/2");
     }
     world.say(u1, c, "OK", reply(&card.id)).await;
     world.hears(c, "1/2").await;
-    world.repainted(&card, "需要 2 人同意，已有 1 人").await;
+    world.repainted(&card, "需要 2 人确认，已有 1 人").await;
     world.quiet().await;
     let review = world.review_of(&card).await;
     assert_eq!(

@@ -3,8 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use countersign::domain::{
-    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Complexity, Decision, DecisionKind, EffectClass,
-    GateId, Limit, Millis, Notice, Outbound, PlanCard, ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
+    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, Decision,
+    DecisionKind, EffectClass, GateId, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus,
+    StepView, TurnReason, Via,
 };
 use countersign::template::Templates;
 use serde_json::Value;
@@ -22,6 +23,7 @@ pub fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> Step
         status,
         tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
         intent: None,
+        unfinished: false,
     }
 }
 
@@ -52,6 +54,8 @@ pub fn plan(state: CardState) -> PlanCard {
         ],
         grants: vec![String::from("write_file")],
         still_asks: vec![String::from("run_bash")],
+        approval: ApprovalMode::Write,
+        approvers: Approvers::Requester,
         quorum: 1,
         group: true,
         note: None,
@@ -59,7 +63,13 @@ pub fn plan(state: CardState) -> PlanCard {
         ttl_ms: 3_600_000,
         demo: false,
         state,
+        end: None,
     }
+}
+
+/// `ou_u2` and `ou_u3`.
+pub fn listed() -> Approvers {
+    Approvers::Listed(vec![String::from("ou_u2"), String::from("ou_u3")])
 }
 
 pub fn action(number: u32, tool: &str, effect: EffectClass, status: ActionStatus) -> ActionView {
@@ -80,6 +90,7 @@ pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
     Outbound::ApprovalCard(ApprovalCard {
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
+        approvers: Approvers::Requester,
         actions: vec![
             action(1, "write_file", EffectClass::Write, statuses[0]),
             action(2, "run_bash", EffectClass::Destructive, statuses[1]),
@@ -109,6 +120,7 @@ pub fn budget(state: CardState) -> Outbound {
     Outbound::BudgetCard(BudgetCard {
         gate_id: GateId::new("rv_4"),
         requester: String::from("ou_u1"),
+        approvers: Approvers::Requester,
         summary: String::from("两份文件已写好，第三份没有。"),
         open_steps: vec![String::from("3. 写入周报")],
         steps_used: 50,
@@ -143,6 +155,11 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
         card
     };
     let expired = || decided(DecisionKind::Expire, None, None);
+    let ended = |end| Outbound::PlanCard(running(plan(ok(Some("ou_u2"))))).ended(end);
+    let asked_of_others = |mut card: Outbound| {
+        card.ask(listed());
+        card
+    };
     vec![
         ("plan_open", Outbound::PlanCard(plan(open.clone()))),
         (
@@ -214,6 +231,65 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                 ..plan(CardState::Informed)
             })),
         ),
+        ("plan_stopped", ended(PlanEnd::Early(TurnReason::Cancelled))),
+        ("plan_failed", ended(PlanEnd::Early(TurnReason::ModelError))),
+        ("plan_unfinished", ended(PlanEnd::Unfinished)),
+        ("plan_replaced", ended(PlanEnd::Replaced)),
+        (
+            "plan_done",
+            Outbound::PlanCard(PlanCard {
+                steps: vec![
+                    step("1", "读取本周订单表", StepStatus::Completed, &["read_file"]),
+                    step("2", "写入周报", StepStatus::Completed, &["write_file"]),
+                ],
+                ..plan(ok(Some("ou_u2")))
+            })
+            .ended(PlanEnd::Done),
+        ),
+        (
+            "plan_done_simple",
+            Outbound::PlanCard(PlanCard {
+                complexity: Complexity::Simple,
+                steps: vec![step("1", "整理销售周报", StepStatus::Pending, &["write_file"])],
+                ..plan(ok(Some("ou_u1")))
+            })
+            .ended(PlanEnd::Done),
+        ),
+        (
+            "plan_revised_failed",
+            Outbound::PlanCard(plan(decided(DecisionKind::Revise, Some("ou_u1"), Some("第 3 步先给我看草稿"))))
+                .ended(PlanEnd::Early(TurnReason::ModelError)),
+        ),
+        (
+            "plan_informed_stopped",
+            Outbound::PlanCard(running(PlanCard {
+                review_id: None,
+                ..plan(CardState::Informed)
+            }))
+            .ended(PlanEnd::Early(TurnReason::Cancelled)),
+        ),
+        (
+            "plan_open_listed_quorum",
+            Outbound::PlanCard(PlanCard {
+                approvers: listed(),
+                approval: ApprovalMode::Always,
+                quorum: 2,
+                ..plan(CardState::Open { votes: 1 })
+            }),
+        ),
+        (
+            "plan_open_anyone",
+            Outbound::PlanCard(PlanCard {
+                approvers: Approvers::Anyone,
+                approval: ApprovalMode::Never,
+                ..plan(open.clone())
+            }),
+        ),
+        (
+            "approval_open_listed",
+            asked_of_others(approval([A::Pending, A::Pending], open.clone())),
+        ),
+        ("budget_open_listed", asked_of_others(budget(open.clone()))),
         ("approval_open", approval([A::Pending, A::Pending], open.clone())),
         ("approval_half", approval([A::Rejected, A::Pending], open.clone())),
         ("approval_unknown", approval([A::Executed, A::Unknown], open.clone())),
@@ -245,7 +321,18 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                 goal: String::from("整理销售周报"),
                 steps: running(plan(CardState::Informed)).steps,
                 finished: false,
+                end: None,
             }),
+        ),
+        (
+            "progress_stopped",
+            Outbound::Progress(ProgressView {
+                goal: String::from("整理销售周报"),
+                steps: running(plan(CardState::Informed)).steps,
+                finished: true,
+                end: None,
+            })
+            .ended(PlanEnd::Early(TurnReason::Cancelled)),
         ),
         (
             "progress_finished",
@@ -256,6 +343,7 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                     step("2", "汇总", StepStatus::Skipped, &[]),
                 ],
                 finished: true,
+                end: Some(PlanEnd::Done),
             }),
         ),
         (
@@ -393,8 +481,14 @@ pub fn walk(node: &Value, see: &mut impl FnMut(&Value)) {
     }
 }
 
-/// `content` as Slack knows the people in it: `ou_u1` is `U0ALICE01`, `ou_u2` is `U0BOB0001`.
+/// `content` as Slack knows the people in it: `ou_u1` is `U0ALICE01`, `ou_u2` is `U0BOB0001`, `ou_u3` is `U0CAROL01`.
 pub fn in_slack(content: &Outbound) -> Outbound {
     let text = serde_json::to_string(content).unwrap();
-    serde_json::from_str(&text.replace("ou_u1", "U0ALICE01").replace("ou_u2", "U0BOB0001")).unwrap()
+    serde_json::from_str(
+        &text
+            .replace("ou_u1", "U0ALICE01")
+            .replace("ou_u2", "U0BOB0001")
+            .replace("ou_u3", "U0CAROL01"),
+    )
+    .unwrap()
 }

@@ -31,6 +31,14 @@ impl On {
         self.spell("ou_", "U0", name)
     }
 
+    /// The mention of the person with this id, as a card's words have it.
+    pub fn at(self, user: &str) -> String {
+        match self {
+            Self::Lark => format!("<at id={user}></at>"),
+            Self::Slack => format!("@{user}"),
+        }
+    }
+
     /// Id of the bot.
     pub fn bot(self) -> &'static str {
         match self {

@@ -28,9 +28,12 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
                 status: StepStatus::Pending,
                 tools: vec!["write_file".to_owned()],
                 intent: None,
+                unfinished: false,
             }],
             grants: Vec::new(),
             still_asks: Vec::new(),
+            approval: ApprovalMode::Write,
+            approvers: Approvers::Requester,
             quorum,
             group: true,
             note: None,
@@ -38,10 +41,12 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             ttl_ms,
             demo: false,
             state,
+            end: None,
         }),
         GateKind::ToolApproval => Outbound::ApprovalCard(ApprovalCard {
             gate_id,
             requester,
+            approvers: Approvers::Requester,
             actions: actions
                 .iter()
                 .map(|id| ActionView {
@@ -75,6 +80,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
         GateKind::Budget => Outbound::BudgetCard(BudgetCard {
             gate_id,
             requester,
+            approvers: Approvers::Requester,
             summary: "写了一半".to_owned(),
             open_steps: Vec::new(),
             steps_used: 50,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Look, Painter, escape, parts};
-use crate::channels::wording::{Asked, effect_key, is_open, prompt_key, sure_key};
+use crate::channels::wording::{Asked, Whom, effect_key, is_open, prompt_key, sure_key};
 use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass};
 
 /// Rows with blocks and buttons: each costs up to ten of the card's 200 components.
@@ -15,7 +15,7 @@ impl Painter<'_> {
         let open = is_open(&card.state);
         let mut elements = Vec::new();
         if open {
-            let intro = self.intro("approval.intro", json!({}), &card.requester, card.group);
+            let intro = self.intro("approval.intro", Whom::calls(card));
             elements.push(parts::markdown("intro", &intro));
         }
         let note = card.note.as_deref().filter(|note| self.caps.block > 0 && !note.trim().is_empty());
@@ -36,6 +36,7 @@ impl Painter<'_> {
                 if card.later > 0 {
                     elements.push(parts::markdown("later", &self.say("approval.later", json!({"count": card.later}))));
                 }
+                elements.extend(self.waits("approval.waits", Whom::calls(card)));
                 let mut prompt = self.word(prompt_key(card));
                 if card.group {
                     prompt.push('\n');
@@ -44,7 +45,7 @@ impl Painter<'_> {
                 elements.push(parts::markdown("prompt", &prompt));
                 elements.extend(self.foot(vec![self.ttl(card.ttl_ms)]));
             }
-            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Actions)),
+            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Actions, None)),
             CardState::Informed => {}
         }
         let summary = if open {

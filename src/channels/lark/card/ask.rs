@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Painter, parts};
-use crate::channels::wording::{Asked, is_open, one_line, spent};
+use crate::channels::wording::{Asked, Whom, capitalized, is_open, one_line, spent};
 use crate::domain::{BudgetCard, CardState, QuestionCard};
 
 impl Painter<'_> {
@@ -28,7 +28,7 @@ impl Painter<'_> {
                 elements.push(parts::markdown("prompt", &self.word(key)));
                 elements.extend(self.foot(vec![self.ttl(card.ttl_ms)]));
             }
-            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Answer)),
+            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Answer, None)),
             CardState::Informed => {}
         }
         let summary = self.say("question.summary", json!({"question": one_line(&card.question, 80)}));
@@ -43,8 +43,11 @@ impl Painter<'_> {
     pub(super) fn budget(&self, card: &BudgetCard) -> Value {
         let look = self.look(&card.state, Asked::Approval);
         let open = is_open(&card.state);
-        // The view does not say whether this is a group; a mention does no harm in a direct chat.
-        let intro = self.intro("budget.intro", spent(self.templates, self.locale, card), &card.requester, open);
+        let intro = if open {
+            self.asking("budget.intro", Whom::limit(card), spent(self.templates, self.locale, card))
+        } else {
+            capitalized(&self.say("budget.intro", spent(self.templates, self.locale, card)))
+        };
         let mut elements = vec![parts::markdown("intro", &intro)];
         if !card.summary.trim().is_empty() {
             elements.push(parts::markdown("summary", &self.block(&card.summary)));
@@ -57,6 +60,7 @@ impl Painter<'_> {
         }
         match &card.state {
             CardState::Open { .. } => {
+                elements.extend(self.waits("budget.waits", Whom::limit(card)));
                 let prompt = format!("{}\n{}", self.word("budget.prompt"), self.word("budget.prompt_group"));
                 elements.push(parts::markdown("prompt", &prompt));
                 let value = |action: &str| json!({"action": action, "review_id": card.gate_id});
@@ -69,7 +73,7 @@ impl Painter<'_> {
                 ));
                 elements.extend(self.foot(vec![self.ttl(card.ttl_ms)]));
             }
-            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Approval)),
+            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Approval, None)),
             CardState::Informed => {}
         }
         let header = parts::header(&self.word("budget.title"), "", &look);

@@ -3,17 +3,26 @@
 use serde_json::{Value, json};
 
 use super::{Painter, parts};
-use crate::channels::wording::{Asked, done_steps, is_open, one_line, under_way};
+use crate::channels::wording::{Asked, Whom, done_steps, end_text, is_open, one_line, under_way};
 use crate::domain::{CardState, Complexity, PlanCard};
 
 impl Painter<'_> {
     pub(super) fn plan(&self, card: &PlanCard) -> Value {
-        let look = self.look(&card.state, Asked::Approval);
+        let look = match card.end {
+            Some(end) => self.end_look(end),
+            None => self.look(&card.state, Asked::Approval),
+        };
         let mut elements = self.plan_body(card);
         match &card.state {
             CardState::Open { votes } => elements.extend(self.plan_handshake(card, *votes)),
-            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Approval)),
-            CardState::Informed => elements.push(parts::markdown("settled", &self.word("state.informed_text"))),
+            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Approval, card.end)),
+            CardState::Informed => {
+                let said = match card.end {
+                    Some(end) => end_text(self.templates, self.locale, end),
+                    None => Some(self.word("state.informed_text")),
+                };
+                elements.extend(said.map(|said| parts::markdown("settled", &said)));
+            }
         }
         elements.extend(self.foot(self.plan_foot(card)));
         let goal = one_line(&card.goal, 80);
@@ -43,7 +52,7 @@ impl Painter<'_> {
     fn plan_body(&self, card: &PlanCard) -> Vec<Value> {
         let mut lines = Vec::new();
         if is_open(&card.state) {
-            lines.push(self.intro("plan.intro", json!({}), &card.requester, card.group));
+            lines.push(self.intro("plan.intro", Whom::plan(card)));
         }
         let simple = match (card.complexity, card.steps.as_slice()) {
             (Complexity::Simple, [only]) if only.content.trim() == card.goal.trim() => Some(only),
@@ -69,13 +78,17 @@ impl Painter<'_> {
         }
         let rules = [
             self.say("plan.grants", json!({"tools": self.tools(&card.grants)})),
-            self.say("plan.still_asks", json!({"tools": self.tools(&card.still_asks)})),
+            self.say(
+                "plan.still_asks",
+                json!({"tools": self.tools(&card.still_asks), "approval": card.approval}),
+            ),
         ];
         elements.push(parts::markdown("rules", &rules.join("\n")));
         if card.quorum > 1 {
             let quorum = self.say("foot.quorum", json!({"quorum": card.quorum, "votes": votes}));
             elements.push(parts::markdown("quorum", &quorum));
         }
+        elements.extend(self.waits("plan.waits", Whom::plan(card)));
         let mut prompt = self.word("plan.prompt");
         if card.group {
             prompt.push('\n');

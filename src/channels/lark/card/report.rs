@@ -4,15 +4,23 @@ use serde_json::{Value, json};
 
 use super::{Look, Painter, escape, parts};
 use crate::channels::lark::markdown::markdown;
-use crate::channels::wording::{done_steps, one_line, why_ended};
+use crate::channels::wording::{done_steps, end_text, one_line, why_ended};
 use crate::domain::{Answer, ProgressView};
 
 impl Painter<'_> {
     pub(super) fn progress(&self, view: &ProgressView) -> Value {
         let counts = json!({"done": done_steps(&view.steps), "count": view.steps.len(), "goal": one_line(&view.goal, 80)});
-        let look = Look {
-            template: if view.finished { "green" } else { "blue" },
-            tag: self.say("plan.progress", counts.clone()),
+        let said = self.say("plan.progress", counts.clone());
+        let look = match view.end {
+            Some(end) => {
+                let look = self.end_look(end);
+                let tag = format!("{} · {said}", look.tag);
+                Look { tag, ..look }
+            }
+            None => Look {
+                template: if view.finished { "green" } else { "blue" },
+                tag: said,
+            },
         };
         let title = self.word(if view.finished {
             "progress.title_finished"
@@ -23,6 +31,8 @@ impl Painter<'_> {
         if !view.steps.is_empty() {
             elements.push(parts::markdown("steps", &self.steps(&view.steps, true)));
         }
+        let why = view.end.and_then(|end| end_text(self.templates, self.locale, end));
+        elements.extend(why.map(|why| parts::markdown("settled", &why)));
         let summary = if view.finished {
             format!("{title} · {}", one_line(&view.goal, 80))
         } else {

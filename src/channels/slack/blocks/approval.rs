@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::painter::{Painter, tool};
 use super::parts::{self, bold, text};
 use crate::channels::slack::escape;
-use crate::channels::wording::{Asked, effect_key, is_open, prompt_key, sure_key};
+use crate::channels::wording::{Asked, Whom, effect_key, is_open, prompt_key, sure_key};
 use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass};
 
 /// Rows with their buttons: two blocks each of the message's fifty, as many as on the other platforms.
@@ -19,7 +19,7 @@ impl Painter<'_> {
             self.status(&[self.approval_status(card)]),
         ];
         if open {
-            let intro = self.intro("approval.intro", json!({}), &card.requester, card.group);
+            let intro = self.intro("approval.intro", Whom::calls(card));
             blocks.push(parts::rich("intro", vec![parts::section(intro)]));
         }
         if let Some(note) = card.note.as_ref().filter(|_| self.caps.block > 0) {
@@ -38,13 +38,16 @@ impl Painter<'_> {
                 if card.later > 0 {
                     prompt.insert(0, self.ours("approval.later", json!({"count": card.later})));
                 }
+                if let Some(waits) = self.waits("approval.waits", Whom::calls(card)) {
+                    prompt.insert(0, waits);
+                }
                 if card.group {
-                    prompt.push(self.ours("approval.prompt_group", json!({})));
+                    prompt.push(self.ours("slack.prompt_group", json!({})));
                 }
                 blocks.push(parts::rich("prompt", vec![parts::lines(prompt)]));
                 blocks.extend(self.foot(Some(&card.requester), &[self.ttl(card.ttl_ms)]));
             }
-            CardState::Decided { decision } => blocks.push(self.settled(decision, Asked::Actions)),
+            CardState::Decided { decision } => blocks.push(self.settled(decision, Asked::Actions, None)),
             CardState::Informed => {}
         }
         blocks

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::painter::{Painter, mention};
 use super::parts::{self, bold, text};
-use crate::channels::wording::{Asked, is_open, spent};
+use crate::channels::wording::{Asked, Whom, capitalized, is_open, spent};
 use crate::domain::{BudgetCard, CardState, QuestionCard};
 
 impl Painter<'_> {
@@ -31,20 +31,19 @@ impl Painter<'_> {
                 blocks.push(parts::rich("prompt", vec![parts::section(self.ours(key, json!({})))]));
                 blocks.extend(self.foot(Some(&card.requester), &[self.ttl(card.ttl_ms)]));
             }
-            CardState::Decided { decision } => blocks.push(self.settled(decision, Asked::Answer)),
+            CardState::Decided { decision } => blocks.push(self.settled(decision, Asked::Answer, None)),
             CardState::Informed => {}
         }
         blocks
     }
 
     pub(super) fn budget(&self, card: &BudgetCard) -> Vec<Value> {
-        // The view does not say whether this is a group; a mention does no harm in a direct chat.
-        let intro = self.intro(
-            "budget.intro",
-            spent(self.templates, self.locale, card),
-            &card.requester,
-            is_open(&card.state),
-        );
+        let spent = spent(self.templates, self.locale, card);
+        let intro = if is_open(&card.state) {
+            self.asking("budget.intro", Whom::limit(card), spent)
+        } else {
+            vec![text(&capitalized(&self.say("budget.intro", spent)))]
+        };
         let mut blocks = vec![
             parts::header(&self.word("budget.title")),
             self.status(&[self.state(&card.state, Asked::Approval)]),
@@ -56,7 +55,10 @@ impl Painter<'_> {
         }
         match &card.state {
             CardState::Open { .. } => {
-                let prompt = vec![self.ours("budget.prompt", json!({})), self.ours("budget.prompt_group", json!({}))];
+                let mut prompt = vec![self.ours("budget.prompt", json!({})), self.ours("slack.prompt_group", json!({}))];
+                if let Some(waits) = self.waits("budget.waits", Whom::limit(card)) {
+                    prompt.insert(0, waits);
+                }
                 blocks.push(parts::rich("prompt", vec![parts::lines(prompt)]));
                 let gate = card.gate_id.as_str();
                 blocks.push(parts::actions(
@@ -68,7 +70,7 @@ impl Painter<'_> {
                 ));
                 blocks.extend(self.foot(Some(&card.requester), &[self.ttl(card.ttl_ms)]));
             }
-            CardState::Decided { decision } => blocks.push(self.settled(decision, Asked::Approval)),
+            CardState::Decided { decision } => blocks.push(self.settled(decision, Asked::Approval, None)),
             CardState::Informed => {}
         }
         blocks

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use super::parts::{self, text};
 use crate::channels::slack::{escape, rich_text};
 use crate::channels::wording::{
-    Asked, capitalized, clip, clock_time, decision_words, minutes, one_line, settled_text, state_key, step_mark, words_key,
+    Asked, Whom, capitalized, clip, clock_time, decision_words, end_text, left_off, mark_of, minutes, one_line, settled_text, state_key,
+    words_key,
 };
-use crate::domain::{CardState, Decision, Locale, StepView};
+use crate::domain::{CardState, Decision, Locale, PlanEnd, StepView};
 use crate::template::Templates;
 
 /// How much of the foreign text is shown.
@@ -83,7 +84,9 @@ pub(super) const CAPS: [Caps; 7] = [
 const MAX_WORD_BLOCKS: usize = 40;
 
 /// Stands in a wording where elements go that are no plain text; no keyboard and no language has it.
-const HOLE: &str = "\u{e000}";
+const HOLE: char = '\u{e000}';
+/// A second such place.
+const OTHER_HOLE: char = '\u{e001}';
 
 /// Elements of one line of rich text.
 pub(super) type Line = Vec<Value>;
@@ -109,9 +112,9 @@ impl Painter<'_> {
     }
 
     /// A wording whose value `name` is `inside`.
-    pub(super) fn around(&self, key: &str, name: &str, inside: Line) -> Line {
-        let said = self.say(key, json!({name: if inside.is_empty() { "" } else { HOLE }}));
-        filled(&said, inside)
+    pub(super) fn around(&self, key: &str, mut values: Value, name: &str, inside: Line) -> Line {
+        values[name] = json!(if inside.is_empty() { String::new() } else { HOLE.to_string() });
+        filled(&self.say(key, values), inside)
     }
 
     /// One line of foreign text, capped.
@@ -139,13 +142,44 @@ impl Painter<'_> {
         line
     }
 
-    /// `intro`, said to the requester by name in groups.
-    pub(super) fn intro(&self, key: &str, values: Value, requester: &str, group: bool) -> Line {
-        let intro = self.say(key, values);
-        match mention(requester).filter(|_| group) {
-            Some(mention) => [vec![mention, text(" ")], bold_words(&intro)].concat(),
-            None => bold_words(&capitalized(&intro)),
+    /// Our words `key`, which mention those who are asked: the people who may approve, else the requester in groups.
+    pub(super) fn intro(&self, key: &str, whom: Whom<'_>) -> Line {
+        self.asking(key, whom, json!({}))
+    }
+
+    pub(super) fn asking(&self, key: &str, whom: Whom<'_>, mut values: Value) -> Line {
+        let requester = match whom.by_name() {
+            Some(id) => mention(id),
+            None if whom.listed().is_some() || whom.anyone() => Some(person(whom.requester)),
+            None => None,
+        };
+        let mut people: Line = Vec::new();
+        for id in whom.named() {
+            people.extend((!people.is_empty()).then(|| text(" ")));
+            people.push(person(id));
         }
+        people.extend((whom.more() > 0).then(|| text(&format!(" +{}", whom.more()))));
+        let hole = |there: bool, hole: char| if there { hole.to_string() } else { String::new() };
+        let (listed, asker) = (hole(!people.is_empty(), HOLE), hole(requester.is_some(), OTHER_HOLE));
+        whom.tell(&mut values, true, &listed, &asker);
+        let said = capitalized(&self.say(key, values));
+        let requester: Line = requester.into_iter().collect();
+        // Each may stand in the sentence more than once, in any order.
+        let mut line = Vec::new();
+        for piece in said.split_inclusive([HOLE, OTHER_HOLE]) {
+            line.extend(bold_words(piece.trim_end_matches([HOLE, OTHER_HOLE])));
+            if piece.ends_with(HOLE) {
+                line.extend(people.iter().cloned());
+            } else if piece.ends_with(OTHER_HOLE) {
+                line.extend(requester.iter().cloned());
+            }
+        }
+        line
+    }
+
+    /// What the requester reads who waits for others.
+    pub(super) fn waits(&self, key: &str, whom: Whom<'_>) -> Option<Line> {
+        whom.waits().then(|| self.intro(key, whom))
     }
 
     /// The model's Markdown, capped, as blocks that mention nobody.
@@ -181,13 +215,11 @@ impl Painter<'_> {
     }
 
     fn step(&self, step: &StepView, marks: bool) -> Line {
-        let mark = if marks {
-            format!("{} ", step_mark(step.status))
-        } else {
-            String::new()
-        };
+        let mark = if marks { format!("{} ", mark_of(step)) } else { String::new() };
         let mut line = vec![text(&format!("{mark}{}", self.planned(&step.content)))];
         line.extend(self.beside(step));
+        let left = left_off(self.templates, self.locale, step);
+        line.extend((!left.is_empty()).then(|| text(&left)));
         line
     }
 
@@ -248,7 +280,7 @@ impl Painter<'_> {
     pub(super) fn foot(&self, requester: Option<&str>, words: &[String]) -> Option<Value> {
         let asked_by = requester.map(|id| {
             let by = escape::mention(id).unwrap_or_else(|| escape::mrkdwn(&one_line(id, 128)));
-            escape::mrkdwn(&self.say("slack.asked_by", json!({"by": HOLE}))).replace(HOLE, &by)
+            escape::mrkdwn(&self.say("slack.asked_by", json!({"by": HOLE.to_string()}))).replace(HOLE, &by)
         });
         let all: Vec<String> = asked_by.into_iter().chain(words.iter().map(|word| escape::mrkdwn(word))).collect();
         (!all.is_empty()).then(|| parts::context("foot", &all.join(" · ")))
@@ -258,15 +290,22 @@ impl Painter<'_> {
         self.say("foot.ttl", json!({"minutes": minutes(ttl_ms)}))
     }
 
-    /// Who settled it, when, and with which words, for a decided card.
-    pub(super) fn settled(&self, decision: &Decision, asked: Asked) -> Value {
+    /// Who settled it, when, and with which words, for a decided card; and how it ended.
+    pub(super) fn settled(&self, decision: &Decision, asked: Asked, end: Option<PlanEnd>) -> Value {
         let at = clock_time(decision.at);
         let mut lines = vec![match &decision.by {
-            Some(by) => filled(&self.say("state.decided_by", json!({"by": HOLE, "at": at})), vec![person(by)]),
+            Some(by) => filled(
+                &self.say("state.decided_by", json!({"by": HOLE.to_string(), "at": at})),
+                vec![person(by)],
+            ),
             None => self.ours("state.decided_at", json!({"at": at})),
         }];
         lines.extend(settled_text(self.templates, self.locale, decision.kind).map(|said| bold_words(&said)));
-        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), vec![text(&self.block(words))])));
+        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked, end), vec![text(&self.block(words))])));
+        lines.extend(
+            end.and_then(|end| end_text(self.templates, self.locale, end))
+                .map(|said| bold_words(&said)),
+        );
         parts::rich("settled", vec![parts::lines(lines)])
     }
 }

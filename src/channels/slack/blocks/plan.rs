@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::painter::{Line, Painter};
 use super::parts::{self, text};
-use crate::channels::wording::{Asked, done_steps, is_open, under_way};
+use crate::channels::wording::{Asked, Whom, done_steps, end_text, is_open, plan_key, under_way};
 use crate::domain::{CardState, Complexity, PlanCard};
 
 impl Painter<'_> {
@@ -13,10 +13,13 @@ impl Painter<'_> {
         blocks.extend(self.plan_body(card));
         match &card.state {
             CardState::Open { .. } => blocks.extend(self.plan_handshake(card)),
-            CardState::Decided { decision } => blocks.push(self.settled(decision, Asked::Approval)),
+            CardState::Decided { decision } => blocks.push(self.settled(decision, Asked::Approval, card.end)),
             CardState::Informed => {
-                let said = self.ours("state.informed_text", json!({}));
-                blocks.push(parts::rich("settled", vec![parts::section(said)]));
+                let said = match card.end {
+                    Some(end) => end_text(self.templates, self.locale, end),
+                    None => Some(self.word("state.informed_text")),
+                };
+                blocks.extend(said.map(|said| parts::rich("settled", vec![parts::section(vec![text(&said)])])));
             }
         }
         blocks.extend(self.plan_foot(card));
@@ -25,7 +28,7 @@ impl Painter<'_> {
 
     fn plan_status(&self, card: &PlanCard) -> Vec<String> {
         let count = card.steps.len();
-        let mut parts = vec![self.state(&card.state, Asked::Approval)];
+        let mut parts = vec![self.word(plan_key(card))];
         parts.push(if under_way(card) {
             self.say("plan.progress", json!({"done": done_steps(&card.steps), "count": count}))
         } else {
@@ -41,7 +44,7 @@ impl Painter<'_> {
     fn plan_body(&self, card: &PlanCard) -> Vec<Value> {
         let mut lines = Vec::new();
         if is_open(&card.state) {
-            lines.push(self.intro("plan.intro", json!({}), &card.requester, card.group));
+            lines.push(self.intro("plan.intro", Whom::plan(card)));
         }
         let simple = match (card.complexity, card.steps.as_slice()) {
             (Complexity::Simple, [only]) if only.content.trim() == card.goal.trim() => Some(only),
@@ -66,11 +69,13 @@ impl Painter<'_> {
         if card.request_edited {
             rules.push(vec![text(&format!("⚠️ {}", self.word("plan.edited")))]);
         }
-        rules.push(self.around("plan.grants", "tools", self.tools(&card.grants)));
-        rules.push(self.around("plan.still_asks", "tools", self.tools(&card.still_asks)));
+        rules.push(self.around("plan.grants", json!({}), "tools", self.tools(&card.grants)));
+        let asks = json!({"approval": card.approval});
+        rules.push(self.around("plan.still_asks", asks, "tools", self.tools(&card.still_asks)));
+        rules.extend(self.waits("plan.waits", Whom::plan(card)));
         let mut prompt = vec![self.ours("plan.prompt", json!({}))];
         if card.group {
-            prompt.push(self.ours("plan.prompt_group", json!({})));
+            prompt.push(self.ours("slack.prompt_group", json!({})));
         }
         let mut blocks = vec![
             parts::rich("rules", vec![parts::lines(rules)]),

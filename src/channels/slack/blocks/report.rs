@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::painter::{Painter, mention};
 use super::parts::{self, text};
 use crate::channels::slack::escape;
-use crate::channels::wording::{done_steps, one_line, why_ended};
+use crate::channels::wording::{done_steps, end_key, end_text, one_line, why_ended};
 use crate::domain::{Answer, ProgressView};
 
 impl Painter<'_> {
@@ -19,12 +19,21 @@ impl Painter<'_> {
         let goal = self.labelled("plan.goal", vec![text(&self.planned(&view.goal))]);
         let mut blocks = vec![
             parts::header(&self.word(title)),
-            self.status(&[counts]),
+            self.status(
+                &view
+                    .end
+                    .iter()
+                    .map(|end| self.word(end_key(*end)))
+                    .chain([counts])
+                    .collect::<Vec<_>>(),
+            ),
             parts::rich("goal", vec![parts::section(goal)]),
         ];
         if !view.steps.is_empty() {
             blocks.push(self.steps("steps", &view.steps, true));
         }
+        let why = view.end.and_then(|end| end_text(self.templates, self.locale, end));
+        blocks.extend(why.map(|why| parts::rich("settled", vec![parts::section(vec![text(&why)])])));
         blocks
     }
 

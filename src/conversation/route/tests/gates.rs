@@ -172,6 +172,7 @@ fn a_word_approves_only_what_was_shown() {
         gate.card = Outbound::ApprovalCard(ApprovalCard {
             gate_id: gate.id.clone(),
             requester: gate.requester.clone(),
+            approvers: Approvers::Requester,
             actions: vec![ActionView {
                 id: ActionId::new("act_1"),
                 tool: "write_file".to_owned(),

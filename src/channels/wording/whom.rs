@@ -1,0 +1,125 @@
+//! Whom a card asks, and whom it tells that others are asked.
+
+use serde_json::{Value, json};
+
+use crate::domain::{ApprovalCard, Approvers, BudgetCard, Outbound, PlanCard};
+
+/// People named on one card; more are counted.
+const MAX_NAMED: usize = 10;
+
+/// Who may approve what a card shows, beside the person whose task it is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::channels) struct Whom<'a> {
+    approvers: &'a Approvers,
+    pub(in crate::channels) requester: &'a str,
+    group: bool,
+}
+
+impl<'a> Whom<'a> {
+    /// None: nobody has to approve it.
+    pub(in crate::channels) fn of(content: &'a Outbound) -> Option<Self> {
+        match content {
+            Outbound::PlanCard(card) => Some(Self::plan(card)),
+            Outbound::ApprovalCard(card) => Some(Self::calls(card)),
+            Outbound::BudgetCard(card) => Some(Self::limit(card)),
+            Outbound::QuestionCard(_)
+            | Outbound::Progress(_)
+            | Outbound::Answer(_)
+            | Outbound::Notice(_)
+            | Outbound::Text { .. }
+            | Outbound::Reaction(_) => None,
+        }
+    }
+
+    pub(in crate::channels) fn plan(card: &'a PlanCard) -> Self {
+        Self {
+            approvers: &card.approvers,
+            requester: &card.requester,
+            group: card.group,
+        }
+    }
+
+    pub(in crate::channels) fn calls(card: &'a ApprovalCard) -> Self {
+        Self {
+            approvers: &card.approvers,
+            requester: &card.requester,
+            group: card.group,
+        }
+    }
+
+    pub(in crate::channels) fn limit(card: &'a BudgetCard) -> Self {
+        Self {
+            approvers: &card.approvers,
+            requester: &card.requester,
+            // The view does not say whether this is a group; a mention does no harm in a direct chat.
+            group: true,
+        }
+    }
+
+    /// The people who may approve, where they are not the requester alone or everybody.
+    pub(in crate::channels) fn listed(self) -> Option<&'a [String]> {
+        match self.approvers {
+            Approvers::Listed(ids) if *ids != [self.requester] => Some(ids),
+            Approvers::Listed(_) | Approvers::Requester | Approvers::Anyone => None,
+        }
+    }
+
+    /// Is anybody in the chat asked?
+    pub(in crate::channels) fn anyone(self) -> bool {
+        self.group && *self.approvers == Approvers::Anyone
+    }
+
+    /// Does the requester wait for others?
+    pub(in crate::channels) fn waits(self) -> bool {
+        self.listed().is_some_and(|ids| !ids.iter().any(|id| id == self.requester))
+    }
+
+    /// The requester alone is asked, by name where others read along.
+    pub(in crate::channels) fn by_name(self) -> Option<&'a str> {
+        (self.group && self.listed().is_none() && !self.anyone()).then_some(self.requester)
+    }
+
+    /// How many of those who may approve are not named.
+    pub(in crate::channels) fn more(self) -> usize {
+        self.listed().map_or(0, |ids| ids.len().saturating_sub(MAX_NAMED))
+    }
+
+    /// Those who may approve, as many as are named.
+    pub(in crate::channels) fn named(self) -> impl Iterator<Item = &'a str> {
+        self.listed().unwrap_or_default().iter().take(MAX_NAMED).map(String::as_str)
+    }
+
+    /// Adds to the values of our words who is asked; `people` and `requester` as the platform names them.
+    pub(in crate::channels) fn tell(self, values: &mut Value, slack: bool, people: &str, requester: &str) {
+        let asks = match (self.listed(), self.anyone()) {
+            (Some(_), _) => "listed",
+            (None, true) => "anyone",
+            (None, false) => "requester",
+        };
+        values["asks"] = json!(asks);
+        values["people"] = json!(people);
+        values["requester"] = json!(requester);
+        values["slack"] = json!(slack);
+    }
+
+    /// Those who may approve, by `name`, in one phrase.
+    pub(in crate::channels) fn people(self, name: impl Fn(&str) -> String) -> String {
+        let mut names: Vec<String> = self.named().map(name).collect();
+        if self.more() > 0 {
+            names.push(format!("+{}", self.more()));
+        }
+        names.join(" ")
+    }
+}
+
+/// Who is mentioned before a text in a group.
+pub(in crate::channels) fn requester(content: &Outbound) -> Option<&str> {
+    match content {
+        Outbound::QuestionCard(card) => card.group.then_some(card.requester.as_str()),
+        Outbound::Answer(answer) => answer.group.then_some(answer.requester.as_str()),
+        Outbound::PlanCard(_) | Outbound::ApprovalCard(_) | Outbound::BudgetCard(_) => Whom::of(content)
+            .filter(|whom| whom.listed().is_none())
+            .and_then(|whom| whom.by_name().or_else(|| whom.anyone().then_some(whom.requester))),
+        Outbound::Progress(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => None,
+    }
+}
