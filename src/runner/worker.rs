@@ -273,7 +273,7 @@ impl Runner {
             "processes died again and again while they worked on this turn; it is given up"
         );
         let effects = agent::step(&mut turn, &env, Input::Crashed { incident });
-        let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.ears, lease.clone(), row);
+        let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.ears, &self.settings, lease.clone(), row);
         let entry = Entry {
             before: &before,
             turn: &turn,
