@@ -231,12 +231,13 @@ fn reminders_do_not_depend_on_length() {
         rounds.collect()
     };
     let long = "a long text ".repeat(400);
+    let long_goal = "a long goal ".repeat(30);
     for (output, goal, task) in [
         (long.as_str(), "Tidy", "tidy"),
         ("", "Tidy", "tidy"),
-        ("x", &long, "tidy"),
+        ("x", &long_goal, "tidy"),
         ("x", "Tidy", &long),
-        (&long, &long, &long),
+        (&long, &long_goal, &long),
     ] {
         assert_eq!(at(output, goal, task), [3, 6, 9]);
     }
