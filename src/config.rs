@@ -21,6 +21,7 @@ mod redis_address;
 mod servers;
 mod reload;
 mod watch;
+mod workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -88,7 +89,13 @@ pub fn load(named: Option<&Path>, env: impl Iterator<Item = (String, String)>) -
     Source::new(named.map(Path::to_owned), env).load()
 }
 
-fn layered(file: Option<Layer>, env: Layer, mut report: Report) -> Result<Loaded, Vec<Problem>> {
+fn layered(
+    file: Option<Layer>,
+    env: Layer,
+    path: &Path,
+    secrets: &[(String, PathBuf)],
+    mut report: Report,
+) -> Result<Loaded, Vec<Problem>> {
     let has_file = file.is_some();
     let built = ::config::Config::builder()
         .add_source(Layer::defaults())
@@ -100,6 +107,7 @@ fn layered(file: Option<Layer>, env: Layer, mut report: Report) -> Result<Loaded
         Ok((all, shape)) => {
             let all = Layered(&all);
             check::rules(&shape, all, &mut report);
+            workspace::rules(&shape, all, path, secrets, &mut report);
             if report.problems.is_empty() {
                 let (boot, live) = check::split(shape);
                 let origin = |key: &Key| Some((key.path, all.origin(key.path)?.to_owned()));

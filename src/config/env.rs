@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::hint::{self, Hint};
 use super::layer::Layer;
@@ -74,6 +74,14 @@ pub(super) fn read(variables: impl Iterator<Item = (String, String)>, report: &m
         }
     }
     layer
+}
+
+/// Which variables name the file of a secret, and which file.
+pub(super) fn secret_files(variables: &[(String, String)]) -> Vec<(String, PathBuf)> {
+    let files = variables
+        .iter()
+        .filter(|(name, _)| name.starts_with(PREFIX) && matches!(target(name), Some((_, true))));
+    files.map(|(name, file)| (name.clone(), PathBuf::from(file))).collect()
 }
 
 const FILE: &str = "_FILE";

@@ -38,7 +38,8 @@ impl Source {
         let mut report = Report::default();
         let file = file::read(&self.file, self.needed, &mut report);
         let env = env::read(self.env.iter().cloned(), &mut report);
-        layered(file, env, report)
+        let secrets = env::secret_files(&self.env);
+        layered(file, env, &self.file, &secrets, report)
     }
 }
 

@@ -305,3 +305,72 @@ async fn check_sums_up_what_holds() {
     let ran = run(folder.path(), &[("TEMPLATES", "nowhere")], &["check"]).await;
     assert!(ran.code == 1 && !ran.err.contains("ok: "), "{ran:?}");
 }
+
+/// interface: a workspace that holds the configuration, a secret's file, the database or the templates is refused by `check` and
+/// `serve`, whatever the path looks like; files beside it are fine.
+#[tokio::test]
+async fn a_workspace_that_holds_our_own_files_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for name in ["work/deep", "secrets", "state", "views/inner", "elsewhere"] {
+        std::fs::create_dir_all(at.join(name)).unwrap();
+    }
+    std::fs::write(at.join("secrets/token"), "a-token-of-more-than-16\n").unwrap();
+    std::os::unix::fs::symlink(at, at.join("elsewhere/up")).unwrap();
+    std::os::unix::fs::symlink("../secrets/token", at.join("work/deep/token")).unwrap();
+    std::os::unix::fs::symlink(at.join("work"), at.join("alias")).unwrap();
+    let absolute = at.display().to_string();
+    for (workspace, env, named) in [
+        (".", [("", ""); 2], "config.yaml"),
+        (absolute.as_str(), [("", ""); 2], "config.yaml"),
+        ("elsewhere/up", [("", ""); 2], "config.yaml"),
+        ("work/../.", [("", ""); 2], "config.yaml"),
+        ("state", [("STORE__DATABASE_URL", "sqlite://state/x.db"), ("", "")], "x.db"),
+        (
+            "work",
+            [("STORE__DATABASE_URL", "sqlite://alias/deep/not/yet/x.db"), ("", "")],
+            "x.db",
+        ),
+        ("views", [("TEMPLATES", "views/inner"), ("", "")], "views/inner"),
+        ("views", [("TEMPLATES", "views"), ("", "")], "views"),
+        ("views/inner", [("TEMPLATES", "views"), ("", "")], "views"),
+        (
+            "secrets",
+            [("CHANNELS__CONSOLE__TOKEN_FILE", "secrets/token"), ("", "")],
+            "secrets/token",
+        ),
+        // The link can be replaced by who may write there.
+        (
+            "work",
+            [("CHANNELS__CONSOLE__TOKEN_FILE", "work/deep/token"), ("", "")],
+            "work/deep/token",
+        ),
+    ] {
+        let mut set: Vec<(&str, &str)> = env.into_iter().filter(|(name, _)| !name.is_empty()).collect();
+        set.push(("TOOLS__WORKSPACE", workspace));
+        for command in ["check", "serve"] {
+            let ran = run(at, &set, &[command]).await;
+            assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{workspace}: {ran:?}");
+            let line = ran.err.lines().find(|line| line.contains("tools.workspace")).unwrap_or_default();
+            assert!(
+                line.starts_with("env COUNTERSIGN__TOOLS__WORKSPACE: tools.workspace: ") && line.contains(named) && line.contains("move"),
+                "{workspace}: {ran:?}"
+            );
+            assert!(!ran.err.contains("a-token"), "{ran:?}");
+        }
+    }
+    let env = [
+        ("TOOLS__WORKSPACE", "work"),
+        ("STORE__DATABASE_URL", "sqlite://state/x.db"),
+        ("TEMPLATES", "views"),
+        ("CHANNELS__CONSOLE__TOKEN_FILE", "secrets/token"),
+    ];
+    let fine = run(at, &env, &["check"]).await;
+    assert_eq!(fine.code, 0, "{fine:?}");
+    configure(
+        at,
+        "tools:\n  workspace: work\nstore:\n  database_url: postgres://u:hunter2@db/work\n",
+    );
+    let fine = run(at, &[], &["check"]).await;
+    assert_eq!(fine.code, 0, "{fine:?}");
+}
