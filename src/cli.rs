@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Loaded, Source};
+use crate::store::AuditHead;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -169,8 +170,12 @@ struct McpArgs {
 
 #[derive(Debug, Subcommand)]
 enum AuditCommand {
-    /// Prove that no entry was changed, removed or reordered
-    Verify,
+    /// Find entries that were changed, removed or reordered, and reviews that do not agree with them
+    Verify {
+        /// An entry that was kept elsewhere, as `verify` printed it or the log has it: it must still be in the trail
+        #[arg(long, value_name = "SEQ:HASH")]
+        expect: Option<AuditHead>,
+    },
 }
 
 /// Runs the command line of this process.
@@ -239,9 +244,9 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
             (Err(code), _) => Ok(code),
         },
         Command::Audit {
-            what: AuditCommand::Verify,
+            what: AuditCommand::Verify { expect },
         } => match load(file) {
-            Ok(loaded) => audit::verify(loaded).await,
+            Ok(loaded) => audit::verify(loaded, expect).await,
             Err(code) => Ok(code),
         },
     }

@@ -12,7 +12,9 @@ mod reviews;
 
 pub use coordination::{Standing, look_at_redis};
 pub use hold::Hold;
-pub use ledger::{AuditCheck, Cursor, Depth, Fate, Leave, Ledger, Looked, NoCursor, Pace, Pruned, Session, Tail, Tx};
+pub use ledger::{
+    AuditCheck, AuditHead, Cursor, Depth, Fate, Leave, Ledger, Looked, NoAuditHead, NoCursor, Pace, Pruned, SealPart, Session, Tail, Tx,
+};
 pub use reviews::PendingReview;
 
 use std::time::Duration;

@@ -4,20 +4,26 @@ use std::process::ExitCode;
 
 use super::{problem, result};
 use crate::config::Loaded;
-use crate::store::{AuditCheck, Ledger};
+use crate::store::{AuditCheck, AuditHead, Ledger};
 
-/// Walks the approval trail; exit 1 when an entry was changed, removed or reordered.
-pub(super) async fn verify(loaded: Loaded) -> anyhow::Result<ExitCode> {
+/// Walks the approval trail; exit 1 when an entry was changed, removed or reordered, when what is stored of a review is not what the trail
+/// says, or when the entry that was `expected` is not in it.
+pub(super) async fn verify(loaded: Loaded, expected: Option<AuditHead>) -> anyhow::Result<ExitCode> {
     let ledger = Ledger::open_read_only(&loaded.boot.stores.database_url).await?;
-    let verdict = ledger.read().await?.verify_audit().await?;
-    match verdict {
-        AuditCheck::Sound { rows } => {
-            result(&format!("the approval trail is whole: {rows} entries"))?;
-            Ok(ExitCode::SUCCESS)
+    let found = ledger.read().await?.verify_audit(expected.as_ref()).await?;
+    let wrong = match found {
+        AuditCheck::Sound(head) if head.seq == 0 => {
+            result("0 entries, no head")?;
+            return Ok(ExitCode::SUCCESS);
         }
-        AuditCheck::Broken { seq } => {
-            problem(&format!("the approval trail is broken at entry {seq}"));
-            Ok(ExitCode::FAILURE)
+        AuditCheck::Sound(head) => {
+            result(&format!("{} entries, head {head}", head.seq))?;
+            return Ok(ExitCode::SUCCESS);
         }
-    }
+        AuditCheck::Broken { seq } => format!("the approval trail is broken at entry {seq}"),
+        AuditCheck::Unexpected { seq } => format!("entry {seq} of the approval trail is not the one that --expect names, or is missing"),
+        AuditCheck::Differs { gate, part } => format!("{gate}: {part}"),
+    };
+    problem(&wrong);
+    Ok(ExitCode::FAILURE)
 }

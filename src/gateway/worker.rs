@@ -18,7 +18,7 @@ use super::state::Gateway;
 use crate::channels::DeliveryError;
 use crate::domain::ChannelKind;
 use crate::runner::{Runner, WorkError};
-use crate::store::{Hold, Lease, StoreError};
+use crate::store::{AuditHead, Hold, Lease, StoreError};
 
 /// Lanes worked on at a time. Most of them wait for the model, which costs memory only (docs/performance.md); more than these wait in the
 /// ledger, where they cost nothing.
@@ -274,6 +274,10 @@ fn next_pause(pause: Duration, error: &DeliveryError) -> Duration {
     (pause * 2).min(longest)
 }
 
+async fn head_of_trail(gateway: &Gateway) -> Result<AuditHead, StoreError> {
+    gateway.ledger.read().await?.audit_head().await
+}
+
 /// Samples of the metrics are folded even when nobody scrapes.
 async fn upkeep_loop(gateway: Gateway, stop: CancellationToken) {
     while tokio::time::timeout(UPKEEP, stop.cancelled()).await.is_err() {
@@ -281,8 +285,15 @@ async fn upkeep_loop(gateway: Gateway, stop: CancellationToken) {
     }
 }
 
+/// Once a day, from the start on: tells the log where the approval trail stands, and removes what is old.
 async fn prune_loop(gateway: Gateway, stop: CancellationToken) {
     loop {
+        match head_of_trail(&gateway).await {
+            Ok(head) if head.seq == 0 => (),
+            // In a log that is kept elsewhere it shows later that the trail was not written anew: `audit verify --expect`.
+            Ok(head) => info!(%head, "the approval trail"),
+            Err(error) => warn!(%error, "the head of the approval trail cannot be read"),
+        }
         let before = crate::domain::Millis(
             gateway
                 .clock

@@ -30,6 +30,7 @@ pub(super) mod postgres;
 mod prune;
 mod said;
 mod schema;
+mod seal;
 mod signals;
 mod soundness;
 mod sql;
@@ -38,6 +39,7 @@ mod tail;
 mod turns;
 mod turnstile;
 
+use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,14 +59,15 @@ use self::soundness::Reading;
 use self::turnstile::{Pass, Turnstile};
 use super::reviews::PendingReviews;
 use super::{AuditEntry, StoreError};
-use crate::domain::{Clock, Conversation, LaneId, Millis};
+use crate::domain::{Clock, Conversation, GateId, LaneId, Millis};
 
-pub use self::audit::AuditCheck;
+pub use self::audit::{AuditCheck, AuditHead, NoAuditHead};
 pub use self::depth::Depth;
 pub use self::open::Looked;
 pub use self::pace::{Fate, Leave, Pace};
 pub use self::page::{Cursor, NoCursor};
 pub use self::prune::Pruned;
+pub use self::seal::SealPart;
 pub use self::tail::Tail;
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -116,6 +119,8 @@ pub struct Session {
     held: Option<(LaneId, i64)>,
     /// What goes into the approval trail with the commit.
     trail: Vec<AuditEntry>,
+    /// Gates whose rows were changed: the trail shall say how they are at the commit.
+    unsealed: BTreeSet<GateId>,
     /// Last, so that it goes when the transaction is over.
     _leave: Option<Leave>,
 }
@@ -134,6 +139,7 @@ impl Session {
             touched: Touched::default(),
             held: None,
             trail: Vec::new(),
+            unsealed: BTreeSet::new(),
             _leave: leave,
         }
     }

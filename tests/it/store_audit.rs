@@ -29,21 +29,28 @@ async fn write(store: &Store, rows: i64) {
 }
 
 async fn check(store: &Store) -> AuditCheck {
-    store.ledger.read().await.unwrap().verify_audit().await.unwrap()
+    store.ledger.read().await.unwrap().verify_audit(None).await.unwrap()
+}
+
+fn rows(found: AuditCheck) -> Option<i64> {
+    match found {
+        AuditCheck::Sound(head) => Some(head.seq),
+        _ => None,
+    }
 }
 
 /// design: an untouched trail is sound, empty or not; what was rolled back is not in it; a restart goes on with it.
 #[tokio::test]
 async fn an_untouched_trail_is_sound() {
     for mut store in stores().await {
-        assert_eq!(check(&store).await, AuditCheck::Sound { rows: 0 });
+        assert_eq!(rows(check(&store).await), Some(0));
         write(&store, 3).await;
         let mut tx = store.ledger.begin().await.unwrap();
         tx.audit(entry(9));
         drop(tx);
         store.restart().await;
         write(&store, 2).await;
-        assert_eq!(check(&store).await, AuditCheck::Sound { rows: 5 });
+        assert_eq!(rows(check(&store).await), Some(5));
     }
 }
 
@@ -56,6 +63,11 @@ async fn tampering_is_found() {
         ("UPDATE audit SET at = at + 1 WHERE seq = 5", 5),
         ("UPDATE audit SET gate_id = '' WHERE seq = 2 AND gate_id IS NULL", 2),
         ("DELETE FROM audit WHERE seq = 2", 2),
+        ("UPDATE audit SET seq = -5 WHERE seq = 5", 1),
+        (
+            "INSERT INTO audit SELECT 0, at, kind, turn_id, gate_id, action_id, principal, details, hash, hash FROM audit WHERE seq = 5",
+            1,
+        ),
         ("DELETE FROM audit WHERE seq = 1", 1),
         ("DELETE FROM audit WHERE seq = 5", 5),
         ("DELETE FROM audit", 1),

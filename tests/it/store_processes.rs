@@ -408,8 +408,8 @@ async fn two_processes_write_one_trail() {
         }
     });
     join_all(writes).await;
-    let check = other.ledger.read().await.unwrap().verify_audit().await.unwrap();
-    assert_eq!(check, AuditCheck::Sound { rows: 40 });
+    let check = other.ledger.read().await.unwrap().verify_audit(None).await.unwrap();
+    assert!(matches!(check, AuditCheck::Sound(head) if head.seq == 40));
 }
 
 /// design: two processes remove old rows beside each other and beside traffic: each row goes once, nothing young goes, nobody fails.

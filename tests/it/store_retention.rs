@@ -71,6 +71,6 @@ async fn old_and_finished_rows_go() {
         assert!(read.list_actions(&all).await.unwrap().items.is_empty());
         assert_eq!(read.list_turns(&all).await.unwrap().items, [running]);
         assert_eq!(read.queued(&home.lane("ou_3")).await.unwrap()[0].id, queued);
-        assert_eq!(read.verify_audit().await.unwrap(), AuditCheck::Sound { rows: 1 });
+        assert!(matches!(read.verify_audit(None).await.unwrap(), AuditCheck::Sound(head) if head.seq == 1));
     }
 }

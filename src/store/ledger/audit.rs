@@ -1,28 +1,76 @@
 //! The approval trail: rows chained by hashes, so that a changed, removed or reordered one is found.
 
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
 use sha2::{Digest, Sha256};
 use sqlx::any::AnyRow;
 
+use super::seal::{Seal, SealPart};
 use super::sql::{Columns, encode};
 use super::{Result, Session};
 use crate::domain::{ActionId, GateId, TurnId};
-use crate::store::{AuditEntry, StoreError, keys};
+use crate::store::{AuditEntry, keys};
 
 /// Rows read at a time.
 const PAGE: i64 = 1000;
 
+/// The newest entry of a trail: whoever keeps it elsewhere can tell later that nothing before it was written anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditHead {
+    /// Number of the entry; 0: the trail is empty.
+    pub seq: i64,
+    /// SHA-256 of the entry over the hash before it; empty for an empty trail.
+    pub hash: Vec<u8>,
+}
+
+impl fmt::Display for AuditHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.seq, hex::encode(&self.hash))
+    }
+}
+
+/// Not `SEQ:HASH`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be SEQ:HASH, as `audit verify` prints it: a number from 1 on and 64 hex digits")]
+pub struct NoAuditHead;
+
+impl FromStr for AuditHead {
+    type Err = NoAuditHead;
+
+    fn from_str(text: &str) -> std::result::Result<Self, NoAuditHead> {
+        let (seq, hash) = text.split_once(':').ok_or(NoAuditHead)?;
+        let seq: i64 = seq.parse().map_err(|_| NoAuditHead)?;
+        let hash = hex::decode(hash).map_err(|_| NoAuditHead)?;
+        if seq < 1 || hash.len() != 32 {
+            return Err(NoAuditHead);
+        }
+        Ok(Self { seq, hash })
+    }
+}
+
 /// What a walk along the approval trail found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditCheck {
-    /// Every row is as it was written, none is missing.
-    Sound {
-        /// How many there are.
-        rows: u64,
-    },
+    /// Every entry is as it was written, none is missing, and the reviews that are stored agree with it.
+    Sound(AuditHead),
     /// The trail was tampered with.
     Broken {
-        /// The first row that is not as it was written, or is not there.
+        /// The first entry that is not as it was written, or is not there.
         seq: i64,
+    },
+    /// The trail is whole in itself, but entry `seq` is not the one that was expected.
+    Unexpected {
+        /// Number of the entry.
+        seq: i64,
+    },
+    /// The trail is whole, but what is stored of a gate is not what the trail says.
+    Differs {
+        /// The gate.
+        gate: GateId,
+        /// What differs.
+        part: SealPart,
     },
 }
 
@@ -68,10 +116,11 @@ impl Session {
     /// Writes what was added to the trail; false: nothing was. Last of all: whoever else adds to the trail, in whatever
     /// chat, waits from here to the commit.
     pub(super) async fn append_trail(&mut self) -> Result<bool> {
-        let entries = std::mem::take(&mut self.trail);
+        let mut entries = std::mem::take(&mut self.trail);
         if entries.is_empty() {
             return Ok(false);
         }
+        self.seal(&mut entries).await?;
         let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
         // The head's row is also the lock: two writers append one after the other.
         let head = sqlx::query(
@@ -127,12 +176,27 @@ impl Session {
         Ok(hash)
     }
 
-    /// Walks the approval trail from its first row to its head.
-    pub async fn verify_audit(&mut self) -> Result<AuditCheck> {
-        let (mut seq, mut previous) = (0, Vec::new());
+    /// The newest entry of the trail, as the head's row names it.
+    pub async fn audit_head(&mut self) -> Result<AuditHead> {
+        let head = sqlx::query("SELECT seq, hash FROM audit_head WHERE id = 1")
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        let (seq, hash) = match head {
+            Some(head) => (head.int("seq")?, head.bytes("hash")?),
+            None => (0, Vec::new()),
+        };
+        Ok(AuditHead { seq, hash })
+    }
+
+    /// Walks the approval trail from its first row to its head, then compares what is stored of each gate with it. `expected`: an entry
+    /// that must be in it.
+    pub async fn verify_audit(&mut self, expected: Option<&AuditHead>) -> Result<AuditCheck> {
+        let (mut seq, mut previous, mut below) = (0, Vec::new(), i64::MIN);
+        let mut sealed = HashMap::new();
+        let mut met = expected.is_none();
         loop {
             let rows = sqlx::query("SELECT seq, at, kind, turn_id, gate_id, action_id, principal, details, prev_hash, hash FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2")
-                .bind(seq)
+                .bind(below)
                 .bind(PAGE)
                 .fetch_all(&mut *self.tx)
                 .await?;
@@ -141,24 +205,24 @@ impl Session {
                     return Ok(AuditCheck::Broken { seq: seq + 1 });
                 };
                 seq += 1;
+                met |= expected.is_some_and(|head| head.seq == seq && head.hash == hash);
                 previous = hash;
+                Seal::remember(row, &mut sealed)?;
             }
             if rows.is_empty() {
                 break;
             }
+            below = seq;
         }
-        let head = sqlx::query("SELECT seq, hash FROM audit_head WHERE id = 1")
-            .fetch_optional(&mut *self.tx)
-            .await?;
-        let (last, hash) = match head {
-            Some(head) => (head.int("seq")?, head.bytes("hash")?),
-            None => (0, Vec::new()),
-        };
-        if last != seq || hash != previous {
+        let head = AuditHead { seq, hash: previous };
+        if self.audit_head().await? != head {
             return Ok(AuditCheck::Broken { seq: seq + 1 });
         }
-        let rows = u64::try_from(seq).map_err(|_| StoreError::Corrupt("column `seq` is negative".to_owned()))?;
-        Ok(AuditCheck::Sound { rows })
+        if let (false, Some(expected)) = (met, expected) {
+            return Ok(AuditCheck::Unexpected { seq: expected.seq });
+        }
+        let differs = self.differing_gate(sealed).await?;
+        Ok(differs.map_or(AuditCheck::Sound(head), |(gate, part)| AuditCheck::Differs { gate, part }))
     }
 }
 

@@ -16,6 +16,7 @@ impl Session {
             .bind(encode(vote)?)
             .execute(&mut *self.tx)
             .await?;
+        self.to_seal(gate);
         let row = sqlx::query("SELECT COUNT(*) AS people FROM votes WHERE gate_id = $1")
             .bind(gate.as_str())
             .fetch_one(&mut *self.tx)
@@ -35,6 +36,7 @@ impl Session {
         if first.rows_affected() == 0 {
             return Ok(false);
         }
+        self.to_seal(&gate.id);
         sqlx::query("UPDATE gates SET status = $1, closed_at = $2 WHERE id = $3")
             .bind(closed(decision.kind))
             .bind(decision.at.0)

@@ -322,9 +322,9 @@ impl World {
 
     /// Lines of the approval trail, whose chain must hold.
     pub async fn trail(&self) -> u64 {
-        match self.ledger.read().await.unwrap().verify_audit().await.unwrap() {
-            AuditCheck::Sound { rows } => rows,
-            AuditCheck::Broken { seq } => panic!("trail broken at {seq}"),
+        match self.ledger.read().await.unwrap().verify_audit(None).await.unwrap() {
+            AuditCheck::Sound(head) => u64::try_from(head.seq).unwrap(),
+            found => panic!("{found:?}"),
         }
     }
 
