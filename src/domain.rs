@@ -45,4 +45,4 @@ pub use room::{on_one_card, plan_fits};
 pub use tool::{EffectClass, ToolSpec};
 pub use turn::{TurnReason, TurnStatus};
 pub use visible::visible;
-pub(crate) use visible::{is_format, is_invisible};
+pub(crate) use visible::{is_format, is_invisible, is_pictograph};

@@ -3,8 +3,8 @@
 //! Inside a block every angle bracket is escaped. Outside, text is left as it is (a file's `<` stays a
 //! `<`) except where it could be taken for one of our tags or labels.
 
-use super::lookalike::{is_angle, is_pictograph, starts_label, starts_tag};
-use crate::domain::is_format;
+use super::lookalike::{is_angle, starts_label, starts_tag};
+use crate::domain::{is_format, is_pictograph};
 
 /// Zero-width joiner, the one format character that emoji need.
 const JOINER: char = '\u{200D}';

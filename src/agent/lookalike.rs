@@ -159,8 +159,3 @@ fn follows(text: &str, name: &str) -> Option<Option<char>> {
     }
     wanted.peek().is_none().then_some(None)
 }
-
-/// Keeps an emoji sequence together: a joiner is part of one only between two pictographs.
-pub(super) fn is_pictograph(c: char) -> bool {
-    matches!(u32::from(c), 0x1F000..=0x1FAFF | 0x2190..=0x21FF | 0x2300..=0x23FF | 0x2600..=0x27BF | 0x2B00..=0x2BFF | 0xFE0F)
-}

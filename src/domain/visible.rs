@@ -1,73 +1,144 @@
 //! What takes no room in a text, and foreign text without the characters that hide or reorder it: the first step of every platform's escape.
 
-/// General category Cf, Unicode 16 (`DerivedGeneralCategory.txt`).
-const FORMAT: [(u32, u32); 21] = [
-    (0x00AD, 0x00AD),
-    (0x0600, 0x0605),
-    (0x061C, 0x061C),
-    (0x06DD, 0x06DD),
-    (0x070F, 0x070F),
-    (0x0890, 0x0891),
-    (0x08E2, 0x08E2),
-    (0x180E, 0x180E),
-    (0x200B, 0x200F),
-    (0x202A, 0x202E),
-    (0x2060, 0x2064),
-    (0x2066, 0x206F),
-    (0xFEFF, 0xFEFF),
-    (0xFFF9, 0xFFFB),
-    (0x110BD, 0x110BD),
-    (0x110CD, 0x110CD),
-    (0x13430, 0x1343F),
-    (0x1BCA0, 0x1BCA3),
-    (0x1D173, 0x1D17A),
-    (0xE0001, 0xE0001),
-    (0xE0020, 0xE007F),
-];
+use icu_properties::props::{DefaultIgnorableCodePoint, EmojiModifier, ExtendedPictographic, GeneralCategory};
+use icu_properties::{CodePointMapData, CodePointSetData, CodePointSetDataBorrowed};
 
-/// Default-ignorable code points that are not Cf: invisible too, so a name may hide them
-/// (`DerivedCoreProperties.txt`).
-const INVISIBLE: [(u32, u32); 10] = [
-    (0x034F, 0x034F),
-    (0x115F, 0x1160),
-    (0x17B4, 0x17B5),
-    (0x180B, 0x180F),
-    (0x2065, 0x2065),
-    (0x3164, 0x3164),
-    (0xFE00, 0xFE0F),
-    (0xFFA0, 0xFFA0),
-    (0xFFF0, 0xFFF8),
-    (0xE0000, 0xE0FFF),
-];
+/// Code points that show nothing where they are not understood: joiners, fillers, selectors, tags, marks of direction.
+const IGNORABLE: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+const PICTOGRAPHS: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<ExtendedPictographic>();
+const MODIFIERS: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<EmojiModifier>();
+const JOINER: char = '\u{200d}';
+const TEXT_STYLE: char = '\u{fe0e}';
+const EMOJI_STYLE: char = '\u{fe0f}';
+const KEYCAP: char = '\u{20e3}';
 
-fn within(ranges: &[(u32, u32)], c: char) -> bool {
-    let code = u32::from(c);
-    ranges.iter().any(|&(first, last)| (first..=last).contains(&code))
+/// Line breaks as `\n`; characters that hide or reorder text (controls, bidi overrides, everything invisible) as U+FFFD, so that what is
+/// approved reads in the order in which it runs, and two names that look alike are alike. Emoji of several code points stay.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        out.push(match c {
+            '\n' | '\t' => c,
+            '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => '\n',
+            JOINER | TEXT_STYLE | EMOJI_STYLE if belongs(c, out.chars().next_back(), rest.clone().next()) => c,
+            // Annotations between lines are shown by nobody, although they are not ignored by default.
+            '\u{fff9}'..='\u{fffb}' => '\u{fffd}',
+            c if c.is_control() || is_ignorable(c) => '\u{fffd}',
+            c => c,
+        });
+    }
+    out
+}
+
+/// Is `c` ignored by default: does a reader who does not know it see nothing?
+fn is_ignorable(c: char) -> bool {
+    !c.is_ascii() && IGNORABLE.contains(c)
 }
 
 /// A format character (Cf): takes no room, may reorder or hide its neighbours.
 pub(crate) fn is_format(c: char) -> bool {
-    !c.is_ascii() && within(&FORMAT, c)
+    !c.is_ascii() && CodePointMapData::<GeneralCategory>::new().get(c) == GeneralCategory::Format
 }
 
 /// Takes no room: a format character, or another one that is drawn as nothing.
 pub(crate) fn is_invisible(c: char) -> bool {
-    !c.is_ascii() && (within(&FORMAT, c) || within(&INVISIBLE, c))
+    is_format(c) || is_ignorable(c)
 }
 
-/// Line breaks as `\n`; characters that hide or reorder text (controls, bidi overrides) as U+FFFD, so that what is
-/// approved reads in the order in which it runs.
-#[must_use]
-pub fn visible(text: &str) -> String {
-    text.replace("\r\n", "\n")
-        .chars()
-        .map(|c| match c {
-            '\n' | '\t' => c,
-            '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => '\n',
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => '\u{fffd}',
-            '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
+/// May a joiner join this character: is it a pictograph, or what changes the look of one?
+pub(crate) fn is_pictograph(c: char) -> bool {
+    !c.is_ascii() && (c == EMOJI_STYLE || PICTOGRAPHS.contains(c) || MODIFIERS.contains(c))
+}
+
+/// Is `c` a part of an emoji between these neighbours?
+fn belongs(c: char, before: Option<char>, after: Option<char>) -> bool {
+    match c {
+        JOINER => before.is_some_and(is_pictograph) && after.is_some_and(is_pictograph),
+        _ => match before {
+            Some('0'..='9' | '#' | '*') => c == EMOJI_STYLE && after == Some(KEYCAP),
+            Some(before) => !before.is_ascii() && PICTOGRAPHS.contains(before),
+            None => false,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    /// design: characters that hide text are shown as such: every code point that is ignored by default, wherever it stands.
+    #[test]
+    fn invisible_characters_are_shown() {
+        for hidden in [
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{17b4}',
+            '\u{180b}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{200c}',
+            '\u{200d}',
+            '\u{200e}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{2061}',
+            '\u{2064}',
+            '\u{2065}',
+            '\u{206a}',
+            '\u{206f}',
+            '\u{3164}',
+            '\u{fe00}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{1bca0}',
+            '\u{1d173}',
+            '\u{e0001}',
+            '\u{e0041}',
+            '\u{e0100}',
+            '\u{e01ef}',
+        ] {
+            assert_eq!(visible(&format!("new{hidden}.txt")), "new\u{fffd}.txt", "{:04x}", u32::from(hidden));
+            assert_eq!(visible(&hidden.to_string()), "\u{fffd}", "{:04x}", u32::from(hidden));
+        }
+        // Behind a sign that has no other look, and behind one another.
+        assert_eq!(visible("1\u{fe0f}.txt"), "1\u{fffd}.txt");
+        assert_eq!(visible("☀\u{fe0f}\u{fe0f}"), "☀\u{fe0f}\u{fffd}");
+        assert_eq!(visible("👩\u{200d}a"), "👩\u{fffd}a");
+        assert_eq!(visible("a\u{200d}👩"), "a\u{fffd}👩");
+        assert_eq!(visible("👩\u{200d}\u{200d}💻"), "👩\u{fffd}\u{fffd}💻");
+    }
+
+    /// design: emoji stay as they are, made of several code points too; so does ordinary text in any script.
+    #[test]
+    fn emoji_and_ordinary_text_stay() {
+        for text in [
+            "👩\u{200d}💻",
+            "👨\u{200d}👩\u{200d}👧\u{200d}👦",
+            "🏳\u{fe0f}\u{200d}🌈",
+            "👩🏽\u{200d}🚀",
+            "❤\u{fe0f}\u{200d}🔥",
+            "🧔🏻\u{200d}♂\u{fe0f}",
+            "☀\u{fe0f}",
+            "☎\u{fe0e}",
+            "1\u{fe0f}\u{20e3}",
+            "#\u{fe0f}\u{20e3}",
+            "©\u{fe0f}",
+            "⚠\u{fe0f} 高风险",
+            "🇨🇳",
+            "计划确认：把 a.md 写好",
+            "e\u{301}te\u{301}",
+            "नमस्ते",
+            "한국어",
+            "Ελληνικά\tx\ny",
+        ] {
+            assert_eq!(visible(text), text);
+        }
+    }
 }
