@@ -84,15 +84,3 @@ pub(super) fn processes_of_our_user() -> Option<u64> {
     }
     (count > 0).then_some(count)
 }
-
-/// Keeps other processes of our user from reading our memory and our environment: a command would find the secrets there.
-/// Core dumps, which would hold them too, end with it.
-pub(super) fn close_our_memory() {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-            tracing::warn!(%error, "child processes may be able to read this process's memory");
-        }
-    }
-}

@@ -52,7 +52,7 @@ for fd in /proc/self/fd/*; do fd=${fd##*/}; case $fd in [0-2] | 9 | *[!0-9]*) ;;
 exec "$BASH" --noprofile --norc -c "$3" bash 9<&-
 "#;
 
-/// The tool, for commands in `folder`. From here on other processes of our user may not look into ours.
+/// The tool, for commands in `folder`.
 pub(super) fn tool(folder: &Path) -> Result<Arc<dyn Tool>, ToolboxError> {
     let bash = PATH.split(':').map(|folder| Path::new(folder).join("bash"));
     let bash = bash.into_iter().find(|bash| bash.is_file()).ok_or(ToolboxError::NoBash)?;
@@ -61,7 +61,6 @@ pub(super) fn tool(folder: &Path) -> Result<Arc<dyn Tool>, ToolboxError> {
         folder: folder.display().to_string(),
         why: format!("cannot be found: {error}"),
     })?;
-    group::close_our_memory();
     Ok(Arc::new(RunBash { bash, folder }))
 }
 

@@ -127,16 +127,6 @@ async fn nothing_of_our_environment_is_seen() {
     assert_eq!(output.text, "made.txt\n4");
 }
 
-/// design: secrets, once commands may run nobody else of our user may look into our memory or our environment.
-#[tokio::test]
-#[cfg(target_os = "linux")]
-async fn our_memory_is_closed() {
-    use rustix::process::{DumpableBehavior, dumpable_behavior};
-    let folder = tempfile::tempdir().unwrap();
-    toolbox(folder.path());
-    assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
-}
-
 /// design: issue part E, limits of file size, core files and processes hold for whatever the command starts.
 #[tokio::test]
 async fn limits_are_set() {

@@ -202,3 +202,20 @@ async fn refused_credentials_are_not_shown() {
     let ran = run(folder.path(), &env, &["check"]).await;
     assert!(!format!("{}{}", ran.out, ran.err).contains("canary"), "{ran:?}");
 }
+
+/// design: secrets, from its start on a gateway leaves no core dump, and processes of its own user cannot read its environment: whatever
+/// tools are configured.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(target_os = "linux")]
+async fn a_started_gateway_closes_its_memory() {
+    let mut world = World::process(&[], None, reporter).await;
+    let pid = world.child().id();
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().take(2).collect::<Vec<_>>(), ["0", "0"], "{limits}");
+    // Root may read everything; everybody else is refused.
+    if !rustix::process::getuid().is_root() {
+        assert!(std::fs::read(format!("/proc/{pid}/environ")).is_err());
+    }
+    world.end().await;
+}

@@ -77,6 +77,18 @@ async fn replacing_is_a_rename() {
     assert_eq!(names(folder.path()), ["run.md"]);
 }
 
+/// design: what a tool writes never runs as somebody else: the set-user-ID, set-group-ID and sticky bits of a replaced file go.
+#[tokio::test]
+async fn replacing_drops_the_set_id_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = toolbox(folder.path());
+    let path = folder.path().join("run.sh");
+    fs::write(&path, "old").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o7755)).unwrap();
+    write(&tools, "run.sh", "new").await.unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o755);
+}
+
 /// design: issue part E, no `..`, no absolute path, no symbolic link out, nothing that is no regular file:
 /// every attempt is refused by every tool, changes nothing and reveals nothing.
 #[tokio::test]

@@ -50,11 +50,6 @@ const MAX_LIST: usize = MAX_MESSAGE;
 /// Characters of a server's own words in an error.
 const MAX_WORDS: usize = 1000;
 
-/// Is the server a child process?
-pub(super) fn is_command(server: &McpServer) -> bool {
-    matches!(server.reach, McpReach::Command { .. })
-}
-
 /// A connection that stood its handshake.
 #[derive(Debug)]
 pub(super) struct Link {
