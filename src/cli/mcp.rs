@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::{failed, result};
 use crate::config::Loaded;
-use crate::domain::visible;
+use crate::domain::{ApprovalMode, visible};
+use crate::tools::SEEN_WITHIN;
 
 /// Prints every server; what waits in full, for this is what is confirmed. `all`: also the tools that are confirmed.
 pub(super) async fn list(loaded: &Loaded, url: Option<String>, all: bool) -> anyhow::Result<ExitCode> {
@@ -33,7 +34,8 @@ pub(super) async fn list(loaded: &Loaded, url: Option<String>, all: bool) -> any
         }
         for tool in item["waiting"].as_array().into_iter().flatten() {
             let (change, name, effect) = (word(&tool["change"]), word(&tool["name"]), word(&tool["effect"]));
-            result(&format!("  {change} {name}: {effect}, {}", asks(&effect)))?;
+            let asks = asks(&effect, loaded.live.agent.approval);
+            result(&format!("  {change} {name}: {effect}, {asks}"))?;
             for line in word(&tool["description"]).lines() {
                 result(&format!("    {line}"))?;
             }
@@ -52,7 +54,11 @@ pub(super) async fn confirm(loaded: &Loaded, url: Option<String>, server: &str, 
     match ask(loaded, url, Method::POST, &["mcp", server, "confirm"], Some(body)).await {
         Ok(done) => {
             let names: Vec<String> = done["confirmed"].as_array().into_iter().flatten().map(word).collect();
-            result(&format!("{server}: confirmed: {}", names.join(", ")))?;
+            let within = SEEN_WITHIN.as_secs();
+            result(&format!(
+                "{server}: confirmed: {} (offered within {within} seconds)",
+                names.join(", ")
+            ))?;
             Ok(ExitCode::SUCCESS)
         }
         Err(why) => Ok(failed(&why)),
@@ -88,12 +94,12 @@ async fn ask(loaded: &Loaded, url: Option<String>, method: Method, path: &[&str]
     }
 }
 
-/// What an effect class means for people.
-fn asks(effect: &str) -> &'static str {
-    match effect {
-        "read" => "never asks",
-        "write" => "asks unless an approved plan declares it",
-        _ => "always asks",
+/// What an effect class means for people, as `agent.approval` of this configuration has it.
+fn asks(effect: &str, approval: ApprovalMode) -> &'static str {
+    match (effect, approval) {
+        ("read", _) | ("write", ApprovalMode::Never) => "runs without asking",
+        ("write", ApprovalMode::Write) => "asks unless an approved plan declares it",
+        _ => "asks at every call",
     }
 }
 

@@ -36,8 +36,8 @@ const SETTLE: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(60);
 /// For a list of tools.
 const LIST: Duration = Duration::from_secs(20);
-/// Between two looks at what is confirmed.
-const LOOK: Duration = Duration::from_secs(2);
+/// Between two looks at what is confirmed: how long a confirmation takes to have its effect.
+pub const SEEN_WITHIN: Duration = Duration::from_secs(2);
 /// Between two lists that nobody announced; it is also how an address that went silent is noticed.
 const RELIST: Duration = Duration::from_secs(60);
 /// After a change was announced, so that a server which announces without end is not asked without end.
@@ -121,9 +121,6 @@ impl Servers {
             settle_by: Some(Instant::now() + SETTLE),
             ..Self::elsewhere(servers, folder)
         };
-        if servers.iter().any(link::is_command) {
-            super::group::close_our_memory();
-        }
         for server in &*these.servers {
             these.tasks.spawn(keep(Arc::clone(server), Arc::clone(&pins), these.stop.clone()));
         }
@@ -392,7 +389,7 @@ async fn serve(server: &Server, link: &Link, pins: &dyn Pins, changed: &Notify) 
                     sleep(CALM).await;
                     break;
                 }
-                () = sleep(LOOK) => (),
+                () = sleep(SEEN_WITHIN) => (),
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::sql::{decode, encode};
 use super::{Result, Session, facts};
@@ -61,7 +61,10 @@ impl Session {
     }
 
     fn trail_of_tools(&mut self, kind: &'static str, server: &str, found: &Definitions, principal: Option<&str>) {
-        let tools: BTreeMap<&str, &str> = found.iter().map(|(name, tool)| (name.as_str(), tool.digest.as_str())).collect();
+        let tools: BTreeMap<&str, Value> = found
+            .iter()
+            .map(|(name, tool)| (name.as_str(), json!({ "digest": tool.digest, "effect": tool.effect })))
+            .collect();
         self.audit(AuditEntry {
             kind,
             turn_id: None,

@@ -6,6 +6,7 @@ use crate::support::api::eventually;
 use crate::support::command::run;
 use crate::support::fake_model::{call, say};
 use crate::support::played_mcp::{Played, tool};
+use crate::support::quiet::stored;
 use crate::support::scripts::in_order;
 use crate::support::world::{DIRECT, World};
 
@@ -73,6 +74,7 @@ async fn a_changed_definition_waits_for_an_admin() {
     let old = listed["confirmation"].as_str().unwrap().to_owned();
     // Something else is there by the time that the admin has read.
     changed["description"] = "writes a note down".into();
+    let noted = changed.clone();
     played.offer(&[tool("echo"), changed, tool("extra")]);
     world.restart(&[]).await;
     standing(&world, "degraded", "disabled").await;
@@ -82,17 +84,46 @@ async fn a_changed_definition_waits_for_an_admin() {
     assert_eq!((late.code, late.err.contains("something else waits")), (1, true), "{late:?}");
     let list = run(folder.path(), &[], &["mcp", "list", "--url", &url]).await;
     assert!(
-        list.out.contains("changed note: read, never asks") && list.out.contains("writes a note down"),
+        list.out.contains("changed note: read, runs without asking") && list.out.contains("writes a note down"),
         "{list:?}"
     );
     let confirmation = list.out.trim().rsplit(' ').next().unwrap().to_owned();
     let done = run(folder.path(), &[], &["mcp", "confirm", "srv", &confirmation, "--url", &url]).await;
-    assert_eq!((done.code, done.out.as_str()), (0, "srv: confirmed: extra, note\n"), "{done:?}");
+    assert_eq!(
+        (done.code, done.out.as_str()),
+        (0, "srv: confirmed: extra, note (offered within 2 seconds)\n"),
+        "{done:?}"
+    );
     standing(&world, "ok", "tools").await;
     world.say("ou_u1", "oc_c2", "再记一下", DIRECT).await;
     world.hears("oc_c2", "好了").await;
     assert_eq!(offered(&world).len(), 3);
     assert_eq!(played.file("notes").unwrap(), "x\n");
+    // The trail says what counted as what.
+    let trail = stored(&world, "SELECT details FROM audit WHERE kind LIKE 'mcp_%' ORDER BY seq").await;
+    let tools: Vec<Value> = trail.iter().map(|details| serde_json::from_str(details).unwrap()).collect();
+    assert_eq!(tools[0]["tools"]["note"]["effect"], "read", "first seen: {tools:?}");
+    assert_eq!(tools[1]["tools"]["extra"]["effect"], "write", "confirmed: {tools:?}");
+    assert_eq!(tools[1]["tools"]["note"]["effect"], "read", "confirmed: {tools:?}");
+    assert!(tools[1]["tools"]["note"]["digest"].is_string(), "{tools:?}");
+    // How a write stands is told as the configuration in force has it.
+    changed = tool("note");
+    changed["description"] = "writes three notes".into();
+    played.offer(&[tool("echo"), changed, tool("extra")]);
+    world.restart(&[("TOOLS__EFFECTS", "{srv__note: write}")]).await;
+    standing(&world, "degraded", "disabled").await;
+    let url = world.api.base().to_owned();
+    for (approval, words) in [
+        ("always", "write, asks at every call"),
+        ("write", "write, asks unless an approved plan declares it"),
+        ("never", "write, runs without asking"),
+    ] {
+        let list = run(folder.path(), &[("AGENT__APPROVAL", approval)], &["mcp", "list", "--url", &url]).await;
+        assert!(list.out.contains(words), "{approval}: {list:?}");
+    }
+    played.offer(&[tool("echo"), noted, tool("extra")]);
+    world.restart(&[("TOOLS__EFFECTS", "{}")]).await;
+    standing(&world, "ok", "tools").await;
     // What was confirmed holds over a restart, too.
     world.restart(&[]).await;
     standing(&world, "ok", "tools").await;
