@@ -258,6 +258,10 @@ pub struct OpenCall {
     /// It was sent once and nobody knows whether it ran; only a result puts an end to that.
     #[serde(default)]
     pub lost: bool,
+    /// What stood for the thing that it replaces when the person was shown its preview: when it is another one at the moment of sending,
+    /// they are asked again. None: nobody was asked, or the tool replaces nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
 }
 
 /// What the model said.
@@ -315,6 +319,13 @@ pub enum Input {
     ToolResults {
         /// One outcome a call, any order; a call without one did not run yet and stays to be run.
         outcomes: Vec<CallOutcome>,
+        /// Working time spent, milliseconds.
+        millis: u64,
+    },
+    /// A call of [`Next::RunTools`] that a person approved was not sent: what it would change is no longer what they were shown.
+    Outdated {
+        /// The call.
+        call_id: String,
         /// Working time spent, milliseconds.
         millis: u64,
     },

@@ -10,7 +10,7 @@ mod web_fetch;
 mod workspace;
 
 pub use halt::{Halt, Halted};
-pub use mcp::{FirstSight, Pins, Servers, try_server};
+pub use mcp::{FirstSight, Pins, SEEN_WITHIN, Servers, try_server};
 pub use sample::unpack_sample;
 pub use web_fetch::Reach;
 
@@ -77,6 +77,13 @@ pub trait Tool: Send + Sync + fmt::Debug {
     /// What [`Tool::run`] would change if it ran now, for the person who is asked: files as a unified diff. It changes nothing
     /// itself. None: the arguments say it all.
     fn preview<'a>(&'a self, _arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// What stands for the thing that [`Tool::run`] would replace, as it is now: a digest of the file, say. A call that a person approved is
+    /// sent only while this is what it was when they were asked; else they are asked again, with a new [`Tool::preview`]. None: nothing
+    /// is replaced, or it cannot be known.
+    fn base<'a>(&'a self, _arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 }

@@ -12,6 +12,14 @@ use super::gates::{self, describe};
 use super::step::Step;
 use super::{CallOutcome, Effect, Next, OpenCall, OpenGate};
 
+impl OpenCall {
+    /// A person allowed it, and has to be asked once more: its outcome was lost, or what it would change is another thing now. (Between two
+    /// gates nothing else waits that has a row.)
+    pub(super) fn asks_again(&self) -> bool {
+        self.status == ActionStatus::Unknown || (self.status == ActionStatus::Pending && self.action.is_some())
+    }
+}
+
 impl Step<'_> {
     /// Does the next thing that the open batch needs: run what may run, ask for the rest, answer.
     pub(super) fn advance(&mut self) {
@@ -22,9 +30,9 @@ impl Step<'_> {
         if waits().next().is_none() {
             return self.answered();
         }
-        // Whether that call runs again is decided before anything behind it runs: nothing may overtake it.
-        let lost = waits().any(|call| call.status == ActionStatus::Unknown);
-        let ready = waits().filter(|call| !lost && call.status == ActionStatus::Approved);
+        // Whether that call runs (again) is decided before anything behind it runs: nothing may overtake it.
+        let again = waits().any(OpenCall::asks_again);
+        let ready = waits().filter(|call| !again && call.status == ActionStatus::Approved);
         let ready: Vec<String> = ready.map(|call| call.call.id.clone()).collect();
         if ready.is_empty() {
             return self.open_approval();
@@ -84,6 +92,19 @@ impl Step<'_> {
             }
         }
         self.note_made(calls);
+        self.advance();
+    }
+
+    /// A call whose ground has changed since a person approved it asks again.
+    pub(super) fn outdated(&mut self, call_id: &str, millis: u64) {
+        self.turn.state.budget.millis.used = self.turn.state.budget.millis.used.saturating_add(millis);
+        let approved = |open: &&mut OpenCall| {
+            open.call.id == call_id && open.answer.is_none() && open.status == ActionStatus::Approved && open.action.is_some()
+        };
+        if let Some(open) = self.turn.state.open_calls.iter_mut().find(approved) {
+            // One that may have run is still asked about as such.
+            open.status = if open.lost { ActionStatus::Unknown } else { ActionStatus::Pending };
+        }
         self.advance();
     }
 

@@ -236,6 +236,7 @@ impl Step<'_> {
             hidden: 0,
             preview: None,
             status: open.status,
+            outdated: open.status == ActionStatus::Pending && open.action.is_some(),
             output: None,
         }
     }

@@ -187,5 +187,6 @@ fn open_call(call: ToolCall, tools: &[ToolSpec]) -> OpenCall {
         answer: None,
         exit: None,
         lost: false,
+        base: None,
     }
 }

@@ -123,6 +123,7 @@ impl<'a> Step<'a> {
                 self.model_failed(last, notice, incident, millis);
             }
             (Input::ToolResults { outcomes, millis }, Next::RunTools { calls }) => self.results(&calls, outcomes, millis),
+            (Input::Outdated { call_id, millis }, Next::RunTools { .. }) => self.outdated(&call_id, millis),
             (Input::Decided { decision, rows }, Next::Wait) => self.decided(decision, &rows),
             (Input::Steer(text), next) => self.steer(text, &next),
             (Input::Edited, _) => self.turn.state.request_edited = true,
@@ -135,6 +136,7 @@ impl<'a> Step<'a> {
                 | Input::Reply(_)
                 | Input::ModelFailed { .. }
                 | Input::ToolResults { .. }
+                | Input::Outdated { .. }
                 | Input::Decided { .. }
                 | Input::Undeliverable,
                 _,

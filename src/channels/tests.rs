@@ -54,6 +54,7 @@ fn row(number: usize, piece: &str, times: usize, preview: usize, danger: bool) -
         hidden: 0,
         preview: (preview > 0).then(|| "+预览 <b>\n".repeat(preview)),
         status: if danger { ActionStatus::Unknown } else { ActionStatus::Pending },
+        outdated: !danger,
         output: None,
     }
 }

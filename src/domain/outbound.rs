@@ -123,6 +123,18 @@ impl Outbound {
     }
 }
 
+impl ActionView {
+    /// The words, by their key, that warn whoever decides about this row.
+    #[must_use]
+    pub fn warning(&self) -> Option<&'static str> {
+        match (self.status, self.outdated) {
+            (ActionStatus::Unknown, _) => Some("approval.unknown"),
+            (ActionStatus::Pending, true) => Some("approval.outdated"),
+            _ => None,
+        }
+    }
+}
+
 fn first_lines(text: &str) -> String {
     let mut lines = text.lines();
     let mut shown: Vec<&str> = lines.by_ref().take(SHOWN_OUTPUT_LINES).collect();
@@ -296,6 +308,9 @@ pub struct ActionView {
     pub preview: Option<String>,
     /// Where it stands.
     pub status: ActionStatus,
+    /// It was approved, and asks again: what it would change is no longer what its preview showed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outdated: bool,
     /// First lines of its output once it ran; foreign text.
     pub output: Option<String>,
 }

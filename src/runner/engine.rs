@@ -80,7 +80,7 @@ impl Unpaid {
     fn with(input: &Input) -> Self {
         let (millis, tokens) = match input {
             Input::Reply(reply) => (reply.millis, reply.tokens),
-            Input::ModelFailed { millis, .. } | Input::ToolResults { millis, .. } => (*millis, 0),
+            Input::ModelFailed { millis, .. } | Input::ToolResults { millis, .. } | Input::Outdated { millis, .. } => (*millis, 0),
             Input::Start
             | Input::Decided { .. }
             | Input::Steer(_)
@@ -170,7 +170,7 @@ impl Engine {
             agent::step(run.turn, &env, Input::Edited);
         }
         let mut effects = Box::pin(self.observers.step(run.turn, &env, input, &self.ids)).await;
-        self.preview(&run.turn.state, &mut effects).await;
+        self.preview(&mut run.turn.state, &mut effects).await;
         let entry = Entry {
             before: &before,
             turn: run.turn,

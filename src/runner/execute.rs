@@ -29,6 +29,8 @@ enum Sent {
     Unknown,
     /// The turn was stopped and the call did not end in its grace; its row stays `running`.
     Left,
+    /// It was not sent, and must not be before a person has seen what it would change now.
+    Outdated,
     /// It was not sent, and is not now.
     Not,
 }
@@ -65,6 +67,7 @@ impl Engine {
             () = interrupted(run) => return Ok(None),
             () = stop.cancelled() => return Ok(None),
         };
+        let millis = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         for call in writes {
             // No call is begun once the time is up: a long batch must not run on past the limit. What was sent before a crash is
             // read all the same: the turn must not take it for a call that never ran.
@@ -81,6 +84,11 @@ impl Engine {
                     outcomes.push(CallOutcome { call_id, result: None });
                     break;
                 }
+                // What ran before it is told first; then its turn comes again.
+                Sent::Outdated if outcomes.is_empty() => {
+                    return Ok(Some(Input::Outdated { call_id, millis: millis() }));
+                }
+                Sent::Outdated => break,
                 // Its row says so to whoever reads the stop.
                 Sent::Left | Sent::Not => break,
             }
@@ -88,8 +96,10 @@ impl Engine {
         if outcomes.is_empty() {
             return Ok(None);
         }
-        let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(Some(Input::ToolResults { outcomes, millis }))
+        Ok(Some(Input::ToolResults {
+            outcomes,
+            millis: millis(),
+        }))
     }
 
     /// One write call, at most once; `begins`: it may be sent now, if it was not before.
@@ -97,8 +107,11 @@ impl Engine {
         let Some(id) = call.action.as_deref().map(ActionId::new) else {
             return Err(StoreError::Corrupt(format!("call {} has no row in actions", call.call.id)));
         };
-        match run.journal.sending(&id, begins).await? {
+        let outdated = begins && self.is_outdated(call).await;
+        match run.journal.sending(&id, begins && !outdated).await? {
             Sending::Now => (),
+            // Only of a call that was never sent: one that was may have changed the thing itself.
+            Sending::Not if outdated => return Ok(Sent::Outdated),
             Sending::Answered(result) => return Ok(Sent::Answered(result)),
             Sending::Unknown => return Ok(Sent::Unknown),
             Sending::Not => return Ok(Sent::Not),

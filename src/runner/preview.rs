@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::engine::Engine;
-use crate::agent::{Effect, TurnState};
+use crate::agent::{Effect, OpenCall, TurnState};
 use crate::domain::{ActionView, Outbound};
 
 /// Bytes of a preview.
@@ -18,13 +18,22 @@ const PATIENCE: Duration = Duration::from_secs(2);
 impl Engine {
     /// Completes the approval card that `effects` open: each call with what its tool says that it would change. `state` is the
     /// turn's after the step that made them.
-    pub(super) async fn preview(&self, state: &TurnState, effects: &mut [Effect]) {
+    pub(super) async fn preview(&self, state: &mut TurnState, effects: &mut [Effect]) {
         let mut foreseen = Vec::new();
         for effect in effects.iter_mut() {
             if let Effect::OpenGate(opening) = effect
                 && let Outbound::ApprovalCard(card) = &mut opening.card
             {
-                join_all(card.actions.iter_mut().map(|row| self.foresee(state, row))).await;
+                let bases = join_all(card.actions.iter_mut().map(|row| self.foresee(state, row))).await;
+                for (row, base) in card.actions.iter().zip(bases) {
+                    if let Some(open) = state
+                        .open_calls
+                        .iter_mut()
+                        .find(|open| open.action.as_deref() == Some(row.id.as_str()))
+                    {
+                        open.base = base;
+                    }
+                }
                 foreseen.extend(card.actions.iter().map(|row| (row.id.clone(), row.preview.clone())));
             }
         }
@@ -37,16 +46,31 @@ impl Engine {
         }
     }
 
-    async fn foresee(&self, state: &TurnState, row: &mut ActionView) {
-        let open = state.open_calls.iter().find(|open| open.action.as_deref() == Some(row.id.as_str()));
-        let Some((tool, arguments)) = open.and_then(|open| {
-            let arguments: Value = serde_json::from_str(&open.call.arguments).ok()?;
-            Some((self.tools.get(&open.call.name)?, arguments))
-        }) else {
-            return;
-        };
+    /// Gives the row its preview; tells what stands for the thing that the preview compares with.
+    async fn foresee(&self, state: &TurnState, row: &mut ActionView) -> Option<String> {
+        let open = state
+            .open_calls
+            .iter()
+            .find(|open| open.action.as_deref() == Some(row.id.as_str()))?;
+        // First what it stands on: a change between the two looks has the person asked again, never passes unseen.
+        let base = self.base(open).await;
+        let arguments: Value = serde_json::from_str(&open.call.arguments).ok()?;
+        let tool = self.tools.get(&open.call.name)?;
         let looked = tokio::time::timeout(PATIENCE, tool.preview(&arguments)).await;
         row.preview = looked.ok().flatten().map(|text| cut(&text));
+        base
+    }
+
+    /// [`Tool::base`](crate::tools::Tool::base) of a call, as it is now.
+    async fn base(&self, open: &OpenCall) -> Option<String> {
+        let arguments: Value = serde_json::from_str(&open.call.arguments).ok()?;
+        let tool = self.tools.get(&open.call.name)?;
+        tokio::time::timeout(PATIENCE, tool.base(&arguments)).await.ok().flatten()
+    }
+
+    /// Is what the call would change another thing than what the person was shown who approved it?
+    pub(super) async fn is_outdated(&self, open: &OpenCall) -> bool {
+        open.base.is_some() && self.base(open).await != open.base
     }
 }
 

@@ -115,6 +115,15 @@ impl Tool for FileTool {
             comparing.await.ok()?.ok()
         })
     }
+
+    fn base<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            let Verb::Write = self.verb else { return None };
+            let Text { path, .. } = read_arguments(arguments).ok()?;
+            let workspace = Arc::clone(&self.workspace);
+            tokio::task::spawn_blocking(move || workspace.digest(&path)).await.ok()?.ok()
+        })
+    }
 }
 
 #[derive(Deserialize)]

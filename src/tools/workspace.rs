@@ -10,7 +10,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, OpenOptions, Permissions, PermissionsExt};
+use sha2::{Digest, Sha256};
 
 use super::{ToolError, ToolboxError};
 use crate::domain::Ids;
@@ -123,6 +124,27 @@ impl Workspace {
         })
     }
 
+    /// SHA-256 in hex of the file at `path`, whatever it holds; "absent" when there is none.
+    pub(super) fn digest(&self, path: &str) -> Result<String, ToolError> {
+        let inside = file(path)?;
+        let fail = |error: io::Error| tell(path, &error, "cannot be looked at");
+        // Asked before opening: opening a FIFO would wait for its writer.
+        match self.root.symlink_metadata(&inside) {
+            Ok(found) if found.is_file() => {}
+            Ok(_) => return Err(no_file(path)),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok("absent".to_owned()),
+            Err(error) => return Err(fail(error)),
+        }
+        let (mut handle, mut hash) = (self.root.open(&inside).map_err(fail)?, Sha256::new());
+        let mut part = vec![0; MAX_READ_BYTES];
+        loop {
+            match handle.read(&mut part).map_err(fail)? {
+                0 => return Ok(hex::encode(hash.finalize())),
+                count => hash.update(part.get(..count).unwrap_or_default()),
+            }
+        }
+    }
+
     /// Makes `content` the whole of the file at `path`; missing folders on the way are created. A reader
     /// sees the old file or the new one, never a part: it is written beside its place and renamed.
     /// True: there was no such file before.
@@ -159,7 +181,8 @@ impl Workspace {
             let mut file = folder.open_with(&unfinished, OpenOptions::new().write(true).create_new(true))?;
             file.write_all(content.as_bytes())?;
             if let Some(old) = &old {
-                file.set_permissions(old.permissions())?;
+                // Without its set-ID bits: what a model wrote must not run as somebody else.
+                file.set_permissions(Permissions::from_mode(old.permissions().mode() & 0o777))?;
             }
             // On disk before it gets its name: after a power cut there is the old text or the new one.
             file.sync_all()?;

@@ -161,6 +161,10 @@ fn input(play: &Play, bytes: &[u8]) -> Input {
         _ => match &play.state().next {
             Next::Start | Next::Nothing => Input::Start,
             Next::CallModel { .. } => reply(&bytes[1..]),
+            Next::RunTools { calls } if bytes[1].is_multiple_of(7) => Input::Outdated {
+                call_id: calls[0].clone(),
+                millis: 1,
+            },
             Next::RunTools { calls } => results(calls, &bytes[1..]),
             Next::Wait => decided(play, &bytes[1..]),
         },
@@ -172,7 +176,7 @@ fn fits(input: &Input, play: &Play) -> bool {
     match input {
         Input::Start => *next == Next::Start,
         Input::Reply(_) | Input::ModelFailed { .. } => matches!(next, Next::CallModel { .. }),
-        Input::ToolResults { .. } => matches!(next, Next::RunTools { .. }),
+        Input::ToolResults { .. } | Input::Outdated { .. } => matches!(next, Next::RunTools { .. }),
         Input::Decided { .. } | Input::Undeliverable => *next == Next::Wait,
         Input::Steer(_) | Input::Cancel { .. } | Input::Edited | Input::HookFailed { .. } | Input::Crashed { .. } => *next != Next::Nothing,
     }

@@ -317,7 +317,7 @@ impl Painter<'_> {
             status: action.status,
             status_word: self.word(&format!("action.{}", action.status.as_str())),
             justification: action.justification.clone(),
-            unknown: (action.status == ActionStatus::Unknown).then(|| self.word("approval.unknown")),
+            warning: action.warning().map(|key| self.word(key)),
             hidden: (action.hidden > 0).then(|| self.say("approval.hidden", json!({"count": action.hidden}))),
             open: open && waits,
             preview_label: self.word("approval.preview"),

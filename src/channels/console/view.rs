@@ -88,7 +88,7 @@ pub struct CallLine {
     pub(super) status: ActionStatus,
     pub(super) status_word: String,
     pub(super) justification: String,
-    pub(super) unknown: Option<String>,
+    pub(super) warning: Option<String>,
     pub(super) hidden: Option<String>,
     pub(super) open: bool,
     pub(super) preview_label: String,

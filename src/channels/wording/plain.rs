@@ -7,8 +7,7 @@ use super::{
     plan_key, prompt_key, settled_text, spent, state_key, under_way, why_ended, words_key,
 };
 use crate::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard,
-    StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepView,
 };
 use crate::template::Templates;
 
@@ -212,9 +211,7 @@ impl Text<'_> {
             lines.push(self.say("approval.hidden", json!({"count": action.hidden})));
         }
         lines.extend(action.preview.as_ref().map(|preview| self.labelled("approval.preview", preview)));
-        if action.status == ActionStatus::Unknown {
-            lines.push(self.word("approval.unknown"));
-        }
+        lines.extend(action.warning().map(|key| self.word(key)));
         if let Some(output) = &action.output {
             lines.push(self.labelled("approval.output", output));
         }

@@ -69,6 +69,7 @@ fn whole(action: Action) -> ActionView {
         hidden: 0,
         preview: action.preview,
         status: action.status,
+        outdated: false,
         output: action.result.map(|result| result.text),
     }
 }

@@ -237,7 +237,11 @@ impl Page {
             Effect::Say(content) => self.said.push(content),
             // The plan is in the state, for whoever shows it.
             Effect::Progress => (),
-            Effect::Propose(action) => self.actions.push(*action),
+            Effect::Propose(action) => match self.actions.iter_mut().find(|row| row.id == action.id) {
+                // It asks again.
+                Some(row) => *row = *action,
+                None => self.actions.push(*action),
+            },
             Effect::ActionMoved { action, status, gate } => {
                 if let Ok(row) = self.row(&ActionId::new(action)) {
                     row.status = status;

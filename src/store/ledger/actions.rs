@@ -31,15 +31,17 @@ struct Call {
 }
 
 impl Session {
-    /// Records a proposed or granted call (`intent`).
+    /// Records a proposed or granted call (`intent`). One that was approved, never sent and asks again takes the place of what was asked.
     ///
     /// # Errors
-    /// `Stale` when the lease is lost.
+    /// `Stale` when the lease is lost, or when the call is known and was sent: nothing may run twice.
     pub async fn insert_action(&mut self, lease: &Lease, action: &Action) -> Result<()> {
         self.hold(lease).await?;
-        sqlx::query(
+        let written = sqlx::query(
             "INSERT INTO actions (id, turn_id, gate_id, position, status, created_at, expires_at, call, decision, result)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+             ON CONFLICT (id) DO UPDATE SET gate_id = excluded.gate_id, status = excluded.status, expires_at = excluded.expires_at,
+               call = excluded.call, decision = excluded.decision WHERE actions.status = 'approved'",
         )
         .bind(action.id.as_str())
         .bind(action.turn_id.as_str())
@@ -60,6 +62,9 @@ impl Session {
         .bind(action.result.as_ref().map(encode).transpose()?)
         .execute(&mut *self.tx)
         .await?;
+        if written.rows_affected() == 0 {
+            return Err(StoreError::Stale);
+        }
         Ok(())
     }
 

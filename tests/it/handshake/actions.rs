@@ -12,6 +12,7 @@ on_both! {
     a_model_that_acts_on_feedback_is_refused,
     a_declared_write_runs_after_the_ok_without_another_question,
     a_destructive_call_asks_even_if_declared,
+    a_file_that_changed_since_its_preview_asks_again,
     a_simple_question_gets_a_plain_answer,
     a_simple_plan_that_writes_waits_too,
     another_plan_after_the_ok_needs_another_ok,
@@ -85,7 +86,13 @@ async fn a_model_that_acts_on_feedback_is_refused(on: On) {
     world.say(u, c, "写", GROUP).await;
     let first = world.plan_card(c).await;
     world.say(u, c, "先看笔记再写", GROUP).await;
-    let second = world.card_after(c, &first).await;
+    let second = world
+        .seen("the card that asks again", |seen| {
+            seen.in_chat(c)
+                .rfind(|message| message.title() == Some("操作确认") && message.id != first.id && message.words().contains("分钟内有效"))
+                .cloned()
+        })
+        .await;
     let words = tool_words(&world).await;
     assert!(
         words[2].contains("plan_not_approved") && words[3].contains("ship the report"),
@@ -196,7 +203,13 @@ async fn another_plan_after_the_ok_needs_another_ok(on: On) {
     world.say(u, c, "写", GROUP).await;
     let first = world.plan_card(c).await;
     world.tap(u, c, &first, "approve", None).await;
-    let second = world.card_after(c, &first).await;
+    let second = world
+        .seen("the card that asks again", |seen| {
+            seen.in_chat(c)
+                .rfind(|message| message.title() == Some("操作确认") && message.id != first.id && message.words().contains("分钟内有效"))
+                .cloned()
+        })
+        .await;
     world.tap(u, c, &first, "approve", None).await.told("已经处理过了").await;
     assert_eq!(
         (world.file("a.md"), &world.review_of(&second).await["status"]),
@@ -244,11 +257,55 @@ async fn a_model_that_claims_an_approval_has_none(on: On) {
     world.say(u, c, "写", GROUP).await;
     let first = world.plan_card(c).await;
     world.say(u, c, "等等", GROUP).await;
-    let second = world.card_after(c, &first).await;
+    let second = world
+        .seen("the card that asks again", |seen| {
+            seen.in_chat(c)
+                .rfind(|message| message.title() == Some("操作确认") && message.id != first.id && message.words().contains("分钟内有效"))
+                .cloned()
+        })
+        .await;
     assert_eq!(
         (world.file("a.md"), &world.review_of(&second).await["status"]),
         (None, &json!("pending"))
     );
     assert!(actions(&world, "executed").await.is_empty());
+    world.end().await;
+}
+
+/// design: a write whose file changed after the person saw the preview is not carried out: the same call asks again, with a preview of
+/// what is there now. Nothing is lost, and after the second OK it runs once.
+async fn a_file_that_changed_since_its_preview_asks_again(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let write = call([("write_file", json!({ "path": "notes.md", "content": "eins\nzwei\n" }))]);
+    let world = World::start_on(on, &[], in_order(vec![write, say("好了")])).await;
+    let file = world.folder.path().join("workspace/notes.md");
+    std::fs::write(&file, "eins\n").unwrap();
+    world.say(u, c, "写", GROUP).await;
+    let first = world.card_titled(c, "操作确认").await;
+    assert!(first.words().contains("+zwei"), "{}", first.words());
+    std::fs::write(&file, "eins\nvon Alice\n").unwrap();
+    world.tap(u, c, &first, "approve", None).await;
+    let second = world
+        .seen("the card that asks again", |seen| {
+            seen.in_chat(c)
+                .rfind(|message| message.title() == Some("操作确认") && message.id != first.id && message.words().contains("分钟内有效"))
+                .cloned()
+        })
+        .await;
+    assert!(
+        second.words().contains("-von Alice") && second.words().contains("变"),
+        "{}",
+        second.words()
+    );
+    assert_eq!(world.file("notes.md").as_deref(), Some("eins\nvon Alice\n"));
+    let waiting = actions(&world, "pending").await;
+    assert_eq!(waiting.len(), 1);
+    assert!(waiting[0]["decision"].is_null(), "{waiting:?}");
+    world.tap(u, c, &second, "approve", None).await;
+    world.hears(c, "好了").await;
+    assert_eq!(world.file("notes.md").as_deref(), Some("eins\nzwei\n"));
+    let words = tool_words(&world).await;
+    assert!(words.len() == 1 && words[0].contains("replaced"), "{words:?}");
+    assert_eq!(actions(&world, "executed").await.len(), 1);
     world.end().await;
 }

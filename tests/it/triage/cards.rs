@@ -58,6 +58,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
                     hidden: 0,
                     preview: None,
                     status: ActionStatus::Pending,
+                    outdated: false,
                     output: None,
                 })
                 .collect(),

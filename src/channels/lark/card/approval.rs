@@ -85,9 +85,7 @@ impl Painter<'_> {
         if !action.justification.trim().is_empty() {
             lines.push(self.line(&action.justification));
         }
-        if action.status == ActionStatus::Unknown {
-            lines.push(format!("⚠️ {}", self.word("approval.unknown")));
-        }
+        lines.extend(action.warning().map(|key| format!("⚠️ {}", self.word(key))));
         let mut elements = vec![parts::markdown(&format!("act_{number}"), &lines.join("\n"))];
         let beside = |text: &Option<String>| text.as_deref().filter(|_| self.caps.block > 0).map(|text| self.code_block(text));
         let arguments = if self.caps.whole {

@@ -84,9 +84,7 @@ impl Painter<'_> {
         if !action.justification.trim().is_empty() {
             lines.push(vec![text(&self.line(&action.justification))]);
         }
-        if action.status == ActionStatus::Unknown {
-            lines.push(vec![text(&format!("⚠️ {}", self.word("approval.unknown")))]);
-        }
+        lines.extend(action.warning().map(|key| vec![text(&format!("⚠️ {}", self.word(key)))]));
         let mut elements = vec![parts::lines(lines)];
         let beside = |text: &Option<String>| text.as_deref().filter(|_| self.caps.block > 0).map(|text| self.block(text));
         let arguments = if self.caps.whole {

@@ -182,6 +182,7 @@ fn a_word_approves_only_what_was_shown() {
                 hidden,
                 preview: None,
                 status: ActionStatus::Pending,
+                outdated: false,
                 output: None,
             }],
             note: None,
