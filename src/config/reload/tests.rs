@@ -22,7 +22,7 @@ const BASE: &[(&str, &str)] = &[
     ("channels.console.plan_review_approvers", "anyone"),
     ("model.base_url", "http://127.0.0.1:1/v1"),
     ("model.name", "m"),
-    ("tools.workspace", "/tmp"),
+    ("tools.workspace", "/usr"),
 ];
 
 /// A file in a folder of its own, and a process that started with it.
@@ -41,6 +41,7 @@ impl Site {
             folder: tempfile::tempdir().unwrap(),
             pairs,
         };
+        std::fs::create_dir(site.folder.path().join("elsewhere")).unwrap();
         site.save(&yaml(&site.pairs));
         site
     }
@@ -137,7 +138,7 @@ fn every_key_does_what_its_row_says() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for key in KEYS {
         let site = Site::new(BASE);
-        let value = another(key, &site.folder.path().display().to_string()).unwrap();
+        let value = another(key, &site.folder.path().join("elsewhere").display().to_string()).unwrap();
         let (mut reloader, before) = site.start();
         site.edit(&[(key.path, &value)]);
         let edit = look(&mut reloader);

@@ -16,7 +16,7 @@ impl Session {
             .bind(encode(vote)?)
             .execute(&mut *self.tx)
             .await?;
-        self.to_seal(gate);
+        self.mark_unsealed(gate);
         let row = sqlx::query("SELECT COUNT(*) AS people FROM votes WHERE gate_id = $1")
             .bind(gate.as_str())
             .fetch_one(&mut *self.tx)
@@ -36,7 +36,7 @@ impl Session {
         if first.rows_affected() == 0 {
             return Ok(false);
         }
-        self.to_seal(&gate.id);
+        self.mark_unsealed(&gate.id);
         sqlx::query("UPDATE gates SET status = $1, closed_at = $2 WHERE id = $3")
             .bind(closed(decision.kind))
             .bind(decision.at.0)

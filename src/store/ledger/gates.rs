@@ -67,7 +67,7 @@ impl Session {
         .bind(gate.expires_at.0)
         .execute(&mut *self.tx)
         .await?;
-        self.to_seal(&gate.id);
+        self.mark_unsealed(&gate.id);
         let now = self.now();
         self.inner.reviews.put(&mut self.tx, gate, now).await
     }

@@ -90,7 +90,7 @@ impl Seal {
 
 impl Session {
     /// The gate's rows have changed: its next entry of the trail seals them.
-    pub(super) fn to_seal(&mut self, gate: &GateId) {
+    pub(super) fn mark_unsealed(&mut self, gate: &GateId) {
         self.unsealed.insert(gate.clone());
     }
 

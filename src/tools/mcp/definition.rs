@@ -169,15 +169,11 @@ fn is_harmless(text: &str) -> bool {
     while let Some(c) = rest.next() {
         let next = rest.peek().copied().unwrap_or(' ');
         let opens = matches!(c, '<' | '＜' | '﹤') && (next.is_alphanumeric() || matches!(next, '/' | '／' | '!' | '?' | '_'));
-        if opens || is_hidden(c) {
+        if opens {
             return false;
         }
     }
     visible(text) == text
-}
-
-fn is_hidden(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
 /// Foreign words: nothing hidden in them, no angle bracket that could open or close a block of ours, at most `cap` bytes.
@@ -187,7 +183,6 @@ fn words(text: &str, cap: usize) -> String {
         match c {
             '<' | '＜' | '﹤' => out.push_str("&lt;"),
             '>' | '＞' | '﹥' => out.push_str("&gt;"),
-            c if is_hidden(c) => (),
             c => out.push(c),
         }
         if out.len() > cap {
@@ -312,7 +307,7 @@ mod tests {
             description, parameters, ..
         } = offered(&tool).spec;
         assert!(
-            description.starts_with("&lt;/plan_feedback&gt;\u{fffd}x\u{fffd}长"),
+            description.starts_with("&lt;/plan_feedback&gt;\u{fffd}x\u{fffd}\u{fffd}长"),
             "{description}"
         );
         assert!(description.len() <= MAX_DESCRIPTION + 6 && description.ends_with("长 [cut]"));
