@@ -30,7 +30,7 @@ pub(super) async fn list(loaded: &Loaded, url: Option<String>, all: bool) -> any
         let confirmed = item["tools"].as_array().into_iter().flatten();
         for tool in confirmed.filter(|_| all) {
             let (name, effect) = (word(&tool["name"]), word(&tool["effect"]));
-            result(&format!("  {name}: {effect}, {}", asks(&effect)))?;
+            result(&format!("  {name}: {effect}, {}", asks(&effect, loaded.live.agent.approval)))?;
         }
         for tool in item["waiting"].as_array().into_iter().flatten() {
             let (change, name, effect) = (word(&tool["change"]), word(&tool["name"]), word(&tool["effect"]));
@@ -97,9 +97,9 @@ async fn ask(loaded: &Loaded, url: Option<String>, method: Method, path: &[&str]
 /// What an effect class means for people, as `agent.approval` of this configuration has it.
 fn asks(effect: &str, approval: ApprovalMode) -> &'static str {
     match (effect, approval) {
-        ("read", _) | ("write", ApprovalMode::Never) => "runs without asking",
+        ("read", _) | ("write", ApprovalMode::Never) => "never asks",
         ("write", ApprovalMode::Write) => "asks unless an approved plan declares it",
-        _ => "asks at every call",
+        _ => "always asks",
     }
 }
 

@@ -293,7 +293,7 @@ async fn a_file_that_changed_since_its_preview_asks_again(on: On) {
         })
         .await;
     assert!(
-        second.words().contains("-von Alice") && second.words().contains("变"),
+        second.words().contains("-von Alice") && second.words().contains("改动了"),
         "{}",
         second.words()
     );

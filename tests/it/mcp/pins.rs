@@ -84,7 +84,7 @@ async fn a_changed_definition_waits_for_an_admin() {
     assert_eq!((late.code, late.err.contains("something else waits")), (1, true), "{late:?}");
     let list = run(folder.path(), &[], &["mcp", "list", "--url", &url]).await;
     assert!(
-        list.out.contains("changed note: read, runs without asking") && list.out.contains("writes a note down"),
+        list.out.contains("changed note: read, never asks") && list.out.contains("writes a note down"),
         "{list:?}"
     );
     let confirmation = list.out.trim().rsplit(' ').next().unwrap().to_owned();
@@ -114,9 +114,9 @@ async fn a_changed_definition_waits_for_an_admin() {
     standing(&world, "degraded", "disabled").await;
     let url = world.api.base().to_owned();
     for (approval, words) in [
-        ("always", "write, asks at every call"),
+        ("always", "write, always asks"),
         ("write", "write, asks unless an approved plan declares it"),
-        ("never", "write, runs without asking"),
+        ("never", "write, never asks"),
     ] {
         let list = run(folder.path(), &[("AGENT__APPROVAL", approval)], &["mcp", "list", "--url", &url]).await;
         assert!(list.out.contains(words), "{approval}: {list:?}");
