@@ -38,6 +38,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use batch::OpenCall;
 pub use capsule::{Artifact, Capsule, StepSnapshot};
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange};
 pub use plan_mode::{PlanRun, Stage};
@@ -236,32 +237,6 @@ pub struct OpenGate {
     /// For tool approvals: the actions that it asks about. Empty in turns of older versions: all that wait.
     #[serde(default)]
     pub rows: Vec<String>,
-}
-
-/// A call of the current batch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OpenCall {
-    /// The model's call.
-    pub call: ToolCall,
-    /// [`ToolSpec::digest`] of its tool as the model was shown it, and people after it: under another one the call does not run. None: no such
-    /// tool, or a turn of an older version.
-    #[serde(default)]
-    pub definition: Option<String>,
-    /// Row in `actions`, for write and destructive calls.
-    pub action: Option<String>,
-    /// Its status.
-    pub status: ActionStatus,
-    /// Answer to the model, once there is one (already in its `[tool_result:NAME]` form).
-    pub answer: Option<String>,
-    /// The tool asked to end the turn with this text.
-    pub exit: Option<String>,
-    /// It was sent once and nobody knows whether it ran; only a result puts an end to that.
-    #[serde(default)]
-    pub lost: bool,
-    /// What stood for the thing that it replaces when the person was shown its preview: when it is another one at the moment of sending,
-    /// they are asked again. None: nobody was asked, or the tool replaces nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base: Option<String>,
 }
 
 /// What the model said.

@@ -1,16 +1,43 @@
 //! Row 6 of the table: the calls of one reply, from running what may run to answering all of them in order.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::{
-    Action, ActionId, ActionStatus, Decision, DecisionKind, EffectClass, Event, GateId, Message, Notice, ToolResult, TurnId, TurnReason,
-    TurnStatus, Via,
+    Action, ActionId, ActionStatus, Decision, DecisionKind, EffectClass, Event, GateId, Message, Notice, ToolCall, ToolResult, TurnId,
+    TurnReason, TurnStatus, Via,
 };
 
 use super::compose;
 use super::gates::{self, describe};
 use super::step::Step;
-use super::{CallOutcome, Effect, Next, OpenCall, OpenGate};
+use super::{CallOutcome, Effect, Next, OpenGate};
+
+/// A call of the current batch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// The model's call.
+    pub call: ToolCall,
+    /// [`ToolSpec::digest`](crate::domain::ToolSpec::digest) of its tool as the model was shown it, and people after it: under another one the call does not run. None: no such
+    /// tool, or a turn of an older version.
+    #[serde(default)]
+    pub definition: Option<String>,
+    /// Row in `actions`, for write and destructive calls.
+    pub action: Option<String>,
+    /// Its status.
+    pub status: ActionStatus,
+    /// Answer to the model, once there is one (already in its `[tool_result:NAME]` form).
+    pub answer: Option<String>,
+    /// The tool asked to end the turn with this text.
+    pub exit: Option<String>,
+    /// It was sent once and nobody knows whether it ran; only a result puts an end to that.
+    #[serde(default)]
+    pub lost: bool,
+    /// What stood for the thing that it replaces when the person was shown its preview: when it is another one at the moment of sending,
+    /// they are asked again. None: nobody was asked, or the tool replaces nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+}
 
 impl OpenCall {
     /// A person allowed it, and has to be asked once more: its outcome was lost, or what it would change is another thing now. (Between two
