@@ -133,9 +133,9 @@ async fn at_the_limit_a_refusal_ends_the_task(on: On) {
         (&turn["reason"], &turn["answer"]),
         (&json!("budget_exhausted"), &json!("只完成了一部分。"))
     );
-    let last = world.hears(c, "用量上限").await;
+    let last = world.hears(c, "只完成了一部分").await;
     assert!(
-        last.words().contains("只完成了一部分") && last.words().contains("读取笔记"),
+        last.words().contains("用量上限") && last.words().contains("读取笔记"),
         "{}",
         last.words()
     );
