@@ -104,7 +104,22 @@ pub(super) fn is_open(state: &CardState) -> bool {
     matches!(state, CardState::Open { .. })
 }
 
-/// English sentences begin with a capital when no name goes before them.
+/// Our words `key`, which may begin with a person; English sentences begin with a capital when no name goes before them.
+pub(super) fn opening(templates: &Templates, locale: Locale, key: &str, values: &Value) -> String {
+    let said = templates.say(locale, key, values);
+    let named = |member: &str| {
+        values[member]
+            .as_str()
+            .is_some_and(|name| !name.is_empty() && said.starts_with(name))
+    };
+    if named("people") || named("requester") {
+        said
+    } else {
+        capitalized(&said)
+    }
+}
+
+/// With a capital at the beginning.
 pub(super) fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars

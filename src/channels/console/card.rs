@@ -6,7 +6,7 @@ use super::markdown;
 use super::view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
 use crate::channels::wording::{
     Asked, Tone, Whom, capitalized, clock_time, decision_words, effect_key, end_key, end_text, minutes, notice_people, notice_text,
-    plan_key, prompt_key, settled_text, spent, state_key, sure_key, under_way, why_ended, words_key,
+    opening, plan_key, prompt_key, settled_text, spent, state_key, sure_key, under_way, why_ended, words_key,
 };
 use crate::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, Locale, Outbound, PlanCard, PlanEnd,
@@ -159,7 +159,7 @@ impl Painter<'_> {
             .filter(|key| !key.is_empty())
         {
             html.push_str("<p>");
-            markdown::escape(&capitalized(&self.say(key, &values)), &mut html);
+            markdown::escape(&opening(self.templates, self.locale, key, &values), &mut html);
             html.push_str("</p>");
         }
         (!html.is_empty()).then_some(Block::Prose { html, quiet: true })

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::escape;
 use crate::channels::wording::{
-    Asked, Tone, Whom, capitalized, clock_time, decision_words, end_key, end_text, left_off, mark_of, minutes, one_line, settled_text,
+    Asked, Tone, Whom, clock_time, decision_words, end_key, end_text, left_off, mark_of, minutes, one_line, opening, settled_text,
     state_key, words_key,
 };
 use crate::domain::{CardState, Decision, DecisionKind, Locale, Outbound, PlanEnd, StepView};
@@ -182,8 +182,7 @@ impl Painter<'_> {
             None => String::new(),
         };
         whom.tell(&mut values, false, &people, &requester);
-        // English sentences begin with a capital when no name goes before them.
-        capitalized(&self.say(key, values))
+        opening(self.templates, self.locale, key, &values)
     }
 
     /// What the requester reads who waits for others.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{card::card, escape};
 use crate::channels::pace::{PATIENCE, Pace};
-use crate::channels::wording::{asking, body, notice_people, notice_text, requester};
+use crate::channels::wording::{asking, body, notice_people, notice_text, one_line, requester};
 use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::LarkSecrets;
 use crate::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
@@ -157,7 +157,7 @@ impl LarkClient {
 
     /// A text message: foreign text is inert, people are mentioned by what we know about them.
     fn chat_text(&self, content: &Outbound, locale: Locale) -> String {
-        let name = |id: &str| escape::text_mention(id).unwrap_or_else(|| escape::chat_text(id));
+        let name = |id: &str| escape::text_mention(id).unwrap_or_else(|| escape::chat_text(&one_line(id, 128)));
         // Such a notice holds ids and words of ours.
         if let Outbound::Notice(notice) = content
             && let Some(named) = notice_people(notice, &name)

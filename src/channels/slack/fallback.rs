@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::escape;
-use crate::channels::wording::{asking, body, notice_people, notice_text, requester};
+use crate::channels::wording::{asking, body, notice_people, notice_text, one_line, requester};
 use crate::domain::{Locale, Outbound};
 use crate::template::Templates;
 
@@ -12,7 +12,7 @@ const MAX_TEXT: usize = 3_900;
 
 /// `content` as escaped mrkdwn; empty for a reaction. Foreign text is inert, people are mentioned by what we know.
 pub(super) fn fallback(templates: &Templates, locale: Locale, content: &Outbound) -> String {
-    let name = |id: &str| escape::mention(id).unwrap_or_else(|| escape::mrkdwn(id));
+    let name = |id: &str| escape::mention(id).unwrap_or_else(|| escape::mrkdwn(&one_line(id, 128)));
     // Such a notice holds ids and words of ours.
     if let Outbound::Notice(notice) = content
         && let Some(named) = notice_people(notice, &name)

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     Asked, Whom, capitalized, clock_time, decision_words, effect_key, end_key, end_text, left_off, mark_of, minutes, notice_text, one_line,
-    plan_key, prompt_key, settled_text, spent, state_key, under_way, why_ended, words_key,
+    opening, plan_key, prompt_key, settled_text, spent, state_key, under_way, why_ended, words_key,
 };
 use crate::domain::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepView,
@@ -51,10 +51,10 @@ pub(in crate::channels) fn asking(
     let mut lines = vec![if intro.is_empty() {
         people
     } else {
-        capitalized(&templates.say(locale, intro, &values))
+        opening(templates, locale, intro, &values)
     }];
     if whom.waits() {
-        lines.push(capitalized(&templates.say(locale, waits, &values)));
+        lines.push(opening(templates, locale, waits, &values));
     }
     lines.retain(|line| !line.is_empty());
     lines.join("\n")

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use countersign::cli::demo::Snapshot;
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{Gate, Script, Step, call, say};
@@ -133,7 +134,13 @@ async fn at_the_limit_a_refusal_ends_the_task(on: On) {
         (&turn["reason"], &turn["answer"]),
         (&json!("budget_exhausted"), &json!("只完成了一部分。"))
     );
-    let last = world.hears(c, "用量上限").await;
+    let answer = |seen: &Snapshot| {
+        let mut posts = seen.in_chat(c);
+        posts
+            .find(|post| post.title().is_none() && post.words().contains("用量上限"))
+            .cloned()
+    };
+    let last = world.seen("the last word", answer).await;
     assert!(
         last.words().contains("只完成了一部分") && last.words().contains("读取笔记"),
         "{}",
