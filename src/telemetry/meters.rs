@@ -121,6 +121,16 @@ pub const METERS: &[Meter] = &[
         "From the head of a webhook request to its answer",
     ),
     counter(
+        "countersign_connections_refused_total",
+        &["reason"],
+        "Connections that were closed: waited_longest (for a new one), all_busy, headers (too slow), accept_failed",
+    ),
+    counter(
+        "countersign_wrong_tokens_total",
+        &["at"],
+        "Wrong console tokens, by where they were given: api or login",
+    ),
+    counter(
         "countersign_duplicates_total",
         &[CHANNEL],
         "Events that were handled before: pushed again, or told of twice",
