@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     struct Server {
-        at: std::net::SocketAddr,
+        at: SocketAddr,
         stop: CancellationToken,
         task: tokio::task::JoinHandle<()>,
     }

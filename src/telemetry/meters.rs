@@ -122,12 +122,12 @@ pub const METERS: &[Meter] = &[
     ),
     counter(
         "countersign_connections_refused_total",
-        &["reason"],
-        "Connections that were closed: waited_longest (for a new one), all_busy, headers (too slow), accept_failed",
+        &[label("reason", "waited_longest all_busy headers accept_failed")],
+        "Connections that were closed or refused, by why",
     ),
     counter(
         "countersign_wrong_tokens_total",
-        &["at"],
+        &[label("at", "api login")],
         "Wrong console tokens, by where they were given: api or login",
     ),
     counter(
