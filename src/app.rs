@@ -18,7 +18,7 @@ use crate::channels::{ConsoleChannel, LarkClient, LarkHook, SlackClient, SlackHo
 use crate::config::{Boot, Live, ModelLive, Provider, Reloader, Settings};
 use crate::conversation::Desk;
 use crate::domain::{Clock, Failpoint, Ids};
-use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, start_workers};
+use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, serve, start_workers};
 use crate::model::{ChatModel, Demo, Remote};
 use crate::runner::{ModelSource, Runner, RunnerParts, Timings};
 use crate::store::{Ledger, StoreError};
@@ -107,7 +107,7 @@ pub struct Running {
     gateway: Gateway,
     workers: Workers,
     servers: Servers,
-    server: JoinHandle<std::io::Result<()>>,
+    server: JoinHandle<()>,
     stop: CancellationToken,
     grace: Duration,
     drain: Duration,
@@ -201,8 +201,14 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         retention: boot.retention,
     });
     let stop = CancellationToken::new();
-    let serving = axum::serve(listener, router(gateway.clone())).with_graceful_shutdown(stop.clone().cancelled_owned());
-    let server = tokio::spawn(serving.into_future());
+    let router = router(gateway.clone());
+    let server = tokio::spawn(serve(
+        listener,
+        router,
+        boot.max_connections,
+        gateway.machine_clock.clone(),
+        stop.clone(),
+    ));
     let workers = start_workers(&gateway);
     info!(%addr, "ready");
     Ok(Running {

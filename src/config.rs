@@ -140,6 +140,8 @@ pub struct Boot {
     pub workers: bool,
     /// `server.max_body_bytes`.
     pub max_body_bytes: usize,
+    /// `server.max_connections`.
+    pub max_connections: usize,
     /// `server.shutdown_grace_seconds`.
     pub shutdown_grace: Duration,
     /// Lark credentials, whether or not the channel is enabled.

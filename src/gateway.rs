@@ -1,6 +1,8 @@
 //! HTTP in, workers, dispatcher out, API, console.
 
 mod api;
+mod body;
+mod connections;
 mod console;
 mod dispatch;
 mod error;
@@ -13,6 +15,7 @@ mod state;
 mod webhooks;
 mod worker;
 
+pub use connections::serve;
 pub use router::router;
 pub use state::{Channels, Gateway, GatewayParts, Roles};
 pub use worker::{Workers, start_workers};

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::domain::{Approvers, EffectClass, SessionMode};
 
-/// A token for the API and the console has so many characters at least; one that is shorter is warned of.
+/// The fewest characters of the token for the API and the console; a shorter one can be guessed.
 const TOKEN: usize = 16;
 
 /// The layered values by path, each with its origin.
@@ -78,6 +78,12 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             "found a blank, must be set when server.bind ({}) is not loopback",
             shape.server.bind
         ),
+    );
+    let token = console.token.expose_secret().trim().chars().count();
+    rule(
+        &["channels.console.token"],
+        (1..TOKEN).contains(&token),
+        format!("found {token} characters, needs at least {TOKEN}: whoever guesses it decides for everybody"),
     );
     for (quorum, approvers, needed, policy) in [
         (
@@ -143,12 +149,6 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             report.warning(place, "server.roles", &why);
         }
     }
-    let token = console.token.expose_secret().trim().chars().count();
-    if (1..TOKEN).contains(&token) && !report.is_refused("channels.console.token") {
-        let place = layered.origin("channels.console.token").unwrap_or("default");
-        let why = format!("has {token} characters: fewer than {TOKEN} can be guessed, and whoever has it decides for everybody");
-        report.warning(place, "channels.console.token", &why);
-    }
     if lark.enabled && blank(&lark.encrypt_key) && !report.is_refused("channels.lark.encrypt_key") {
         let place = layered.origin("channels.lark.encrypt_key").unwrap_or("default");
         report.warning(
@@ -177,6 +177,7 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
         webhooks: server.roles.contains(&Role::Webhooks),
         workers: server.roles.contains(&Role::Workers),
         max_body_bytes: server.max_body_bytes,
+        max_connections: server.max_connections,
         shutdown_grace: Duration::from_secs(server.shutdown_grace_seconds),
         lark: LarkSecrets {
             base_url: without_slash(&lark.base_url),

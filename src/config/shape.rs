@@ -29,6 +29,7 @@ pub(super) struct Server {
     pub(super) bind: std::net::SocketAddr,
     pub(super) roles: Vec<Role>,
     pub(super) max_body_bytes: usize,
+    pub(super) max_connections: usize,
     pub(super) shutdown_grace_seconds: u64,
 }
 

@@ -94,7 +94,8 @@ const QUORUM: Kind = whole(1, 10);
 pub const KEYS: &[Key] = &[
     fixed("server.bind", Kind::Address, "127.0.0.1:8080"),
     fixed("server.roles", Kind::Roles, "[webhooks, workers]"),
-    fixed("server.max_body_bytes", whole(1024, 67_108_864), "1048576"),
+    fixed("server.max_body_bytes", whole(1024, 33_554_432), "1048576"),
+    fixed("server.max_connections", whole(16, 65_536), "1024"),
     fixed("server.shutdown_grace_seconds", whole(0, 3600), "30"),
     hot("channels.lark.enabled", Kind::Flag, "false"),
     fixed("channels.lark.base_url", Kind::Url { blank: false }, "https://open.feishu.cn"),

@@ -22,10 +22,11 @@ use subtle::ConstantTimeEq;
 
 pub(super) use self::socket::Sockets;
 
+use super::body::read_body;
 use super::console::{foreign_origin, local_host};
 use super::error::ApiError;
 use super::state::Gateway;
-use super::webhooks::{read_body, require_json};
+use super::webhooks::require_json;
 use crate::store::{Cursor, ListQuery, Page};
 
 /// With `channels.console.token` set, every path wants it. Without, the server listens on loopback only, and
@@ -36,6 +37,7 @@ pub(super) async fn auth(State(gateway): State<Gateway>, request: Request, next:
         Some(token) => {
             let given = given_token(request.headers());
             if !bool::from(given.ct_eq(token.expose_secret().as_bytes())) {
+                gateway.note_wrong_token("api");
                 return Err(ApiError::unauthorized("send Authorization: Bearer with channels.console.token"));
             }
         }
@@ -180,7 +182,7 @@ fn page<T>(page: Page<T>, view: impl Fn(T) -> Value) -> Value {
 /// A JSON body: checked like a webhook's, then read into `T` with an error that names the member.
 async fn body<T: DeserializeOwned>(gateway: &Gateway, headers: &HeaderMap, body: Body) -> Result<T, ApiError> {
     require_json(headers)?;
-    let bytes = read_body(headers, body.into_data_stream(), gateway.max_body_bytes).await?;
+    let bytes = read_body(gateway, headers, body.into_data_stream()).await?;
     // A derived struct would take an array too, member by member.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(ApiError::bad_request("the body must be a JSON object"));

@@ -26,7 +26,6 @@ use super::state::Gateway;
 
 pub(super) use guard::{foreign_origin, headers, local_host};
 pub(super) use live::Readers;
-pub(super) use login::Tries;
 
 /// `/` and everything under `/console/`.
 pub(super) fn routes(gateway: &Gateway) -> Router<Gateway> {
@@ -75,7 +74,7 @@ impl Form {
         {
             return Err(ApiError::media_type("send a form: application/x-www-form-urlencoded"));
         }
-        let bytes = super::webhooks::read_body(headers, body.into_data_stream(), gateway.max_body_bytes).await?;
+        let bytes = super::body::read_body(gateway, headers, body.into_data_stream()).await?;
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 

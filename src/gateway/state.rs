@@ -5,11 +5,14 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use metrics::counter;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use super::api::Sockets;
-use super::console::{Readers, Tries};
+use super::body::BodyRoom;
+use super::console::Readers;
 use super::health::Since;
 use super::refusals::Refusals;
 use crate::channels::{Channel, DeliveryError, LarkHook, SLACK_APP, SlackClient, SlackHook};
@@ -138,7 +141,7 @@ struct Shared {
     since: Since,
     /// What each platform refuses us.
     refused: Mutex<BTreeMap<&'static str, Refused>>,
-    tries: Tries,
+    body_room: BodyRoom,
     refusals: Refusals,
     readers: Readers,
     sockets: Sockets,
@@ -160,7 +163,7 @@ impl Gateway {
             draining: CancellationToken::new(),
             since: Since::default(),
             refused: Mutex::default(),
-            tries: Tries::default(),
+            body_room: BodyRoom::default(),
             refusals: Refusals::default(),
             readers: Readers::default(),
             sockets: Sockets::default(),
@@ -235,9 +238,18 @@ impl Gateway {
         &self.0.since
     }
 
-    /// Wrong tokens at the console's door.
-    pub(super) fn tries(&self) -> &Tries {
-        &self.0.tries
+    /// What bodies in flight may hold.
+    pub(super) fn body_room(&self) -> &BodyRoom {
+        &self.0.body_room
+    }
+
+    /// Counts and logs a wrong console token; `at` is where it was given.
+    pub(super) fn note_wrong_token(&self, at: &'static str) {
+        counter!("countersign_wrong_tokens_total", "at" => at).increment(1);
+        if let Some(missed) = self.0.refusals.count(at, self.machine_clock.now()) {
+            let not_logged_before = (missed > 0).then_some(missed);
+            warn!(at, not_logged_before, "wrong console token");
+        }
     }
 
     /// Refused requests that the log was told of.

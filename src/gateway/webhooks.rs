@@ -3,16 +3,19 @@
 mod lark;
 mod slack;
 
+use std::convert::Infallible;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use axum::body::Bytes;
-use axum::http::{HeaderMap, header};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
-use futures_util::{Stream, StreamExt};
 use metrics::{counter, histogram};
 use tracing::{debug, error, warn};
 
+use super::body::read_push;
 use super::error::ApiError;
 use super::state::Gateway;
 use crate::channels::Refusal;
@@ -22,10 +25,26 @@ use crate::domain::Inbound;
 pub(super) use lark::lark;
 pub(super) use slack::slack;
 
-/// A body that arrives slower than this is not from a platform.
-const BODY_TIME: Duration = Duration::from_secs(10);
 /// The platform shows an error of its own after three seconds.
 const CLICK_TIME: Duration = Duration::from_secs(2);
+
+/// Where a request was sent to, and from where: behind a proxy that is the proxy's address.
+#[derive(Debug)]
+pub(super) struct Sent {
+    path: Uri,
+    peer: Option<SocketAddr>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Sent {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self {
+            path: parts.uri.clone(),
+            peer: parts.extensions.get().copied(),
+        })
+    }
+}
 
 /// What became of a request, for the metrics.
 #[derive(Clone, Copy, Debug)]
@@ -86,11 +105,13 @@ async fn click(gateway: &Gateway, inbound: Inbound) -> Result<ClickAnswer, ApiEr
     }
 }
 
-/// The log hears why, the sender only that.
-fn refused(gateway: &Gateway, refusal: Refusal) -> ApiError {
+/// The log names channel, path, peer and reason; the sender hears only that it was refused.
+fn refused(gateway: &Gateway, channel: &'static str, sent: &Sent, refusal: Refusal) -> ApiError {
     let (Refusal::Unauthorized(reason) | Refusal::Bad(reason)) = refusal;
-    if let Some(left_out) = gateway.refusals().count(reason, gateway.machine_clock.now()) {
-        warn!(reason = %refusal, left_out, "request refused");
+    if let Some(missed) = gateway.refusals().count(reason, gateway.machine_clock.now()) {
+        let not_logged_before = (missed > 0).then_some(missed);
+        let peer = sent.peer.map(tracing::field::display);
+        warn!(channel, path = sent.path.path(), peer, reason = %refusal, not_logged_before, "webhook refused");
     }
     match refusal {
         Refusal::Unauthorized(_) => ApiError::unauthorized("signature, timestamp or token is wrong"),
@@ -145,33 +166,4 @@ fn require_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), ApiError> {
             allowed.join(" or ")
         )))
     }
-}
-
-/// The whole body, at most `limit` bytes, within [`BODY_TIME`].
-pub(super) async fn read_body(
-    headers: &HeaderMap,
-    body: impl Stream<Item = Result<Bytes, axum::Error>> + Unpin,
-    limit: usize,
-) -> Result<Bytes, ApiError> {
-    let told = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok())
-        .and_then(|length| length.parse::<u64>().ok());
-    if told.is_some_and(|length| length > limit as u64) {
-        return Err(ApiError::too_large(limit));
-    }
-    let whole = async {
-        let (mut stream, mut bytes) = (body, Vec::new());
-        while let Some(chunk) = stream.next().await {
-            let chunk = chunk.map_err(|_| ApiError::bad_request("the body broke off"))?;
-            if bytes.len() + chunk.len() > limit {
-                return Err(ApiError::too_large(limit));
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        Ok(Bytes::from(bytes))
-    };
-    tokio::time::timeout(BODY_TIME, whole)
-        .await
-        .unwrap_or_else(|_| Err(ApiError::timeout()))
 }

@@ -121,6 +121,16 @@ pub const METERS: &[Meter] = &[
         "From the head of a webhook request to its answer",
     ),
     counter(
+        "countersign_connections_refused_total",
+        &[label("reason", "waited_longest all_busy headers accept_failed")],
+        "Connections that were closed or refused, by why",
+    ),
+    counter(
+        "countersign_wrong_tokens_total",
+        &[label("at", "api login")],
+        "Wrong console tokens, by where they were given: api or login",
+    ),
+    counter(
         "countersign_duplicates_total",
         &[CHANNEL],
         "Events that were handled before: pushed again, or told of twice",

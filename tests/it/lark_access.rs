@@ -136,3 +136,29 @@ fn debug_shows_no_secret() {
     let text = format!("{:?}", LarkHook::new(&lark_secrets(APP, TOKEN, KEY)));
     assert!(text.contains(APP) && !text.contains(TOKEN) && !text.contains(KEY), "{text}");
 }
+
+/// interface: an unsigned body is decrypted only when it is as short as a challenge, and only a few that fail in a second; a genuine
+/// challenge costs nothing and is answered again a moment later.
+#[test]
+fn unsigned_bodies_are_decrypted_rarely() {
+    let challenge = |echo: &str| json!({"type": "url_verification", "token": TOKEN, "challenge": echo});
+    let (good, other) = (encrypted(&challenge("abc")), encrypted(&message_event()));
+    let hook = LarkHook::new(&lark_secrets(APP, TOKEN, KEY));
+    let receive = |body: &[u8], now| hook.receive(&header_map(&[]).unwrap(), body, now);
+    let answered = Ok(Received::Challenge("abc".to_owned()));
+    for _ in 0..100 {
+        assert_eq!(receive(&good, NOW), answered, "what succeeds is not counted");
+    }
+    for _ in 0..20 {
+        assert!(receive(&other, NOW).is_err());
+    }
+    assert!(receive(&good, NOW).is_err(), "after twenty failures at once nothing is decrypted");
+    assert_eq!(receive(&good, NOW.plus(std::time::Duration::from_millis(200))), answered);
+    let padded = with(challenge("abc"), "/challenge", json!("a".repeat(512)));
+    let mut long = String::from_utf8(encrypted(&padded)).unwrap();
+    long.insert_str(1, &" ".repeat(2_048));
+    assert!(
+        receive(long.as_bytes(), NOW.plus(std::time::Duration::from_secs(60))).is_err(),
+        "too long"
+    );
+}

@@ -45,17 +45,26 @@ impl Key {
 
     /// What is inside `encrypt`. One answer for every fault: a caller that could tell bad padding from a bad length
     /// would be a padding oracle.
-    pub(super) fn decrypt(&self, text: &str) -> Option<Vec<u8>> {
-        let mut blob = STANDARD.decode(text).ok()?;
-        let (iv, ciphertext) = blob.split_first_chunk_mut::<BLOCK>()?;
+    ///
+    /// # Errors
+    /// The bytes as they were decrypted, when the padding is wrong; none of them when nothing could be decrypted.
+    pub(super) fn decrypt(&self, text: &str) -> Result<Vec<u8>, Vec<u8>> {
+        let mut blob = STANDARD.decode(text).map_err(|_| Vec::new())?;
+        let Some((iv, ciphertext)) = blob.split_first_chunk_mut::<BLOCK>() else {
+            return Err(Vec::new());
+        };
         // Refuses nothing at all, lengths that are no multiple of the block, a pad of 0 or over 16, and unequal pad bytes.
-        let length = cbc::Decryptor::inner_iv_init(self.cipher.clone(), &(*iv).into())
+        let unpadded = cbc::Decryptor::inner_iv_init(self.cipher.clone(), &(*iv).into())
             .decrypt_padded::<Pkcs7>(ciphertext)
-            .ok()?
-            .len();
+            .map(<[u8]>::len);
         blob.drain(..BLOCK);
-        blob.truncate(length);
-        Some(blob)
+        match unpadded {
+            Ok(length) => {
+                blob.truncate(length);
+                Ok(blob)
+            }
+            Err(_) => Err(blob),
+        }
     }
 
     /// The content of `encrypt` for `plain`.
@@ -115,7 +124,7 @@ mod tests {
     #[test]
     fn published_known_answer() {
         let plain = key("test key").decrypt("P37w+VZImNgPEO1RBhJ6RtKl7n6zymIbEG1pReEzghk=");
-        assert_eq!(plain.as_deref(), Some(&b"hello world"[..]));
+        assert_eq!(plain, Ok(b"hello world".to_vec()));
     }
 
     /// M-1: the four ways in which padding can be wrong are refused alike, and so are odd lengths.
@@ -131,21 +140,21 @@ mod tests {
         };
         let mut good = [b'x'; BLOCK];
         good[14..].fill(2);
-        assert_eq!(key.decrypt(&raw(good)).as_deref(), Some(&[b'x'; 14][..]));
+        assert_eq!(key.decrypt(&raw(good)), Ok(vec![b'x'; 14]));
         let (mut zero, mut over, mut unequal) = (good, good, good);
         zero[15] = 0;
         over[15] = 17;
         unequal[14] = 3;
         for bad in [zero, over, unequal] {
-            assert_eq!(key.decrypt(&raw(bad)), None);
+            assert!(key.decrypt(&raw(bad)).is_err());
         }
         let text = raw(good);
         let bytes = STANDARD.decode(&text).unwrap();
         for length in [0, 1, 15, 16, 17, 31] {
-            assert_eq!(key.decrypt(&STANDARD.encode(&bytes[..length])), None, "{length}");
+            assert!(key.decrypt(&STANDARD.encode(&bytes[..length])).is_err(), "{length}");
         }
         for odd in ["***not base64***", &format!("{text} "), text.trim_end_matches('=')] {
-            assert_eq!(key.decrypt(odd), None, "{odd}");
+            assert!(key.decrypt(odd).is_err(), "{odd}");
         }
     }
 
@@ -154,7 +163,7 @@ mod tests {
         #[test]
         fn round_trip(plain in any::<Vec<u8>>(), iv in any::<[u8; BLOCK]>()) {
             let key = key("round trip");
-            prop_assert_eq!(key.decrypt(&key.encrypt(iv, &plain)), Some(plain));
+            prop_assert_eq!(key.decrypt(&key.encrypt(iv, &plain)), Ok(plain));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::http::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
@@ -17,8 +18,14 @@ use crate::domain::{Inbound, Millis};
 const PAST_SECONDS: i64 = 8 * 3600;
 const FUTURE_SECONDS: i64 = 300;
 const MAX_CHALLENGE: usize = 512;
-/// The longest body that may be an unsigned URL challenge; nobody gets more decrypted without a signature.
+/// The longest body without signature headers that is read at all.
 const MAX_UNSIGNED: usize = 8 * 1024;
+/// The longest unsigned body that is decrypted: a challenge of 512 bytes with its token fits twice.
+const MAX_UNSIGNED_CHALLENGE: usize = 2 * 1024;
+/// So many unsigned bodies may fail at once, and then [`FAILURES_A_SECOND`]. Whoever tries to learn the plaintext from the time that
+/// an answer takes needs millions of them.
+const FAILURES: u64 = 20;
+const FAILURES_A_SECOND: u64 = 5;
 
 const SIGNATURE: &str = "x-lark-signature";
 const TIMESTAMP: &str = "x-lark-request-timestamp";
@@ -41,6 +48,8 @@ pub struct LarkHook {
     app_id: String,
     token: SecretString,
     key: Option<Key>,
+    /// When the failures of unsigned bodies that are still counted will be forgotten, in milliseconds.
+    forgotten_at: AtomicI64,
 }
 
 impl fmt::Debug for LarkHook {
@@ -61,7 +70,15 @@ impl LarkHook {
             app_id: secrets.app_id.clone(),
             token: secrets.verification_token.clone(),
             key: secrets.encrypt_key.clone().map(Key::new),
+            forgotten_at: AtomicI64::new(0),
         }
+    }
+
+    /// The longest body without signature headers that can be one of the platform's requests, when these headers have none and the
+    /// app has an Encrypt Key.
+    #[must_use]
+    pub fn unsigned_limit(&self, headers: &HeaderMap) -> Option<usize> {
+        (self.key.is_some() && !has_signature(headers)).then_some(MAX_UNSIGNED)
     }
 
     /// Reads one push. `body` must be the raw request body: the signature is over exactly these bytes.
@@ -74,8 +91,8 @@ impl LarkHook {
         let Some(key) = &self.key else {
             return self.read(body);
         };
-        if ![SIGNATURE, TIMESTAMP, NONCE].iter().any(|name| headers.contains_key(*name)) {
-            return self.unsigned_challenge(key, body);
+        if !has_signature(headers) {
+            return self.unsigned_challenge(key, body, now);
         }
         verify(key, headers, body, now)?;
         self.read(&open(key, body)?)
@@ -83,16 +100,36 @@ impl LarkHook {
 
     /// The platform sends its URL challenge without signature headers even when an Encrypt Key is set. Nothing else
     /// may come this way, and every fault gets the answer of a missing signature.
-    fn unsigned_challenge(&self, key: &Key, body: &[u8]) -> Result<Received, Refusal> {
+    fn unsigned_challenge(&self, key: &Key, body: &[u8], now: Millis) -> Result<Received, Refusal> {
         let unsigned = Refusal::Unauthorized("signature headers missing");
-        if body.len() > MAX_UNSIGNED {
+        if body.len() > MAX_UNSIGNED_CHALLENGE || !self.may_fail_again(now) {
             return Err(unsigned);
         }
-        let plain = open(key, body).map_err(|_| unsigned)?;
+        let encrypted = encrypted(body).map_err(|_| unsigned)?;
+        // Wrong padding is read like right padding: from the time of the answer nobody shall learn which of the two it was.
+        let (plain, padded) = match key.decrypt(&encrypted) {
+            Ok(plain) => (plain, true),
+            Err(raw) => (raw, false),
+        };
         match self.read(&plain) {
-            Ok(Received::Challenge(echo)) => Ok(Received::Challenge(echo)),
-            Ok(Received::Event(_) | Received::Ignored(_)) | Err(_) => Err(unsigned),
+            Ok(Received::Challenge(echo)) if padded => Ok(Received::Challenge(echo)),
+            Ok(Received::Challenge(_) | Received::Event(_) | Received::Ignored(_)) | Err(_) => {
+                self.count_failure(now);
+                Err(unsigned)
+            }
         }
+    }
+
+    fn may_fail_again(&self, now: Millis) -> bool {
+        let pending = self.forgotten_at.load(Ordering::Relaxed).saturating_sub(now.0);
+        pending < i64::try_from(FAILURES * 1000 / FAILURES_A_SECOND).unwrap_or(i64::MAX)
+    }
+
+    fn count_failure(&self, now: Millis) {
+        let one = i64::try_from(1000 / FAILURES_A_SECOND).unwrap_or(i64::MAX);
+        let count = |at: i64| Some(at.max(now.0).saturating_add(one));
+        // The closure always gives a value.
+        let _ = self.forgotten_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
     }
 
     /// Reads a plaintext push whose origin is proved, or that proves it by its token.
@@ -183,14 +220,22 @@ fn verify(key: &Key, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<()
     Ok(())
 }
 
+/// Does the push have any of the three signature headers?
+fn has_signature(headers: &HeaderMap) -> bool {
+    [SIGNATURE, TIMESTAMP, NONCE].iter().any(|name| headers.contains_key(*name))
+}
+
 /// The plaintext inside `{"encrypt": "…"}`; members beside it are not signed content of the event and are ignored.
 fn open(key: &Key, body: &[u8]) -> Result<Vec<u8>, Refusal> {
+    key.decrypt(&encrypted(body)?).map_err(|_| Refusal::Bad("not decryptable"))
+}
+
+/// What stands in `encrypt`.
+fn encrypted(body: &[u8]) -> Result<String, Refusal> {
     let text = strict_json::check(body).map_err(|error| Refusal::Bad(error.reason()))?;
     let envelope: Envelope<'_> = object(text).ok_or(Refusal::Bad("not a Lark envelope"))?;
     if envelope.encrypt.is_none() {
         return Err(Refusal::Unauthorized("not encrypted, although channels.lark.encrypt_key is set"));
     }
-    string(envelope.encrypt)
-        .and_then(|text| key.decrypt(&text))
-        .ok_or(Refusal::Bad("not decryptable"))
+    string(envelope.encrypt).map(Cow::into_owned).ok_or(Refusal::Bad("not decryptable"))
 }

@@ -72,6 +72,12 @@ impl SlackHook {
         }
     }
 
+    /// The longest body without signature headers that can be one of the platform's requests, when these headers have none.
+    #[must_use]
+    pub fn unsigned_limit(&self, headers: &HeaderMap) -> Option<usize> {
+        (!headers.contains_key(SIGNATURE)).then_some(MAX_PROBE)
+    }
+
     /// Reads one request. `body` must be the raw request body: the signature is over exactly these bytes.
     ///
     /// # Errors

@@ -3,8 +3,6 @@
 //! The cookie says until when it holds, and carries a MAC of that under the token. Nothing is stored: a restart keeps
 //! sessions, a new token ends them all.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -33,26 +31,6 @@ const HOME: &str = "/console/";
 const MAX_NEXT: usize = 500;
 /// A working day.
 const SESSION: Duration = Duration::from_secs(12 * 3600);
-/// So many wrong tokens a minute, from anywhere, before nobody can log in for the rest of it. Sessions go on.
-const TRIES: usize = 10;
-const MINUTE: Duration = Duration::from_secs(60);
-
-/// Moments of the last wrong tokens.
-#[derive(Debug, Default)]
-pub(in crate::gateway) struct Tries(Mutex<VecDeque<Millis>>);
-
-impl Tries {
-    /// May another token be tried now?
-    fn open(&self, now: Millis) -> bool {
-        let mut wrong = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        wrong.retain(|at| now.since(*at) < MINUTE);
-        wrong.len() < TRIES
-    }
-
-    fn wrong(&self, now: Millis) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(now);
-    }
-}
 
 /// May this browser see the console? Everybody may when no token is set.
 pub(super) fn has_session(gateway: &Gateway, headers: &HeaderMap) -> bool {
@@ -132,18 +110,9 @@ pub(super) async fn enter(State(gateway): State<Gateway>, headers: HeaderMap, bo
         return Ok(see("/console/", StatusCode::SEE_OTHER));
     };
     let now = gateway.clock.now();
-    if !gateway.tries().open(now) {
-        return Ok(page(
-            &gateway,
-            StatusCode::TOO_MANY_REQUESTS,
-            Some("console.login.slow"),
-            form.get("next"),
-        ));
-    }
     let given = form.get("token").trim();
     if !bool::from(given.as_bytes().ct_eq(token.expose_secret().as_bytes())) {
-        gateway.tries().wrong(now);
-        tracing::warn!("a wrong console token was given");
+        gateway.note_wrong_token("login");
         return Ok(page(&gateway, StatusCode::FORBIDDEN, Some("console.login.wrong"), form.get("next")));
     }
     let value = session(token, now.plus(SESSION)).ok_or_else(ApiError::internal)?;
@@ -186,11 +155,7 @@ fn page(gateway: &Gateway, code: StatusCode, problem: Option<&str>, next: &str) 
         "next": local(next),
         "problem": problem.map(|key| gateway.templates.say(locale, key, json!({}))),
     });
-    let mut response = (code, Html(gateway.templates.page("login.html", values))).into_response();
-    if code == StatusCode::TOO_MANY_REQUESTS {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
-    }
-    response
+    (code, Html(gateway.templates.page("login.html", values))).into_response()
 }
 
 #[cfg(test)]
@@ -242,18 +207,5 @@ mod tests {
         assert_eq!(name(&token), name(&token));
         assert_ne!(name(&token), name(&other));
         assert!(name(&token).unwrap().starts_with(COOKIE));
-    }
-
-    /// design: ten wrong tokens a minute, then nobody may try; the next minute it is open again.
-    #[test]
-    fn wrong_tokens_are_counted() {
-        let tries = Tries::default();
-        for at in 0..10 {
-            assert!(tries.open(Millis(at)), "{at}");
-            tries.wrong(Millis(at));
-        }
-        assert!(!tries.open(Millis(10)));
-        assert!(!tries.open(Millis(59_999)));
-        assert!(tries.open(Millis(60_000)));
     }
 }

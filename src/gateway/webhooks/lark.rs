@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tracing::info;
 
-use super::{Outcome, accept, click, metered, read_body, refused, require_json};
+use super::{Outcome, Sent, accept, click, metered, read_push, refused, require_json};
 use crate::channels::{LarkReceived as Received, click_response};
 use crate::domain::InboundBody;
 use crate::gateway::error::ApiError;
@@ -15,18 +15,24 @@ use crate::gateway::linger::Lingering;
 use crate::gateway::state::Gateway;
 
 /// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
-pub(in crate::gateway) async fn lark(State(gateway): State<Gateway>, headers: HeaderMap, body: Lingering) -> Result<Response, ApiError> {
-    metered("lark", handle(&gateway, headers, body)).await
+pub(in crate::gateway) async fn lark(
+    State(gateway): State<Gateway>,
+    sent: Sent,
+    headers: HeaderMap,
+    body: Lingering,
+) -> Result<Response, ApiError> {
+    metered("lark", handle(&gateway, &sent, headers, body)).await
 }
 
-async fn handle(gateway: &Gateway, headers: HeaderMap, body: Lingering) -> Result<(Outcome, Response), ApiError> {
+async fn handle(gateway: &Gateway, sent: &Sent, headers: HeaderMap, body: Lingering) -> Result<(Outcome, Response), ApiError> {
     let live = gateway.settings.current();
     if !live.lark.enabled {
         return Err(ApiError::not_found("the Lark channel is not enabled (channels.lark.enabled)"));
     }
     require_json(&headers)?;
-    let body = read_body(&headers, body, gateway.max_body_bytes).await?;
-    match gateway.channels.lark_hook.receive(&headers, &body, gateway.machine_clock.now()) {
+    let hook = &gateway.channels.lark_hook;
+    let body = read_push(gateway, &headers, body, hook.unsigned_limit(&headers)).await?;
+    match body.and_then(|body| hook.receive(&headers, &body, gateway.machine_clock.now())) {
         Ok(Received::Challenge(challenge)) => Ok((Outcome::Handshake, Json(json!({ "challenge": challenge })).into_response())),
         Ok(Received::Ignored(reason)) => {
             info!(reason, "event ignored");
@@ -39,7 +45,7 @@ async fn handle(gateway: &Gateway, headers: HeaderMap, body: Lingering) -> Resul
             Ok((Outcome::Decided, Json(body).into_response()))
         }
         Ok(Received::Event(inbound)) => Ok((accept(gateway, &inbound).await?, accepted())),
-        Err(refusal) => Err(refused(gateway, refusal)),
+        Err(refusal) => Err(refused(gateway, "lark", sent, refusal)),
     }
 }
 

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::{FORM, JSON, Outcome, accept, click, metered, read_body, refused, require_type};
+use super::{FORM, JSON, Outcome, Sent, accept, click, metered, read_push, refused, require_type};
 use crate::channels::{FormContext, SlackReceived as Received, form_errors, notice_text, revise_form};
 use crate::domain::{ClickTarget, Inbound, InboundBody, Locale, Notice};
 use crate::gateway::error::ApiError;
@@ -16,23 +16,27 @@ use crate::gateway::linger::Lingering;
 use crate::gateway::state::Gateway;
 
 /// `POST /webhooks/slack/events`, `/interactions` and `/commands`; each takes every kind.
-pub(in crate::gateway) async fn slack(State(gateway): State<Gateway>, headers: HeaderMap, body: Lingering) -> Result<Response, ApiError> {
-    metered("slack", handle(&gateway, headers, body)).await
+pub(in crate::gateway) async fn slack(
+    State(gateway): State<Gateway>,
+    sent: Sent,
+    headers: HeaderMap,
+    body: Lingering,
+) -> Result<Response, ApiError> {
+    metered("slack", handle(&gateway, &sent, headers, body)).await
 }
 
-async fn handle(gateway: &Gateway, headers: HeaderMap, body: Lingering) -> Result<(Outcome, Response), ApiError> {
+async fn handle(gateway: &Gateway, sent: &Sent, headers: HeaderMap, body: Lingering) -> Result<(Outcome, Response), ApiError> {
     let live = gateway.settings.current();
     if !live.slack.enabled {
         return Err(ApiError::not_found("the Slack channel is not enabled (channels.slack.enabled)"));
     }
     let locale = live.slack.locale;
     require_type(&headers, &[JSON, FORM])?;
-    let body = read_body(&headers, body, gateway.max_body_bytes).await?;
-    match gateway
-        .channels
-        .slack_hook
-        .receive(&headers, &body, gateway.machine_clock.now())
-        .map_err(|refusal| refused(gateway, refusal))?
+    let hook = &gateway.channels.slack_hook;
+    let body = read_push(gateway, &headers, body, hook.unsigned_limit(&headers)).await?;
+    match body
+        .and_then(|body| hook.receive(&headers, &body, gateway.machine_clock.now()))
+        .map_err(|refusal| refused(gateway, "slack", sent, refusal))?
     {
         Received::Challenge(challenge) => Ok((Outcome::Handshake, Json(json!({ "challenge": challenge })).into_response())),
         Received::Probe => Ok((Outcome::Handshake, done())),

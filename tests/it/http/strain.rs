@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{CARDS, EVENTS, JSON, message, push};
+use crate::support::platform::On;
 use crate::support::quiet::{hold, quiet};
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, World};
@@ -30,7 +31,9 @@ async fn a_body_over_the_limit_is_refused() {
     };
     assert_eq!(push(&world, EVENTS, JSON, &at_limit).await.code(), "unauthorized");
     let chunk = vec![b'x'; 1 << 16];
-    let head = format!("POST {EVENTS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+    let head = format!(
+        "POST {EVENTS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\nx-lark-signature: 0\r\n\r\n"
+    );
     let mut stream = open(&world).await;
     stream.write_all(head.as_bytes()).await.unwrap();
     for _ in 0..20 {
@@ -65,6 +68,72 @@ async fn a_slow_body_is_given_up() {
     for mut stream in slow {
         assert_eq!(status_line(&mut stream).await, "HTTP/1.1 408 Request Timeout");
     }
+    world.end().await;
+}
+
+/// interface: without signature headers nothing over 8 KiB can be Lark's, and nothing over 1 KiB Slack's: it is refused before it is
+/// read, told lengths and chunks alike.
+#[tokio::test]
+async fn a_long_body_without_a_signature_is_not_read() {
+    let world = World::start_on(On::Slack, &[("CHANNELS__LARK__ENABLED", "true")], reporter).await;
+    for (path, least) in [(EVENTS, 8 << 10), ("/webhooks/slack/events", 1 << 10)] {
+        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n");
+        let mut told = open(&world).await;
+        told.write_all(format!("{head}content-length: {}\r\n\r\n", least + 1).as_bytes())
+            .await
+            .unwrap();
+        assert_eq!(
+            status_line(&mut told).await,
+            "HTTP/1.1 401 Unauthorized",
+            "{path}, by its length alone"
+        );
+        let mut chunked = open(&world).await;
+        let chunk = format!("{:x}\r\n{}", least + 1, "x".repeat(least + 1));
+        chunked
+            .write_all(format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}").as_bytes())
+            .await
+            .unwrap();
+        assert_eq!(status_line(&mut chunked).await, "HTTP/1.1 401 Unauthorized", "{path}, by what came");
+        let mut signed = open(&world).await;
+        let names = "x-lark-signature: 0\r\nx-slack-signature: 0\r\n";
+        signed
+            .write_all(format!("{head}{names}content-length: {}\r\n\r\n{}", least + 1, "x".repeat(least + 1)).as_bytes())
+            .await
+            .unwrap();
+        assert_eq!(
+            status_line(&mut signed).await,
+            "HTTP/1.1 401 Unauthorized",
+            "{path}, read and refused"
+        );
+    }
+    world.end().await;
+}
+
+/// interface: all bodies in flight hold 64 MiB together; what has no room is told to come again, and an ordinary event has room.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_in_flight_have_a_bound() {
+    let world = World::start(&[], reporter).await;
+    let head = format!("POST {EVENTS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nx-lark-signature: 0\r\n");
+    let most = (1 << 20) - 8;
+    let mut open_bodies = Vec::new();
+    for _ in 0..40 {
+        let mut stream = open(&world).await;
+        stream
+            .write_all(format!("{head}content-length: {}\r\n\r\n", most + 8).as_bytes())
+            .await
+            .unwrap();
+        // The gateway may have refused it meanwhile.
+        let _ = stream.write_all(&vec![b'x'; most]).await;
+        open_bodies.push(stream);
+    }
+    let event = message(&world, "整理笔记");
+    assert_eq!(push(&world, EVENTS, JSON, &event).await.status, 200, "beside them");
+    let mut refused = 0;
+    for stream in &mut open_bodies {
+        refused += usize::from(status_line(stream).await == "HTTP/1.1 503 Service Unavailable");
+    }
+    assert!(refused >= 7, "{refused} of forty were refused; 32 MiB have room for 32");
+    world.plan_card("oc_http").await;
     world.end().await;
 }
 

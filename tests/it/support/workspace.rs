@@ -14,6 +14,7 @@ pub(crate) fn boot(workspace: Option<&Path>) -> Boot {
         webhooks: true,
         workers: true,
         max_body_bytes: 1 << 20,
+        max_connections: 1024,
         shutdown_grace: Duration::from_secs(30),
         lark: LarkSecrets {
             base_url: String::new(),
