@@ -163,7 +163,7 @@ async fn a_message_sent_twice_is_said_once() {
     for _ in 0..2 {
         assert_eq!(form(&world, "/console/say", &fields, &[OURS, WORDS]).await.status, 200);
     }
-    let page = shows(&world, "停止任务").await;
+    let page = shows(&world, "放下当前任务").await;
     assert_eq!(page.matches("help</p>").count(), 1, "{page}");
     let items = world.api.get("/api/v1/messages?chat=demo").await;
     assert_eq!(items["items"].as_array().unwrap().len(), 2, "{items}");

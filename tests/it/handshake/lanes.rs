@@ -217,10 +217,11 @@ async fn a_full_queue_says_so(on: On) {
             .say(u1, on.direct("p1"), &format!("再来 {number}"), crate::support::world::DIRECT)
             .await;
     }
-    world.say(u1, on.direct("p1"), "/stop", crate::support::world::DIRECT).await;
-    world.api.turn_in(on.direct("p1"), "cancelled").await;
     world.hears(on.direct("p1"), "排队的任务已经有 20 个").await;
+    world.model.script("收尾", Script::new().text("收好了"));
+    world.say(u1, on.direct("p1"), "/new 收尾", crate::support::world::DIRECT).await;
+    world.hears(on.direct("p1"), "收好了").await;
     world.quiet().await;
-    assert_eq!(world.turns_in(on.direct("p1")).await.len(), 1);
+    assert_eq!(world.turns_in(on.direct("p1")).await.len(), 2, "what waited went with the task");
     world.end().await;
 }

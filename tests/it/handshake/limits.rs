@@ -137,7 +137,7 @@ async fn at_the_limit_a_refusal_ends_the_task(on: On) {
     let answer = |seen: &Snapshot| {
         let mut posts = seen.in_chat(c);
         posts
-            .find(|post| post.title().is_none() && post.words().contains("用量上限"))
+            .find(|post| post.title().is_none() && post.words().contains("只完成了一部分"))
             .cloned()
     };
     let last = world.seen("the last word", answer).await;
