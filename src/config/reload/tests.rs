@@ -114,7 +114,7 @@ fn another(key: &Key, folder: &str) -> Option<String> {
         Kind::Flag => first(&["true", "false"]),
         // A quorum of two is kept by `anyone`.
         Kind::Whole { min, max } => first(&[&(min + 1).to_string(), &min.to_string(), &max.to_string()]),
-        Kind::Text | Kind::Secret => Some("another".to_owned()),
+        Kind::Text | Kind::Secret => Some("another-text-or-secret".to_owned()),
         Kind::Choice(words) => first(words),
         Kind::Roles => Some("[workers]".to_owned()),
         Kind::Address => Some("127.0.0.1:9".to_owned()),

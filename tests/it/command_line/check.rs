@@ -139,7 +139,8 @@ async fn check_prints_the_effective_configuration() {
     assert!(warnings.iter().any(|line| line.contains("channels.console.token")), "{warnings:?}");
     let again = tempfile::tempdir().unwrap();
     configure(again.path(), &ran.out);
-    let again = run(again.path(), &[], &["check"]).await;
+    // What hides a secret is too short to be a console token.
+    let again = run(again.path(), &env[3..], &["check"]).await;
     let bare = |text: &str| {
         text.lines()
             .map(|line| line.split("  # ").next().unwrap().to_owned())

@@ -10,7 +10,7 @@ use super::{CARDS, EVENTS, JSON, message, push};
 use crate::support::platform::On;
 use crate::support::quiet::{hold, quiet};
 use crate::support::scripts::reporter;
-use crate::support::world::{DIRECT, World};
+use crate::support::world::{DIRECT, SECRETS, World};
 
 /// M-1, F-P7: a body without a told length is cut off at the limit, and the refusal is heard however long the body is.
 #[tokio::test(flavor = "multi_thread")]
@@ -75,7 +75,8 @@ async fn a_slow_body_is_given_up() {
 /// read, told lengths and chunks alike.
 #[tokio::test]
 async fn a_long_body_without_a_signature_is_not_read() {
-    let world = World::start_on(On::Slack, &[("CHANNELS__LARK__ENABLED", "true")], reporter).await;
+    let both = [SECRETS, &[("CHANNELS__LARK__ENABLED", "true")]].concat();
+    let world = World::start_on(On::Slack, &both, reporter).await;
     for (path, least) in [(EVENTS, 8 << 10), ("/webhooks/slack/events", 1 << 10)] {
         let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n");
         let mut told = open(&world).await;
