@@ -86,13 +86,7 @@ async fn a_model_that_acts_on_feedback_is_refused(on: On) {
     world.say(u, c, "写", GROUP).await;
     let first = world.plan_card(c).await;
     world.say(u, c, "先看笔记再写", GROUP).await;
-    let second = world
-        .seen("the card that asks again", |seen| {
-            seen.in_chat(c)
-                .rfind(|message| message.title() == Some("操作确认") && message.id != first.id && message.words().contains("分钟内有效"))
-                .cloned()
-        })
-        .await;
+    let second = world.card_after(c, &first).await;
     let words = tool_words(&world).await;
     assert!(
         words[2].contains("plan_not_approved") && words[3].contains("ship the report"),
@@ -203,13 +197,7 @@ async fn another_plan_after_the_ok_needs_another_ok(on: On) {
     world.say(u, c, "写", GROUP).await;
     let first = world.plan_card(c).await;
     world.tap(u, c, &first, "approve", None).await;
-    let second = world
-        .seen("the card that asks again", |seen| {
-            seen.in_chat(c)
-                .rfind(|message| message.title() == Some("操作确认") && message.id != first.id && message.words().contains("分钟内有效"))
-                .cloned()
-        })
-        .await;
+    let second = world.card_after(c, &first).await;
     world.tap(u, c, &first, "approve", None).await.told("已经处理过了").await;
     assert_eq!(
         (world.file("a.md"), &world.review_of(&second).await["status"]),
@@ -257,13 +245,7 @@ async fn a_model_that_claims_an_approval_has_none(on: On) {
     world.say(u, c, "写", GROUP).await;
     let first = world.plan_card(c).await;
     world.say(u, c, "等等", GROUP).await;
-    let second = world
-        .seen("the card that asks again", |seen| {
-            seen.in_chat(c)
-                .rfind(|message| message.title() == Some("操作确认") && message.id != first.id && message.words().contains("分钟内有效"))
-                .cloned()
-        })
-        .await;
+    let second = world.card_after(c, &first).await;
     assert_eq!(
         (world.file("a.md"), &world.review_of(&second).await["status"]),
         (None, &json!("pending"))
