@@ -18,6 +18,8 @@ pub(super) fn decision(decision: &Decision) -> Value {
         "kind": decision.kind,
         "by": decision.by,
         "via": decision.via,
+        "principal": decision.principal,
+        "approvers": decision.approvers.iter().map(|one| &one.by).collect::<Vec<_>>(),
         "text": decision.text,
         "at": decision.at.rfc3339(),
         "event_id": decision.event_id,
@@ -63,7 +65,7 @@ pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
         "approvers": approvers,
         "quorum": gate.quorum,
         "votes": record.votes.iter().map(|vote| json!({
-            "by": vote.by, "via": vote.via, "at": vote.at.rfc3339(), "event_id": vote.event_id,
+            "by": vote.by, "via": vote.via, "principal": vote.principal, "at": vote.at.rfc3339(), "event_id": vote.event_id,
         })).collect::<Vec<_>>(),
         "message_id": gate.card_message,
         "created_at": gate.opened_at.rfc3339(),
@@ -81,6 +83,7 @@ pub(super) fn action(record: &ActionRecord) -> Value {
     json!({
         "id": action.id,
         "turn_id": action.turn_id,
+        "gate_id": action.gate_id,
         "call_id": action.call_id,
         "tool": action.tool,
         "effect": action.effect,
