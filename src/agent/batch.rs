@@ -254,7 +254,7 @@ impl Step<'_> {
             kind: DecisionKind::Approve,
             by: approved.and_then(|decision| decision.by.clone()),
             via: if approved.is_some() { Via::Grant } else { Via::System },
-            principal: approved.and_then(|decision| decision.principal.clone()),
+            through_api: approved.is_some_and(|decision| decision.through_api),
             text: None,
             at: self.env.now,
             event_id: approved.and_then(|decision| decision.event_id.clone()),

@@ -18,7 +18,7 @@ impl Step<'_> {
             through_api: decision
                 .makers()
                 .into_iter()
-                .filter(|one| one.principal.is_some())
+                .filter(|one| one.through_api)
                 .map(|one| one.by)
                 .collect(),
         };

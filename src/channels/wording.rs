@@ -170,7 +170,7 @@ pub(super) fn decided_by(
         return templates.say(locale, "state.decided_at", json!({"at": at}));
     }
     let names = |through_api: bool| {
-        let makers = makers.iter().filter(|maker| maker.principal.is_some() == through_api);
+        let makers = makers.iter().filter(|maker| maker.through_api == through_api);
         all_of(templates, locale, &makers.map(|maker| name(&maker.by)).collect::<Vec<_>>())
     };
     let state = templates.say(locale, decision_key(decision.kind, asked), json!({}));

@@ -280,7 +280,7 @@ fn taken(decision: &Decision) -> DecideError {
         DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Supersede => {
             DecideError::Conflict {
                 by: decision.by.clone(),
-                through_api: decision.principal.is_some(),
+                through_api: decision.through_api,
                 at: decision.at,
             }
         }

@@ -81,7 +81,7 @@ impl Actor {
             kind,
             by: self.user.clone(),
             via: self.via,
-            principal: self.token(),
+            through_api: self.by_token,
             text,
             at: self.now,
             event_id: self.event_id.clone(),
@@ -94,13 +94,9 @@ impl Actor {
         let by = self.user.iter();
         by.map(|by| Approver {
             by: by.clone(),
-            principal: self.token(),
+            through_api: self.by_token,
         })
         .collect()
-    }
-
-    fn token(&self) -> Option<String> {
-        self.by_token.then(|| API_TOKEN.to_owned())
     }
 }
 
@@ -155,7 +151,7 @@ pub(super) fn needed(gate: &Gate) -> u32 {
 pub(super) fn counted(votes: &[Vote], gate: &Gate, rights: &Rights) -> Vec<Approver> {
     let approver = |vote: &Vote| Approver {
         by: vote.by.clone(),
-        principal: vote.principal.clone(),
+        through_api: vote.principal.is_some(),
     };
     let people = votes
         .iter()
@@ -187,7 +183,7 @@ async fn vote(session: &mut Session, record: &GateRecord, actor: &Actor, rights:
     let vote = Vote {
         by: user.to_owned(),
         via: actor.via,
-        principal: actor.token(),
+        principal: actor.by_token.then(|| API_TOKEN.to_owned()),
         at: actor.now,
         event_id: actor.event_id.clone(),
     };
@@ -292,7 +288,7 @@ pub(super) fn told_decision(decision: &Decision, gate: &Gate) -> Notice {
         DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject => Notice::AlreadyDecided {
             kind: decision.kind,
             by: decision.by.clone(),
-            through_api: decision.principal.is_some(),
+            through_api: decision.through_api,
             at: decision.at.rfc3339(),
         },
     }

@@ -113,9 +113,9 @@ pub struct Decision {
     pub by: Option<String>,
     /// By which road.
     pub via: Via,
-    /// The API's token, when it decided in the name of [`Decision::by`]; none: the person did.
+    /// The holder of the API's token decided, in the name of [`Decision::by`].
     #[serde(default)]
-    pub principal: Option<String>,
+    pub through_api: bool,
     /// The words: `OK`, the changes, the answer.
     pub text: Option<String>,
     /// When it was recorded.
@@ -137,7 +137,7 @@ impl Decision {
         let by = self.by.iter();
         by.map(|by| Approver {
             by: by.clone(),
-            principal: self.principal.clone(),
+            through_api: self.through_api,
         })
         .collect()
     }
@@ -148,8 +148,8 @@ impl Decision {
 pub struct Approver {
     /// The person, or in whose name the API approved.
     pub by: String,
-    /// The API's token, when it approved in the name of [`Approver::by`]; none: the person did.
-    pub principal: Option<String>,
+    /// The holder of the API's token approved, in the name of [`Approver::by`].
+    pub through_api: bool,
 }
 
 /// [`Vote::principal`] of what the holder of the API's token does in somebody's name.

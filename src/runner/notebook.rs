@@ -224,7 +224,7 @@ impl Notebook {
             kind,
             by: Some(by.to_owned()),
             via: Via::Api,
-            principal: None,
+            through_api: false,
             text,
             at: self.now(),
             event_id: None,

@@ -324,7 +324,7 @@ pub(crate) fn decision(kind: DecisionKind, by: &str, now: Millis) -> Decision {
         kind,
         by: Some(by.to_owned()),
         via: Via::Text,
-        principal: None,
+        through_api: false,
         text: Some("OK".to_owned()),
         at: now,
         event_id: Some(format!("ev_of_{by}")),

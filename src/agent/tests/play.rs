@@ -428,7 +428,7 @@ pub(super) fn decision(kind: DecisionKind, text: Option<&str>) -> Decision {
         kind,
         by: (kind != DecisionKind::Expire).then(|| "ou_u1".into()),
         via: Via::Text,
-        principal: None,
+        through_api: false,
         text: text.map(str::to_owned),
         at: Millis(5),
         event_id: Some("ev_1".into()),

@@ -74,7 +74,7 @@ fn decided(gate: &Gate, kind: DecisionKind) -> GateRecord {
             kind,
             by: Some("u9".to_owned()),
             via: Via::Button,
-            principal: None,
+            through_api: false,
             text: None,
             at: Millis(1_500),
             event_id: None,

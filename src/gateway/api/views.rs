@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::channels::{card_json, console_message_id, message_kind, plain_text};
 use crate::domain::{
-    Budget, Complexity, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, Step, StepView,
+    API_TOKEN, Budget, Complexity, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan,
+    Step, StepView,
 };
 use crate::store::{ActionRecord, EventRow, GateRecord, InboxRow, TurnRow};
 use crate::template::Templates;
@@ -18,7 +19,7 @@ pub(super) fn decision(decision: &Decision) -> Value {
         "kind": decision.kind,
         "by": decision.by,
         "via": decision.via,
-        "principal": decision.principal,
+        "principal": decision.through_api.then_some(API_TOKEN),
         "approvers": decision.approvers.iter().map(|one| &one.by).collect::<Vec<_>>(),
         "text": decision.text,
         "at": decision.at.rfc3339(),

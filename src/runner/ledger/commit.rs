@@ -247,7 +247,7 @@ pub(super) async fn close_gate(
         kind,
         by: None,
         via: Via::System,
-        principal: None,
+        through_api: false,
         text: None,
         at: now,
         event_id: None,

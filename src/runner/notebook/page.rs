@@ -334,7 +334,7 @@ impl Page {
             kind: DecisionKind::Expire,
             by: None,
             via: Via::System,
-            principal: None,
+            through_api: false,
             text: None,
             at: now,
             event_id: None,

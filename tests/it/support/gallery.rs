@@ -33,7 +33,7 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
             kind,
             by: by.map(str::to_owned),
             via: Via::Text,
-            principal: None,
+            through_api: false,
             text: text.map(str::to_owned),
             at: Millis(1_765_432_100_123),
             event_id: None,

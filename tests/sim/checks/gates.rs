@@ -118,7 +118,7 @@ async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decisio
                     kind: DecisionKind::Approve,
                     by: Some(vote.by.clone()),
                     via: vote.via,
-                    principal: vote.principal.clone(),
+                    through_api: vote.principal.is_some(),
                     text: None,
                     at: vote.at,
                     event_id: vote.event_id.clone(),

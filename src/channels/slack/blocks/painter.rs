@@ -294,7 +294,7 @@ impl Painter<'_> {
     pub(super) fn settled(&self, decision: &Decision, asked: Asked, end: Option<PlanEnd>) -> Value {
         let said = decided_by(self.templates, self.locale, decision, asked, |_| HOLE.to_string());
         // The wording names people first, then those in whose name the API decided.
-        let (api, people): (Vec<_>, Vec<_>) = decision.makers().into_iter().partition(|maker| maker.principal.is_some());
+        let (api, people): (Vec<_>, Vec<_>) = decision.makers().into_iter().partition(|maker| maker.through_api);
         let names = people.iter().chain(&api).map(|maker| vec![person(&maker.by)]);
         let mut lines = vec![filled(&said, names)];
         lines.extend(settled_text(self.templates, self.locale, decision.kind).map(|said| bold_words(&said)));
