@@ -35,7 +35,8 @@ pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, I
 pub use message::{Message, Role, ToolCall};
 pub use notice::Notice;
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, ProgressView, QuestionCard, ReactionMark, StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, PlanWords, ProgressView, QuestionCard, ReactionMark,
+    StepView,
 };
 pub use pins::{Definition, Definitions, ServerHealth, ServerStanding, confirmation_of};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::domain::{
-    ActionId, ActionStatus, ActionView, ApprovalCard, BudgetCard, CardState, Event, GateId, GateKind, Outbound, Plan, PlanCard, Role,
-    TurnStatus, digest128, on_one_card,
+    ActionId, ActionStatus, ActionView, ApprovalCard, BudgetCard, CardState, Event, GateId, GateKind, Outbound, Plan, PlanCard, PlanWords,
+    Role, TurnStatus, digest128, on_one_card,
 };
 
 use super::escape::one_line;
@@ -71,6 +71,7 @@ pub(super) fn plan_card(
         request_edited: state.request_edited,
         ttl_ms: state.policy.ttl_ms,
         demo: state.demo,
+        words: PlanWords::Unknown,
         state: card_state,
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, Outbound,
-    PlanCard, StepStatus, StepView,
+    PlanCard, PlanWords, StepStatus, StepView,
 };
 use crate::template::Templates;
 
@@ -96,12 +96,25 @@ pub(super) fn requester(content: &Outbound) -> Option<&str> {
 /// What a card asks for; it decides what an answer in free words is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// A yes to a plan or a limit: words are changes.
+    /// A yes to a plan or a limit: what words are is not known yet.
     Approval,
+    /// A yes to a plan: the words were a question about it.
+    Question,
+    /// A yes to a plan: the words changed it.
+    Changes,
     /// An answer: words are it.
     Answer,
     /// A yes to tool calls: words are a no with its reason.
     Actions,
+}
+
+/// What the card of a plan asks for.
+pub(super) fn asked_of(card: &PlanCard) -> Asked {
+    match card.words {
+        PlanWords::Unknown => Asked::Approval,
+        PlanWords::Question => Asked::Question,
+        PlanWords::Changes => Asked::Changes,
+    }
 }
 
 /// The key of the word on how a card stands.
@@ -113,7 +126,9 @@ pub(super) fn state_key(state: &CardState, asked: Asked) -> &'static str {
         CardState::Decided { decision } => match decision.kind {
             DecisionKind::Approve => "state.approve",
             DecisionKind::Revise => match asked {
-                Asked::Approval => "state.revise",
+                Asked::Approval => "state.replied",
+                Asked::Question => "state.asked",
+                Asked::Changes => "state.revise",
                 Asked::Answer => "state.answered",
                 Asked::Actions => "state.reject",
             },
@@ -155,7 +170,9 @@ pub(super) fn sure_key(row: &ActionView) -> Option<&'static str> {
 /// The key of the label before the words of a decision.
 pub(super) fn words_key(asked: Asked) -> &'static str {
     match asked {
-        Asked::Approval => "state.revise_text",
+        Asked::Approval => "state.replied_text",
+        Asked::Question => "state.asked_text",
+        Asked::Changes => "state.revise_text",
         Asked::Answer => "question.answer",
         Asked::Actions => "state.reject_text",
     }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::markdown;
 use super::view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
 use crate::channels::wording::{
-    Asked, clock_time, decision_words, effect_key, minutes, notice_text, prompt_key, settled_text, spent, state_key, sure_key, under_way,
-    why_ended, words_key,
+    Asked, asked_of, clock_time, decision_words, effect_key, minutes, notice_text, prompt_key, settled_text, spent, state_key, sure_key,
+    under_way, why_ended, words_key,
 };
 use crate::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, Locale, Notice, Outbound, PlanCard,
@@ -185,7 +185,7 @@ impl Painter<'_> {
     }
 
     fn plan(&self, card: &PlanCard) -> CardPage {
-        let mut page = self.card("plan.title", &card.state, Asked::Approval);
+        let mut page = self.card("plan.title", &card.state, asked_of(card));
         let under_way = under_way(card);
         let count = card.steps.len();
         page.subtitle = if under_way {
@@ -208,7 +208,7 @@ impl Painter<'_> {
         page.blocks.extend(self.note(card.note.as_deref()));
         match &card.state {
             CardState::Open { votes } => self.plan_handshake(&mut page, card, *votes),
-            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, Asked::Approval)),
+            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, asked_of(card))),
             CardState::Informed => page.blocks.push(self.quiet(&self.word("state.informed_text"))),
         }
         if card.demo {
@@ -425,7 +425,7 @@ fn tone(state: &CardState, asked: Asked) -> &'static str {
         CardState::Decided { decision } => match decision.kind {
             DecisionKind::Approve => "good",
             DecisionKind::Revise => match asked {
-                Asked::Approval => "info",
+                Asked::Approval | Asked::Question | Asked::Changes => "info",
                 Asked::Answer => "good",
                 Asked::Actions => "bad",
             },

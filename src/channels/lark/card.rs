@@ -244,7 +244,7 @@ impl Painter<'_> {
             CardState::Decided { decision } => match decision.kind {
                 DecisionKind::Approve => "green",
                 DecisionKind::Revise => match asked {
-                    Asked::Approval => "blue",
+                    Asked::Approval | Asked::Question | Asked::Changes => "blue",
                     Asked::Answer => "green",
                     Asked::Actions => "red",
                 },

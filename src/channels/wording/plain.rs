@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
-    Asked, clock_time, decision_words, effect_key, minutes, notice_text, one_line, prompt_key, settled_text, spent, state_key, step_mark,
-    under_way, why_ended, words_key,
+    Asked, asked_of, clock_time, decision_words, effect_key, minutes, notice_text, one_line, prompt_key, settled_text, spent, state_key,
+    step_mark, under_way, why_ended, words_key,
 };
 use crate::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, ProgressView, QuestionCard, StepView,
@@ -99,7 +99,7 @@ impl Text<'_> {
 
     fn plan(&self, card: &PlanCard) -> Vec<String> {
         let open = matches!(card.state, CardState::Open { .. });
-        let mut lines = vec![self.title("plan.title", &card.state, Asked::Approval)];
+        let mut lines = vec![self.title("plan.title", &card.state, asked_of(card))];
         lines.push(self.labelled("plan.goal", &one_line(&card.goal, usize::MAX)));
         lines.extend(self.steps(&card.steps, under_way(card)));
         lines.extend(card.note.as_deref().map(hang));
@@ -117,7 +117,7 @@ impl Text<'_> {
             }
             lines.push(self.ttl(card.ttl_ms));
         }
-        lines.extend(self.settled(&card.state, Asked::Approval));
+        lines.extend(self.settled(&card.state, asked_of(card)));
         if card.demo {
             lines.push(self.word("foot.demo"));
         }

@@ -57,6 +57,7 @@ fn gate(id: &str, requester: &str, thread: &str) -> Gate {
         card_message: Some(format!("om_card_{id}")),
         expires_at: Millis(9_000),
         ttl_ms: 8_000,
+        replaces: None,
     }
 }
 
@@ -143,6 +144,7 @@ fn said(text: &str) -> Scene {
         queued: 0,
         waiting: 0,
         closed: None,
+        under_way: Vec::new(),
     }
 }
 

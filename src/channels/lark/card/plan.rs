@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{Painter, parts};
-use crate::channels::wording::{Asked, done_steps, is_open, one_line, under_way};
+use crate::channels::wording::{asked_of, done_steps, is_open, one_line, under_way};
 use crate::domain::{CardState, Complexity, PlanCard};
 
 impl Painter<'_> {
     pub(super) fn plan(&self, card: &PlanCard) -> Value {
-        let look = self.look(&card.state, Asked::Approval);
+        let look = self.look(&card.state, asked_of(card));
         let mut elements = self.plan_body(card);
         match &card.state {
             CardState::Open { votes } => elements.extend(self.plan_handshake(card, *votes)),
-            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Approval)),
+            CardState::Decided { decision } => elements.push(self.settled(decision, asked_of(card))),
             CardState::Informed => elements.push(parts::markdown("settled", &self.word("state.informed_text"))),
         }
         elements.extend(self.foot(self.plan_foot(card)));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::painter::{Line, Painter};
 use super::parts::{self, text};
-use crate::channels::wording::{Asked, done_steps, is_open, under_way};
+use crate::channels::wording::{asked_of, done_steps, is_open, under_way};
 use crate::domain::{CardState, Complexity, PlanCard};
 
 impl Painter<'_> {
@@ -13,7 +13,7 @@ impl Painter<'_> {
         blocks.extend(self.plan_body(card));
         match &card.state {
             CardState::Open { .. } => blocks.extend(self.plan_handshake(card)),
-            CardState::Decided { decision } => blocks.push(self.settled(decision, Asked::Approval)),
+            CardState::Decided { decision } => blocks.push(self.settled(decision, asked_of(card))),
             CardState::Informed => {
                 let said = self.ours("state.informed_text", json!({}));
                 blocks.push(parts::rich("settled", vec![parts::section(said)]));
@@ -25,7 +25,7 @@ impl Painter<'_> {
 
     fn plan_status(&self, card: &PlanCard) -> Vec<String> {
         let count = card.steps.len();
-        let mut parts = vec![self.state(&card.state, Asked::Approval)];
+        let mut parts = vec![self.state(&card.state, asked_of(card))];
         parts.push(if under_way(card) {
             self.say("plan.progress", json!({"done": done_steps(&card.steps), "count": count}))
         } else {
