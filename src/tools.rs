@@ -88,6 +88,9 @@ pub trait Tool: Send + Sync + fmt::Debug {
     }
 }
 
+/// What [`Tool::base`] of a file tool says when the file holds exactly what the call would write.
+pub(crate) const AS_ASKED: &str = "as asked";
+
 /// The file tools (`list_files`, `read_file`, `write_file` and those beside them), which see nothing outside of `folder`.
 ///
 /// # Errors

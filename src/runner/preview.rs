@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::engine::Engine;
 use crate::agent::{Effect, OpenCall, TurnState};
 use crate::domain::{ActionView, Outbound};
+use crate::tools::AS_ASKED;
 
 /// Bytes of a preview.
 const PREVIEW_CAP: usize = 4 * 1024;
@@ -68,9 +69,14 @@ impl Engine {
         tokio::time::timeout(PATIENCE, tool.base(&arguments)).await.ok().flatten()
     }
 
-    /// Is what the call would change another thing than what the person was shown who approved it?
+    /// Is what the call would change another thing than what the person was shown who approved it? Where everything is already as the
+    /// call would make it, nothing is lost, and nobody is asked again.
     pub(super) async fn is_outdated(&self, open: &OpenCall) -> bool {
-        open.base.is_some() && self.base(open).await != open.base
+        if open.base.is_none() {
+            return false;
+        }
+        let now = self.base(open).await;
+        now != open.base && now.as_deref() != Some(AS_ASKED)
     }
 }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use similar::TextDiff;
 
 use super::workspace::{Entry, MAX_ENTRIES, MAX_READ_BYTES, Workspace};
-use super::{BoxFuture, Halt, Tool, ToolError, ToolOutput, ToolboxError, read_arguments};
+use super::{AS_ASKED, BoxFuture, Halt, Tool, ToolError, ToolOutput, ToolboxError, read_arguments};
 use crate::domain::{EffectClass, Ids, ToolSpec};
 
 /// After this long a comparison makes do with what it has found: a diff that is right, and longer than it need be.
@@ -119,9 +120,11 @@ impl Tool for FileTool {
     fn base<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let Verb::Write = self.verb else { return None };
-            let Text { path, .. } = read_arguments(arguments).ok()?;
+            let Text { path, content } = read_arguments(arguments).ok()?;
             let workspace = Arc::clone(&self.workspace);
-            tokio::task::spawn_blocking(move || workspace.digest(&path)).await.ok()?.ok()
+            let digest = tokio::task::spawn_blocking(move || workspace.digest(&path)).await.ok()?.ok()?;
+            let as_asked = digest == hex::encode(Sha256::digest(content.as_bytes()));
+            Some(if as_asked { AS_ASKED.to_owned() } else { digest })
         })
     }
 }

@@ -74,7 +74,8 @@ async fn a_start_leaves_the_leases_of_others() {
     let mut tx = store.ledger.begin().await.unwrap();
     assert_eq!(tx.renew(&[&lease], LEASE_MS).await.unwrap(), [Renewal::Prolonged]);
     tx.commit().await.unwrap();
-    drop(store);
+    // Only closed: its database goes with the store.
+    store.ledger.close().await;
     other.pass(LEASE_MS - 1);
     assert!(claim(&other).await.is_none());
     other.pass(1);

@@ -266,8 +266,9 @@ fn post(on: On, posted: &Posted, words: &str) -> Post {
         id: posted.id.clone(),
         key: posted.uuid.clone(),
         chat: posted.chat.clone(),
+        // The plan's card says how its task ended, too; the last word is a message of its own.
+        last: review.is_none() && is_last(words),
         review: review.and_then(|value| value["review_id"].as_str().map(str::to_owned)),
-        last: is_last(words),
         words: words.to_owned(),
         keyed: on == On::Lark,
     }

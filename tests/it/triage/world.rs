@@ -8,7 +8,7 @@ use countersign::domain::{
     Action, ActionId, ActionStatus, ClickTarget, ClickVerb, Clock, Gate, GateId, GateKind, Inbound, InboundBody, Millis, Notice, Outbound,
     TurnId, TurnStatus,
 };
-use countersign::store::{AuditCheck, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, SignalKind, TurnRow, Tx, outbox_key};
+use countersign::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, SignalKind, TurnRow, Tx, outbox_key};
 
 use crate::store_kit::{Store, stores};
 
@@ -205,6 +205,14 @@ impl World {
             }
         }
         tx.open_gate(&lease, &gate).await.unwrap();
+        tx.audit(AuditEntry {
+            kind: "gate_opened",
+            turn_id: Some(turn.id.clone()),
+            gate_id: Some(id.clone()),
+            action_id: None,
+            principal: None,
+            details: serde_json::json!({}),
+        });
         let post = NewOutbox {
             key: outbox_key(&["gate", id.as_str()]),
             queue: turn.id.to_string(),

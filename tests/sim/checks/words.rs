@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use countersign::domain::{Inbound, InboundBody, TurnStatus};
+use countersign::domain::{Inbound, InboundBody, TurnReason, TurnStatus};
 use sqlx::Row;
 
 use super::rest::{Found, read, rows, rows_of};
@@ -60,6 +60,8 @@ pub(super) async fn heard(life: &mut Life<'_>, turn: &Found, log: &[countersign:
         let before_the_model = prompted.iter().any(is_it);
         let waits = turn.state.mailbox.contains(&words);
         let kept = match turn.state.status {
+            // A turn that killed its process is ended without a look at what waits (ROADMAP.md).
+            TurnStatus::Failed if turn.state.reason == Some(TurnReason::Crashed) => true,
             // Whoever stops a task takes back what was said to it.
             TurnStatus::Cancelled => true,
             TurnStatus::Completed => consumed.is_some() && before_the_model,
