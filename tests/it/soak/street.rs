@@ -25,7 +25,7 @@ use crate::support::world::{SECRETS, SLACK_SECRETS, load};
 /// As patient as Lark and Slack are with one push.
 const PUSH: Duration = Duration::from_secs(3);
 /// What the bot's last word on a task holds.
-const LAST: &[&str] = &[DONE, "已取消，不会再执行", "已停止。", "任务没有完成", "出了点问题"];
+const LAST: &[&str] = &[DONE, "已取消，不会再执行", "已停止。", "任务没有完成", "出了点问题", "三次异常退出"];
 
 /// One platform.
 pub struct Side {
