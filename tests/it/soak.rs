@@ -72,7 +72,6 @@ async fn nothing_is_lost_or_doubled_however_often_the_gateway_dies() {
         stores: None,
         replicas: 1,
         luck: Luck {
-            // Time for a step between deaths: a turn that sees three without one is given up.
             gap: 400..1_200,
             only_kills: true,
         },

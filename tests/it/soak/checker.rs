@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use super::history::{Entry, Fault, Post, Verb, What, excerpt};
+use super::street::is_given_up;
 
 /// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,7 @@ pub fn check(entries: &[Entry]) -> Verdict {
         verdict.violations.push(Violation { rule, task, what });
     }
     doubled_posts(entries, &mut verdict);
+    given_up_too_soon(entries, &mut verdict);
     verdict
 }
 
@@ -188,11 +190,7 @@ fn doubled_posts(entries: &[Entry], verdict: &mut Verdict) {
     for entry in entries {
         match &entry.what {
             What::Posted(post) if !post.keyed && !post.key.is_empty() => *keys.entry(&post.key).or_default() += 1,
-            What::Fault(
-                Fault::Kill | Fault::Stop | Fault::Drain | Fault::PostgresRestart | Fault::PostgresCrash | Fault::PostgresStall,
-            ) => {
-                cuts += 1;
-            }
+            what if is_cut(what) => cuts += 1,
             _ => (),
         }
     }
@@ -210,6 +208,34 @@ fn doubled_posts(entries: &[Entry], verdict: &mut Verdict) {
             });
         }
     }
+}
+
+/// F-H1: a task is given up after three deaths of a process since it was asked for, and never before.
+fn given_up_too_soon(entries: &[Entry], verdict: &mut Verdict) {
+    for (at, entry) in entries.iter().enumerate() {
+        let What::Posted(post) = &entry.what else { continue };
+        if !is_given_up(&post.words) {
+            continue;
+        }
+        let asked = |earlier: &&Entry| earlier.task == entry.task && matches!(earlier.what, What::Deliver { .. });
+        let asked_at = entries.iter().find(asked).map(|earlier| earlier.at).unwrap_or_default();
+        let deaths = entries[..at].iter().filter(|earlier| earlier.at >= asked_at && is_cut(&earlier.what)).count();
+        if deaths < 3 {
+            verdict.violations.push(Violation {
+                rule: "I1",
+                task: entry.task.clone(),
+                what: format!("given up after {deaths} deaths"),
+            });
+        }
+    }
+}
+
+/// A fault that takes leases from the process that holds them, or cuts it off in the middle of a post.
+fn is_cut(what: &What) -> bool {
+    matches!(
+        what,
+        What::Fault(Fault::Kill | Fault::Stop | Fault::Drain | Fault::PostgresRestart | Fault::PostgresCrash | Fault::PostgresStall)
+    )
 }
 
 fn posts<'a>(seen: &'a [&'a What]) -> impl Iterator<Item = &'a Post> {

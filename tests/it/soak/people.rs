@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::courier::{ASKS, file};
 use super::dice::Dice;
 use super::history::{Verb, What, tasks_in};
-use super::street::{Street, all_words, is_last};
+use super::street::{Street, all_words, is_given_up, is_last};
 use crate::support::platform::On;
 
 /// Far above what anything takes while faults go on.
@@ -74,7 +74,7 @@ impl<'a> Person<'a> {
         }
     }
 
-    /// Until the faults are over; stops when something was waited for in vain.
+    /// Asks for one task after the other until the faults are over. Returns how many.
     pub async fn lives(&self, seed: u64) -> usize {
         let mut dice = Dice::of(seed, 100 + self.number as u64);
         let mut tasks = 0;
@@ -82,15 +82,13 @@ impl<'a> Person<'a> {
             let kind = KINDS[usize::try_from(dice.roll(KINDS.len() as u64)).unwrap()];
             tasks += 1;
             *self.street.kinds.lock().unwrap().entry(kind).or_default() += 1;
-            if self.carry_out(kind, tasks, &mut dice).await.is_none() {
-                break;
-            }
+            self.carry_out(kind, tasks, &mut dice).await;
             sleep(dice.millis(0..400)).await;
         }
         tasks
     }
 
-    /// None: waited in vain.
+    /// Returns `None` when the person waited in vain, or when the gateway gave the task up and said so.
     pub async fn carry_out(&self, kind: &str, number: usize, dice: &mut Dice) -> Option<()> {
         let mut task = Task {
             person: self,
@@ -249,11 +247,15 @@ impl Task<'_> {
         let Person { street, on, .. } = *self.person;
         let until = street.history.now() + PATIENCE;
         while street.history.now() < until {
-            let seen = street.side(on).chat.messages_from(self.from);
-            let mut mine: Vec<Posted> = seen.into_iter().filter(|seen| self.owns(seen) && found(seen)).collect();
+            let mut mine = street.side(on).chat.messages_from(self.from);
+            mine.retain(|seen| self.owns(seen));
             mine.sort_by_key(|seen| !is_last(&all_words(seen)));
-            if let Some(seen) = mine.into_iter().next() {
+            let given_up = mine.iter().any(|seen| is_given_up(&all_words(seen)));
+            if let Some(seen) = mine.into_iter().find(|seen| found(seen)) {
                 return Some(seen);
+            }
+            if given_up {
+                return None;
             }
             sleep(MOMENT).await;
         }

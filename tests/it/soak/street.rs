@@ -25,7 +25,9 @@ use crate::support::world::{SECRETS, SLACK_SECRETS, load};
 /// As patient as Lark and Slack are with one push.
 const PUSH: Duration = Duration::from_secs(3);
 /// What the bot's last word on a task holds.
-const LAST: &[&str] = &[DONE, "已取消，不会再执行", "已停止。", "任务没有完成", "出了点问题", "三次异常退出"];
+const LAST: &[&str] = &[DONE, "已取消，不会再执行", "已停止。", "任务没有完成", "出了点问题", GIVEN_UP];
+/// What it holds when the gateway ended the task because its process died three times under it.
+const GIVEN_UP: &str = "三次异常退出";
 
 /// One platform.
 pub struct Side {
@@ -258,6 +260,10 @@ pub fn all_words(posted: &Posted) -> String {
 
 pub fn is_last(words: &str) -> bool {
     LAST.iter().any(|last| words.contains(last))
+}
+
+pub fn is_given_up(words: &str) -> bool {
+    words.contains(GIVEN_UP)
 }
 
 fn post(on: On, posted: &Posted, words: &str) -> Post {

@@ -209,3 +209,19 @@ fn what_is_elsewhere_is_seen() {
 fn what_a_double_objects_to_is_seen() {
     sees("protocol", "no uuid", with(vec![What::Objection("no uuid".to_owned())]));
 }
+
+/// F-H1: a task that is given up saw three deaths.
+#[test]
+fn a_task_that_is_given_up_too_soon_is_seen() {
+    let given_up = |kills: usize| {
+        let kills = std::iter::repeat_n(What::Fault(Fault::Kill), kills);
+        let words = What::Posted(Post {
+            last: true,
+            words: "@u\n处理这个任务时服务三次异常退出，任务已结束。".to_owned(),
+            ..post("2", "b")
+        });
+        [vec![deliver("e1", Verb::Ask), ack("e1", Some(200))], kills.collect(), vec![words]].concat()
+    };
+    assert_eq!(broken(given_up(3)), []);
+    sees("I1", "given up after 2 deaths", given_up(2));
+}
