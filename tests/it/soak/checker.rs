@@ -219,7 +219,10 @@ fn given_up_too_soon(entries: &[Entry], verdict: &mut Verdict) {
         }
         let asked = |earlier: &&Entry| earlier.task == entry.task && matches!(earlier.what, What::Deliver { .. });
         let asked_at = entries.iter().find(asked).map(|earlier| earlier.at).unwrap_or_default();
-        let deaths = entries[..at].iter().filter(|earlier| earlier.at >= asked_at && is_cut(&earlier.what)).count();
+        let deaths = entries[..at]
+            .iter()
+            .filter(|earlier| earlier.at >= asked_at && is_cut(&earlier.what))
+            .count();
         if deaths < 3 {
             verdict.violations.push(Violation {
                 rule: "I1",
