@@ -210,7 +210,7 @@ fn doubled_posts(entries: &[Entry], verdict: &mut Verdict) {
     }
 }
 
-/// F-H1: a task is given up after three deaths of a process since it was asked for, and never before.
+/// F-I1: a task is given up after three deaths of a process since it was asked for, and never before.
 fn given_up_too_soon(entries: &[Entry], verdict: &mut Verdict) {
     for (at, entry) in entries.iter().enumerate() {
         let What::Posted(post) = &entry.what else { continue };

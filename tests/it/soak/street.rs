@@ -26,7 +26,7 @@ use crate::support::world::{SECRETS, SLACK_SECRETS, load};
 const PUSH: Duration = Duration::from_secs(3);
 /// What the bot's last word on a task holds.
 const LAST: &[&str] = &[DONE, "已取消，不会再执行", "已停止。", "任务没有完成", "出了点问题", GIVEN_UP];
-/// What it holds when the gateway ended the task because its process died three times under it.
+/// The gateway says this when it ends a task whose process died three times.
 const GIVEN_UP: &str = "三次异常退出";
 
 /// One platform.

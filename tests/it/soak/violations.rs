@@ -210,7 +210,7 @@ fn what_a_double_objects_to_is_seen() {
     sees("protocol", "no uuid", with(vec![What::Objection("no uuid".to_owned())]));
 }
 
-/// F-H1: a task that is given up saw three deaths.
+/// F-I1: a task that is given up saw three deaths.
 #[test]
 fn a_task_that_is_given_up_too_soon_is_seen() {
     let given_up = |kills: usize| {
