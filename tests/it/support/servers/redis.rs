@@ -3,7 +3,7 @@
 use redis::Value;
 use tempfile::TempDir;
 
-use super::{Port, Server, folder, program, unprivileged};
+use super::{Port, Server, folder, own, program, unprivileged};
 use crate::support::api::eventually;
 
 /// `redis-server` in a folder of its own.
@@ -34,6 +34,33 @@ impl RedisServer {
                 return Some(redis);
             }
         }
+    }
+
+    /// One that follows `master`, in step with it.
+    pub async fn replica_of(master: &Self) -> Option<Self> {
+        let replica = Self::start(&["--replicaof", "127.0.0.1", &master.port.number.to_string()]).await?;
+        eventually("a replica in step", || async {
+            let said = replica.cli(&["INFO", "replication"]).await;
+            said.contains("master_link_status:up").then_some(())
+        })
+        .await;
+        Some(replica)
+    }
+
+    /// A Sentinel that knows both of them, and lets them change places only when it is asked to.
+    pub async fn sentinel_of(name: &str, master: &Self, replica: &Self) -> Option<Self> {
+        let (master, replica) = (master.port.number.to_string(), replica.port.number.to_string());
+        let mut options = vec!["--sentinel", "monitor", name, "127.0.0.1", &master, "1"];
+        // A machine that stands still for a moment is no death of the master.
+        options.extend(["--sentinel", "down-after-milliseconds", name, "60000"]);
+        // It would learn of the replica by itself, ten seconds later.
+        options.extend(["--sentinel", "known-replica", name, "127.0.0.1", &replica]);
+        Self::start(&options).await
+    }
+
+    /// The address of what this Sentinel watches under that name.
+    pub fn url_of_watched(&self, name: &str) -> String {
+        format!("redis-sentinel://127.0.0.1:{}/0#{name}", self.port.number)
     }
 
     /// Its address, first database.
@@ -110,7 +137,7 @@ impl RedisServer {
             }
             let info = this.ask(&["INFO"]).await.ok().map(|info| words(&info))?;
             // This is answered while it still loads its data, when other commands are refused.
-            let ready = info.contains("\nloading:0\r");
+            let ready = !info.contains("\nloading:1\r");
             ready.then(|| info.contains(&format!("process_id:{}\r", this.server.child.id())))
         })
         .await
@@ -122,8 +149,13 @@ impl RedisServer {
 }
 
 fn spawn(folder: &TempDir, port: u16, options: &[String]) -> Server {
+    // An empty configuration: a Sentinel starts only with a file in which it keeps what it learns.
+    let config = folder.path().join("redis.conf");
+    std::fs::File::options().create(true).append(true).open(&config).unwrap();
+    own(&config);
     let mut command = unprivileged(&program("redis-server").unwrap());
     command
+        .arg(&config)
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir"])
         .arg(folder.path())
         .args(["--save", "", "--daemonize", "no"])
