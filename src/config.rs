@@ -297,6 +297,8 @@ pub struct ChannelLive {
     pub allowed_chats: Vec<String>,
     /// `allowed_users`; empty: every person.
     pub allowed_users: Vec<String>,
+    /// `allow_external`: people of another tenant or workspace may ask and decide.
+    pub allow_external: bool,
     /// `plan_review_enabled`.
     pub review_enabled: bool,
     /// `plan_review_require_confirmation`.

@@ -59,6 +59,6 @@ impl Desk {
     }
 
     fn rights(&self, channel: ChannelKind) -> Rights {
-        Rights::of(self.settings.current().channel(channel))
+        Rights::of(channel, self.settings.current().channel(channel))
     }
 }

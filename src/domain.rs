@@ -26,14 +26,14 @@ mod visible;
 pub use action::{Action, ActionStatus, ToolResult};
 pub use budget::{Budget, Limit, Meter};
 pub use clock::{Clock, Millis, ServerTime};
-pub use decision::{Decision, DecisionKind, Via, Vote};
+pub use decision::{API_TOKEN, Approver, Decision, DecisionKind, Via, Vote};
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
 pub use gate::{Approvers, Gate, GateKind};
-pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, digest128};
+pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
 pub use message::{Message, Role, ToolCall};
-pub use notice::Notice;
+pub use notice::{Barrier, Notice};
 pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, ReactionMark,
     StepView,

@@ -254,9 +254,11 @@ impl Step<'_> {
             kind: DecisionKind::Approve,
             by: approved.and_then(|decision| decision.by.clone()),
             via: if approved.is_some() { Via::Grant } else { Via::System },
+            through_api: approved.is_some_and(|decision| decision.through_api),
             text: None,
             at: self.env.now,
             event_id: approved.and_then(|decision| decision.event_id.clone()),
+            approvers: approved.map(|decision| decision.approvers.clone()).unwrap_or_default(),
         };
         let id = self.mint("act");
         self.propose(call_id, &id, ActionStatus::Approved, None, Some(decision));

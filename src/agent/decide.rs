@@ -14,6 +14,13 @@ impl Step<'_> {
             gate_id: gate.id.clone(),
             kind: decision.kind,
             by: decision.by.clone(),
+            approvers: decision.approvers.iter().map(|one| one.by.clone()).collect(),
+            through_api: decision
+                .makers()
+                .into_iter()
+                .filter(|one| one.through_api)
+                .map(|one| one.by)
+                .collect(),
         };
         self.emit(event, &format!("{}: {}", gate.kind.as_str(), decision.kind.as_str()));
         if decision.kind == DecisionKind::Supersede {

@@ -42,9 +42,15 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
 pub(super) fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<Notice> {
     let each = |ids: &str| ids.split(',').map(|id| name(id.trim())).collect::<Vec<_>>().join(", ");
     match notice {
-        Notice::AlreadyDecided { kind, by: Some(ids), at } => Some(Notice::AlreadyDecided {
+        Notice::AlreadyDecided {
+            kind,
+            by: Some(ids),
+            through_api,
+            at,
+        } => Some(Notice::AlreadyDecided {
             kind: *kind,
             by: Some(each(ids)),
+            through_api: *through_api,
             at: at.clone(),
         }),
         Notice::NotEntitled { requester } if !requester.is_empty() => Some(Notice::NotEntitled {
@@ -144,20 +150,52 @@ pub(super) fn state_key(state: &CardState, asked: Asked) -> &'static str {
         CardState::Open { .. } if asked == Asked::Answer => "state.waiting",
         CardState::Open { .. } => "state.open",
         CardState::Informed => "state.informed",
-        CardState::Decided { decision } => match decision.kind {
-            DecisionKind::Approve if asked == Asked::Actions => "state.approve_actions",
-            DecisionKind::Approve => "state.approve",
-            DecisionKind::Revise => match asked {
-                Asked::Approval => "state.revise",
-                Asked::Answer => "state.answered",
-                Asked::Actions => "state.reject",
-            },
-            DecisionKind::Cancel => "state.cancel",
-            DecisionKind::Reject => "state.reject",
-            DecisionKind::Expire => "state.expire",
-            DecisionKind::Supersede => "state.supersede",
-        },
+        CardState::Decided { decision } => decision_key(decision.kind, asked),
     }
+}
+
+/// The key of the word on how a card was settled.
+fn decision_key(kind: DecisionKind, asked: Asked) -> &'static str {
+    match kind {
+        DecisionKind::Approve if asked == Asked::Actions => "state.approve_actions",
+        DecisionKind::Approve => "state.approve",
+        DecisionKind::Revise => match asked {
+            Asked::Approval => "state.revise",
+            Asked::Answer => "state.answered",
+            Asked::Actions => "state.reject",
+        },
+        DecisionKind::Cancel => "state.cancel",
+        DecisionKind::Reject => "state.reject",
+        DecisionKind::Expire => "state.expire",
+        DecisionKind::Supersede => "state.supersede",
+    }
+}
+
+/// Who made a decision, by what road and when. `name` gives a person's name.
+pub(super) fn decided_by(
+    templates: &Templates,
+    locale: Locale,
+    decision: &Decision,
+    asked: Asked,
+    name: impl Fn(&str) -> String,
+) -> String {
+    let at = clock_time(decision.at);
+    let makers = decision.makers();
+    if makers.is_empty() {
+        return templates.say(locale, "state.decided_at", json!({"at": at}));
+    }
+    let names = |through_api: bool| {
+        let makers = makers.iter().filter(|maker| maker.through_api == through_api);
+        all_of(templates, locale, &makers.map(|maker| name(&maker.by)).collect::<Vec<_>>())
+    };
+    let state = templates.say(locale, decision_key(decision.kind, asked), json!({}));
+    let values = json!({"state": capitalized(&state), "by": names(false), "api": names(true), "at": at});
+    templates.say(locale, "state.decided_by", values)
+}
+
+/// `a, b and c`, as the language has it.
+fn all_of(templates: &Templates, locale: Locale, names: &[String]) -> String {
+    templates.say(locale, "state.all_of", json!({ "names": names }))
 }
 
 /// The key of the word on how a plan card stands.

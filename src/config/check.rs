@@ -14,6 +14,10 @@ use super::{
 };
 use crate::domain::{Approvers, EffectClass, SessionMode};
 
+/// What a command that runs on this machine may do while the API wants no token.
+const OWN_APPROVAL: &str =
+    "runs commands on this machine, and channels.console.token is blank: such a command can approve actions over the API";
+
 /// The fewest characters of the token for the API and the console; a shorter one can be guessed.
 const TOKEN: usize = 16;
 
@@ -148,6 +152,17 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             let why = format!("nobody {half}: a SQLite file has one process, which should run both halves");
             report.warning(place, "server.roles", &why);
         }
+    }
+    let commands = [
+        ("tools.run_bash", shape.tools.run_bash),
+        (
+            "tools.mcp_servers",
+            shape.tools.mcp_servers.iter().any(|server| !server.command.is_empty()),
+        ),
+    ];
+    for (key, _) in commands.into_iter().filter(|(_, runs)| *runs && blank(&console.token)) {
+        let place = layered.origin(key).unwrap_or("default");
+        report.warning(place, key, OWN_APPROVAL);
     }
     if lark.enabled && blank(&lark.encrypt_key) && !report.is_refused("channels.lark.encrypt_key") {
         let place = layered.origin("channels.lark.encrypt_key").unwrap_or("default");
@@ -286,6 +301,7 @@ fn lark_live(lark: Lark) -> ChannelLive {
         group_all: lark.group_trigger == GroupTrigger::All,
         allowed_chats: lark.allowed_chats,
         allowed_users: lark.allowed_users,
+        allow_external: lark.allow_external,
         review_enabled: lark.plan_review_enabled,
         require_confirmation: lark.plan_review_require_confirmation,
         review_ttl: minutes(lark.plan_review_pending_ttl_minutes),
@@ -303,6 +319,7 @@ fn console_live(console: Console) -> ChannelLive {
         group_all: true,
         allowed_chats: Vec::new(),
         allowed_users: Vec::new(),
+        allow_external: false,
         review_enabled: console.plan_review_enabled,
         require_confirmation: console.plan_review_require_confirmation,
         review_ttl: minutes(console.plan_review_pending_ttl_minutes),
@@ -319,6 +336,7 @@ fn slack_live(slack: Slack) -> ChannelLive {
         group_all: slack.group_trigger == GroupTrigger::All,
         allowed_chats: slack.allowed_chats,
         allowed_users: slack.allowed_users,
+        allow_external: slack.allow_external,
         review_enabled: slack.plan_review_enabled,
         require_confirmation: slack.plan_review_require_confirmation,
         review_ttl: minutes(slack.plan_review_pending_ttl_minutes),

@@ -289,6 +289,31 @@ fn a_short_console_token_is_refused() {
     }
 }
 
+/// interface: a command that runs on this machine can use an API that wants no token, so each key that lets one run is warned about.
+#[test]
+fn commands_beside_an_open_api_are_warned_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let yaml = format!(
+        "tools:\n  workspace: {}\n  run_bash: true\n  mcp_servers:\n  - {{name: files, command: [mcp-files]}}\n",
+        folder.path().display()
+    );
+    let open = loaded(&yaml, &[]).warnings;
+    assert_eq!(open.len(), 2, "{open:?}");
+    for (warning, key) in open
+        .iter()
+        .zip(["config.yaml:3: tools.run_bash", "config.yaml:4: tools.mcp_servers"])
+    {
+        assert!(
+            warning.contains(key) && warning.contains("can approve actions over the API"),
+            "{warning}"
+        );
+    }
+    let token = [("COUNTERSIGN__CHANNELS__CONSOLE__TOKEN", "sixteen-letters!")];
+    assert_eq!(loaded(&yaml, &token).warnings, Vec::<String>::new());
+    let away = "tools:\n  mcp_servers:\n  - {name: files, url: \"http://127.0.0.1:9/\"}\n";
+    assert_eq!(loaded(away, &[]).warnings, Vec::<String>::new());
+}
+
 /// M-3: an enabled Lark channel without an encrypt key works, and is loudly called unsigned.
 #[test]
 fn a_blank_encrypt_key_is_loud() {
@@ -468,6 +493,7 @@ fn hot_keys_are_the_promised_ones() {
                     "group_trigger",
                     "allowed_chats",
                     "allowed_users",
+                    "allow_external",
                 ]
                 .contains(&name))
             || key.path.starts_with("agent.")

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::domain::{Action, ActionStatus, DecisionKind};
+use crate::domain::{Action, ActionStatus, Approver, Decision, DecisionKind};
 use crate::store::{GateRecord, Session, StoreError};
 
 use super::review::{Actor, audit, close};
@@ -32,7 +32,11 @@ pub(super) async fn settle_row(
     } else {
         (ActionStatus::Rejected, DecisionKind::Reject)
     };
-    let first = session.decide_action(&row.id, status, &actor.decision(kind, reason)).await?;
+    let decision = Decision {
+        approvers: if approve { actor.approver() } else { Vec::new() },
+        ..actor.decision(kind, reason)
+    };
+    let first = session.decide_action(&row.id, status, &decision).await?;
     let rows = session.actions_of_gate(&gate.id).await?;
     let now = rows.iter().find(|other| other.id == row.id).cloned();
     let now = now.ok_or_else(|| StoreError::Corrupt(format!("action {} is gone", row.id)))?;
@@ -47,8 +51,27 @@ pub(super) async fn settle_row(
             say::repaint(session, gate, &format!("row {}", row.id), card).await?;
         }
         Some(kind) => {
-            close(session, gate, actor.decision(kind, None), actor).await?;
+            let decision = Decision {
+                approvers: approvers_of(&rows),
+                ..actor.decision(kind, None)
+            };
+            close(session, gate, decision, actor).await?;
         }
     }
     Ok(RowSettled::Decided(now))
+}
+
+/// Everybody who approved one of these rows, in the order of the rows.
+fn approvers_of(rows: &[Action]) -> Vec<Approver> {
+    let mut all = Vec::new();
+    for approver in rows
+        .iter()
+        .filter_map(|row| row.decision.as_ref())
+        .flat_map(|decision| &decision.approvers)
+    {
+        if !all.contains(approver) {
+            all.push(approver.clone());
+        }
+    }
+    all
 }

@@ -3,7 +3,8 @@
 use crate::domain::{DecisionKind, Millis};
 use crate::store::{InboxRow, InboxState, Session, SignalKind, StoreError};
 
-use super::review::Actor;
+use super::review::{Actor, votes_at};
+use super::rights::Rights;
 use super::stop::{end, open_gate};
 use super::triage::Outcome;
 use super::{paint, say};
@@ -34,7 +35,7 @@ pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: 
 }
 
 /// The request of an unfinished turn was edited: the turn keeps to the words it read, and its card says so.
-pub(super) async fn edited(session: &mut Session, row: &InboxRow, message_id: &str) -> Result<Outcome, StoreError> {
+pub(super) async fn edited(session: &mut Session, row: &InboxRow, message_id: &str, rights: &Rights) -> Result<Outcome, StoreError> {
     let ids = [message_id.to_owned()];
     let turn = session.turn_by_message(&row.inbound.conversation, &ids).await?;
     let Some(turn) = turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) else {
@@ -42,8 +43,8 @@ pub(super) async fn edited(session: &mut Session, row: &InboxRow, message_id: &s
     };
     session.signal(&turn, SignalKind::Edited, None, Some(&row.inbound.sender)).await?;
     if let Some(gate) = open_gate(session, &turn).await? {
-        let votes = session.gate(&gate.id).await?.map_or(0, |record| record.votes.len());
-        if let Some(card) = paint::edited(&gate.card, u32::try_from(votes).unwrap_or(u32::MAX)) {
+        let votes = session.gate(&gate.id).await?.map_or(0, |record| votes_at(&record, rights));
+        if let Some(card) = paint::edited(&gate.card, votes) {
             say::repaint(session, &gate, &format!("edited {}", row.id), card).await?;
         }
     }

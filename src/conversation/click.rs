@@ -7,7 +7,7 @@ use crate::domain::{
 use crate::store::{GateRecord, Session, StoreError};
 
 use super::approvals::{RowSettled, settle_row};
-use super::review::{Act, Actor, Settled, audit, lapse, settle, told, told_decision};
+use super::review::{Act, Actor, Settled, audit, lapse, settle, told, told_decision, votes_at};
 use super::rights::Rights;
 use super::{ClickAnswer, Desk, paint};
 
@@ -88,8 +88,8 @@ impl Asked<'_> {
             Ok(act) => act,
             Err(notice) => return Ok(ClickAnswer::notice(notice)),
         };
-        if !self.rights.may(&self.inbound.sender, &act, &record.gate) {
-            return self.refuse(session, &record).await;
+        if let Some(refusal) = self.refusal(&record, &act) {
+            return self.refuse(session, &record, refusal).await;
         }
         if act == Act::Approve && record.gate.card.hides() {
             return Ok(ClickAnswer::notice(Notice::NotShownWhole {}));
@@ -99,7 +99,7 @@ impl Asked<'_> {
             return Ok(ClickAnswer::notice(Notice::EmptyFeedback {}));
         }
         if !self.fresh {
-            let votes = u32::try_from(record.votes.len()).unwrap_or(u32::MAX);
+            let votes = votes_at(&record, &self.rights);
             let quorum = record.gate.quorum;
             return Ok(ClickAnswer::notice(Notice::VoteRecorded { votes, quorum }));
         }
@@ -143,8 +143,8 @@ impl Asked<'_> {
             ClickVerb::Reject => Act::Reject(self.click.feedback.clone()),
             ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::Unknown => return Ok(ClickAnswer::notice(Notice::UnknownReview {})),
         };
-        if record.decision.is_none() && !self.rights.may(&self.inbound.sender, &act, &record.gate) {
-            return self.refuse(session, &record).await;
+        if let Some(refusal) = self.refusal(&record, &act).filter(|_| record.decision.is_none()) {
+            return self.refuse(session, &record, refusal).await;
         }
         let reason = self.click.feedback.clone().filter(|text| !text.trim().is_empty());
         let settled = if record.decision.is_none() && self.fresh {
@@ -221,14 +221,23 @@ impl Asked<'_> {
         Ok(ClickAnswer { notice, card })
     }
 
-    async fn refuse(&self, session: &mut Session, record: &GateRecord) -> Result<ClickAnswer, StoreError> {
+    /// Why the one who pressed may not do this; none: they may.
+    fn refusal(&self, record: &GateRecord, act: &Act) -> Option<Notice> {
+        let (user, gate) = (&self.inbound.sender, &record.gate);
+        if let Some(barrier) = self.rights.barrier(user, &self.inbound.sender_teams, gate) {
+            return Some(Notice::NotServed { barrier });
+        }
+        (!self.rights.may(user, act, gate)).then(|| Notice::NotEntitled {
+            requester: self.rights.named(gate),
+        })
+    }
+
+    async fn refuse(&self, session: &mut Session, record: &GateRecord, refusal: Notice) -> Result<ClickAnswer, StoreError> {
         if self.fresh {
             let details = serde_json::json!({"verb": self.click.verb});
             audit(session, "refused", &record.gate, None, &self.actor, details);
         }
-        Ok(ClickAnswer::notice(Notice::NotEntitled {
-            requester: self.rights.named(&record.gate),
-        }))
+        Ok(ClickAnswer::notice(refusal))
     }
 }
 

@@ -1,11 +1,13 @@
 //! Decisions over the API: the same gates, another door.
 
-use crate::domain::{ActionId, ActionStatus, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Millis, TurnId, TurnReason, Via};
+use crate::domain::{
+    ActionId, ActionStatus, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Millis, TurnId, TurnReason, Via, console_person,
+};
 use crate::store::{ActionRecord, GateRecord, SignalKind, StoreError, TurnRow, Tx};
 
 use super::Desk;
 use super::approvals::{RowSettled, settle_row};
-use super::review::{Act, Actor, Settled, audit, lapse, settle};
+use super::review::{Act, Actor, Settled, audit, lapse, settle, votes_at};
 use super::stop::end;
 
 /// A decision as the API takes it.
@@ -35,9 +37,14 @@ pub enum DecideError {
     Conflict {
         /// Who was first.
         by: Option<String>,
+        /// By the API, in that person's name.
+        through_api: bool,
         /// When.
         at: Millis,
     },
+    /// The call's outcome was lost and it is asked about again: the decision names another question, or none.
+    #[error("asked about again")]
+    AskedAgain,
     /// Its time is over.
     #[error("expired")]
     Gone,
@@ -94,11 +101,18 @@ impl Desk {
         Ok(record)
     }
 
-    /// Approves or rejects one action.
+    /// How many votes of this gate count now.
+    #[must_use]
+    pub fn votes(&self, record: &GateRecord) -> u32 {
+        votes_at(record, &self.rights(record.gate.conversation.channel))
+    }
+
+    /// Approves or rejects one action. `gate`: the question that is answered. It must be named once the outcome of the call was
+    /// lost, because the call is asked about again under the id that it had: a repeated approval of the first try is none of the second.
     ///
     /// # Errors
     /// As for [`Desk::decide_review`].
-    pub async fn decide_action(&self, id: &ActionId, asked: ApiDecision) -> Result<ActionRecord, DecideError> {
+    pub async fn decide_action(&self, id: &ActionId, gate: Option<&GateId>, asked: ApiDecision) -> Result<ActionRecord, DecideError> {
         let turn = self
             .ledger
             .read()
@@ -125,6 +139,10 @@ impl Desk {
             // Granted by an approved plan: nobody was asked.
             return Err(found.action.decision.as_ref().map_or(DecideError::NotFound, taken));
         };
+        let named = gate.is_some_and(|gate| *gate == record.gate.id);
+        if !named && (gate.is_some() || found.action.status == ActionStatus::Unknown) {
+            return Err(DecideError::AskedAgain);
+        }
         let who = self.caller(&record.gate, &asked.user_id, &asked.principal);
         if record.decision.is_none() && who.actor.now >= record.gate.expires_at {
             lapse(&mut tx, &record.gate, who.actor.now).await?;
@@ -161,18 +179,20 @@ impl Desk {
                 Some(TurnReason::Cancelled) => Ok(turn),
                 _ => Err(DecideError::Conflict {
                     by: None,
+                    through_api: false,
                     at: turn.finished_at.unwrap_or(turn.created_at),
                 }),
             };
         }
         let channel = turn.conversation.channel;
         let rights = self.rights(channel);
+        let user = &*one_form(channel, user);
         if channel == ChannelKind::Console && turn.user != user && !rights.approve(user, &turn.user) {
             return Err(DecideError::Forbidden);
         }
         let asked = tx.signals(id).await?.iter().any(|signal| signal.kind == SignalKind::Cancel);
         if !asked {
-            let actor = self.api_actor(user, if channel == ChannelKind::Console { user } else { principal });
+            let actor = self.api_actor(channel, user, principal);
             end(&mut tx, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
             tx.commit().await?;
         }
@@ -188,20 +208,23 @@ impl Desk {
 
     fn caller(&self, gate: &Gate, user: &str, principal: &str) -> Caller {
         let console = gate.conversation.channel == ChannelKind::Console;
+        let user = one_form(gate.conversation.channel, user);
         Caller {
             gate: gate.clone(),
-            user: user.to_owned(),
             console,
             rights: self.rights(gate.conversation.channel),
-            // In the console channel the user speaks for themselves; elsewhere the token's holder answers for it.
-            actor: self.api_actor(user, if console { user } else { principal }),
+            actor: self.api_actor(gate.conversation.channel, &user, principal),
+            user,
         }
     }
 
-    fn api_actor(&self, user: &str, principal: &str) -> Actor {
+    /// In the console channel the user speaks for themselves; elsewhere the token's holder answers for what is done in a name.
+    fn api_actor(&self, channel: ChannelKind, user: &str, principal: &str) -> Actor {
+        let by_token = channel != ChannelKind::Console;
         Actor {
             user: Some(user.to_owned()),
-            principal: Some(principal.to_owned()),
+            principal: Some(if by_token { principal } else { user }.to_owned()),
+            by_token,
             via: Via::Api,
             event_id: None,
             now: self.clock.now(),
@@ -257,9 +280,19 @@ fn taken(decision: &Decision) -> DecideError {
         DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Supersede => {
             DecideError::Conflict {
                 by: decision.by.clone(),
+                through_api: decision.through_api,
                 at: decision.at,
             }
         }
+    }
+}
+
+/// The id that the API gives for a person, without what makes two of one.
+fn one_form(channel: ChannelKind, user: &str) -> String {
+    if channel == ChannelKind::Console {
+        console_person(user)
+    } else {
+        user.trim().to_owned()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::domain::{Action, ActionId, ChannelKind, Decision, DecisionKind, Gate, GateKind, Millis, Notice, Via, Vote};
+use crate::domain::{API_TOKEN, Action, ActionId, Approver, Decision, DecisionKind, Gate, GateKind, Millis, Notice, Via, Vote};
 use crate::store::{AuditEntry, GateRecord, Session, StoreError};
 
 use super::rights::Rights;
@@ -40,6 +40,8 @@ pub(super) struct Actor {
     pub(super) user: Option<String>,
     /// Who is answerable for it in the trail: the user, or the holder of the API token on their behalf.
     pub(super) principal: Option<String>,
+    /// The holder of the API token acts in the user's name.
+    pub(super) by_token: bool,
     /// The road.
     pub(super) via: Via,
     /// Evidence.
@@ -54,6 +56,7 @@ impl Actor {
         Self {
             user: Some(user.to_owned()),
             principal: Some(user.to_owned()),
+            by_token: false,
             via,
             event_id: Some(event_id.to_owned()),
             now,
@@ -65,6 +68,7 @@ impl Actor {
         Self {
             user: None,
             principal: None,
+            by_token: false,
             via: Via::System,
             event_id: None,
             now,
@@ -77,10 +81,22 @@ impl Actor {
             kind,
             by: self.user.clone(),
             via: self.via,
+            through_api: self.by_token,
             text,
             at: self.now,
             event_id: self.event_id.clone(),
+            approvers: Vec::new(),
         }
+    }
+
+    /// The approval of this actor alone.
+    pub(super) fn approver(&self) -> Vec<Approver> {
+        let by = self.user.iter();
+        by.map(|by| Approver {
+            by: by.clone(),
+            through_api: self.by_token,
+        })
+        .collect()
     }
 }
 
@@ -111,13 +127,19 @@ pub(super) async fn settle(
     actor: &Actor,
     rights: &Rights,
 ) -> Result<Settled, StoreError> {
-    if *act == Act::Approve
-        && let Some(voted) = vote(session, record, actor, rights).await?
-    {
-        return Ok(voted);
-    }
+    let approvers = match act {
+        Act::Approve => match vote(session, record, actor, rights).await? {
+            Tally::Enough(approvers) => approvers,
+            Tally::Missing { votes, quorum } => return Ok(Settled::Voted { votes, quorum }),
+        },
+        Act::Revise(_) | Act::Cancel | Act::Reject(_) => Vec::new(),
+    };
     let (kind, text) = act.decides(words);
-    close(session, &record.gate, actor.decision(kind, text), actor).await
+    let decision = Decision {
+        approvers,
+        ..actor.decision(kind, text)
+    };
+    close(session, &record.gate, decision, actor).await
 }
 
 /// Different people needed to approve at `gate`.
@@ -125,43 +147,61 @@ pub(super) fn needed(gate: &Gate) -> u32 {
     if gate.kind == GateKind::PlanReview { gate.quorum.max(1) } else { 1 }
 }
 
-/// Those of the votes that count: of people who may approve now. One API token is one voter, on whose behalf it may speak.
-pub(super) fn counted(votes: &[Vote], gate: &Gate, rights: &Rights) -> u32 {
-    // A vote that came through the API of a platform's gate has the token's authority, not the user's.
-    let by_token = |vote: &Vote| vote.via == Via::Api && gate.conversation.channel != ChannelKind::Console;
+/// Those whose votes count: people who may approve now, and the holder of the API token, who is one voter in whosever name it speaks.
+pub(super) fn counted(votes: &[Vote], gate: &Gate, rights: &Rights) -> Vec<Approver> {
+    let approver = |vote: &Vote| Approver {
+        by: vote.by.clone(),
+        through_api: vote.principal.is_some(),
+    };
     let people = votes
         .iter()
-        .filter(|vote| !by_token(vote) && rights.approve(&vote.by, &gate.requester))
-        .count();
-    let counted = people + usize::from(votes.iter().any(by_token));
-    u32::try_from(counted).unwrap_or(u32::MAX)
+        .filter(|vote| vote.principal.is_none() && rights.approve(&vote.by, &gate.requester));
+    let token = votes.iter().rfind(|vote| vote.principal.is_some());
+    people.chain(token).map(approver).collect()
 }
 
-/// Records an approval; some: more people are needed. The votes that count are those of people who may approve now.
-async fn vote(session: &mut Session, record: &GateRecord, actor: &Actor, rights: &Rights) -> Result<Option<Settled>, StoreError> {
+/// How many votes count, for people to read.
+pub(super) fn votes_at(record: &GateRecord, rights: &Rights) -> u32 {
+    u32::try_from(counted(&record.votes, &record.gate, rights).len()).unwrap_or(u32::MAX)
+}
+
+/// Whether the votes of a gate are enough.
+enum Tally {
+    /// These approved it.
+    Enough(Vec<Approver>),
+    /// So many of so many.
+    Missing { votes: u32, quorum: u32 },
+}
+
+/// Records an approval, and counts.
+async fn vote(session: &mut Session, record: &GateRecord, actor: &Actor, rights: &Rights) -> Result<Tally, StoreError> {
     let gate = &record.gate;
     let quorum = needed(gate);
     let Some(user) = actor.user.as_deref() else {
-        return Ok(None);
+        return Ok(Tally::Enough(Vec::new()));
     };
     let vote = Vote {
         by: user.to_owned(),
         via: actor.via,
+        principal: actor.by_token.then(|| API_TOKEN.to_owned()),
         at: actor.now,
         event_id: actor.event_id.clone(),
     };
-    session.vote(&gate.id, &vote).await?;
+    let is_new = session.vote(&gate.id, &vote).await?;
     if quorum == 1 {
-        return Ok(None);
+        return Ok(Tally::Enough(actor.approver()));
     }
-    audit(session, "vote", gate, None, actor, json!({"digest": gate.digest}));
-    let current = session.gate(&gate.id).await?.map(|record| record.votes).unwrap_or_default();
-    let votes = counted(&current, gate, rights);
+    if is_new {
+        audit(session, "vote", gate, None, actor, json!({"digest": gate.digest}));
+    }
+    let votes = session.gate(&gate.id).await?.map(|record| record.votes).unwrap_or_default();
+    let approvers = counted(&votes, gate, rights);
+    let votes = u32::try_from(approvers.len()).unwrap_or(u32::MAX);
     if votes >= quorum {
-        return Ok(None);
+        return Ok(Tally::Enough(approvers));
     }
     say::repaint(session, gate, &format!("votes {votes}"), paint::open(&gate.card, votes, &[])).await?;
-    Ok(Some(Settled::Voted { votes, quorum }))
+    Ok(Tally::Missing { votes, quorum })
 }
 
 /// Gives the gate its one decision; its open rows follow it.
@@ -216,7 +256,7 @@ pub(super) fn audit(
 ) {
     details["via"] = json!(actor.via);
     details["event_id"] = json!(actor.event_id);
-    if actor.principal != actor.user {
+    if actor.by_token {
         details["on_behalf_of"] = json!(actor.user);
     }
     let entry = AuditEntry {
@@ -248,6 +288,7 @@ pub(super) fn told_decision(decision: &Decision, gate: &Gate) -> Notice {
         DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject => Notice::AlreadyDecided {
             kind: decision.kind,
             by: decision.by.clone(),
+            through_api: decision.through_api,
             at: decision.at.rfc3339(),
         },
     }

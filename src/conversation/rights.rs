@@ -1,7 +1,9 @@
 //! Who may ask and who may decide, read fresh from the settings whenever it matters.
 
+use std::borrow::Cow;
+
 use crate::config::ChannelLive;
-use crate::domain::{Approvers, Gate};
+use crate::domain::{Approvers, Barrier, ChannelKind, Gate, console_person};
 
 use super::review::Act;
 
@@ -11,21 +13,48 @@ pub(super) struct Rights {
     approvers: Approvers,
     chats: Vec<String>,
     users: Vec<String>,
+    external: bool,
+    /// Ids are made up by those who use them, so they are compared in one form.
+    console: bool,
 }
 
 impl Rights {
     /// The rules in force.
-    pub(super) fn of(channel: &ChannelLive) -> Self {
+    pub(super) fn of(kind: ChannelKind, channel: &ChannelLive) -> Self {
+        let console = kind == ChannelKind::Console;
+        let approvers = match &channel.approvers {
+            Approvers::Listed(ids) if console => Approvers::Listed(ids.iter().map(|id| console_person(id)).collect()),
+            approvers => approvers.clone(),
+        };
         Self {
-            approvers: channel.approvers.clone(),
+            approvers,
             chats: channel.allowed_chats.clone(),
             users: channel.allowed_users.clone(),
+            external: channel.allow_external,
+            console,
         }
     }
 
     /// May anything be said in this chat?
     pub(super) fn chat(&self, chat: &str) -> bool {
         self.chats.is_empty() || self.chats.iter().any(|id| id == chat)
+    }
+
+    /// Are people of these organisations heard in a chat of `tenant`? All that are named beside them must be its own.
+    pub(super) fn inside(&self, teams: &[String], tenant: &str) -> bool {
+        self.external || teams.iter().all(|team| team == tenant)
+    }
+
+    /// What keeps a person of these organisations from deciding anything at `gate`, whoever may decide there; none: nothing.
+    pub(super) fn barrier(&self, user: &str, teams: &[String], gate: &Gate) -> Option<Barrier> {
+        let place = &gate.conversation;
+        if !self.chat(&place.chat) {
+            Some(Barrier::Chat)
+        } else if !self.inside(teams, &place.tenant) {
+            Some(Barrier::Organisation)
+        } else {
+            (!self.hear(user)).then_some(Barrier::Person)
+        }
     }
 
     /// May `user` give us tasks?
@@ -41,12 +70,21 @@ impl Rights {
 
     /// May `user` approve what `requester` asked for?
     pub(super) fn approve(&self, user: &str, requester: &str) -> bool {
-        self.hear(user) && self.approvers.allow(user, requester)
+        self.hear(user) && self.approvers.allow(user, &self.one_form(requester))
+    }
+
+    /// An id of the settings or the ledger in the form that ids of this channel come in.
+    fn one_form<'a>(&self, id: &'a str) -> Cow<'a, str> {
+        if self.console {
+            Cow::Owned(console_person(id))
+        } else {
+            Cow::Borrowed(id)
+        }
     }
 
     /// May `user` do this at `gate`? A requester who is not an approver may change and refuse, never approve.
     pub(super) fn may(&self, user: &str, act: &Act, gate: &Gate) -> bool {
-        let own = user == gate.requester && *act != Act::Approve;
+        let own = user == self.one_form(&gate.requester) && *act != Act::Approve;
         own || self.approve(user, &gate.requester)
     }
 
@@ -66,6 +104,8 @@ impl Rights {
             approvers,
             chats: Vec::new(),
             users: users.iter().map(|id| (*id).to_owned()).collect(),
+            external: false,
+            console: false,
         }
     }
 }

@@ -93,7 +93,10 @@ impl Desk {
             InboundBody::Message(message) => self.message(&mut tx, row, message, behind).await?,
             _ if behind => Outcome::Wait,
             InboundBody::Recalled { message_id } => changes::recalled(&mut tx, row, message_id, self.clock.now()).await?,
-            InboundBody::Edited { message_id } => changes::edited(&mut tx, row, message_id).await?,
+            InboundBody::Edited { message_id } => {
+                let rights = self.rights(row.inbound.conversation.channel);
+                changes::edited(&mut tx, row, message_id, &rights).await?
+            }
             InboundBody::Joined => changes::joined(&mut tx, row).await?,
             InboundBody::Left => changes::left(&mut tx, row, self.clock.now()).await?,
             // Decided in the request; such a row is never left over.
@@ -148,6 +151,10 @@ impl Desk {
         }
         if bot.as_deref() == Some(row.inbound.sender.as_str()) {
             return Ok(Outcome::Done("our own"));
+        }
+        let place = &row.inbound.conversation;
+        if !self.rights(place.channel).inside(&row.inbound.sender_teams, &place.tenant) {
+            return Ok(Outcome::Done("of another organisation"));
         }
         let live = self.settings.current();
         let Some(scene) = look::scene(tx, &live, row, message, bot.as_deref(), self.clock.now()).await? else {

@@ -113,13 +113,47 @@ pub struct Decision {
     pub by: Option<String>,
     /// By which road.
     pub via: Via,
+    /// The holder of the API's token decided, in the name of [`Decision::by`].
+    #[serde(default)]
+    pub through_api: bool,
     /// The words: `OK`, the changes, the answer.
     pub text: Option<String>,
     /// When it was recorded.
     pub at: Millis,
     /// Evidence: the event that carried it.
     pub event_id: Option<String>,
+    /// Everybody whose approval counted; empty when the gate was not approved by people.
+    #[serde(default)]
+    pub approvers: Vec<Approver>,
 }
+
+impl Decision {
+    /// Those who made this decision: everybody whose approval counted, else the one who decided alone.
+    #[must_use]
+    pub fn makers(&self) -> Vec<Approver> {
+        if !self.approvers.is_empty() {
+            return self.approvers.clone();
+        }
+        let by = self.by.iter();
+        by.map(|by| Approver {
+            by: by.clone(),
+            through_api: self.through_api,
+        })
+        .collect()
+    }
+}
+
+/// Somebody whose approval counted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Approver {
+    /// The person, or in whose name the API approved.
+    pub by: String,
+    /// The holder of the API's token approved, in the name of [`Approver::by`].
+    pub through_api: bool,
+}
+
+/// [`Vote::principal`] of what the holder of the API's token does in somebody's name.
+pub const API_TOKEN: &str = "api";
 
 /// One person's approval of one gate; unique per gate and person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +162,9 @@ pub struct Vote {
     pub by: String,
     /// By which road.
     pub via: Via,
+    /// The API's token, when it voted in the name of [`Vote::by`]; none: the person did.
+    #[serde(default)]
+    pub principal: Option<String>,
     /// When.
     pub at: Millis,
     /// Evidence.

@@ -158,6 +158,12 @@ pub enum Event {
         gate_id: GateId,
         kind: DecisionKind,
         by: Option<String>,
+        /// Everybody whose approval counted.
+        #[serde(default)]
+        approvers: Vec<String>,
+        /// Of `by` and `approvers`, those in whose name the API decided.
+        #[serde(default)]
+        through_api: Vec<String>,
     },
     /// The turn goes on.
     TurnResumed {

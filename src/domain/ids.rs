@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use unicode_normalization::UnicodeNormalization;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -118,6 +119,14 @@ impl Conversation {
             user,
         ])))
     }
+}
+
+/// The one form of a person's id on the console, where ids are made up: without blanks around it, compatible characters as one, in
+/// lower case. `alice`, `ALICE` and `ａｌｉｃｅ ` are the same person.
+#[must_use]
+pub fn console_person(id: &str) -> String {
+    let folded: String = id.nfkc().flat_map(char::to_lowercase).nfkc().collect();
+    folded.trim().to_owned()
 }
 
 /// First 16 bytes of SHA-256 over length-prefixed (u32, big endian) parts: ids of other people's choosing

@@ -16,6 +16,9 @@ pub struct Inbound {
     pub conversation: Conversation,
     /// Who did it: the platform's user id.
     pub sender: String,
+    /// The organisations (Lark tenants, Slack workspaces) that the platform names beside the sender; empty: it names none.
+    #[serde(default)]
+    pub sender_teams: Vec<String>,
     /// When, by the platform's clock.
     pub at: Millis,
     /// What it is.

@@ -4,6 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{DecisionKind, StepStatus};
 
+/// What keeps a person from deciding anything in a chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Barrier {
+    /// `allowed_chats` does not name the chat.
+    Chat,
+    /// They belong to another organisation, and `allow_external` is off.
+    Organisation,
+    /// `allowed_users` does not name them.
+    Person,
+}
+
 /// A notice, by what it says. Field values are parameters of the wording; foreign text among them is escaped by the channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
@@ -34,8 +46,13 @@ pub enum Notice {
     AlreadyDecided {
         kind: DecisionKind,
         by: Option<String>,
+        /// By the API, in the name of `by`.
+        #[serde(default)]
+        through_api: bool,
         at: String,
     },
+    /// You may decide nothing here, whoever may decide this.
+    NotServed { barrier: Barrier },
     /// You may not decide this; `who` names who may (ids, comma separated) or is empty for the requester.
     NotEntitled { requester: String },
     /// The review lapsed; nothing ran. Ask again for a new one.

@@ -27,6 +27,7 @@ use super::console::{foreign_origin, local_host};
 use super::error::ApiError;
 use super::state::Gateway;
 use super::webhooks::require_json;
+use crate::domain::visible;
 use crate::store::{Cursor, ListQuery, Page};
 
 /// With `channels.console.token` set, every path wants it. Without, the server listens on loopback only, and
@@ -85,7 +86,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
-/// The query of a request, each parameter at most once.
+/// The query of a request: parameters that it has, each at most once. A filter that nobody knows would be taken for one that holds.
 pub(super) struct Params<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
@@ -93,11 +94,22 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let query = Query::<T>::try_from_uri(&parts.uri);
-        query
-            .map(|Query(params)| Self(params))
-            .map_err(|_| ApiError::bad_request("the query cannot be read: give each parameter once"))
+        query.map(|Query(params)| Self(params)).map_err(|refusal| {
+            let why = refusal.body_text();
+            let why = why.rsplit_once("query string: ").map_or(why.as_str(), |(_, why)| why);
+            let why: String = why.chars().take(MAX_REASON).collect();
+            ApiError::bad_request(format!("the query cannot be read: {why}; each parameter may be given once"))
+        })
     }
 }
+
+/// Characters of the reason why a query is refused; names that somebody else made up are in it.
+const MAX_REASON: usize = 300;
+
+/// The query of a list without filters.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoParams {}
 
 /// `?limit=`, 1 to 200.
 fn limit(text: Option<&str>, default: i64) -> Result<i64, ApiError> {
@@ -108,6 +120,12 @@ fn limit(text: Option<&str>, default: i64) -> Result<i64, ApiError> {
     }
 }
 
+/// `?cursor=`, the `next` of an earlier page.
+fn cursor(text: Option<&str>) -> Result<Option<Cursor>, ApiError> {
+    let cursor = text.map(str::parse::<Cursor>).transpose();
+    cursor.map_err(|_| ApiError::bad_request("cursor must be the next of an earlier page"))
+}
+
 /// Longest text of a message or a decision, in characters.
 const MAX_TEXT: usize = 16_384;
 /// Longest id, in bytes.
@@ -115,9 +133,10 @@ const MAX_ID: usize = 256;
 
 /// Can `value` be an id that somebody else gave?
 pub(super) fn check_id(name: &str, value: &str) -> Result<(), ApiError> {
-    if value.is_empty() || value.len() > MAX_ID || value.chars().any(char::is_control) {
+    let blank = value.trim().is_empty();
+    if blank || value.len() > MAX_ID || value.chars().any(char::is_control) || visible(value) != value {
         return Err(ApiError::invalid(format!(
-            "{name} must have 1 to {MAX_ID} bytes and no control characters"
+            "{name} must have 1 to {MAX_ID} bytes and no control or invisible characters"
         )));
     }
     Ok(())
@@ -131,8 +150,12 @@ pub(super) fn check_text(name: &str, value: Option<&str>) -> Result<(), ApiError
     Ok(())
 }
 
+/// `?status=` of every row.
+const ALL: &str = "all";
+
 /// Query of a list.
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
     status: Option<String>,
     chat: Option<String>,
@@ -143,17 +166,19 @@ pub(super) struct ListParams {
 }
 
 impl ListParams {
-    /// `statuses` are the values that `?status=` may take.
+    /// `statuses` are the values that `?status=` may take, beside `all`.
     fn query(self, statuses: &[&str], default: Option<&str>) -> Result<ListQuery, ApiError> {
-        let status = self.status.or_else(|| default.map(str::to_owned));
+        let status = self.status.or_else(|| default.map(str::to_owned)).filter(|status| status != ALL);
         if let Some(status) = &status
             && !statuses.contains(&status.as_str())
         {
-            return Err(ApiError::bad_request(format!("status must be one of {}", statuses.join(", "))));
+            return Err(ApiError::bad_request(format!(
+                "status must be {ALL} or one of {}",
+                statuses.join(", ")
+            )));
         }
         let limit = limit(self.limit.as_deref(), 50)?;
-        let cursor = self.cursor.as_deref().map(str::parse::<Cursor>).transpose();
-        let cursor = cursor.map_err(|_| ApiError::bad_request("cursor must be the next of an earlier page"))?;
+        let cursor = cursor(self.cursor.as_deref())?;
         Ok(ListQuery {
             status,
             chat: self.chat,

@@ -138,9 +138,14 @@ impl From<DecideError> for ApiError {
         match failure {
             DecideError::NotFound => Self::not_found("there is nothing with this id"),
             DecideError::Forbidden => Self::forbidden("this person may not decide this"),
-            DecideError::Conflict { by, at } => {
-                let message = format!("already decided by {} at {}", by.as_deref().unwrap_or("the system"), at.rfc3339());
+            DecideError::Conflict { by, through_api, at } => {
+                let road = if through_api { "the API, in the name of " } else { "" };
+                let by = by.as_deref().unwrap_or("the system");
+                let message = format!("already decided by {road}{by} at {}", at.rfc3339());
                 Self::conflict(message)
+            }
+            DecideError::AskedAgain => {
+                Self::conflict("this call is asked about again: read the action, then decide with the gate_id that it has now")
             }
             DecideError::Gone => Self::new(StatusCode::GONE, "gone", "it expired; ask again for a new one"),
             DecideError::Invalid(message) => Self::invalid(message),

@@ -224,9 +224,11 @@ impl Notebook {
             kind,
             by: Some(by.to_owned()),
             via: Via::Api,
+            through_api: false,
             text,
             at: self.now(),
             event_id: None,
+            approvers: Vec::new(),
         }
     }
 

@@ -140,7 +140,7 @@ impl<'a> Person<'a> {
                         .as_array()
                         .unwrap()
                         .iter()
-                        .rfind(|item| item["from"] == "bot")
+                        .find(|item| item["from"] == "bot")
                         .cloned()?;
                     let at: jiff::Timestamp = bot["at"].as_str().unwrap().parse().unwrap();
                     (bot["card"].is_object() && at.as_millisecond() < world.clock.now().0).then_some(())

@@ -380,6 +380,7 @@ async fn text_messages_call_nobody() {
     let decided = Notice::AlreadyDecided {
         kind: DecisionKind::Approve,
         by: Some(String::from("ou_u2")),
+        through_api: false,
         at: String::new(),
     };
     bench.deliver(&post("k4", Outbound::Notice(decided))).await.unwrap();

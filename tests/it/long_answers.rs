@@ -72,7 +72,8 @@ async fn the_console_lists_every_part() {
     assert_eq!(world.api.post("/api/v1/messages", &message).await.0, 202);
     let items = eventually("the answer", async || {
         let list = world.api.get("/api/v1/messages?chat=room").await;
-        let items = list["items"].as_array().unwrap().clone();
+        let mut items = list["items"].as_array().unwrap().clone();
+        items.reverse();
         items.iter().any(|item| item["kind"] == "answer").then_some(items)
     })
     .await;

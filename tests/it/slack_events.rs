@@ -242,7 +242,9 @@ fn coming_and_going() {
 #[test]
 fn enterprise() {
     let tenant = |plain: &Value| inbound(push(plain)).conversation.tenant;
-    let grid = with(message_event(), "/team_id", json!(null));
+    let shared = with(message_event(), "/team_id", json!("T2"));
+    assert_eq!(tenant(&shared), "T1", "the bot's own, whosever the channel is");
+    let grid = with(with(message_event(), "/team_id", json!(null)), "/authorizations", json!([]));
     assert_eq!(tenant(&with(grid.clone(), "/context_team_id", json!("T2"))), "T2");
     assert_eq!(tenant(&with(grid.clone(), "/enterprise_id", json!("E1"))), "E1");
     assert!(bad(&push(&grid)));

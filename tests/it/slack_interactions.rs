@@ -16,6 +16,24 @@ fn bad(outcome: &Result<Received, Refusal>) -> bool {
     matches!(outcome, Err(Refusal::Bad(_)))
 }
 
+/// M-5: a person presses one button: a payload with two is a press of none, whatever their order.
+#[test]
+fn two_buttons_at_once() {
+    for (one, two) in [
+        ("plan_approve", "plan_cancel"),
+        ("plan_cancel", "plan_approve"),
+        ("other", "plan_approve"),
+    ] {
+        let mut both = press(one, &json!("rv_1"));
+        let second = press(two, &json!("rv_1"))["actions"][0].clone();
+        both["actions"].as_array_mut().unwrap().push(second);
+        let InboundBody::Click(click) = inbound(interact(&both)).body else {
+            panic!("a click")
+        };
+        assert_eq!((click.verb, click.target), (ClickVerb::Unknown, None), "{one} {two}");
+    }
+}
+
 /// M-5: the buttons of our cards; who pressed, on which card, and what may open a form.
 #[test]
 fn our_buttons() {

@@ -64,7 +64,7 @@ async fn answers_land_where_the_task_is() {
 #[tokio::test]
 async fn a_click_from_another_workspace() {
     for team in [json!({ "id": "T0OTHER", "domain": "other" }), Value::Null] {
-        let world = World::start_on(On::Slack, &[], reporter).await;
+        let world = World::start_on(On::Slack, &[("CHAT__ALLOW_EXTERNAL", "true")], reporter).await;
         let press = |user: &str, chat: &str, card: &str, value: &Value| {
             let mut event = world.tenant.tap(user, chat, card, value, None);
             event.body["team"] = team.clone();

@@ -3,7 +3,7 @@
 use countersign::domain::{DecisionKind, GateKind, Millis, TurnStatus, Via, Vote};
 use countersign::store::{ListQuery, NewOutbox, OutboxOp, outbox_key};
 
-use crate::store_kit::{START, TTL_MS, claim, decision, open, pending_when, place, plan_card, stores, working};
+use crate::store_kit::{START, Store, TTL_MS, claim, decision, open, pending_when, place, plan_card, stores, working};
 
 /// S4-7: of 64 parallel decisions one settles the gate; its evidence is kept and the lane woken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -50,23 +50,56 @@ async fn votes_are_of_different_people() {
         let (lease, turn) = working(&store, "a", &place("oc_1", ""), "ou_1").await;
         let gate = open(&store, &lease, &turn, "rv_1").await;
         let mut tx = store.ledger.begin().await.unwrap();
-        let mut counts = Vec::new();
+        let mut added = Vec::new();
         for by in ["ou_1", "ou_1", "ou_2", "ou_2\0", "ou_2"] {
-            let vote = Vote {
-                by: by.to_owned(),
-                via: Via::Button,
-                at: store.clock.now(),
-                event_id: None,
-            };
-            counts.push(tx.vote(&gate.id, &vote).await.unwrap());
+            added.push(tx.vote(&gate.id, &vote(&store, by, None)).await.unwrap());
             store.pass(1);
         }
-        assert_eq!(counts, [1, 1, 2, 3, 3]);
+        assert_eq!(added, [true, false, true, true, false]);
         let votes = tx.gate(&gate.id).await.unwrap().unwrap().votes;
         assert_eq!(
             votes.iter().map(|vote| vote.by.as_str()).collect::<Vec<_>>(),
             ["ou_1", "ou_2", "ou_2\0"]
         );
+    }
+}
+
+fn vote(store: &Store, by: &str, principal: Option<&str>) -> Vote {
+    Vote {
+        by: by.to_owned(),
+        via: if principal.is_some() { Via::Api } else { Via::Button },
+        principal: principal.map(str::to_owned),
+        at: store.clock.now(),
+        event_id: None,
+    }
+}
+
+/// interface: a person's own vote takes the place of one that the API gave in their name, and none of the API's takes the place of theirs.
+#[tokio::test]
+async fn a_persons_own_vote_stands() {
+    for store in stores().await {
+        let (lease, turn) = working(&store, "a", &place("oc_1", ""), "ou_1").await;
+        let gate = open(&store, &lease, &turn, "rv_1").await;
+        let mut tx = store.ledger.begin().await.unwrap();
+        for (by, principal, added) in [
+            ("ou_1", Some("api"), true),
+            ("ou_1", Some("api"), false),
+            ("ou_1", None, true),
+            ("ou_1", Some("api"), false),
+            ("ou_1", None, false),
+            ("ou_2", Some("api"), true),
+        ] {
+            let vote = vote(&store, by, principal);
+            assert_eq!(tx.vote(&gate.id, &vote).await.unwrap(), added, "{vote:?}");
+            store.pass(1);
+        }
+        tx.commit().await.unwrap();
+        let votes = store.ledger.read().await.unwrap().gate(&gate.id).await.unwrap().unwrap().votes;
+        let votes: Vec<(&str, Via, Option<&str>)> = votes
+            .iter()
+            .map(|vote| (vote.by.as_str(), vote.via, vote.principal.as_deref()))
+            .collect();
+        assert_eq!(votes, [("ou_1", Via::Button, None), ("ou_2", Via::Api, Some("api"))]);
     }
 }
 

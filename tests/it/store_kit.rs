@@ -151,6 +151,7 @@ pub(crate) fn message(event: &str, message_id: &str, place: &Conversation, sende
         message_key: Some(message_id.to_owned()),
         conversation: place.clone(),
         sender: sender.to_owned(),
+        sender_teams: Vec::new(),
         at: START,
         body: InboundBody::Message(InboundMessage {
             message_id: Some(message_id.to_owned()),
@@ -323,9 +324,11 @@ pub(crate) fn decision(kind: DecisionKind, by: &str, now: Millis) -> Decision {
         kind,
         by: Some(by.to_owned()),
         via: Via::Text,
+        through_api: false,
         text: Some("OK".to_owned()),
         at: now,
         event_id: Some(format!("ev_of_{by}")),
+        approvers: Vec::new(),
     }
 }
 

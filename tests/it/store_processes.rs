@@ -204,10 +204,12 @@ async fn approve(store: &Store, gate: &Gate, by: &str) -> bool {
     let vote = Vote {
         by: by.to_owned(),
         via: Via::Button,
+        principal: None,
         at: now,
         event_id: None,
     };
-    let votes = tx.vote(&gate.id, &vote).await.unwrap();
+    tx.vote(&gate.id, &vote).await.unwrap();
+    let votes = tx.gate(&gate.id).await.unwrap().unwrap().votes.len();
     let decided = votes >= 2 && tx.decide(gate, &decision(DecisionKind::Approve, by, now)).await.unwrap();
     tx.commit().await.unwrap();
     decided
@@ -468,6 +470,7 @@ fn vote(store: &Store) -> Vote {
     Vote {
         by: "ou_1".to_owned(),
         via: Via::Button,
+        principal: None,
         at: store.clock.now(),
         event_id: None,
     }

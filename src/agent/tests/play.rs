@@ -428,9 +428,11 @@ pub(super) fn decision(kind: DecisionKind, text: Option<&str>) -> Decision {
         kind,
         by: (kind != DecisionKind::Expire).then(|| "ou_u1".into()),
         via: Via::Text,
+        through_api: false,
         text: text.map(str::to_owned),
         at: Millis(5),
         event_id: Some("ev_1".into()),
+        approvers: Vec::new(),
     }
 }
 

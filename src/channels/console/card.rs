@@ -5,12 +5,12 @@ use serde_json::json;
 use super::markdown;
 use super::view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
 use crate::channels::wording::{
-    Asked, Tone, Whom, capitalized, clock_time, decision_words, effect_key, end_key, end_text, minutes, notice_people, notice_text,
+    Asked, Tone, Whom, capitalized, decided_by, decision_words, effect_key, end_key, end_text, minutes, notice_people, notice_text,
     opening, plan_key, prompt_key, settled_text, spent, state_key, sure_key, under_way, why_ended, words_key,
 };
 use crate::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, Locale, Outbound, PlanCard, PlanEnd,
-    ProgressView, QuestionCard, StepStatus, StepView,
+    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, GateId, Locale, Outbound, PlanCard,
+    PlanEnd, ProgressView, QuestionCard, StepStatus, StepView,
 };
 use crate::template::Templates;
 
@@ -72,7 +72,7 @@ pub fn call_blocks(templates: &Templates, locale: Locale, calls: &[ActionView]) 
         name: &str::to_owned,
     };
     let lines = calls.iter().enumerate();
-    lines.map(|(at, call)| painter.call(at + 1, call, false)).collect()
+    lines.map(|(at, call)| painter.call(at + 1, call, None)).collect()
 }
 
 /// Markdown as safe HTML.
@@ -167,11 +167,7 @@ impl Painter<'_> {
 
     /// Who settled it, when, with which words; and how it ended.
     fn settled(&self, decision: &Decision, asked: Asked, end: Option<PlanEnd>) -> Vec<Block> {
-        let at = clock_time(decision.at);
-        let who = match &decision.by {
-            Some(by) => self.say("state.decided_by", json!({"by": (self.name)(by), "at": at})),
-            None => self.say("state.decided_at", json!({"at": at})),
-        };
+        let who = decided_by(self.templates, self.locale, decision, asked, self.name);
         let mut blocks = Vec::new();
         if let Some(words) = decision_words(decision) {
             blocks.push(Block::Labelled {
@@ -271,8 +267,8 @@ impl Painter<'_> {
 
     fn approval(&self, card: &ApprovalCard) -> CardPage {
         let mut page = self.card("approval.title", &card.state, Asked::Actions);
-        let open = matches!(card.state, CardState::Open { .. });
-        if open {
+        let open = matches!(card.state, CardState::Open { .. }).then_some(&card.gate_id);
+        if open.is_some() {
             page.blocks
                 .extend(self.asks(["approval.intro", "approval.waits"], Whom::calls(card)));
         }
@@ -307,7 +303,7 @@ impl Painter<'_> {
         page
     }
 
-    fn call(&self, number: usize, action: &ActionView, open: bool) -> Block {
+    fn call(&self, number: usize, action: &ActionView, gate: Option<&GateId>) -> Block {
         let waits = matches!(action.status, ActionStatus::Pending | ActionStatus::Unknown);
         Block::Call(Box::new(CallLine {
             number,
@@ -319,15 +315,16 @@ impl Painter<'_> {
             justification: action.justification.clone(),
             warning: action.warning().map(|key| self.word(key)),
             hidden: (action.hidden > 0).then(|| self.say("approval.hidden", json!({"count": action.hidden}))),
-            open: open && waits,
+            open: gate.is_some() && waits,
             preview_label: self.word("approval.preview"),
             preview: action.preview.clone(),
             arguments_label: self.word("approval.arguments"),
             arguments: action.arguments.clone(),
             output_label: self.word("approval.output"),
             output: action.output.clone(),
-            ask: (open && waits).then(|| CallAsk {
+            ask: gate.filter(|_| waits).map(|gate| CallAsk {
                 id: action.id.to_string(),
+                gate: gate.to_string(),
                 ok: self.word("approval.approve"),
                 no: self.word("approval.reject"),
                 danger: sure_key(action).map(|key| self.word(&format!("{key}_title"))),

@@ -104,6 +104,8 @@ pub struct CallLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallAsk {
     pub(super) id: String,
+    /// The question that is answered: a call of unknown outcome is asked about again, under the id that it had.
+    pub(super) gate: String,
     pub(super) ok: String,
     pub(super) no: String,
     /// Asked before a destructive call.

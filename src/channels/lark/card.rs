@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::escape;
 use crate::channels::wording::{
-    Asked, Tone, Whom, clock_time, decision_words, end_key, end_text, left_off, mark_of, minutes, one_line, opening, settled_text,
+    Asked, Tone, Whom, decided_by, decision_words, end_key, end_text, left_off, mark_of, minutes, one_line, opening, settled_text,
     state_key, words_key,
 };
 use crate::domain::{CardState, Decision, DecisionKind, Locale, Outbound, PlanEnd, StepView};
@@ -281,11 +281,8 @@ impl Painter<'_> {
 
     /// Who settled it, when, and with which words, for a decided card; and how it ended.
     fn settled(&self, decision: &Decision, asked: Asked, end: Option<PlanEnd>) -> Value {
-        let at = clock_time(decision.at);
-        let mut lines = vec![match &decision.by {
-            Some(by) => self.say("state.decided_by", json!({"by": escape::person(&one_line(by, 128)), "at": at})),
-            None => self.say("state.decided_at", json!({"at": at})),
-        }];
+        let name = |id: &str| escape::person(&one_line(id, 128));
+        let mut lines = vec![decided_by(self.templates, self.locale, decision, asked, name)];
         lines.extend(settled_text(self.templates, self.locale, decision.kind));
         lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked, end), &self.block(words))));
         lines.extend(end.and_then(|end| end_text(self.templates, self.locale, end)));

@@ -21,6 +21,8 @@ pub(super) struct Origin<'a> {
     pub(super) tenant: String,
     pub(super) event_key: String,
     pub(super) at: Millis,
+    /// Tenants that the event names beside its sender.
+    pub(super) sender_teams: Vec<String>,
 }
 
 impl Origin<'_> {
@@ -43,6 +45,7 @@ impl Origin<'_> {
                 thread,
             },
             sender,
+            sender_teams: self.sender_teams,
             at: self.at,
             body,
         }
@@ -57,6 +60,7 @@ pub(super) fn read(app: &str, header: &str, event: Option<&RawValue>) -> Result<
         tenant: id(header.tenant_key)?,
         event_key: id(header.event_id)?,
         at: moment(&header.create_time).ok_or(Refusal::Bad("odd create_time"))?,
+        sender_teams: Vec::new(),
     };
     let event = event.map_or("", |raw| raw.get());
     match header.event_type.as_str() {
@@ -78,6 +82,7 @@ fn message(mut origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
         return Ok(Received::Ignored("not sent by a person"));
     }
     let sender = open_id(event.sender.0.sender_id)?;
+    origin.sender_teams = optional_id(event.sender.0.tenant_key)?.into_iter().collect();
     let message: Message<'_> = object(event.message.get()).ok_or(UNREADABLE)?;
     origin.at = moment(&message.create_time).ok_or(Refusal::Bad("odd create_time of the message"))?;
 
@@ -109,9 +114,11 @@ fn add_mention(content: &mut Content, mention: WireMention) -> Result<(), Refusa
     Ok(())
 }
 
-fn card(origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
+fn card(mut origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
     let event: CardEvent<'_> = object(event).ok_or(UNREADABLE)?;
-    let sender = open_id(Some(event.operator))?;
+    let operator = event.operator.0;
+    origin.sender_teams = optional_id(operator.tenant_key)?.into_iter().collect();
+    let sender = id(operator.open_id.ok_or(UNREADABLE)?)?;
     let chat = id(event.context.0.open_chat_id)?;
     let card = optional_id(event.context.0.open_message_id)?;
     let click = click::read(&event.action.0, card).map_err(Refusal::Bad)?;

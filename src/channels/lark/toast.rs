@@ -26,6 +26,7 @@ fn toast_type(notice: &Notice) -> &'static str {
         Notice::Approved {} | Notice::Revised {} | Notice::Answered {} | Notice::VoteRecorded { .. } | Notice::Done {} => "success",
         Notice::AlreadyDecided { .. }
         | Notice::NotEntitled { .. }
+        | Notice::NotServed { .. }
         | Notice::Expired { .. }
         | Notice::ReviewExpired { .. }
         | Notice::Superseded {}

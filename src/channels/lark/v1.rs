@@ -49,6 +49,8 @@ pub(super) fn read(app: &str, push: &str, event: &str) -> Result<Received, Refus
         tenant: id(kind.tenant_key)?,
         event_key: id(callback.uuid)?,
         at: moment(&callback.ts).ok_or(Refusal::Bad("odd ts"))?,
+        // Schema 1.0 names one tenant, which is the app's.
+        sender_teams: Vec::new(),
     };
     if kind.kind != "message" {
         return Ok(Received::Ignored("event type without a handler"));

@@ -72,6 +72,7 @@ pub(super) struct MessageEvent<'a> {
 #[derive(Deserialize)]
 pub(super) struct Sender {
     pub(super) sender_type: String,
+    pub(super) tenant_key: Option<String>,
     pub(super) sender_id: Option<Object<UserIds>>,
 }
 
@@ -134,10 +135,17 @@ pub(super) struct ChatEvent {
 /// `event` of `card.action.trigger`.
 #[derive(Deserialize)]
 pub(super) struct CardEvent<'a> {
-    pub(super) operator: Object<UserIds>,
+    pub(super) operator: Object<Operator>,
     #[serde(borrow)]
     pub(super) action: Object<CardAction<'a>>,
     pub(super) context: Object<CardContext>,
+}
+
+/// Who pressed.
+#[derive(Deserialize)]
+pub(super) struct Operator {
+    pub(super) open_id: Option<String>,
+    pub(super) tenant_key: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -39,6 +39,8 @@ pub(super) fn read(mut fields: Fields, signed_at: Millis) -> Result<SlackReceive
         message_key: None,
         conversation: place(team, chat, String::new()),
         sender,
+        // A command can only be typed in a workspace where the app is installed.
+        sender_teams: Vec::new(),
         at: signed_at,
         body: InboundBody::Message(message),
     }))

@@ -34,6 +34,10 @@ struct Origin {
     team: String,
     event_key: String,
     signed_at: Millis,
+    /// The enterprise in which the bot is installed, if it is one.
+    enterprise: Option<String>,
+    /// Workspaces that the event names beside its sender.
+    sender_teams: Vec<String>,
     /// Our own user, by the event's word; triage compares with what the bot knows of itself.
     bot: Vec<String>,
 }
@@ -57,6 +61,7 @@ impl Origin {
             },
             conversation: place(self.team, chat, thread),
             sender,
+            sender_teams: self.sender_teams,
             at,
             body,
         })
@@ -82,14 +87,22 @@ fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Ref
         .authorizations
         .and_then(|raw| serde_json::from_str(raw.get()).ok())
         .unwrap_or_default();
+    // In a channel shared with others the envelope may name the sender's workspace, while the installation names the bot's.
+    let installed = authorizations
+        .first()
+        .map(|one| (one.0.team_id.clone(), one.0.enterprise_id.clone()));
+    let (workspace, enterprise) = installed.unwrap_or_default();
     let bot = authorizations
         .into_iter()
         .filter(|one| one.0.is_bot != Some(false))
         .filter_map(|one| one.0.user_id);
+    let named = optional_id(envelope.team_id)?;
     let origin = Origin {
-        team: first_id([envelope.team_id, envelope.context_team_id, envelope.enterprise_id])?,
+        team: first_id([workspace, named, envelope.context_team_id, envelope.enterprise_id])?,
         event_key: id(envelope.event_id.ok_or(UNREADABLE)?)?,
         signed_at,
+        enterprise,
+        sender_teams: Vec::new(),
         bot: bot.collect(),
     };
     match (kind.kind.as_str(), kind.subtype.as_deref().unwrap_or_default()) {
@@ -122,7 +135,7 @@ impl Origin {
     }
 }
 
-fn message(origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackReceived, Refusal> {
+fn message(mut origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackReceived, Refusal> {
     // Loop guard: our own messages come back without a subtype, and other bots are not answered either.
     if is_there(kind.bot_id) || is_there(kind.app_id) {
         return Ok(NOT_A_PERSON);
@@ -136,6 +149,12 @@ fn message(origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackRecei
     if sender == SLACKBOT || origin.is_ours(&sender) {
         return Ok(NOT_A_PERSON);
     }
+    // People of an enterprise may be named by the enterprise itself.
+    let teams = [event.user_team, event.source_team, event.team].into_iter().flatten();
+    origin.sender_teams = teams
+        .filter(|team| !team.is_empty() && Some(team) != origin.enterprise.as_ref())
+        .map(id)
+        .collect::<Result<_, _>>()?;
     let chat = id(event.channel)?;
     let at = moment(&event.ts).ok_or(Refusal::Bad("odd ts"))?;
     let root = optional_id(event.thread_ts)?;

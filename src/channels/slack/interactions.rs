@@ -22,20 +22,22 @@ pub(super) fn read(text: &str, signed_at: Millis) -> Result<SlackReceived, Refus
     }
 }
 
-/// Who acted. The workspace that is named here is the person's, in a shared channel perhaps another one than the chat's, so it
-/// says nothing about the place; but some workspace or enterprise must be named.
-fn by(text: &str) -> Result<String, Refusal> {
+/// Who acted, and the workspaces that are named beside them. These are the person's, in a shared channel perhaps others than the
+/// chat's, so they say nothing about the place; but some workspace or enterprise must be named.
+fn by(text: &str) -> Result<(String, Vec<String>), Refusal> {
     let by: By = needed(text)?;
     let user = by.user.0;
-    let team = by.team.and_then(|team| team.0.id);
-    let enterprise = by.enterprise.and_then(|enterprise| enterprise.0.id);
+    let team = optional_id(by.team.and_then(|team| team.0.id))?;
+    let enterprise = optional_id(by.enterprise.and_then(|enterprise| enterprise.0.id))?;
     // An installation for a whole enterprise has no team of its own.
-    first_id([team, user.team_id, enterprise])?;
-    id(user.id)
+    let first = first_id([team.clone(), user.team_id.clone(), enterprise.clone()])?;
+    // People of an enterprise may be named by the enterprise itself.
+    let own = optional_id(user.team_id)?.filter(|own| team.is_none() || Some(own) != enterprise.as_ref());
+    Ok((id(user.id)?, own.into_iter().chain([first]).collect()))
 }
 
 fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<SlackReceived, Refusal> {
-    let user = by(text)?;
+    let by = by(text)?;
     let pressed: Pressed = needed(text)?;
     let container = pressed.container.map(|container| container.0);
     let (in_chat, ts, thread) = container.map_or((None, None, None), |c| (c.channel_id, c.message_ts, c.thread_ts));
@@ -50,12 +52,18 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
         };
     };
     let (chat, card) = (id(chat)?, optional_id(ts.or(card_ts))?);
+    let several = pressed.actions.len() > 1;
     let button = pressed.actions.into_iter().next().ok_or(UNREADABLE)?.0;
     let (action_id, action_ts) = (id(button.action_id)?, id(button.action_ts)?);
-    let (verb, target) = meaning(&action_id, button.value)?;
+    // A person presses one button at a time: of several nobody knows which one they meant.
+    let (verb, target) = if several {
+        (ClickVerb::Unknown, None)
+    } else {
+        meaning(&action_id, button.value)?
+    };
     let parts = [
         "block_actions",
-        &user,
+        &by.0,
         &chat,
         card.as_deref().unwrap_or_default(),
         &action_id,
@@ -70,7 +78,7 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
     };
     Ok(SlackReceived::Press {
         // A payload tells neither thread nor chat type for certain; the gate that it is about knows both.
-        inbound: click_of(event_key, place(String::new(), chat, String::new()), user, signed_at, click),
+        inbound: click_of(event_key, place(String::new(), chat, String::new()), by, signed_at, click),
         trigger_id: optional_id(interaction.trigger_id)?,
         thread: optional_id(thread.or(card_thread))?,
     })
@@ -111,7 +119,7 @@ fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Resul
     if kind.callback_id.as_deref() != Some(REVISE_FORM) {
         return Ok(SlackReceived::Ignored("form without a handler"));
     }
-    let user = by(text)?;
+    let by = by(text)?;
     let view: View = needed(view)?;
     let metadata = strict_json::check(view.private_metadata.as_bytes()).map_err(|_| Refusal::Bad("odd private_metadata"))?;
     let context: FormContext = needed(metadata)?;
@@ -127,15 +135,22 @@ fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Resul
         card: optional_id(Some(context.card))?,
     };
     let conversation = place(String::new(), id(context.chat)?, String::new());
-    Ok(SlackReceived::Submit(click_of(event_key, conversation, user, signed_at, click)))
+    Ok(SlackReceived::Submit(click_of(event_key, conversation, by, signed_at, click)))
 }
 
-fn click_of(event_key: String, conversation: Conversation, sender: String, at: Millis, click: Click) -> Inbound {
+fn click_of(
+    event_key: String,
+    conversation: Conversation,
+    (sender, sender_teams): (String, Vec<String>),
+    at: Millis,
+    click: Click,
+) -> Inbound {
     Inbound {
         event_key,
         message_key: None,
         conversation,
         sender,
+        sender_teams,
         at,
         body: InboundBody::Click(click),
     }

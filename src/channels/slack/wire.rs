@@ -30,6 +30,8 @@ pub(super) struct Envelope<'a> {
 #[derive(Deserialize)]
 pub(super) struct Authorization {
     pub(super) user_id: Option<String>,
+    pub(super) team_id: Option<String>,
+    pub(super) enterprise_id: Option<String>,
     pub(super) is_bot: Option<bool>,
 }
 
@@ -53,6 +55,9 @@ pub(super) struct Message<'a> {
     pub(super) user: String,
     pub(super) channel: String,
     pub(super) channel_type: Option<String>,
+    pub(super) user_team: Option<String>,
+    pub(super) source_team: Option<String>,
+    pub(super) team: Option<String>,
     pub(super) ts: String,
     pub(super) thread_ts: Option<String>,
     pub(super) text: Option<String>,

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    Asked, Whom, capitalized, clock_time, decision_words, effect_key, end_key, end_text, left_off, mark_of, minutes, notice_text, one_line,
+    Asked, Whom, capitalized, decided_by, decision_words, effect_key, end_key, end_text, left_off, mark_of, minutes, notice_text, one_line,
     opening, plan_key, prompt_key, settled_text, spent, state_key, under_way, why_ended, words_key,
 };
 use crate::domain::{
@@ -118,11 +118,7 @@ impl Text<'_> {
         let CardState::Decided { decision } = state else {
             return Vec::new();
         };
-        let at = clock_time(decision.at);
-        let mut lines = vec![match &decision.by {
-            Some(by) => self.say("state.decided_by", json!({"by": by, "at": at})),
-            None => self.say("state.decided_at", json!({"at": at})),
-        }];
+        let mut lines = vec![decided_by(self.templates, self.locale, decision, asked, str::to_owned)];
         lines.extend(settled_text(self.templates, self.locale, decision.kind));
         lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked, end), words)));
         lines.extend(end.and_then(|end| end_text(self.templates, self.locale, end)));

@@ -74,9 +74,11 @@ fn decided(gate: &Gate, kind: DecisionKind) -> GateRecord {
             kind,
             by: Some("u9".to_owned()),
             via: Via::Button,
+            through_api: false,
             text: None,
             at: Millis(1_500),
             event_id: None,
+            approvers: Vec::new(),
         }),
     }
 }

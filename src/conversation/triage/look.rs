@@ -61,7 +61,7 @@ pub(super) async fn scene(
     } else {
         Vec::new()
     };
-    let rights = Rights::of(channel);
+    let rights = Rights::of(place.channel, channel);
     let phrase = Phrase::read(&said, direct);
     let closed = if phrase.is_listed() {
         closed_lately(session, row, &rights, now).await?

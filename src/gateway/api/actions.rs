@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Id, ListParams, Params, body, check_id, check_text, page, principal, views};
 use crate::conversation::ApiDecision;
-use crate::domain::{ActionId, DecisionKind};
+use crate::domain::{ActionId, DecisionKind, GateId};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::ActionRecord;
@@ -36,6 +36,7 @@ pub(in crate::gateway) struct DecisionBody {
     decision: String,
     reason: Option<String>,
     user_id: String,
+    gate_id: Option<String>,
 }
 
 /// `POST /actions/{id}/decision`.
@@ -45,7 +46,12 @@ pub(in crate::gateway) async fn decide(
     headers: HeaderMap,
     raw: Body,
 ) -> Result<Json<Value>, ApiError> {
-    let DecisionBody { decision, reason, user_id } = body(&gateway, &headers, raw).await?;
+    let DecisionBody {
+        decision,
+        reason,
+        user_id,
+        gate_id,
+    } = body(&gateway, &headers, raw).await?;
     let kind = match DecisionKind::parse(&decision) {
         Some(kind @ (DecisionKind::Approve | DecisionKind::Reject)) => kind,
         _ => return Err(ApiError::invalid("decision must be approve or reject")),
@@ -57,6 +63,7 @@ pub(in crate::gateway) async fn decide(
         .desk
         .decide_action(
             &id,
+            gate_id.map(GateId::new).as_ref(),
             ApiDecision {
                 kind,
                 feedback: reason,

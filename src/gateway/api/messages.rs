@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{MAX_TEXT, Params, body, check_id, limit, views};
-use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage};
+use super::{MAX_TEXT, Params, body, check_id, cursor, limit, next, views};
+use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, console_person};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::Said;
@@ -83,7 +83,8 @@ pub(in crate::gateway) async fn accept(gateway: &Gateway, message: NewMessage) -
             chat: chat_id,
             thread: thread_id.unwrap_or_default(),
         },
-        sender: user_id,
+        sender: console_person(&user_id),
+        sender_teams: Vec::new(),
         at: gateway.clock.now(),
         body: InboundBody::Message(InboundMessage {
             message_id: Some(format!("msg_{event_id}")),
@@ -103,12 +104,14 @@ pub(in crate::gateway) async fn accept(gateway: &Gateway, message: NewMessage) -
 
 /// Query of what was said.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(in crate::gateway) struct SaidParams {
     chat: Option<String>,
     limit: Option<String>,
+    cursor: Option<String>,
 }
 
-/// `GET /messages?chat=`, oldest first.
+/// `GET /messages?chat=`, newest first.
 pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<SaidParams>) -> Result<Json<Value>, ApiError> {
     let chat = params
         .chat
@@ -116,8 +119,10 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(para
         .ok_or_else(|| ApiError::bad_request("name the chat: ?chat=ID"))?;
     let limit = limit(params.limit.as_deref(), 50)?;
     let locale = gateway.settings.current().console.locale;
-    let said = gateway.ledger.read().await?.said(&chat, limit).await?;
+    let cursor = cursor(params.cursor.as_deref())?;
+    let said = gateway.ledger.read().await?.said(&chat, limit, cursor.as_ref()).await?;
     let items: Vec<Value> = said
+        .items
         .into_iter()
         .filter_map(|said| match said {
             Said::User(row) => views::said_by_user(&row),
@@ -134,5 +139,5 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(para
             }
         })
         .collect();
-    Ok(Json(json!({ "items": items, "next": null })))
+    Ok(Json(json!({ "items": items, "next": next(said.next.as_ref()) })))
 }

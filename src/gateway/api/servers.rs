@@ -7,13 +7,16 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Id, body, principal};
+use super::{Id, NoParams, Params, body, principal};
 use crate::domain::{Definition, Definitions, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 
 /// `GET /mcp`: every configured server, its tools, and what of it waits.
-pub(in crate::gateway) async fn list(State(gateway): State<Gateway>) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn list(
+    State(gateway): State<Gateway>,
+    Params(NoParams {}): Params<NoParams>,
+) -> Result<Json<Value>, ApiError> {
     let offered = gateway.runner.server_tools();
     let mut items = Vec::new();
     for health in gateway.runner.server_health() {

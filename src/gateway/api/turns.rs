@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Id, ListParams, Params, body, check_id, limit, next, principal, views};
+use super::{Id, ListParams, NoParams, Params, body, check_id, limit, next, principal, views};
 use crate::domain::TurnId;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
@@ -37,7 +37,11 @@ pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Id(id): Id) 
 }
 
 /// `GET /turns/{id}/messages`.
-pub(in crate::gateway) async fn messages(State(gateway): State<Gateway>, Id(id): Id) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn messages(
+    State(gateway): State<Gateway>,
+    Id(id): Id,
+    Params(NoParams {}): Params<NoParams>,
+) -> Result<Json<Value>, ApiError> {
     let mut session = gateway.ledger.read().await?;
     let row = find(&mut session, &id).await?;
     let log = session.messages(&row.id).await?;
@@ -47,6 +51,7 @@ pub(in crate::gateway) async fn messages(State(gateway): State<Gateway>, Id(id):
 
 /// Query of the timeline.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(in crate::gateway) struct EventParams {
     after: Option<String>,
     limit: Option<String>,

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::channels::{card_json, console_message_id, message_kind, plain_text};
 use crate::domain::{
-    Budget, Complexity, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, Step, StepView,
+    API_TOKEN, Budget, Complexity, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan,
+    Step, StepView,
 };
 use crate::store::{ActionRecord, EventRow, GateRecord, InboxRow, TurnRow};
 use crate::template::Templates;
@@ -18,6 +19,8 @@ pub(super) fn decision(decision: &Decision) -> Value {
         "kind": decision.kind,
         "by": decision.by,
         "via": decision.via,
+        "principal": decision.through_api.then_some(API_TOKEN),
+        "approvers": decision.approvers.iter().map(|one| &one.by).collect::<Vec<_>>(),
         "text": decision.text,
         "at": decision.at.rfc3339(),
         "event_id": decision.event_id,
@@ -63,7 +66,7 @@ pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
         "approvers": approvers,
         "quorum": gate.quorum,
         "votes": record.votes.iter().map(|vote| json!({
-            "by": vote.by, "via": vote.via, "at": vote.at.rfc3339(), "event_id": vote.event_id,
+            "by": vote.by, "via": vote.via, "principal": vote.principal, "at": vote.at.rfc3339(), "event_id": vote.event_id,
         })).collect::<Vec<_>>(),
         "message_id": gate.card_message,
         "created_at": gate.opened_at.rfc3339(),
@@ -81,6 +84,7 @@ pub(super) fn action(record: &ActionRecord) -> Value {
     json!({
         "id": action.id,
         "turn_id": action.turn_id,
+        "gate_id": action.gate_id,
         "call_id": action.call_id,
         "tool": action.tool,
         "effect": action.effect,

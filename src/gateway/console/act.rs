@@ -44,7 +44,8 @@ pub(super) async fn decide(State(gateway): State<Gateway>, headers: HeaderMap, b
     let notice = if form.get("call").is_empty() {
         review(&scene, &GateId::new(form.get("review")), kind, feedback).await?
     } else {
-        action(&scene, &ActionId::new(form.get("call")), kind, feedback).await?
+        let gate = Some(form.get("gate")).filter(|gate| !gate.is_empty()).map(GateId::new);
+        action(&scene, &ActionId::new(form.get("call")), gate, kind, feedback).await?
     };
     done(&scene, &headers, Some(notice)).await
 }
@@ -66,7 +67,7 @@ async fn review(scene: &Scene, id: &GateId, kind: DecisionKind, feedback: Option
     Ok(match gateway.desk.decide_review(id, asked).await {
         Ok(record) => match (&record.decision, kind) {
             (None, _) => Notice::VoteRecorded {
-                votes: u32::try_from(record.votes.len()).unwrap_or(u32::MAX),
+                votes: gateway.desk.votes(&record),
                 quorum: gate.quorum,
             },
             (Some(_), DecisionKind::Revise) if gate.kind == GateKind::Question => Notice::Answered {},
@@ -87,13 +88,13 @@ async fn review(scene: &Scene, id: &GateId, kind: DecisionKind, feedback: Option
     })
 }
 
-async fn action(scene: &Scene, id: &ActionId, kind: DecisionKind, reason: Option<&str>) -> Result<Notice, ApiError> {
+async fn action(scene: &Scene, id: &ActionId, gate: Option<GateId>, kind: DecisionKind, reason: Option<&str>) -> Result<Notice, ApiError> {
     let gateway = &scene.gateway;
     let Some(found) = gateway.ledger.read().await?.action(id).await? else {
         return Ok(Notice::UnknownReview {});
     };
     let asked = decision(scene, found.channel, kind, reason);
-    Ok(match gateway.desk.decide_action(id, asked).await {
+    Ok(match gateway.desk.decide_action(id, gate.as_ref(), asked).await {
         Ok(_) if kind == DecisionKind::Approve => Notice::Approved {},
         Ok(_) => Notice::Rejected {},
         Err(error) => refused(
@@ -133,11 +134,13 @@ fn refused(
         DecideError::Forbidden => Notice::NotEntitled {
             requester: entitled(scene, requester),
         },
-        DecideError::Conflict { by, at } => Notice::AlreadyDecided {
+        DecideError::Conflict { by, through_api, at } => Notice::AlreadyDecided {
             kind: before.unwrap_or(DecisionKind::Approve),
             by: by.map(|by| scene.name(channel, &by)),
+            through_api,
             at: at.rfc3339(),
         },
+        DecideError::AskedAgain => Notice::Superseded {},
         DecideError::Gone => Notice::Expired { goal: String::new() },
         DecideError::Invalid(_) | DecideError::Store(_) => return Err(error.into()),
     })

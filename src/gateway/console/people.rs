@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::config::ChannelLive;
-use crate::domain::Approvers;
+use crate::domain::{Approvers, console_person};
 use crate::gateway::api::check_id;
 use crate::gateway::error::ApiError;
 use crate::template::Templates;
@@ -39,6 +39,7 @@ impl People {
     pub(super) fn new(templates: &Templates, live: &ChannelLive, id: Option<&str>) -> Result<Self, ApiError> {
         let id = id.filter(|id| !id.is_empty()).unwrap_or(CAST[0]);
         check_id("as", id)?;
+        let id = &*console_person(id);
         let mut ids: Vec<&str> = CAST.to_vec();
         if let Approvers::Listed(listed) = &live.approvers {
             ids.extend(listed.iter().map(String::as_str).filter(|one| !CAST.contains(one)).take(MOST));

@@ -28,8 +28,8 @@ struct Item {
 
 /// Values of `chat.html`.
 pub(super) async fn chat(session: &mut Session, scene: &Scene) -> Result<Value, ApiError> {
-    let said = session.said(&scene.chat, SHOWN).await?;
-    let items: Vec<Item> = said.into_iter().filter_map(|said| item(scene, said)).collect();
+    let said = session.said(&scene.chat, SHOWN, None).await?;
+    let items: Vec<Item> = said.items.into_iter().rev().filter_map(|said| item(scene, said)).collect();
     let running = session
         .list_turns(&ListQuery {
             chat: Some(scene.chat.clone()),

@@ -80,7 +80,7 @@ pub(super) async fn waiting(session: &mut Session, scene: &Scene) -> Result<Valu
         let Some(record) = session.gate(&id).await?.filter(|record| record.decision.is_none()) else {
             continue;
         };
-        let votes = u32::try_from(record.votes.len()).unwrap_or(u32::MAX);
+        let votes = scene.gateway.desk.votes(&record);
         let rows = session.actions_of_gate(&id).await?;
         let mut card = record.gate.card.painted(CardState::Open { votes }, &rows);
         show_whole(&mut card, &rows);

@@ -44,10 +44,27 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
             let kind = word(&format!("console.kind.{}", gate.as_str()));
             scene.say("console.event.paused", json!({ "kind": kind, "gate": gate.as_str() }))
         }
-        Event::Decision { kind, by, .. } => {
+        Event::Decision {
+            kind,
+            by,
+            approvers,
+            through_api,
+            ..
+        } => {
             let kind = word(&format!("state.{}", kind.as_str()));
-            let by = by.as_deref().map(|by| scene.name(channel, by));
-            scene.say("console.event.decided", json!({ "by": by, "kind": kind }))
+            // Events of earlier versions name the last one alone.
+            let all: Vec<&String> = if approvers.is_empty() {
+                by.iter().collect()
+            } else {
+                approvers.iter().collect()
+            };
+            let names = |api: bool| {
+                let some = all.iter().filter(|id| through_api.contains(id) == api);
+                some.map(|id| scene.name(channel, id)).collect::<Vec<_>>()
+            };
+            let all_of = |api| scene.say("state.all_of", json!({ "names": names(api) }));
+            let (by, api) = (all_of(false), all_of(true));
+            scene.say("console.event.decided", json!({ "by": by, "api": api, "kind": kind }))
         }
         Event::TurnResumed { .. } => word("console.event.resumed"),
         Event::TurnCompleted { .. } => word("console.turn.completed"),

@@ -247,9 +247,11 @@ pub(super) async fn close_gate(
         kind,
         by: None,
         via: Via::System,
+        through_api: false,
         text: None,
         at: now,
         event_id: None,
+        approvers: Vec::new(),
     };
     if !session.decide(gate, &settled).await? {
         return Ok(None);

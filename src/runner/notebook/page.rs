@@ -334,9 +334,11 @@ impl Page {
             kind: DecisionKind::Expire,
             by: None,
             via: Via::System,
+            through_api: false,
             text: None,
             at: now,
             event_id: None,
+            approvers: Vec::new(),
         });
         true
     }

@@ -1,27 +1,29 @@
 //! Votes and decisions: unique rows that need no lease, so that nobody's answer waits for a running turn.
 
 use super::bells::Settled;
-use super::sql::{Columns, encode, unsigned};
+use super::sql::{Columns, encode};
 use super::{Result, Session};
 use crate::domain::{Decision, DecisionKind, Gate, GateId, Vote};
 use crate::store::keys;
 
 impl Session {
-    /// Adds a vote (once per person) and gives the number of different people.
-    pub async fn vote(&mut self, gate: &GateId, vote: &Vote) -> Result<u32> {
-        sqlx::query("INSERT INTO votes (gate_id, person, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
-            .bind(gate.as_str())
-            .bind(keys::voter_key(&vote.by))
-            .bind(vote.at.0)
-            .bind(encode(vote)?)
-            .execute(&mut *self.tx)
-            .await?;
+    /// Adds a vote, once per person; false: an earlier one stands. A person's own vote takes the place of one that the API gave in
+    /// their name.
+    pub async fn vote(&mut self, gate: &GateId, vote: &Vote) -> Result<bool> {
+        let added = sqlx::query(
+            "INSERT INTO votes (gate_id, person, at, body, principal) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (gate_id, person) DO UPDATE SET at = excluded.at, body = excluded.body, principal = NULL
+               WHERE votes.principal IS NOT NULL AND excluded.principal IS NULL",
+        )
+        .bind(gate.as_str())
+        .bind(keys::voter_key(&vote.by))
+        .bind(vote.at.0)
+        .bind(encode(vote)?)
+        .bind(vote.principal.as_deref())
+        .execute(&mut *self.tx)
+        .await?;
         self.mark_unsealed(gate);
-        let row = sqlx::query("SELECT COUNT(*) AS people FROM votes WHERE gate_id = $1")
-            .bind(gate.as_str())
-            .fetch_one(&mut *self.tx)
-            .await?;
-        unsigned("people", row.int("people")?)
+        Ok(added.rows_affected() > 0)
     }
 
     /// Settles a gate once and wakes its lane; false: it was settled before.
@@ -57,11 +59,20 @@ impl Session {
 
     /// The approvals of a gate, oldest first.
     pub(super) async fn votes(&mut self, gate: &GateId) -> Result<Vec<Vote>> {
-        let rows = sqlx::query("SELECT body FROM votes WHERE gate_id = $1 ORDER BY at, person")
+        let rows = sqlx::query("SELECT body, principal FROM votes WHERE gate_id = $1 ORDER BY at, person")
             .bind(gate.as_str())
             .fetch_all(&mut *self.tx)
             .await?;
-        rows.iter().map(|row| row.json("body")).collect()
+        // Bodies of earlier versions do not tell by whom the API was used; the column does.
+        let vote = |row| {
+            let vote: Vote = Columns::json(row, "body")?;
+            let principal = Columns::maybe_text(row, "principal")?;
+            Ok(Vote {
+                principal: vote.principal.or(principal),
+                ..vote
+            })
+        };
+        rows.iter().map(vote).collect()
     }
 
     /// The decision of a gate.

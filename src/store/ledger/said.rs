@@ -3,32 +3,36 @@
 use std::collections::HashSet;
 
 use super::inbox;
+use super::page::Cursor;
 use super::sql::{Columns, decode};
 use super::{Result, Session};
 use crate::domain::{Conversation, Millis};
-use crate::store::{OutboxOp, Said, keys};
+use crate::store::{OutboxOp, Page, Said, keys};
 
 impl Session {
-    /// What was said in a console chat, oldest first: the newest `limit` messages.
-    pub async fn said(&mut self, chat: &str, limit: i64) -> Result<Vec<Said>> {
+    /// A page of what was said in a console chat, newest first.
+    pub async fn said(&mut self, chat: &str, limit: i64, after: Option<&Cursor>) -> Result<Page<Said>> {
         let chat = keys::shown(chat);
+        let before = after.map_or(i64::MAX, |cursor| cursor.at);
         let heard = sqlx::query(
-            "SELECT id, state, received_at, payload FROM inbox WHERE channel = 'console' AND kind = 'message' AND chat = $1
-             ORDER BY id DESC LIMIT $2",
+            "SELECT id, state, received_at, payload FROM inbox WHERE channel = 'console' AND kind = 'message' AND chat = $1 AND id < $2
+             ORDER BY id DESC LIMIT $3",
         )
         .bind(&*chat)
-        .bind(limit)
+        .bind(before)
+        .bind(limit + 1)
         .fetch_all(&mut *self.tx)
         .await?;
         let posted = sqlx::query(
             "SELECT id, key, conversation, body, platform_id, created_at,
                (SELECT repaint.body FROM outbox AS repaint WHERE repaint.target = outbox.key AND repaint.state IN ('sent', 'waiting')
                 ORDER BY repaint.id DESC LIMIT 1) AS newest
-             FROM outbox WHERE channel = 'console' AND op = 'post' AND chat = $1 AND state IN ('sent', 'waiting')
-             ORDER BY id DESC LIMIT $2",
+             FROM outbox WHERE channel = 'console' AND op = 'post' AND chat = $1 AND state IN ('sent', 'waiting') AND id < $2
+             ORDER BY id DESC LIMIT $3",
         )
         .bind(&*chat)
-        .bind(limit)
+        .bind(before)
+        .bind(limit + 1)
         .fetch_all(&mut *self.tx)
         .await?;
         // Both kinds of ids come from one rising sequence: they tell the order.
@@ -61,9 +65,14 @@ impl Session {
                 },
             ));
         }
-        said.sort_by_key(|(id, _)| *id);
+        said.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
         let limit = usize::try_from(limit).unwrap_or(0);
-        let from = said.len().saturating_sub(limit);
-        Ok(said.drain(from..).map(|(_, one)| one).collect())
+        let is_last = said.len() <= limit;
+        said.truncate(limit);
+        let next = said.last().filter(|_| !is_last).map(|(id, _)| Cursor::new(Millis(*id), ""));
+        Ok(Page {
+            items: said.into_iter().map(|(_, one)| one).collect(),
+            next,
+        })
     }
 }

@@ -9,11 +9,14 @@ use crate::support::raw::{members, post};
 use crate::support::scripts::reporter;
 use crate::support::world::World;
 
+/// What was said, oldest first.
 async fn said(world: &World, chat: &str) -> Vec<Value> {
-    world.api.get(&format!("/api/v1/messages?chat={chat}")).await["items"]
+    let mut said = world.api.get(&format!("/api/v1/messages?chat={chat}")).await["items"]
         .as_array()
         .unwrap()
-        .clone()
+        .clone();
+    said.reverse();
+    said
 }
 
 /// Waits for a message of this kind.

@@ -148,6 +148,7 @@ async fn odd_queries_are_refused() {
             "status=open",
             "status=",
             "status=PENDING",
+            "status=ALL",
             "cursor=",
             "cursor=x",
             "cursor=0011",
@@ -193,7 +194,84 @@ async fn odd_queries_are_refused() {
             "messages?{query}: {reply:?}"
         );
     }
-    // Members that nobody knows are nobody's business.
-    assert_eq!(get(&world, "/api/v1/turns?color=red&limit=200").await.status, 200);
+    world.end().await;
+}
+
+/// api: an unknown query parameter is 400 and named, on every list: a filter that is not applied must not look applied.
+#[tokio::test]
+async fn unknown_parameters_are_refused() {
+    let world = World::start(&[], reporter).await;
+    say(&world, "u1", "chat_a", "整理笔记").await;
+    let turn = world.api.review_in("chat_a").await["turn_id"].as_str().unwrap().to_owned();
+    for list in [
+        "turns?",
+        "reviews?",
+        "actions?",
+        "mcp?",
+        "messages?chat=chat_a&",
+        &format!("turns/{turn}/messages?"),
+        &format!("turns/{turn}/events?"),
+    ] {
+        let path = format!("/api/v1/{list}");
+        assert_eq!(get(&world, path.trim_end_matches(['?', '&'])).await.status, 200, "{list}");
+        let reply = get(&world, &format!("{path}since=2026-01-01")).await;
+        assert_eq!((reply.status, reply.code().as_str()), (400, "bad_request"), "{list}: {reply:?}");
+        let message = reply.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("since"), "{list}: {message}");
+    }
+    world.end().await;
+}
+
+/// api: `status=all` lists every row, whatever its status.
+#[tokio::test]
+async fn all_statuses_at_once() {
+    let world = World::start(&[], reporter).await;
+    say(&world, "u1", "chat_a", "整理笔记").await;
+    let review = world.api.review_in("chat_a").await;
+    assert_eq!(
+        decide(&world, &review, &json!({ "decision": "approve", "user_id": "u1" }))
+            .await
+            .status,
+        200
+    );
+    world.api.turn_in("chat_a", "completed").await;
+    for (list, by_default) in [("turns", 1), ("reviews", 0), ("actions", 0)] {
+        assert_eq!(ids(&world.api.get(&format!("/api/v1/{list}")).await).len(), by_default, "{list}");
+        assert_eq!(ids(&world.api.get(&format!("/api/v1/{list}?status=all")).await).len(), 1, "{list}");
+    }
+    world.end().await;
+}
+
+/// api: what was said in a chat is a list like the others: newest first, in pages that meet every message once.
+#[tokio::test]
+async fn messages_are_paged() {
+    let world = World::start(&[], reporter).await;
+    say(&world, "u1", "chat_a", "整理笔记").await;
+    let review = world.api.review_in("chat_a").await;
+    assert_eq!(
+        decide(&world, &review, &json!({ "decision": "approve", "user_id": "u1" }))
+            .await
+            .status,
+        200
+    );
+    world.api.turn_in("chat_a", "completed").await;
+    quiet(&world).await;
+    let all = world.api.get("/api/v1/messages?chat=chat_a").await;
+    let times: Vec<&str> = all["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["at"].as_str().unwrap())
+        .collect();
+    assert!(
+        times.len() >= 3 && times.windows(2).all(|pair| pair[0] >= pair[1]),
+        "newest first: {times:?}"
+    );
+    assert_eq!(all["items"][times.len() - 1]["from"], "user");
+    let met = walk(&world, "/api/v1/messages?chat=chat_a&", async |_| {
+        say(&world, "u2", "chat_b", "/help").await;
+    })
+    .await;
+    assert_eq!(met, ids(&all));
     world.end().await;
 }

@@ -10,8 +10,7 @@ use crate::support::world::{DIRECT, World};
 
 const REVIEW: &str = "approvers chat_id channel complexity created_at decision digest expires_at goal id message_id plan_version quorum status steps \
                       tenant thread_id turn_id user_id votes";
-const ACTION: &str =
-    "arguments call_id channel chat_id created_at decision effect expires_at id justification preview result status tool turn_id user_id";
+const ACTION: &str = "arguments call_id channel chat_id created_at decision effect expires_at gate_id id justification preview result status tool turn_id user_id";
 const TURN: &str =
     "channel chat_id created_at finished_at gate id reason started_at status steps_limit steps_used tenant text thread_id user_id";
 const DETAILS: &str = "answer budget capsule open_steps pauses plan todos todos_revision";
@@ -33,7 +32,7 @@ fn is_time(value: &Value) {
 
 #[track_caller]
 fn is_decision(decision: &Value, kind: &str, by: &str, via: &str) {
-    has(decision, "kind by via text at event_id");
+    has(decision, "kind by via principal approvers text at event_id");
     assert_eq!(
         (&decision["kind"], &decision["by"], &decision["via"]),
         (&json!(kind), &json!(by), &json!(via)),
@@ -235,7 +234,7 @@ fn data(kind: &str) -> &'static str {
         "action_proposed" => "action_id",
         "action_status" => "action_id status",
         "turn_paused" => "gate pending_action_count steps_used steps_remaining",
-        "decision" => "gate_id kind by",
+        "decision" => "gate_id kind by approvers through_api",
         "turn_resumed" => "resumed_reason steps_remaining",
         other => panic!("an event of type {other}"),
     }

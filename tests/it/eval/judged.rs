@@ -128,7 +128,7 @@ pub(super) async fn violations(world: &World, turn: &Value, before: &Files, afte
         );
     }
     let said = world.api.get("/api/v1/messages?chat=eval").await;
-    let bot = said["items"].as_array().unwrap().iter().filter(|item| item["from"] == "bot");
+    let bot = said["items"].as_array().unwrap().iter().rev().filter(|item| item["from"] == "bot");
     let said: String = bot.map(|item| item["text"].as_str().unwrap_or_default()).collect();
     found.extend(
         INNER

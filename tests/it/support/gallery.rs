@@ -3,9 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use countersign::domain::{
-    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, Decision,
-    DecisionKind, EffectClass, GateId, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus,
-    StepView, TurnReason, Via,
+    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, Barrier, BudgetCard, CardState, Complexity,
+    Decision, DecisionKind, EffectClass, GateId, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard,
+    StepStatus, StepView, TurnReason, Via,
 };
 use countersign::template::Templates;
 use serde_json::Value;
@@ -33,9 +33,11 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
             kind,
             by: by.map(str::to_owned),
             via: Via::Text,
+            through_api: false,
             text: text.map(str::to_owned),
             at: Millis(1_765_432_100_123),
             event_id: None,
+            approvers: Vec::new(),
         },
     }
 }
@@ -385,7 +387,8 @@ pub fn declared_notices() -> usize {
 
 pub fn notices() -> Vec<Notice> {
     let goal = || String::from("整理周报");
-    vec![
+    let barred = [Barrier::Chat, Barrier::Organisation, Barrier::Person].map(|barrier| Notice::NotServed { barrier });
+    let others = vec![
         Notice::Queued { position: 2 },
         Notice::Steered {},
         Notice::QueueFull { limit: 20 },
@@ -398,11 +401,13 @@ pub fn notices() -> Vec<Notice> {
         Notice::AlreadyDecided {
             kind: DecisionKind::Approve,
             by: Some(String::from("ou_u2")),
+            through_api: false,
             at: String::from("2025-12-11T05:48:20.123Z"),
         },
         Notice::AlreadyDecided {
             kind: DecisionKind::Expire,
             by: None,
+            through_api: false,
             at: String::from("2025-12-11T05:48:20.123Z"),
         },
         Notice::NotEntitled {
@@ -456,7 +461,8 @@ pub fn notices() -> Vec<Notice> {
         Notice::Internal {
             incident: String::from("a1b2c3"),
         },
-    ]
+    ];
+    barred.into_iter().chain(others).collect()
 }
 
 pub fn element<'a>(card: &'a Value, id: &str) -> &'a Value {

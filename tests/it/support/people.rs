@@ -125,6 +125,15 @@ impl World {
         self.press(user, chat, card, &value, feedback).await
     }
 
+    /// The same as an event that `edit` changed.
+    pub async fn tap_as(&self, user: &str, chat: &str, card: &Posted, verb: &str, edit: impl FnOnce(&mut Value)) -> Heard {
+        let value = card.button(verb).unwrap_or_else(|| panic!("no button {verb} on {}", card.words()));
+        let before = self.chat.snapshot().notes.len();
+        let mut event = self.tenant.tap(user, chat, &card.id, &value, None);
+        edit(&mut event.body);
+        Heard::new(self, user, chat, before, &self.push(&event).await)
+    }
+
     /// The same with any button value.
     pub async fn press(&self, user: &str, chat: &str, card: &Posted, value: &Value, feedback: Option<&str>) -> Heard {
         let before = self.chat.snapshot().notes.len();

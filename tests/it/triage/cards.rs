@@ -120,6 +120,7 @@ pub fn live() -> Live {
         group_all: false,
         allowed_chats: Vec::new(),
         allowed_users: Vec::new(),
+        allow_external: false,
         review_enabled: true,
         require_confirmation: true,
         review_ttl: TTL,

@@ -24,6 +24,7 @@ async fn second_click_hears_who_decided() {
     let told = Notice::AlreadyDecided {
         kind: DecisionKind::Cancel,
         by: Some("u2".to_owned()),
+        through_api: false,
         at: at.rfc3339(),
     };
     let answer = world

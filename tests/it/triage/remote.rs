@@ -44,7 +44,7 @@ async fn decides_repeats_conflicts() {
     world.clock.advance(TTL);
     assert_eq!(world.desk.decide_review(&gate.id, revise).await.unwrap(), first);
     let other = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u7")).await;
-    assert!(matches!(other, Err(DecideError::Conflict { by: Some(by), at }) if by == "u7" && at == decision.at));
+    assert!(matches!(other, Err(DecideError::Conflict { by: Some(by), at, .. }) if by == "u7" && at == decision.at));
 }
 
 /// api: a decision by button is not the token's own: approving it again is a conflict that names who was first.
@@ -139,21 +139,67 @@ async fn actions_one_by_one() {
     let [a, b] = <[_; 2]>::try_from(world.actions(&gate).await).unwrap().map(|row| row.id);
     let reject = asks(DecisionKind::Reject, Some("路径错了"), "u1");
     for _ in 0..2 {
-        let record = world.desk.decide_action(&a, reject.clone()).await.unwrap();
+        let record = world.desk.decide_action(&a, None, reject.clone()).await.unwrap();
         assert_eq!(record.action.status, ActionStatus::Rejected);
         assert_eq!(record.action.decision.unwrap().text.as_deref(), Some("路径错了"));
     }
-    let conflict = world.desk.decide_action(&a, asks(DecisionKind::Approve, None, "u1")).await;
+    let conflict = world.desk.decide_action(&a, None, asks(DecisionKind::Approve, None, "u1")).await;
     assert!(matches!(conflict, Err(DecideError::Conflict { .. })));
-    let invalid = world.desk.decide_action(&b, asks(DecisionKind::Cancel, None, "u1")).await;
+    let invalid = world.desk.decide_action(&b, None, asks(DecisionKind::Cancel, None, "u1")).await;
     assert!(matches!(invalid, Err(DecideError::Invalid(_))));
     assert_eq!(world.decision(&gate).await, "open");
     world.clock.advance(TTL);
-    let gone = world.desk.decide_action(&b, asks(DecisionKind::Approve, None, "u1")).await;
+    let gone = world.desk.decide_action(&b, None, asks(DecisionKind::Approve, None, "u1")).await;
     assert!(matches!(gone, Err(DecideError::Gone)));
     assert_eq!(world.actions(&gate).await[1].status, ActionStatus::Expired);
-    let gone = world.desk.decide_action(&b, asks(DecisionKind::Approve, None, "u1")).await;
+    let gone = world.desk.decide_action(&b, None, asks(DecisionKind::Approve, None, "u1")).await;
     assert!(matches!(gone, Err(DecideError::Gone)));
+}
+
+/// api: after a call's outcome was lost it is asked about again under its id: a decision that names no question, or the first one, is
+/// no word on the second, so that a client that sends its approval again runs nothing twice.
+#[tokio::test]
+async fn a_repeated_approval_is_none_of_the_second_try() {
+    let mut world = World::new().await;
+    let (turn, first) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::ToolApproval, 1).await;
+    let row = world.actions(&first).await[0].id.clone();
+    let approve = || asks(DecisionKind::Approve, None, "u1");
+    world.desk.decide_action(&row, Some(&first.id), approve()).await.unwrap();
+    let other = world.actions(&first).await[1].id.clone();
+    world.desk.decide_action(&other, None, approve()).await.unwrap();
+    let second = world.open(&turn, GateKind::ToolApproval, 1).await;
+    world.asks_again(&turn, &row, &second).await;
+    for named in [None, Some(&first.id)] {
+        let repeated = world.desk.decide_action(&row, named, approve()).await;
+        assert!(matches!(repeated, Err(DecideError::AskedAgain)), "{named:?}: {repeated:?}");
+    }
+    let found = |rows: Vec<countersign::domain::Action>| rows.into_iter().find(|one| one.id == row).unwrap().status;
+    assert_eq!(found(world.actions(&second).await), ActionStatus::Unknown);
+    world.desk.decide_action(&row, Some(&second.id), approve()).await.unwrap();
+    assert_eq!(found(world.actions(&second).await), ActionStatus::Approved);
+}
+
+/// interface: on the console one person is one voter, however their id is written; ids of the settings are read the same way.
+#[tokio::test]
+async fn spellings_of_one_console_person() {
+    let mut world = World::with(|live| live.console.approvers = Approvers::Listed(vec!["Alice".to_owned(), "bob".to_owned()])).await;
+    let (_, gate) = waiting(&mut world, on_console(says("1", "u1", "写周报")), GateKind::PlanReview, 2).await;
+    for user in ["alice", "alice ", "ALICE", "ａｌｉｃｅ"] {
+        let record = world
+            .desk
+            .decide_review(&gate.id, asks(DecisionKind::Approve, None, user))
+            .await
+            .unwrap();
+        assert_eq!((record.decision, record.votes.len()), (None, 1), "{user}");
+    }
+    world.clock.advance(TTL / 2);
+    let record = world
+        .desk
+        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "Bob"))
+        .await
+        .unwrap();
+    let approvers: Vec<String> = record.decision.unwrap().approvers.into_iter().map(|one| one.by).collect();
+    assert_eq!(approvers, ["alice", "bob"]);
 }
 
 /// api: a question is answered by revise; approving one makes no sense.

@@ -57,6 +57,7 @@ fn inbound(id: &str, sender: &str, body: InboundBody) -> Inbound {
         message_key: matches!(body, InboundBody::Message(_)).then(|| format!("om_{id}")),
         conversation: place(""),
         sender: sender.to_owned(),
+        sender_teams: Vec::new(),
         at: Millis(0),
         body,
     }

@@ -118,9 +118,11 @@ async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decisio
                     kind: DecisionKind::Approve,
                     by: Some(vote.by.clone()),
                     via: vote.via,
+                    through_api: vote.principal.is_some(),
                     text: None,
                     at: vote.at,
                     event_id: vote.event_id.clone(),
+                    approvers: Vec::new(),
                 };
                 evidence::consent(life, &decision, requester, id, &[])?;
             }

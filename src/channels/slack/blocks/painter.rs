@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::parts::{self, text};
 use crate::channels::slack::{escape, rich_text};
 use crate::channels::wording::{
-    Asked, Whom, capitalized, clip, clock_time, decision_words, end_text, left_off, mark_of, minutes, one_line, settled_text, state_key,
+    Asked, Whom, capitalized, clip, decided_by, decision_words, end_text, left_off, mark_of, minutes, one_line, settled_text, state_key,
     words_key,
 };
 use crate::domain::{CardState, Decision, Locale, PlanEnd, StepView};
@@ -114,7 +114,7 @@ impl Painter<'_> {
     /// A wording whose value `name` is `inside`.
     pub(super) fn around(&self, key: &str, mut values: Value, name: &str, inside: Line) -> Line {
         values[name] = json!(if inside.is_empty() { String::new() } else { HOLE.to_string() });
-        filled(&self.say(key, values), inside)
+        filled(&self.say(key, values), [inside])
     }
 
     /// One line of foreign text, capped.
@@ -292,14 +292,11 @@ impl Painter<'_> {
 
     /// Who settled it, when, and with which words, for a decided card; and how it ended.
     pub(super) fn settled(&self, decision: &Decision, asked: Asked, end: Option<PlanEnd>) -> Value {
-        let at = clock_time(decision.at);
-        let mut lines = vec![match &decision.by {
-            Some(by) => filled(
-                &self.say("state.decided_by", json!({"by": HOLE.to_string(), "at": at})),
-                vec![person(by)],
-            ),
-            None => self.ours("state.decided_at", json!({"at": at})),
-        }];
+        let said = decided_by(self.templates, self.locale, decision, asked, |_| HOLE.to_string());
+        // The wording names people first, then those in whose name the API decided.
+        let (api, people): (Vec<_>, Vec<_>) = decision.makers().into_iter().partition(|maker| maker.through_api);
+        let names = people.iter().chain(&api).map(|maker| vec![person(&maker.by)]);
+        let mut lines = vec![filled(&said, names)];
         lines.extend(settled_text(self.templates, self.locale, decision.kind).map(|said| bold_words(&said)));
         lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked, end), vec![text(&self.block(words))])));
         lines.extend(
@@ -310,12 +307,16 @@ impl Painter<'_> {
     }
 }
 
-/// `said` with `inside` where its hole is.
-fn filled(said: &str, inside: Line) -> Line {
-    match said.split_once(HOLE) {
-        Some((before, after)) => [bold_words(before), inside, bold_words(after)].concat(),
-        None => bold_words(said),
+/// `said` with one of `inside` where each of its holes is.
+fn filled(said: &str, inside: impl IntoIterator<Item = Line>) -> Line {
+    let mut inside = inside.into_iter();
+    let mut pieces = said.split(HOLE);
+    let mut line = bold_words(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        line.extend(inside.next().unwrap_or_default());
+        line.extend(bold_words(piece));
     }
+    line
 }
 
 /// Our wording is Markdown; bold is the only mark that it uses.

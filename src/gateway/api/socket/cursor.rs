@@ -12,6 +12,7 @@ const NAMED: usize = 100;
 
 /// Which events, and behind which one.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(in crate::gateway) struct SocketParams {
     turn: Option<String>,
     chat: Option<String>,

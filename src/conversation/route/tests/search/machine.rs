@@ -390,7 +390,7 @@ impl Machine {
         if *act == Act::Approve {
             let most = if self.has(Fault::VotesByPress) { 2 } else { 1 };
             state.votes[who] = (state.votes[who] + 1).min(most);
-            if counted(&self.votes(state), &gate, &self.rights) < needed(&gate) {
+            if counted(&self.votes(state), &gate, &self.rights).len() < usize::try_from(needed(&gate)).unwrap() {
                 return;
             }
         }
@@ -401,6 +401,7 @@ impl Machine {
         let vote = |who: usize| Vote {
             by: PEOPLE[who].to_owned(),
             via: Via::Text,
+            principal: None,
             at: Millis(1),
             event_id: None,
         };
