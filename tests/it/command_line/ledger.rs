@@ -176,7 +176,7 @@ async fn audit_verify_compares_what_is_stored_with_the_trail() {
         ("a vote removed", "DELETE FROM votes WHERE body LIKE '%ou_u2%'", "votes"),
         (
             "a vote added",
-            "INSERT INTO votes SELECT votes.gate_id, hash, audit.at, body FROM votes, audit WHERE audit.seq = 1 AND body LIKE '%ou_u2%'",
+            "INSERT INTO votes (gate_id, person, at, body) SELECT votes.gate_id, hash, audit.at, body FROM votes, audit WHERE audit.seq = 1 AND body LIKE '%ou_u2%'",
             "votes",
         ),
     ] {
