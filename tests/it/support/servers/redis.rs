@@ -37,25 +37,27 @@ impl RedisServer {
     }
 
     /// One that follows `master`, in step with it.
-    pub async fn replica_of(master: &Self) -> Option<Self> {
-        let replica = Self::start(&["--replicaof", "127.0.0.1", &master.port.number.to_string()]).await?;
+    pub async fn replica_of(master: &Self) -> Self {
+        let replica = Self::start(&["--replicaof", "127.0.0.1", &master.port.number.to_string()])
+            .await
+            .expect("the master runs, so redis-server is installed");
         eventually("a replica in step", || async {
             let said = replica.cli(&["INFO", "replication"]).await;
             said.contains("master_link_status:up").then_some(())
         })
         .await;
-        Some(replica)
+        replica
     }
 
     /// A Sentinel that knows both of them, and lets them change places only when it is asked to.
-    pub async fn sentinel_of(name: &str, master: &Self, replica: &Self) -> Option<Self> {
+    pub async fn sentinel_of(name: &str, master: &Self, replica: &Self) -> Self {
         let (master, replica) = (master.port.number.to_string(), replica.port.number.to_string());
         let mut options = vec!["--sentinel", "monitor", name, "127.0.0.1", &master, "1"];
         // A machine that stands still for a moment is no death of the master.
         options.extend(["--sentinel", "down-after-milliseconds", name, "60000"]);
         // It would learn of the replica by itself, ten seconds later.
         options.extend(["--sentinel", "known-replica", name, "127.0.0.1", &replica]);
-        Self::start(&options).await
+        Self::start(&options).await.expect("the master runs, so redis-server is installed")
     }
 
     /// The address of what this Sentinel watches under that name.

@@ -1,0 +1,92 @@
+//! One notice of each kind.
+
+use countersign::domain::{Barrier, DecisionKind, Notice, StepStatus};
+
+/// How many variants the domain declares, so that a new one cannot be forgotten here.
+pub fn declared_notices() -> usize {
+    let source = include_str!("../../../../src/domain/notice.rs");
+    let body = source.split_once("pub enum Notice {").unwrap().1.split_once("\n}").unwrap().0;
+    body.lines()
+        .filter(|line| line.starts_with("    ") && line[4..].starts_with(|c: char| c.is_ascii_uppercase()))
+        .count()
+}
+
+pub fn notices() -> Vec<Notice> {
+    let goal = || String::from("整理周报");
+    let barred = [Barrier::Chat, Barrier::Organisation, Barrier::Person].map(|barrier| Notice::NotServed { barrier });
+    let others = vec![
+        Notice::Queued { position: 2 },
+        Notice::Steered {},
+        Notice::QueueFull { limit: 20 },
+        Notice::VoteRecorded { votes: 1, quorum: 2 },
+        Notice::Approved {},
+        Notice::Revised {},
+        Notice::Cancelled {},
+        Notice::Rejected {},
+        Notice::Answered {},
+        Notice::AlreadyDecided {
+            kind: DecisionKind::Approve,
+            by: Some(String::from("ou_u2")),
+            through_api: false,
+            at: String::from("2025-12-11T05:48:20.123Z"),
+        },
+        Notice::AlreadyDecided {
+            kind: DecisionKind::Expire,
+            by: None,
+            through_api: false,
+            at: String::from("2025-12-11T05:48:20.123Z"),
+        },
+        Notice::NotEntitled {
+            requester: String::from("ou_u1"),
+        },
+        Notice::NotEntitled { requester: String::new() },
+        Notice::Expired { goal: goal() },
+        Notice::ReviewExpired { goal: goal() },
+        Notice::Superseded {},
+        Notice::UnknownReview {},
+        Notice::WhichOne {
+            goals: vec![goal(), String::from("两行\n的目标")],
+        },
+        Notice::NothingToStop {},
+        Notice::Stopped { done: vec![] },
+        Notice::Stopped {
+            done: vec![String::from("write_file report.md")],
+        },
+        Notice::Greeting {},
+        Notice::Welcome {},
+        Notice::TooLong { limit: 16384 },
+        Notice::NotText {},
+        Notice::NotShownWhole {},
+        Notice::EmptyFeedback {},
+        Notice::TooManyRounds {},
+        Notice::ModelUnreachable {},
+        Notice::ModelRefused {},
+        Notice::ModelNonsense {},
+        Notice::ModelTimeout {},
+        Notice::ModelTooLong {},
+        Notice::ModelFiltered {},
+        Notice::HookFailed { done: vec![] },
+        Notice::HookFailed {
+            done: vec![String::from("write_file report.md")],
+        },
+        Notice::BudgetExhausted {},
+        Notice::Status {
+            goal: Some(goal()),
+            state: String::from("running"),
+            steps: vec![(String::from("读取"), StepStatus::Completed)],
+        },
+        Notice::Status {
+            goal: None,
+            state: String::from("idle"),
+            steps: vec![],
+        },
+        Notice::Help {},
+        Notice::NothingToSay {},
+        Notice::CutShort {},
+        Notice::Done {},
+        Notice::Internal {
+            incident: String::from("a1b2c3"),
+        },
+    ];
+    barred.into_iter().chain(others).collect()
+}
