@@ -35,8 +35,8 @@ pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, I
 pub use message::{Message, Role, ToolCall};
 pub use notice::{Barrier, Notice};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, ReactionMark,
-    StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
+    ReactionMark, StepView,
 };
 pub use pins::{Definition, Definitions, ServerHealth, ServerStanding, confirmation_of};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::domain::{
     ActionId, ActionStatus, ActionView, ApprovalCard, Approvers, BudgetCard, CardState, Event, GateId, GateKind, Outbound, Plan, PlanCard,
-    Role, TurnStatus, digest128, on_one_card,
+    PlanWords, Role, TurnStatus, digest128, on_one_card,
 };
 
 use super::escape::one_line;
@@ -73,6 +73,7 @@ pub(super) fn plan_card(
         request_edited: state.request_edited,
         ttl_ms: state.policy.ttl_ms,
         demo: state.demo,
+        words: PlanWords::Unknown,
         state: card_state,
         end: None,
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{card_page, check_card, check_slack, lark_card, slack_message};
 use crate::domain::{
     ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, Complexity, Decision, DecisionKind, EffectClass,
-    GateId, Locale, Millis, Outbound, PlanCard, StepStatus, StepView, Via, on_one_card, plan_fits, visible,
+    GateId, Locale, Millis, Outbound, PlanCard, PlanWords, StepStatus, StepView, Via, on_one_card, plan_fits, visible,
 };
 use crate::template::Templates;
 
@@ -224,6 +224,7 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
         request_edited: true,
         ttl_ms: 86_400_000,
         demo: true,
+        words: PlanWords::Unknown,
         state: CardState::Open { votes: 8 },
         end: None,
     }

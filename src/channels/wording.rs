@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, PlanCard,
-    PlanEnd, StepStatus, StepView, TurnReason,
+    PlanEnd, PlanWords, StepStatus, StepView, TurnReason,
 };
 use crate::template::Templates;
 
@@ -136,12 +136,25 @@ pub(super) fn capitalized(text: &str) -> String {
 /// What a card asks for; it decides what an answer in free words is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// A yes to a plan or a limit: words are changes.
+    /// A yes to a plan or a limit: what words are is not known yet.
     Approval,
+    /// A yes to a plan: the words were a question about it.
+    Question,
+    /// A yes to a plan: the words changed it.
+    Changes,
     /// An answer: words are it.
     Answer,
     /// A yes to tool calls: words are a no with its reason.
     Actions,
+}
+
+/// What the card of a plan asks for.
+pub(super) fn asked_of(card: &PlanCard) -> Asked {
+    match card.words {
+        PlanWords::Unknown => Asked::Approval,
+        PlanWords::Question => Asked::Question,
+        PlanWords::Changes => Asked::Changes,
+    }
 }
 
 /// The key of the word on how a card stands.
@@ -160,7 +173,9 @@ fn decision_key(kind: DecisionKind, asked: Asked) -> &'static str {
         DecisionKind::Approve if asked == Asked::Actions => "state.approve_actions",
         DecisionKind::Approve => "state.approve",
         DecisionKind::Revise => match asked {
-            Asked::Approval => "state.revise",
+            Asked::Approval => "state.replied",
+            Asked::Question => "state.asked",
+            Asked::Changes => "state.revise",
             Asked::Answer => "state.answered",
             Asked::Actions => "state.reject",
         },
@@ -272,11 +287,12 @@ pub(super) fn sure_key(row: &ActionView) -> Option<&'static str> {
     (row.effect == EffectClass::Destructive).then_some("approval.danger")
 }
 
-/// The key of the label before the words of a decision; `end`: no card comes after this one.
-pub(super) fn words_key(asked: Asked, end: Option<PlanEnd>) -> &'static str {
+/// The key of the label before the words of a decision.
+pub(super) fn words_key(asked: Asked) -> &'static str {
     match asked {
-        Asked::Approval if end.is_some() => "state.revise_words",
-        Asked::Approval => "state.revise_text",
+        Asked::Approval => "state.replied_text",
+        Asked::Question => "state.asked_text",
+        Asked::Changes => "state.revise_text",
         Asked::Answer => "question.answer",
         Asked::Actions => "state.reject_text",
     }

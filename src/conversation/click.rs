@@ -7,7 +7,7 @@ use crate::domain::{
 use crate::store::{GateRecord, Session, StoreError};
 
 use super::approvals::{RowSettled, settle_row};
-use super::review::{Act, Actor, Settled, audit, lapse, settle, told, told_decision, votes_at};
+use super::review::{Act, Actor, Settled, audit, current, lapse, settle, told, told_decision, votes_at, words_under_way};
 use super::rights::Rights;
 use super::{ClickAnswer, Desk, paint};
 
@@ -78,11 +78,30 @@ impl Asked<'_> {
     }
 
     async fn gate(&self, session: &mut Session, id: &GateId) -> Result<ClickAnswer, StoreError> {
-        let Some(record) = self.record(session, id).await? else {
+        let Some(pressed) = self.record(session, id).await? else {
             return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
         };
+        // The platform's repetition of words is no second word.
+        let mine = pressed
+            .decision
+            .as_ref()
+            .is_some_and(|decision| decision.event_id == self.actor.event_id);
+        let record = if mine { pressed } else { current(session, pressed).await? };
+        let earlier = record.gate.id != *id;
+        let answer = self.answer(session, record).await?;
+        // What is shown now belongs on the card of that gate, which is repainted like every other.
+        Ok(if earlier { ClickAnswer::notice(answer.notice) } else { answer })
+    }
+
+    /// What the press does at the gate that takes it.
+    async fn answer(&self, session: &mut Session, record: GateRecord) -> Result<ClickAnswer, StoreError> {
         if record.decision.is_some() {
             return self.closed(session, &record).await;
+        }
+        if self.actor.now >= record.gate.expires_at {
+            lapse(session, &record.gate, self.actor.now).await?;
+            let lapsed = session.gate(&record.gate.id).await?.unwrap_or(record);
+            return self.closed(session, &lapsed).await;
         }
         let act = match act_of(self.click, record.gate.kind) {
             Ok(act) => act,
@@ -105,7 +124,7 @@ impl Asked<'_> {
         }
         match settle(session, &record, &act, None, &self.actor, &self.rights).await? {
             Settled::Decided(decision) => {
-                let rows = session.actions_of_gate(id).await?;
+                let rows = session.actions_of_gate(&record.gate.id).await?;
                 Ok(ClickAnswer {
                     notice: done(record.gate.kind, decision.kind),
                     card: Some(paint::decided(&record.gate.card, &decision, &rows)),
@@ -163,7 +182,7 @@ impl Asked<'_> {
                 let notice = match &row.decision {
                     Some(_) if mine => done_row(&row),
                     Some(decision) => told_decision(decision, &record.gate),
-                    None => told(&record),
+                    None => told(&record, false),
                 };
                 (notice, self.approval_card(session, gate_id).await?)
             }
@@ -212,10 +231,12 @@ impl Asked<'_> {
         } else if decision.kind == DecisionKind::Revise && waits_anew(session, record).await? {
             Notice::Superseded {}
         } else {
-            told(record)
+            let under_way = words_under_way(session, record).await?;
+            told(record, under_way)
         };
-        // An approved plan's card shows the progress of its steps by now; painting it from the review would set it back.
-        let moves_on = record.gate.kind == GateKind::PlanReview && decision.kind == DecisionKind::Approve;
+        // An approved plan's card shows the progress of its steps by now, and one that words settled what came of them; painting it from
+        // the review would set it back.
+        let moves_on = record.gate.kind == GateKind::PlanReview && matches!(decision.kind, DecisionKind::Approve | DecisionKind::Revise);
         let rows = session.actions_of_gate(&record.gate.id).await?;
         let card = (!moves_on).then(|| paint::decided(&record.gate.card, decision, &rows));
         Ok(ClickAnswer { notice, card })

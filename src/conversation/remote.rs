@@ -7,7 +7,7 @@ use crate::store::{ActionRecord, GateRecord, SignalKind, StoreError, TurnRow, Tx
 
 use super::Desk;
 use super::approvals::{RowSettled, settle_row};
-use super::review::{Act, Actor, Settled, audit, lapse, settle, votes_at};
+use super::review::{Act, Actor, Settled, audit, current, lapse, settle, votes_at};
 use super::stop::end;
 
 /// A decision as the API takes it.
@@ -72,9 +72,14 @@ impl Desk {
             .gate
             .conversation;
         let mut tx = self.ledger.begin_in(&place).await?;
-        let record = tx.gate(id).await?.ok_or(DecideError::NotFound)?;
-        let act = act(record.gate.kind, &asked)?;
-        let who = self.caller(&record.gate, &asked.user_id, &asked.principal);
+        let named = tx.gate(id).await?.ok_or(DecideError::NotFound)?;
+        let act = act(named.gate.kind, &asked)?;
+        let who = self.caller(&named.gate, &asked.user_id, &asked.principal);
+        if named.decision.as_ref().is_some_and(|decision| who.repeats(decision, &act)) {
+            return Ok(named);
+        }
+        let record = current(&mut tx, named).await?;
+        let id = &record.gate.id;
         if let Some(decision) = &record.decision {
             return if who.repeats(decision, &act) {
                 Ok(record)

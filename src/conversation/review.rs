@@ -270,9 +270,47 @@ pub(super) fn audit(
     session.audit(entry);
 }
 
-/// What somebody hears who comes to a gate that is closed.
-pub(super) fn told(record: &GateRecord) -> Notice {
+/// The gate that takes what is said at `record` now: itself; or, when words about its plan were a question and the review opened again, the
+/// latest review of the same plan. Nobody has to find the newest card to approve what they have read.
+pub(super) async fn current(session: &mut Session, record: GateRecord) -> Result<GateRecord, StoreError> {
+    if !was_revised(&record) {
+        return Ok(record);
+    }
+    let mut same = session.gates_after(&record.gate).await?;
+    same.retain(|gate| gate.asks_the_same(&record.gate));
+    let replaced = |gate: &Gate| same.iter().any(|later| later.replaces.as_ref() == Some(&gate.id));
+    let latest = same
+        .iter()
+        .find(|gate| gate.replaces.is_some() && !replaced(gate))
+        .map(|gate| gate.id.clone());
+    match latest {
+        Some(id) => Ok(session.gate(&id).await?.unwrap_or(record)),
+        None => Ok(record),
+    }
+}
+
+/// Words about the plan settled this review.
+fn was_revised(record: &GateRecord) -> bool {
+    let revised = record
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.kind == DecisionKind::Revise);
+    revised && record.gate.kind == GateKind::PlanReview
+}
+
+/// Somebody's words about the plan settled this review, and the model still works on them.
+pub(super) async fn words_under_way(session: &mut Session, record: &GateRecord) -> Result<bool, StoreError> {
+    if !was_revised(record) || !session.gates_after(&record.gate).await?.is_empty() {
+        return Ok(false);
+    }
+    let turn = session.turn(&record.gate.turn_id).await?;
+    Ok(turn.is_some_and(|turn| !turn.status.is_final()))
+}
+
+/// What somebody hears who comes to a gate that is closed; `under_way`: as [`words_under_way`] says.
+pub(super) fn told(record: &GateRecord, under_way: bool) -> Notice {
     match &record.decision {
+        Some(_) if under_way => Notice::WordsFirst {},
         Some(decision) => told_decision(decision, &record.gate),
         None => Notice::UnknownReview {},
     }

@@ -11,7 +11,7 @@ use crate::store::GateRecord;
 
 use super::commands::Command;
 use super::phrases::Phrase;
-use super::review::{Act, told};
+use super::review::Act;
 
 /// Tasks of one person that may wait in one chat, in all its threads together: where each message begins a thread of its own, a limit of
 /// a lane would limit nobody.
@@ -237,7 +237,7 @@ fn late(scene: &Scene) -> Option<Verdict> {
     match scene.closed.as_ref().filter(same) {
         // Whoever says "stop" to a task of theirs that runs means it, whatever was decided before.
         _ if busy && scene.phrase == Phrase::Cancel => Some(Verdict::Stop(None)),
-        Some(closed) if !waits => Some(Verdict::Tell("late", told(closed))),
+        Some(closed) if !waits => Some(Verdict::Tell("late", scene.told(closed))),
         // Said too early, or about nothing: as a task of its own it would make no sense.
         _ => busy.then_some(Verdict::Status),
     }
@@ -256,11 +256,11 @@ fn late_reply(scene: &Scene, reply: &Reply) -> Option<Verdict> {
     match (&scene.phrase, running, closed) {
         (Phrase::Cancel, Some(_), _) => Some(Verdict::Stop(None)),
         (Phrase::Other(_), Some(turn), _) if reply.to != ReplyTo::Request => Some(Verdict::Steer(turn.id.clone())),
-        (Phrase::Approve | Phrase::Cancel, _, Some(record)) => Some(Verdict::Tell("late", told(record))),
+        (Phrase::Approve | Phrase::Cancel, _, Some(record)) => Some(Verdict::Tell("late", scene.told(record))),
         (Phrase::Approve, Some(_), None) => Some(Verdict::Status),
         // A card that lapsed or was refused takes no more words; under one that was approved people talk on.
         (Phrase::Other(_), None, Some(record)) if reply.to == ReplyTo::Card && !was_approved(record) => {
-            Some(Verdict::Tell("late", told(record)))
+            Some(Verdict::Tell("late", scene.told(record)))
         }
         _ => None,
     }

@@ -101,4 +101,16 @@ pub struct Gate {
     pub expires_at: Millis,
     /// How long it waits once delivered.
     pub ttl_ms: i64,
+    /// The review of the same plan whose place it takes, because words about the plan were a question.
+    #[serde(default)]
+    pub replaces: Option<GateId>,
+}
+
+impl Gate {
+    /// Does `other` ask for the same consent: to this version of the plan, word for word?
+    #[must_use]
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        let plans = self.kind == GateKind::PlanReview && other.kind == GateKind::PlanReview;
+        plans && (&self.turn_id, &self.digest, self.plan_version) == (&other.turn_id, &other.digest, other.plan_version)
+    }
 }

@@ -61,6 +61,8 @@ pub enum Notice {
     ReviewExpired { goal: String },
     /// A newer card took this one's place.
     Superseded {},
+    /// It did not count: somebody's words about the plan are being worked on, and a new card will follow.
+    WordsFirst {},
     /// This button belongs to nothing that we know.
     UnknownReview {},
     /// Several things wait for you here: which one? `goals` lists them.

@@ -279,11 +279,27 @@ pub struct PlanCard {
     pub ttl_ms: i64,
     /// Drawn by the demo model.
     pub demo: bool,
+    /// What the words that settled it turned out to be.
+    #[serde(default)]
+    pub words: PlanWords,
     /// How it stands.
     pub state: CardState,
     /// How the work on it ended; none: it has not.
     #[serde(default)]
     pub end: Option<PlanEnd>,
+}
+
+/// What somebody's words about an open plan are, as far as the model's reply has shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanWords {
+    /// The model has not replied yet.
+    #[default]
+    Unknown,
+    /// They were answered, and the plan is the same.
+    Question,
+    /// There is another plan.
+    Changes,
 }
 
 /// One row of an approval card.

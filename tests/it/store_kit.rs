@@ -7,8 +7,8 @@ use countersign::config::{Coordination, Stores};
 use countersign::domain::CardState;
 use countersign::domain::{
     Action, ActionId, ActionStatus, ApprovalMode, Approvers, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision,
-    DecisionKind, EffectClass, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, StepStatus,
-    StepView, TurnId, TurnStatus, Via,
+    DecisionKind, EffectClass, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, PlanWords,
+    StepStatus, StepView, TurnId, TurnStatus, Via,
 };
 use countersign::store::{InboxRow, Lease, Ledger, PendingReview, TurnRow};
 use serde_json::json;
@@ -277,6 +277,7 @@ pub(crate) fn gate(turn: &TurnRow, id: &str, now: Millis) -> Gate {
         card_message: None,
         expires_at: Millis(now.0 + 2 * TTL_MS),
         ttl_ms: TTL_MS,
+        replaces: None,
     }
 }
 
@@ -305,6 +306,7 @@ pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
         request_edited: false,
         ttl_ms: TTL_MS,
         demo: false,
+        words: PlanWords::Unknown,
         state: CardState::Open { votes: 0 },
         end: None,
     })

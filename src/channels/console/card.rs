@@ -5,8 +5,8 @@ use serde_json::json;
 use super::markdown;
 use super::view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
 use crate::channels::wording::{
-    Asked, Tone, Whom, capitalized, decided_by, decision_words, effect_key, end_key, end_text, minutes, notice_people, notice_text,
-    opening, plan_key, prompt_key, settled_text, spent, state_key, sure_key, under_way, why_ended, words_key,
+    Asked, Tone, Whom, asked_of, capitalized, decided_by, decision_words, effect_key, end_key, end_text, minutes, notice_people,
+    notice_text, opening, plan_key, prompt_key, settled_text, spent, state_key, sure_key, under_way, why_ended, words_key,
 };
 use crate::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, GateId, Locale, Outbound, PlanCard,
@@ -171,7 +171,7 @@ impl Painter<'_> {
         let mut blocks = Vec::new();
         if let Some(words) = decision_words(decision) {
             blocks.push(Block::Labelled {
-                label: self.word(words_key(asked, end)),
+                label: self.word(words_key(asked)),
                 text: words.to_owned(),
             });
         }
@@ -191,7 +191,7 @@ impl Painter<'_> {
     }
 
     fn plan(&self, card: &PlanCard) -> CardPage {
-        let mut page = self.card("plan.title", &card.state, Asked::Approval);
+        let mut page = self.card("plan.title", &card.state, asked_of(card));
         page.tag = self.word(plan_key(card));
         if let Some(end) = card.end {
             page.tone = end_tone(end);
@@ -221,7 +221,7 @@ impl Painter<'_> {
         page.blocks.extend(self.note(card.note.as_deref()));
         match &card.state {
             CardState::Open { votes } => self.plan_handshake(&mut page, card, *votes),
-            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, Asked::Approval, card.end)),
+            CardState::Decided { decision } => page.blocks.extend(self.settled(decision, asked_of(card), card.end)),
             CardState::Informed => {
                 let said = match card.end {
                     Some(end) => end_text(self.templates, self.locale, end),
@@ -472,7 +472,7 @@ fn tone(state: &CardState, asked: Asked) -> &'static str {
         CardState::Decided { decision } => match decision.kind {
             DecisionKind::Approve => "good",
             DecisionKind::Revise => match asked {
-                Asked::Approval => "info",
+                Asked::Approval | Asked::Question | Asked::Changes => "info",
                 Asked::Answer => "good",
                 Asked::Actions => "bad",
             },

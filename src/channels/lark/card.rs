@@ -253,7 +253,7 @@ impl Painter<'_> {
             CardState::Decided { decision } => match decision.kind {
                 DecisionKind::Approve => "green",
                 DecisionKind::Revise => match asked {
-                    Asked::Approval => "blue",
+                    Asked::Approval | Asked::Question | Asked::Changes => "blue",
                     Asked::Answer => "green",
                     Asked::Actions => "red",
                 },
@@ -284,7 +284,7 @@ impl Painter<'_> {
         let name = |id: &str| escape::person(&one_line(id, 128));
         let mut lines = vec![decided_by(self.templates, self.locale, decision, asked, name)];
         lines.extend(settled_text(self.templates, self.locale, decision.kind));
-        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked, end), &self.block(words))));
+        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), &self.block(words))));
         lines.extend(end.and_then(|end| end_text(self.templates, self.locale, end)));
         markdown("settled", &lines.join("\n"))
     }

@@ -30,6 +30,7 @@ fn toast_type(notice: &Notice) -> &'static str {
         | Notice::Expired { .. }
         | Notice::ReviewExpired { .. }
         | Notice::Superseded {}
+        | Notice::WordsFirst {}
         | Notice::WhichOne { .. }
         | Notice::QueueFull { .. }
         | Notice::NotShownWhole {}

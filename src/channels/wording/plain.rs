@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
-    Asked, Whom, capitalized, decided_by, decision_words, effect_key, end_key, end_text, left_off, mark_of, minutes, notice_text, one_line,
-    opening, plan_key, prompt_key, settled_text, spent, state_key, under_way, why_ended, words_key,
+    Asked, Whom, asked_of, capitalized, decided_by, decision_words, effect_key, end_key, end_text, left_off, mark_of, minutes, notice_text,
+    one_line, opening, plan_key, prompt_key, settled_text, spent, state_key, under_way, why_ended, words_key,
 };
 use crate::domain::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepView,
@@ -120,7 +120,7 @@ impl Text<'_> {
         };
         let mut lines = vec![decided_by(self.templates, self.locale, decision, asked, str::to_owned)];
         lines.extend(settled_text(self.templates, self.locale, decision.kind));
-        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked, end), words)));
+        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), words)));
         lines.extend(end.and_then(|end| end_text(self.templates, self.locale, end)));
         lines
     }
@@ -165,7 +165,7 @@ impl Text<'_> {
             }
             lines.push(self.ttl(card.ttl_ms));
         }
-        lines.extend(self.settled(&card.state, Asked::Approval, card.end));
+        lines.extend(self.settled(&card.state, asked_of(card), card.end));
         if card.demo {
             lines.push(self.word("foot.demo"));
         }

@@ -2,8 +2,9 @@
 
 use crate::conversation::commands::Command;
 use crate::conversation::phrases::Phrase;
+use crate::conversation::review::told;
 use crate::conversation::rights::Rights;
-use crate::domain::{Addressed, Gate, LaneId, Millis, QueueMode, TurnId};
+use crate::domain::{Addressed, Gate, GateId, LaneId, Millis, Notice, QueueMode, TurnId};
 use crate::store::{GateRecord, TurnRow};
 
 /// One message and what surrounds it.
@@ -60,6 +61,8 @@ pub(in crate::conversation) struct Scene {
     pub(in crate::conversation) waiting: u32,
     /// The sender's gate that was closed last, if not longer ago than a day.
     pub(in crate::conversation) closed: Option<GateRecord>,
+    /// Those of `closed` and the replied-to gate that words settled on which the model still works.
+    pub(in crate::conversation) under_way: Vec<GateId>,
 }
 
 /// What a message replies to.
@@ -164,6 +167,11 @@ impl Scene {
     pub(super) fn agrees_elsewhere(&self, gate: &Gate) -> bool {
         let in_its_thread = !self.thread.is_empty() && gate.conversation.thread == self.thread;
         self.replies_to_unknown && self.phrase == Phrase::Approve && !in_its_thread && gate.delivered_at.is_some()
+    }
+
+    /// What somebody hears who comes to the closed gate of `record`.
+    pub(super) fn told(&self, record: &GateRecord) -> Notice {
+        told(record, self.under_way.contains(&record.gate.id))
     }
 
     /// The reply points at a card.

@@ -5,7 +5,7 @@ mod others;
 mod search;
 
 use crate::conversation::phrases::is_plain_ok;
-use crate::conversation::{commands, rights::Rights};
+use crate::conversation::{commands, review::told, rights::Rights};
 use crate::domain::{
     Addressed, Approvers, BudgetCard, CardState, ChannelKind, Conversation, Decision, GateId, Millis, Outbound, TurnStatus, Via,
 };
@@ -58,6 +58,7 @@ fn gate(id: &str, requester: &str, thread: &str) -> Gate {
         card_message: Some(format!("om_card_{id}")),
         expires_at: Millis(9_000),
         ttl_ms: 8_000,
+        replaces: None,
     }
 }
 
@@ -146,6 +147,7 @@ fn said(text: &str) -> Scene {
         queued: 0,
         waiting: 0,
         closed: None,
+        under_way: Vec::new(),
     }
 }
 

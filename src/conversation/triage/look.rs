@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::config::Live;
 use crate::conversation::phrases::{Phrase, is_plain_ok};
-use crate::conversation::review::lapse;
+use crate::conversation::review::{lapse, words_under_way};
 use crate::conversation::rights::Rights;
 use crate::conversation::route::{Reply, ReplyTo, Scene};
 use crate::conversation::{commands, say};
-use crate::domain::{ChatType, InboundMessage, Millis};
+use crate::domain::{ChatType, GateId, InboundMessage, Millis};
 use crate::store::{GateRecord, InboxRow, ListQuery, Session, StoreError, TurnRow};
 
 /// A listed word this long after a gate was closed is still about that gate.
@@ -69,6 +69,7 @@ pub(super) async fn scene(
         None
     };
     let reply = reply(session, row, message).await?;
+    let under_way = under_way(session, closed.as_ref(), reply.as_ref()).await?;
     Ok(Some(Scene {
         at: row.inbound.at,
         sender: sender.clone(),
@@ -94,6 +95,7 @@ pub(super) async fn scene(
         queued: u32::try_from(session.queued(&lane).await?.len()).unwrap_or(u32::MAX),
         waiting: u32::try_from(session.count_waiting(place, sender).await?).unwrap_or(u32::MAX),
         closed,
+        under_way,
         lane,
     }))
 }
@@ -119,7 +121,10 @@ async fn reply(session: &mut Session, row: &InboxRow, message: &InboundMessage) 
         let Some(turn_id) = turn_id.cloned() else {
             continue;
         };
-        let is_card = gate.as_ref().is_some_and(|record| record.gate.card_message.as_ref() == Some(id));
+        let is_card = match &gate {
+            Some(record) => record.gate.card_message.as_ref() == Some(id) || is_earlier_card(session, record, id).await?,
+            None => false,
+        };
         let is_request = turn.as_ref().is_some_and(|turn| turn.request_message.as_ref() == Some(id))
             || gate.as_ref().is_some_and(|record| record.gate.request_message.as_ref() == Some(id));
         let to = match (is_card, is_request) {
@@ -130,6 +135,23 @@ async fn reply(session: &mut Session, row: &InboxRow, message: &InboundMessage) 
         return Ok(Some(Reply { to, turn_id, turn, gate }));
     }
     Ok(None)
+}
+
+/// Those of these gates that words settled on which the model still works.
+async fn under_way(session: &mut Session, closed: Option<&GateRecord>, reply: Option<&Reply>) -> Result<Vec<GateId>, StoreError> {
+    let mut ids = Vec::new();
+    for record in closed.into_iter().chain(reply.and_then(|reply| reply.gate.as_ref())) {
+        if words_under_way(session, record).await? {
+            ids.push(record.gate.id.clone());
+        }
+    }
+    Ok(ids)
+}
+
+/// Is the message an earlier card of the plan that `record` asks about? A question was answered in between.
+async fn is_earlier_card(session: &mut Session, record: &GateRecord, id: &str) -> Result<bool, StoreError> {
+    let card = session.gate_of_card(&record.gate.conversation, id).await?;
+    Ok(card.is_some_and(|gate| gate.asks_the_same(&record.gate)))
 }
 
 /// The gate that a late word is about: the sender's own that was closed last, else the chat's newest review if the sender

@@ -65,6 +65,7 @@ pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
         "steps": steps.iter().map(step_view).collect::<Vec<_>>(),
         "approvers": approvers,
         "quorum": gate.quorum,
+        "replaces": gate.replaces,
         "votes": record.votes.iter().map(|vote| json!({
             "by": vote.by, "via": vote.via, "principal": vote.principal, "at": vote.at.rfc3339(), "event_id": vote.event_id,
         })).collect::<Vec<_>>(),

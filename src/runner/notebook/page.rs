@@ -264,13 +264,19 @@ impl Page {
     }
 
     fn open(&mut self, opening: GateOpening, now: Millis) {
+        // Those who approved the plan have approved it still, if words about it were a question.
+        let asked = |gate: &OpenGate| {
+            let revised = gate.decision.as_ref().is_some_and(|decision| decision.kind == DecisionKind::Revise);
+            revised && Some(&gate.id) == opening.replaces.as_ref() && gate.digest == opening.digest
+        };
+        let votes = self.gate.take().filter(asked).map(|gate| gate.votes).unwrap_or_default();
         self.gate = Some(OpenGate {
             id: opening.id,
             kind: opening.kind,
             digest: opening.digest,
             card: opening.card,
             quorum: opening.quorum.max(1),
-            votes: Vec::new(),
+            votes,
             opened_at: now,
             expires_at: Millis(now.0.saturating_add(self.state.policy.ttl_ms)),
             decision: None,

@@ -14,7 +14,7 @@ use crate::store::{GateRecord, Lease, ListQuery, Page, keys};
 macro_rules! columns {
     () => {
         "id, turn_id, lane_id, kind, status, request, digest, plan_version, card, quorum, ttl_ms, opened_at, delivered_at, card_at,
-           card_message, expires_at"
+           card_message, expires_at, replaces"
     };
 }
 
@@ -36,8 +36,8 @@ impl Session {
         let place = &gate.conversation;
         sqlx::query(
             "INSERT INTO gates (id, turn_id, lane_id, kind, status, chat_key, person_key, channel, chat, user_id, request, request_ref,
-               digest, plan_version, card, quorum, ttl_ms, opened_at, delivered_at, card_at, card_message, card_ref, expires_at, undeliverable)
-             VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, 0)",
+               digest, plan_version, card, quorum, ttl_ms, opened_at, delivered_at, card_at, card_message, card_ref, expires_at, replaces, undeliverable)
+             VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, 0)",
         )
         .bind(gate.id.as_str())
         .bind(gate.turn_id.as_str())
@@ -65,6 +65,7 @@ impl Session {
         .bind(gate.card_message.as_deref().map(keys::shown).as_deref())
         .bind(gate.card_message.as_deref().map(|id| keys::message_ref(place, id)))
         .bind(gate.expires_at.0)
+        .bind(gate.replaces.as_ref().map(GateId::as_str))
         .execute(&mut *self.tx)
         .await?;
         self.mark_unsealed(&gate.id);
@@ -92,6 +93,35 @@ impl Session {
             " FROM gates WHERE lane_id = $1 AND status = 'pending' ORDER BY opened_at DESC, id DESC LIMIT 1"
         ))
         .bind(lane.as_str())
+        .fetch_optional(&mut *self.tx)
+        .await?
+        .map(|row| read(&row))
+        .transpose()
+    }
+
+    /// The gates that this one's turn has opened since, newest first.
+    pub async fn gates_after(&mut self, gate: &Gate) -> Result<Vec<Gate>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE turn_id = $1 AND opened_at >= $2 AND id <> $3 ORDER BY opened_at DESC, id DESC"
+        ))
+        .bind(gate.turn_id.as_str())
+        .bind(gate.opened_at.0)
+        .bind(gate.id.as_str())
+        .fetch_all(&mut *self.tx)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The gate whose card has this message id.
+    pub async fn gate_of_card(&mut self, conversation: &Conversation, message_id: &str) -> Result<Option<Gate>> {
+        sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE card_ref = $1 ORDER BY opened_at DESC LIMIT 1"
+        ))
+        .bind(keys::message_ref(conversation, message_id))
         .fetch_optional(&mut *self.tx)
         .await?
         .map(|row| read(&row))
@@ -324,5 +354,6 @@ fn read(row: &AnyRow) -> Result<Gate> {
         card_message: row.maybe_text("card_message")?,
         expires_at: Millis(row.int("expires_at")?),
         ttl_ms: row.int("ttl_ms")?,
+        replaces: row.maybe_text("replaces")?.map(GateId::new),
     })
 }

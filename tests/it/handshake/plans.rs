@@ -1,15 +1,18 @@
 //! The requester's own words about the plan: changes, questions, refusals, and what counts as a yes.
 
-use crate::support::fake_model::say;
+use crate::support::fake_model::{Gate, Script, say};
 use crate::support::people::{aside, reply};
 use crate::support::platform::{On, on_both};
-use crate::support::scripts::{clarified, finished, in_order, planned, reporter};
+use crate::support::scripts::{clarified, finished, gated, in_order, planned, reporter};
 use crate::support::world::{ASIDE, DIRECT, GROUP, To, World, place};
 
 on_both! {
     changes_by_text_make_a_new_plan_that_waits_again,
     changes_by_the_edit_form_make_a_new_plan,
     a_question_about_the_plan_is_answered_and_the_plan_still_waits,
+    a_press_on_the_earlier_card_counts_after_an_answer,
+    a_reply_to_the_earlier_card_counts_after_an_answer,
+    a_press_while_words_are_worked_on_counts_for_nothing,
     a_plan_cancelled_by_text_is_over,
     a_plan_cancelled_by_button_is_over,
     a_full_width_ok_with_a_mention_approves,
@@ -89,13 +92,79 @@ async fn a_question_about_the_plan_is_answered_and_the_plan_still_waits(on: On) 
     let (old, new) = (world.review_of(&first).await, world.review_of(&second).await);
     assert_eq!((&old["plan_version"], &old["digest"]), (&new["plan_version"], &new["digest"]));
     assert_eq!(new["status"], "pending");
-    let old = world.repainted(&first, "新的卡片").await;
-    assert!(old.button("approve").is_none(), "{}", old.words());
-    world.tap(u, c, &first, "approve", None).await.told("最新的卡片").await;
+    assert_eq!(new["replaces"], world.review_of(&first).await["id"]);
+    let old = world.repainted(&first, "已提问").await;
+    assert!(old.button("approve").is_none() && !old.words().contains("修改"), "{}", old.words());
     assert_eq!(world.file("report.md"), None);
     world.say(u, c, "OK", GROUP).await;
     world.hears(c, "全部完成").await;
     assert!(world.file("report.md").is_some());
+    world.end().await;
+}
+
+/// interface: a press on the earlier card counts for the review that is open after the answer, which asks for the same.
+async fn a_press_on_the_earlier_card_counts_after_an_answer(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], reporter).await;
+    world.say(u, c, "整理笔记", GROUP).await;
+    let first = world.plan_card(c).await;
+    world.say(u, c, "这一步会删数据吗？", reply(&first.id)).await;
+    let second = world.card_after(c, &first).await;
+    world.say(u, c, "那会覆盖吗？", reply(&second.id)).await;
+    let third = world.card_after(c, &second).await;
+    world.tap(u, c, &first, "approve", None).await.done("已确认");
+    world.hears(c, "全部完成").await;
+    assert_eq!(world.review_of(&third).await["status"], "approved");
+    world.end().await;
+}
+
+/// interface: so does a reply to the earlier card, and a decision about the earlier review over the API.
+async fn a_reply_to_the_earlier_card_counts_after_an_answer(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], reporter).await;
+    world.say(u, c, "整理笔记", GROUP).await;
+    let first = world.plan_card(c).await;
+    world.say(u, c, "这一步会删数据吗？", reply(&first.id)).await;
+    let second = world.card_after(c, &first).await;
+    world.say(u, c, "OK", reply(&first.id)).await;
+    world.hears(c, "全部完成").await;
+    assert_eq!(world.review_of(&second).await["status"], "approved");
+    let d = on.chat("c2");
+    world.say(u, d, "整理笔记", GROUP).await;
+    let first = world.plan_card(d).await;
+    world.say(u, d, "这一步会删数据吗？", reply(&first.id)).await;
+    let second = world.card_after(d, &first).await;
+    let (status, decided) = world.api.decide(&world.review_of(&first).await, "approve", u).await;
+    assert_eq!((status, &decided["id"]), (200, &world.review_of(&second).await["id"]), "{decided}");
+    world.hears(d, "全部完成").await;
+    world.end().await;
+}
+
+/// interface: a press while the model still works on somebody's words counts for nothing and is told so; no card calls them changes.
+async fn a_press_while_words_are_worked_on_counts_for_nothing(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], reporter).await;
+    let gate = Gate::new();
+    let script = Script::new()
+        .message(planned("整理笔记", &[("写报告", &["write_file"])]))
+        .then(gated(&gate, say("不会覆盖。")))
+        .message(clarified())
+        .message(finished())
+        .text("全部完成");
+    world.model.script("看一下", script);
+    world.say(u, c, "看一下", GROUP).await;
+    let first = world.plan_card(c).await;
+    world.say(u, c, "会覆盖吗？", reply(&first.id)).await;
+    let replied = world.repainted(&first, "已收到回复").await;
+    assert!(!replied.words().contains("修改"), "{}", replied.words());
+    world.tap(u, c, &first, "approve", None).await.told("没有计入").await;
+    world.say(u, c, "OK", reply(&first.id)).await;
+    world.hears(c, "没有计入").await;
+    gate.open();
+    let second = world.card_after(c, &first).await;
+    assert_eq!(world.review_of(&second).await["votes"], serde_json::json!([]));
+    world.tap(u, c, &second, "approve", None).await;
+    world.hears(c, "全部完成").await;
     world.end().await;
 }
 

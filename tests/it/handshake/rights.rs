@@ -18,6 +18,7 @@ on_both! {
     another_members_words_are_their_own_task_in_their_own_lane,
     two_different_people_are_needed_and_nobody_counts_twice,
     votes_for_an_old_plan_do_not_count_for_the_new_one,
+    votes_stay_when_a_question_is_answered,
     a_requester_who_is_no_approver_may_change_or_cancel_but_not_approve,
     a_listed_approver_may_answer_by_mention_when_one_plan_waits,
     who_may_approve_is_read_when_the_decision_is_made,
@@ -187,6 +188,31 @@ async fn votes_for_an_old_plan_do_not_count_for_the_new_one(on: On) {
     assert_eq!(world.review_of(&second).await["status"], "pending");
     world.tap(u1, c, &second, "approve", None).await;
     world.hears(c, "全部完成").await;
+    world.end().await;
+}
+
+/// interface: a question leaves the votes that were given: one approves, the other asks, is answered and approves.
+async fn votes_stay_when_a_question_is_answered(on: On) {
+    let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
+    let world = World::start_on(on, &[(APPROVERS, "anyone"), (QUORUM, "2")], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let first = world.plan_card(c).await;
+    world.tap(u1, c, &first, "approve", None).await.done("1/2");
+    world.say(u2, c, "这一步会删数据吗？", reply(&first.id)).await;
+    let second = world.card_after(c, &first).await;
+    assert!(second.words().contains("已有 1 人"), "{}", second.words());
+    assert_eq!(world.review_of(&second).await["votes"][0]["by"], u1);
+    world.tap(u1, c, &second, "approve", None).await.done("1/2");
+    world.tap(u2, c, &first, "approve", None).await.done("已确认");
+    world.hears(c, "全部完成").await;
+    let review = world.review_of(&second).await;
+    let by: Vec<&str> = review["votes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|vote| vote["by"].as_str().unwrap())
+        .collect();
+    assert_eq!((by, review["status"].as_str()), (vec![u1, u2], Some("approved")));
     world.end().await;
 }
 

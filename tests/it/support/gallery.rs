@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock};
 
 use countersign::domain::{
     ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, Decision,
-    DecisionKind, EffectClass, GateId, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus,
-    StepView, TurnReason, Via,
+    DecisionKind, EffectClass, GateId, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
+    StepStatus, StepView, TurnReason, Via,
 };
 use countersign::template::Templates;
 use serde_json::Value;
@@ -68,6 +68,7 @@ pub fn plan(state: CardState) -> PlanCard {
         request_edited: false,
         ttl_ms: 3_600_000,
         demo: false,
+        words: PlanWords::Unknown,
         state,
         end: None,
     }
@@ -220,7 +221,17 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
         ("plan_approved", Outbound::PlanCard(running(plan(ok(Some("ou_u2")))))),
         (
             "plan_revised",
-            Outbound::PlanCard(plan(decided(DecisionKind::Revise, Some("ou_u1"), Some("第 3 步先给我看草稿")))),
+            Outbound::PlanCard(PlanCard {
+                words: PlanWords::Changes,
+                ..plan(decided(DecisionKind::Revise, Some("ou_u1"), Some("第 3 步先给我看草稿")))
+            }),
+        ),
+        (
+            "plan_asked",
+            Outbound::PlanCard(PlanCard {
+                words: PlanWords::Question,
+                ..plan(decided(DecisionKind::Revise, Some("ou_u2"), Some("会覆盖已有文件吗？")))
+            }),
         ),
         (
             "plan_cancelled",

@@ -5,8 +5,8 @@ use std::time::Duration;
 use countersign::config::{AgentLive, ChannelLive, Live, ModelLive, Provider};
 use countersign::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, EffectClass,
-    Gate, GateId, GateKind, Locale, Mode, Outbound, PlanCard, PromptFeature, PromptLanguage, QuestionCard, QueueMode, Reflection,
-    SessionMode, StepStatus, StepView,
+    Gate, GateId, GateKind, Locale, Mode, Outbound, PlanCard, PlanWords, PromptFeature, PromptLanguage, QuestionCard, QueueMode,
+    Reflection, SessionMode, StepStatus, StepView,
 };
 use countersign::store::TurnRow;
 
@@ -40,6 +40,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             request_edited: false,
             ttl_ms,
             demo: false,
+            words: PlanWords::Unknown,
             state,
             end: None,
         }),

@@ -197,6 +197,7 @@ impl World {
             card_message: None,
             expires_at: now.plus(TTL * 2),
             ttl_ms: i64::try_from(TTL.as_millis()).unwrap(),
+            replaces: None,
         };
         let (mut tx, lease) = self.lease(turn).await;
         if kind == GateKind::ToolApproval {

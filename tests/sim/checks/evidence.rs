@@ -9,9 +9,24 @@ use crate::life::Life;
 use crate::people::Evidence;
 use crate::stage::{Called, unpaced};
 
-/// A consent to gate `gate`, whose rows are `rows`: the word or the press of somebody who may give it, that they really sent, and
-/// that is about this gate and no other.
-pub fn consent(life: &Life<'_>, decision: &Decision, requester: &str, gate: &str, rows: &[String]) -> Result<(), String> {
+/// The gate, and the earlier ones whose place it took while the plan was the same: a consent to one of them is one to it.
+pub async fn same(life: &mut Life<'_>, gate: &str) -> Result<Vec<String>, String> {
+    let mut gates = vec![gate.to_owned()];
+    loop {
+        let query = sqlx::query("SELECT replaces FROM gates WHERE id = $1").bind(gates.last().cloned());
+        let row = unpaced(query.fetch_optional(&mut life.lab.conn))
+            .await
+            .map_err(|error| error.to_string())?;
+        match row.and_then(|row| row.get::<Option<String>, _>(0)) {
+            Some(older) => gates.push(older),
+            None => return Ok(gates),
+        }
+    }
+}
+
+/// A consent to one of `gates`, which ask for the same and whose rows are `rows`: the word or the press of somebody who may give it, that
+/// they really sent, and that is about one of these gates and no other.
+pub fn consent(life: &Life<'_>, decision: &Decision, requester: &str, gates: &[String], rows: &[String]) -> Result<(), String> {
     let by = decision.by.as_deref().ok_or("a consent of nobody")?;
     let key = decision.event_id.as_deref().ok_or("a consent without evidence")?;
     let evidence = life
@@ -25,30 +40,29 @@ pub fn consent(life: &Life<'_>, decision: &Decision, requester: &str, gate: &str
     if !life.live.lark.approvers.allow(by, requester) {
         return Err(format!("{by} may not approve what {requester} asked for"));
     }
-    about(life, evidence, gate, rows).map_err(|wrong| format!("{key} passes for a consent to {gate}: {wrong}"))
+    about(life, evidence, gates, rows).map_err(|wrong| format!("{key} passes for a consent to {gates:?}: {wrong}"))
 }
 
-/// A press was made on the card of this gate, and names it or one of its rows; words were said after the card was there to read, and reply
-/// to it, to a request, or to nothing.
-fn about(life: &Life<'_>, evidence: &Evidence, gate: &str, rows: &[String]) -> Result<(), String> {
-    if let Some(pressed) = evidence.pressed.as_ref().filter(|pressed| pressed.as_str() != gate) {
+/// A press was made on the card of one of these gates, and names it or one of its rows; words were said after the card was there to read,
+/// and reply to it, to a request, or to nothing.
+fn about(life: &Life<'_>, evidence: &Evidence, gates: &[String], rows: &[String]) -> Result<(), String> {
+    let ours = |id: &str| gates.iter().any(|gate| gate == id);
+    if let Some(pressed) = evidence.pressed.as_ref().filter(|pressed| !ours(pressed.as_str())) {
         return Err(format!("it was a press on the card of {pressed}"));
     }
     match &evidence.target {
-        Some(ClickTarget::Gate(id)) if id.as_str() != gate => return Err(format!("it was a press on {id}")),
+        Some(ClickTarget::Gate(id)) if !ours(id.as_str()) => return Err(format!("it was a press on {id}")),
         Some(ClickTarget::Action(id)) if !rows.iter().any(|row| row == id.as_str()) => return Err(format!("it was a press on {id}")),
         Some(_) => return Ok(()),
         None => {}
     }
     let cards = life.chat.cards();
-    let card = cards
-        .iter()
-        .find(|card| card.gate.as_str() == gate)
-        .ok_or("nobody ever saw its card")?;
-    if evidence.at <= card.at {
-        return Err(String::from("it was said before the card was there"));
+    let cards: Vec<_> = cards.iter().filter(|card| ours(card.gate.as_str())).collect();
+    if !cards.iter().any(|card| card.at < evidence.at) {
+        return Err(String::from("it was said before a card was there"));
     }
-    let other = |message: &&String| **message != card.message && !life.people.is_request(message);
+    let is_card = |message: &String| cards.iter().any(|card| card.message == *message);
+    let other = |message: &&String| !is_card(message) && !life.people.is_request(message);
     match evidence.replies_to.iter().find(other) {
         Some(other) => Err(format!("it replies to {other}")),
         None => Ok(()),
@@ -61,7 +75,7 @@ pub async fn row(life: &Life<'_>, state: &TurnState, all: &[Action], row: &Actio
     let decision = row.decision.as_ref().ok_or("a call without a decision")?;
     let rows = all.iter().filter(|other| other.gate_id.as_ref() == Some(gate));
     let rows: Vec<String> = rows.map(|row| row.id.to_string()).collect();
-    consent(life, decision, &state.requester, gate.as_str(), &rows)?;
+    consent(life, decision, &state.requester, &[gate.to_string()], &rows)?;
     if row.expires_at.is_some_and(|until| decision.at >= until) {
         return Err(format!("{} was approved after its time", row.id));
     }
@@ -150,10 +164,14 @@ pub async fn countersigned(life: &mut Life<'_>, turn: &str, requester: &str, pla
         card.goal == plan.goal && steps.eq(plan.steps.iter().map(|step| (&step.id, &step.content, &step.tools)))
     });
     let shown = shown.ok_or_else(|| format!("the plan that is carried out is not on the card of {gate}"))?;
+    let grants = shown.grants.clone();
     let decision: Decision = serde_json::from_str(found.get(2)).map_err(|error| error.to_string())?;
     match decision.via {
-        Via::Text | Via::Button => consent(life, &decision, requester, &gate, &[])?,
+        Via::Text | Via::Button => {
+            let gates = same(life, &gate).await?;
+            consent(life, &decision, requester, &gates, &[])?;
+        }
         Via::Api | Via::System | Via::Grant => return Err(format!("a plan approved by {}", decision.via.as_str())),
     }
-    Ok(shown.grants.clone())
+    Ok(grants)
 }

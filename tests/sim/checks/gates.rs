@@ -106,9 +106,10 @@ async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decisio
         if !by_person {
             return Err(format!("gate {id} was approved by {}", decision.via.as_str()));
         }
+        let gates = evidence::same(life, id).await?;
         // The last row settles an approval card as a whole, whatever that row's own verdict is.
         if kind != "tool_approval" {
-            evidence::consent(life, decision, requester, id, &[])?;
+            evidence::consent(life, decision, requester, &gates, &[])?;
         }
         if kind == "plan_review" {
             let votes = rows_of(life, "SELECT body FROM votes WHERE gate_id = $1", id).await?;
@@ -124,7 +125,7 @@ async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decisio
                     event_id: vote.event_id.clone(),
                     approvers: Vec::new(),
                 };
-                evidence::consent(life, &decision, requester, id, &[])?;
+                evidence::consent(life, &decision, requester, &gates, &[])?;
             }
             let people: HashSet<&str> = votes.iter().map(|vote| vote.by.as_str()).collect();
             if i64::try_from(people.len()).unwrap_or(0) < quorum {

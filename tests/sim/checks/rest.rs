@@ -255,7 +255,7 @@ async fn actions(life: &mut Life<'_>, gates: &HashMap<String, Settled>) -> Resul
             .filter(|other| other.get::<Option<String>, _>(5).as_ref() == Some(&gate))
             .map(|other| other.get(0))
             .collect();
-        evidence::consent(life, &decision, &settled.requester, &gate, &own)?;
+        evidence::consent(life, &decision, &settled.requester, std::slice::from_ref(&gate), &own)?;
     }
     let mut ran = life
         .runs

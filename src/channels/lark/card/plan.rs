@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 
 use super::{Painter, parts};
-use crate::channels::wording::{Asked, Whom, done_steps, end_text, is_open, one_line, under_way};
+use crate::channels::wording::{Whom, asked_of, done_steps, end_text, is_open, one_line, under_way};
 use crate::domain::{CardState, Complexity, PlanCard};
 
 impl Painter<'_> {
     pub(super) fn plan(&self, card: &PlanCard) -> Value {
         let look = match card.end {
             Some(end) => self.end_look(end),
-            None => self.look(&card.state, Asked::Approval),
+            None => self.look(&card.state, asked_of(card)),
         };
         let mut elements = self.plan_body(card);
         match &card.state {
             CardState::Open { votes } => elements.extend(self.plan_handshake(card, *votes)),
-            CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Approval, card.end)),
+            CardState::Decided { decision } => elements.push(self.settled(decision, asked_of(card), card.end)),
             CardState::Informed => {
                 let said = match card.end {
                     Some(end) => end_text(self.templates, self.locale, end),

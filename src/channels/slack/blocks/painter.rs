@@ -298,7 +298,7 @@ impl Painter<'_> {
         let names = people.iter().chain(&api).map(|maker| vec![person(&maker.by)]);
         let mut lines = vec![filled(&said, names)];
         lines.extend(settled_text(self.templates, self.locale, decision.kind).map(|said| bold_words(&said)));
-        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked, end), vec![text(&self.block(words))])));
+        lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), vec![text(&self.block(words))])));
         lines.extend(
             end.and_then(|end| end_text(self.templates, self.locale, end))
                 .map(|said| bold_words(&said)),

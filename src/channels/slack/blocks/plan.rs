@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::painter::{Line, Painter};
 use super::parts::{self, text};
-use crate::channels::wording::{Asked, Whom, done_steps, end_text, is_open, plan_key, under_way};
+use crate::channels::wording::{Whom, asked_of, done_steps, end_text, is_open, plan_key, under_way};
 use crate::domain::{CardState, Complexity, PlanCard};
 
 impl Painter<'_> {
@@ -13,7 +13,7 @@ impl Painter<'_> {
         blocks.extend(self.plan_body(card));
         match &card.state {
             CardState::Open { .. } => blocks.extend(self.plan_handshake(card)),
-            CardState::Decided { decision } => blocks.push(self.settled(decision, Asked::Approval, card.end)),
+            CardState::Decided { decision } => blocks.push(self.settled(decision, asked_of(card), card.end)),
             CardState::Informed => {
                 let said = match card.end {
                     Some(end) => end_text(self.templates, self.locale, end),

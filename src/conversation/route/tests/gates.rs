@@ -214,7 +214,7 @@ fn a_word_on_another_task_settles_nothing_here() {
             let scene = scene.reply(to, record.clone(), TurnStatus::Completed);
             assert_eq!(
                 route(&scene),
-                Verdict::Tell("late", told(&record)),
+                Verdict::Tell("late", told(&record, false)),
                 "{text} to {to:?}, open is one of {whose}"
             );
         }

@@ -30,7 +30,7 @@ fn late_after_expiry() {
 fn late_after_a_decision() {
     let gate = gate("g", "u1", "");
     let first = decided(&gate, DecisionKind::Approve);
-    let told = Verdict::Tell("late", told(&first));
+    let told = Verdict::Tell("late", told(&first, false));
     assert_eq!(route(&said("OK").closed(first.clone())), told);
     assert_eq!(
         route(&said("OK").closed(first.clone()).runs(turn(&gate, TurnStatus::Running))),
@@ -47,7 +47,7 @@ fn own_closed_gate_is_nearer() {
     let (mine, other) = (gate("a", "u1", ""), gate("b", "u3", ""));
     let expired = decided(&mine, DecisionKind::Expire);
     let scene = said("OK").open(&[&other]).closed(expired.clone());
-    assert_eq!(route(&scene), Verdict::Tell("late", told(&expired)));
+    assert_eq!(route(&scene), Verdict::Tell("late", told(&expired, false)));
     let scene = said("OK").open(&[&other]).closed(expired).approvers(Approvers::Anyone);
     assert_eq!(route(&scene), approve(&other), "exactly one open gate that they may decide");
 }
