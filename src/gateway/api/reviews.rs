@@ -56,19 +56,15 @@ pub(in crate::gateway) async fn decide(
     check_text("feedback", feedback.as_deref())?;
     let id = GateId::new(id);
     find(&gateway, &id).await?;
-    gateway
-        .desk
-        .decide_review(
-            &id,
-            ApiDecision {
-                kind,
-                feedback,
-                user_id,
-                principal: principal(&gateway),
-            },
-        )
-        .await?;
-    Ok(Json(view(&gateway, &find(&gateway, &id).await?)))
+    let asked = ApiDecision {
+        kind,
+        feedback,
+        user_id,
+        principal: principal(&gateway),
+    };
+    // Not always the one that was named: its successor may have taken the decision.
+    let decided = gateway.desk.decide_review(&id, asked).await?;
+    Ok(Json(view(&gateway, &decided)))
 }
 
 /// A plan review, or another gate of the same buttons: what a disabled channel cannot carry stays decidable here. The

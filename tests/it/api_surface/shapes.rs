@@ -8,7 +8,7 @@ use crate::support::raw::members;
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, World};
 
-const REVIEW: &str = "approvers chat_id channel complexity created_at decision digest expires_at goal id message_id plan_version quorum status steps \
+const REVIEW: &str = "approvers chat_id channel complexity created_at decision digest expires_at goal id message_id plan_version quorum replaces status steps \
                       tenant thread_id turn_id user_id votes";
 const ACTION: &str = "arguments call_id channel chat_id created_at decision effect expires_at gate_id id justification preview result status tool turn_id user_id";
 const TURN: &str =

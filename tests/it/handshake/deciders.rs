@@ -108,7 +108,7 @@ async fn an_api_vote_takes_no_persons_vote_away(on: On) {
         (&event["gate_id"], &event["approvers"], &event["through_api"]),
         (&review["id"], &json!([boss, chief, deputy]), &json!([]))
     );
-    let shown = world.repainted(&card, "处理 ·").await;
+    let shown = world.repainted(&card, "已确认 ·").await;
     for person in [boss, chief, deputy] {
         assert!(shown.words().contains(person), "{person} in {}", shown.words());
     }
@@ -130,7 +130,7 @@ async fn a_decision_over_the_api_is_shown_as_such(on: On) {
     world.hears(c, "全部完成").await;
     let shown = world.repainted(&card, "经 API（以").await;
     assert!(
-        shown.words().contains(boss) && shown.words().contains("的名义）处理"),
+        shown.words().contains(boss) && shown.words().contains("的名义）已确认"),
         "{}",
         shown.words()
     );

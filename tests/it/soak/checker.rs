@@ -214,7 +214,8 @@ fn doubled_posts(entries: &[Entry], verdict: &mut Verdict) {
 fn given_up_too_soon(entries: &[Entry], verdict: &mut Verdict) {
     for (at, entry) in entries.iter().enumerate() {
         let What::Posted(post) = &entry.what else { continue };
-        if !is_given_up(&post.words) {
+        // A card has the time of its posting and the words of its last repaint.
+        if !post.last || !is_given_up(&post.words) {
             continue;
         }
         let asked = |earlier: &&Entry| earlier.task == entry.task && matches!(earlier.what, What::Deliver { .. });

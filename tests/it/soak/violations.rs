@@ -215,12 +215,15 @@ fn what_a_double_objects_to_is_seen() {
 fn a_task_that_is_given_up_too_soon_is_seen() {
     let given_up = |kills: usize| {
         let kills = std::iter::repeat_n(What::Fault(Fault::Kill), kills);
-        let words = What::Posted(Post {
-            last: true,
-            words: "@u\n处理这个任务时服务三次异常退出，任务已结束。".to_owned(),
-            ..post("2", "b")
-        });
-        [vec![deliver("e1", Verb::Ask), ack("e1", Some(200))], kills.collect(), vec![words]].concat()
+        let says = |id: &str, last: bool| {
+            What::Posted(Post {
+                last,
+                words: "@u\n处理这个任务时服务三次异常退出，任务已结束。".to_owned(),
+                ..post(id, id)
+            })
+        };
+        let asked = vec![deliver("e1", Verb::Ask), ack("e1", Some(200)), says("1", false)];
+        [asked, kills.collect(), vec![says("2", true)]].concat()
     };
     assert_eq!(broken(given_up(3)), []);
     sees("I1", "given up after 2 deaths", given_up(2));

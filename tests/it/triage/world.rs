@@ -187,7 +187,8 @@ impl World {
             conversation: turn.conversation.clone(),
             requester: turn.user.clone(),
             request_message: turn.request_message.clone(),
-            digest: "sha256:0".to_owned(),
+            // Each asks about another plan.
+            digest: format!("sha256:{id}"),
             plan_version: 1,
             card: card(kind, &id, turn, quorum, &actions),
             quorum,

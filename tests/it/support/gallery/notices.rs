@@ -21,6 +21,7 @@ pub fn notices() -> Vec<Notice> {
         Notice::VoteRecorded { votes: 1, quorum: 2 },
         Notice::Approved {},
         Notice::Revised {},
+        Notice::WordsFirst {},
         Notice::Cancelled {},
         Notice::Rejected {},
         Notice::Answered {},
