@@ -155,20 +155,27 @@ pub async fn countersigned(life: &mut Life<'_>, turn: &str, requester: &str, pla
         ));
     }
     let gate: String = found.get(3);
-    let shown = life.chat.posts().find_map(|posted| match &posted.content {
-        Outbound::PlanCard(card) if card.review_id.as_ref().is_some_and(|id| id.as_str() == gate) => Some(card),
+    // A press on the card of an earlier review of the same plan counts, also before the newest card is there.
+    let gates = same(life, &gate).await?;
+    let cards = life.chat.posts().filter_map(|posted| match &posted.content {
+        Outbound::PlanCard(card) => Some(card),
         _ => None,
     });
-    let shown = shown.filter(|card| {
-        let steps = card.steps.iter().map(|step| (&step.id, &step.content, &step.tools));
-        card.goal == plan.goal && steps.eq(plan.steps.iter().map(|step| (&step.id, &step.content, &step.tools)))
-    });
+    let shown = cards
+        .filter(|card| {
+            card.review_id
+                .as_ref()
+                .is_some_and(|id| gates.iter().any(|gate| gate == id.as_str()))
+        })
+        .find(|card| {
+            let steps = card.steps.iter().map(|step| (&step.id, &step.content, &step.tools));
+            card.goal == plan.goal && steps.eq(plan.steps.iter().map(|step| (&step.id, &step.content, &step.tools)))
+        });
     let shown = shown.ok_or_else(|| format!("the plan that is carried out is not on the card of {gate}"))?;
     let grants = shown.grants.clone();
     let decision: Decision = serde_json::from_str(found.get(2)).map_err(|error| error.to_string())?;
     match decision.via {
         Via::Text | Via::Button => {
-            let gates = same(life, &gate).await?;
             consent(life, &decision, requester, &gates, &[])?;
         }
         Via::Api | Via::System | Via::Grant => return Err(format!("a plan approved by {}", decision.via.as_str())),
