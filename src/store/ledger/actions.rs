@@ -119,14 +119,15 @@ impl Session {
         Ok(settled.rows_affected() > 0)
     }
 
-    /// Moves a row under the fence (`approved` → `running` is the `sent` mark; `unknown` and its new gate).
+    /// Moves a row under the fence (`approved` → `running` is the `sent` mark; `unknown` and its new gate, with which it lapses from now on).
     ///
     /// # Errors
     /// `Stale` when the lease is lost, or when a row that is to run is not `approved` (any more): nothing may run twice.
     pub async fn move_action(&mut self, lease: &Lease, id: &ActionId, status: ActionStatus, gate: Option<&GateId>) -> Result<()> {
         self.hold(lease).await?;
         let moved = sqlx::query(
-            "UPDATE actions SET status = $1, gate_id = COALESCE($2, gate_id)
+            "UPDATE actions SET status = $1, gate_id = COALESCE($2, gate_id),
+               expires_at = COALESCE((SELECT gates.expires_at FROM gates WHERE gates.id = $2), actions.expires_at)
              WHERE id = $3 AND (status = 'approved' OR $1 <> 'running')",
         )
         .bind(status.as_str())

@@ -241,6 +241,22 @@ async fn a_lost_call_runs_again_by_its_new_card_alone() {
     }
 }
 
+/// api: a call that is asked about again lapses with the gate that asks now, not with the one that was decided.
+#[tokio::test]
+async fn a_call_that_is_asked_about_again_lapses_with_its_new_gate() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let first = world.gate(&turn, GateKind::ToolApproval, 1).await;
+    let row = world.actions(&first).await[0].id.clone();
+    assert_eq!(world.click("u1", ClickVerb::Approve, on(&first)).await, Notice::Approved {});
+    world.clock.advance(Duration::from_secs(600));
+    let second = world.open(&turn, GateKind::ToolApproval, 1).await;
+    world.asks_again(&turn, &row, &second).await;
+    let asked = world.actions(&second).await.into_iter().find(|one| one.id == row).unwrap();
+    assert_eq!(asked.expires_at, Some(second.expires_at));
+}
+
 /// `delivered`: the message id of the new card is written down when it is pressed.
 async fn settled_by_its_own_card(delivered: bool) {
     let mut world = World::new().await;
