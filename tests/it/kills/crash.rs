@@ -51,8 +51,7 @@ async fn a_task_that_kills_its_process_three_times_is_ended_and_told(on: On) {
     assert_eq!(hand.ask().await, Some(200));
     hand.dies().await;
     for _ in 0..2 {
-        hand.world.restart_process(Some("model_answered"));
-        hand.dies().await;
+        hand.restart_and_die("model_answered").await;
     }
     given_up(hand).await;
 }
@@ -70,8 +69,7 @@ async fn a_waiting_task_whose_loading_kills_is_ended_without_being_loaded(on: On
     hand.press(&card, "approve").await;
     hand.dies().await;
     for _ in 0..2 {
-        hand.world.restart_process(Some("turn_loaded"));
-        hand.dies().await;
+        hand.restart_and_die("turn_loaded").await;
     }
     let turn = given_up(hand).await;
     assert_eq!(turn["gate"], Value::Null, "{turn}");

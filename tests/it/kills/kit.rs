@@ -128,6 +128,14 @@ impl Handshake {
         assert_eq!(status.signal(), Some(SIGABRT), "{}", self.world.child().log());
     }
 
+    /// Another start, which dies at `point`. What waits is taken up at once, so it may die before it has said that it is ready.
+    pub async fn restart_and_die(&mut self, point: &str) {
+        match self.world.try_restart_process(Some(point)) {
+            Ok(()) => self.dies().await,
+            Err(told) => assert!(told.contains("SIGABRT"), "{told}"),
+        }
+    }
+
     /// `kill -9`, then another start.
     pub fn kill_and_restart(&mut self) {
         self.world.child().kill();

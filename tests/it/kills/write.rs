@@ -128,8 +128,7 @@ async fn a_write_that_is_lost_twice_is_asked_about_twice(on: On) {
 /// F-K14: a question that nobody has answered outlives further restarts, and is asked once.
 async fn the_question_about_a_lost_write_outlives_the_process(on: On) {
     let mut hand = dies_over_the_write(on, "action_sent").await;
-    hand.world.restart_process(Some("card_posted"));
-    hand.dies().await;
+    hand.restart_and_die("card_posted").await;
     hand.restart();
     let card = hand.lost_call(None).await;
     hand.kill_and_restart();

@@ -65,9 +65,9 @@ impl Process {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let Some(base) = line.trim().strip_prefix("countersign ready: ") else {
-            let _ = child.wait();
+            let status = child.wait().unwrap();
             let log = fs::read_to_string(&log).unwrap_or_default();
-            return Err(format!("no ready line but {line:?}; log:\n{log}"));
+            return Err(format!("no ready line but {line:?}, then {status}; log:\n{log}"));
         };
         Ok(Self {
             base: base.trim_end_matches("/console/").to_owned(),

@@ -291,10 +291,17 @@ impl World {
 
     /// Starts the binary on the same folder; the fakes live on.
     pub fn restart_process(&mut self, failpoint: Option<&str>) {
+        self.try_restart_process(failpoint).unwrap_or_else(|told| panic!("{told}"));
+    }
+
+    /// The same; what the process told instead, when it ended before it was ready.
+    pub fn try_restart_process(&mut self, failpoint: Option<&str>) -> Result<(), String> {
         self.gateway = Gateway::Stopped;
-        let process = Process::start(self.folder.path(), &self.settings, failpoint);
+        let variables = failpoint.map(|point| ("COUNTERSIGN_FAILPOINT", point.to_owned()));
+        let process = Process::try_start(self.folder.path(), &self.settings, variables.as_slice())?;
         self.reach(&process.base);
         self.gateway = Gateway::Process(process);
+        Ok(())
     }
 
     /// Stops the gateway in this process and starts it again on the same folder, with these settings changed.
