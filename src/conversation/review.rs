@@ -147,17 +147,9 @@ pub(super) fn needed(gate: &Gate) -> u32 {
     if gate.kind == GateKind::PlanReview { gate.quorum.max(1) } else { 1 }
 }
 
-/// Those whose votes count: people who may approve now, and the holder of the API token, who is one voter in whosever name it speaks.
+/// Those whose votes count at `gate` by the rights of this moment.
 pub(super) fn counted(votes: &[Vote], gate: &Gate, rights: &Rights) -> Vec<Approver> {
-    let approver = |vote: &Vote| Approver {
-        by: vote.by.clone(),
-        through_api: vote.principal.is_some(),
-    };
-    let people = votes
-        .iter()
-        .filter(|vote| vote.principal.is_none() && rights.approve(&vote.by, &gate.requester));
-    let token = votes.iter().rfind(|vote| vote.principal.is_some());
-    people.chain(token).map(approver).collect()
+    Vote::approvers(votes, |by| rights.approve(by, &gate.requester))
 }
 
 /// How many votes count, for people to read.

@@ -170,3 +170,16 @@ pub struct Vote {
     /// Evidence.
     pub event_id: Option<String>,
 }
+
+impl Vote {
+    /// Those whose `votes` count: people who `may` approve, and the holder of the API token, who is one voter in whosever name it speaks.
+    pub fn approvers(votes: &[Self], may: impl Fn(&str) -> bool) -> Vec<Approver> {
+        let approver = |vote: &Self| Approver {
+            by: vote.by.clone(),
+            through_api: vote.principal.is_some(),
+        };
+        let people = votes.iter().filter(|vote| vote.principal.is_none() && may(&vote.by));
+        let token = votes.iter().rfind(|vote| vote.principal.is_some());
+        people.chain(token).map(approver).collect()
+    }
+}

@@ -11,7 +11,7 @@ use super::split::split;
 use crate::agent::{self, Effect, GateOpening, Turn, TurnState};
 use crate::domain::{
     Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, GateKind, Millis, Notice, Outbound,
-    PlanEnd, PlanWords, ReactionMark, TurnReason, TurnStatus, Via,
+    PlanEnd, PlanWords, ReactionMark, TurnReason, TurnStatus, Via, Vote,
 };
 use crate::runner::journal::{Entry, left_behind};
 use crate::runner::state::encode;
@@ -366,7 +366,8 @@ async fn succeed(tx: &mut Tx, older: &GateRecord, gate: &mut Gate) -> Result<(),
     let asked = gate.asks_the_same(&older.gate);
     if asked {
         gate.replaces = Some(older.gate.id.clone());
-        let votes = u32::try_from(older.votes.len()).unwrap_or(u32::MAX);
+        // Whether all of them may still approve is asked when the next vote comes, as on every card.
+        let votes = u32::try_from(Vote::approvers(&older.votes, |_| true).len()).unwrap_or(u32::MAX);
         gate.card = gate.card.painted(CardState::Open { votes }, &[]);
     }
     let Outbound::PlanCard(mut card) = older.gate.card.painted(

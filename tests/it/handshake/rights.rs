@@ -191,18 +191,22 @@ async fn votes_for_an_old_plan_do_not_count_for_the_new_one(on: On) {
     world.end().await;
 }
 
-/// interface: a question leaves the votes that were given: one approves, the other asks, is answered and approves.
+/// interface: a question leaves the votes that were given: one approves, the API does in two names and counts once, another asks, is answered
+/// and approves.
 async fn votes_stay_when_a_question_is_answered(on: On) {
     let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
-    let world = World::start_on(on, &[(APPROVERS, "anyone"), (QUORUM, "2")], reporter).await;
+    let (boss, chief) = (on.user("boss"), on.user("chief"));
+    let world = World::start_on(on, &[(APPROVERS, "anyone"), (QUORUM, "3")], reporter).await;
     world.say(u1, c, "整理笔记", GROUP).await;
     let first = world.plan_card(c).await;
-    world.tap(u1, c, &first, "approve", None).await.done("1/2");
+    world.tap(u1, c, &first, "approve", None).await.done("1/3");
+    for name in [boss, chief] {
+        assert_eq!(world.api.decide(&world.review_of(&first).await, "approve", name).await.0, 200);
+    }
     world.say(u2, c, "这一步会删数据吗？", reply(&first.id)).await;
     let second = world.card_after(c, &first).await;
-    assert!(second.words().contains("已有 1 人"), "{}", second.words());
-    assert_eq!(world.review_of(&second).await["votes"][0]["by"], u1);
-    world.tap(u1, c, &second, "approve", None).await.done("1/2");
+    assert!(second.words().contains("已有 2 人"), "{}", second.words());
+    world.tap(u1, c, &second, "approve", None).await.done("2/3");
     world.tap(u2, c, &first, "approve", None).await.done("已确认");
     world.hears(c, "全部完成").await;
     let review = world.review_of(&second).await;
@@ -212,7 +216,7 @@ async fn votes_stay_when_a_question_is_answered(on: On) {
         .iter()
         .map(|vote| vote["by"].as_str().unwrap())
         .collect();
-    assert_eq!((by, review["status"].as_str()), (vec![u1, u2], Some("approved")));
+    assert_eq!((by, review["status"].as_str()), (vec![u1, boss, chief, u2], Some("approved")));
     world.end().await;
 }
 
