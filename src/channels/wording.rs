@@ -148,7 +148,7 @@ pub(super) enum Asked {
     Actions,
 }
 
-/// What the card of a plan asks for.
+/// The kind of answer that a plan's card asks for, or got.
 pub(super) fn asked_of(card: &PlanCard) -> Asked {
     match card.words {
         PlanWords::Unknown => Asked::Approval,

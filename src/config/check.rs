@@ -14,7 +14,7 @@ use super::{
 };
 use crate::domain::{Approvers, EffectClass, SessionMode};
 
-/// What a command that runs on this machine may do while the API wants no token.
+/// The warning beside each key that lets commands run while the API wants no token.
 const OWN_APPROVAL: &str =
     "runs commands on this machine, and channels.console.token is blank: such a command can approve actions over the API";
 

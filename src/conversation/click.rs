@@ -89,11 +89,11 @@ impl Asked<'_> {
         let record = if mine { pressed } else { current(session, pressed).await? };
         let earlier = record.gate.id != *id;
         let answer = self.answer(session, record).await?;
-        // What is shown now belongs on the card of that gate, which is repainted like every other.
+        // The painted card is that of the later gate. It must not replace the earlier card, which was pressed.
         Ok(if earlier { ClickAnswer::notice(answer.notice) } else { answer })
     }
 
-    /// What the press does at the gate that takes it.
+    /// Carries out the press at `record`, the gate that takes it.
     async fn answer(&self, session: &mut Session, record: GateRecord) -> Result<ClickAnswer, StoreError> {
         if record.decision.is_some() {
             return self.closed(session, &record).await;

@@ -263,7 +263,7 @@ pub(super) fn audit(
 }
 
 /// The gate that takes what is said at `record` now: itself; or, when words about its plan were a question and the review opened again, the
-/// latest review of the same plan. Nobody has to find the newest card to approve what they have read.
+/// latest review of the same plan. So a person can approve on the card that they have read.
 pub(super) async fn current(session: &mut Session, record: GateRecord) -> Result<GateRecord, StoreError> {
     if !was_revised(&record) {
         return Ok(record);
@@ -299,7 +299,7 @@ pub(super) async fn words_under_way(session: &mut Session, record: &GateRecord) 
     Ok(turn.is_some_and(|turn| !turn.status.is_final()))
 }
 
-/// What somebody hears who comes to a gate that is closed; `under_way`: as [`words_under_way`] says.
+/// The notice for a person who acts at a closed gate. `under_way`: the model still works on the words that settled it ([`words_under_way`]).
 pub(super) fn told(record: &GateRecord, under_way: bool) -> Notice {
     match &record.decision {
         Some(_) if under_way => Notice::WordsFirst {},

@@ -45,7 +45,7 @@ impl Rights {
         self.external || teams.iter().all(|team| team == tenant)
     }
 
-    /// What keeps a person of these organisations from deciding anything at `gate`, whoever may decide there; none: nothing.
+    /// The rule of the settings that bars a person of these organisations from deciding at `gate`, if there is one.
     pub(super) fn barrier(&self, user: &str, teams: &[String], gate: &Gate) -> Option<Barrier> {
         let place = &gate.conversation;
         if !self.chat(&place.chat) {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DecisionKind, StepStatus};
 
-/// What keeps a person from deciding anything in a chat.
+/// The rule of the settings that bars a person from deciding in a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {

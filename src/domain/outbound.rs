@@ -279,7 +279,7 @@ pub struct PlanCard {
     pub ttl_ms: i64,
     /// Drawn by the demo model.
     pub demo: bool,
-    /// What the words that settled it turned out to be.
+    /// Whether the words that settled it were a question or changes.
     #[serde(default)]
     pub words: PlanWords,
     /// How it stands.

@@ -169,7 +169,7 @@ impl Scene {
         self.replies_to_unknown && self.phrase == Phrase::Approve && !in_its_thread && gate.delivered_at.is_some()
     }
 
-    /// What somebody hears who comes to the closed gate of `record`.
+    /// The notice for a person who acts at the closed gate of `record`.
     pub(super) fn told(&self, record: &GateRecord) -> Notice {
         told(record, self.under_way.contains(&record.gate.id))
     }
