@@ -56,12 +56,19 @@ fn note(edit: Edit, settings: &Settings, logs: &Logs) {
                 [] => info!("the configuration file is good; the settings in force are as they were"),
                 keys => info!("new settings are in force for every turn that starts now: {}", keys.join(", ")),
             };
+            let level = live.log_level.clone();
+            // Before the line that says so: whoever reads it relies on it.
+            let state = ConfigState {
+                problems: Vec::new(),
+                restart: restart.clone(),
+            };
+            settings.replace(*live, state);
             // One of both levels lets the line through, if any does.
             let told = enabled!(Level::INFO);
             if told {
                 tell();
             }
-            logs.set_level(&live.log_level);
+            logs.set_level(&level);
             if !told {
                 tell();
             }
@@ -74,13 +81,55 @@ fn note(edit: Edit, settings: &Settings, logs: &Logs) {
                 keys => warn!("needs a restart: {}", keys.join(", ")),
             }
             counter!("countersign_config_reloads_total", "outcome" => "applied").increment(1);
-            let problems = Vec::new();
-            settings.replace(*live, ConfigState { problems, restart });
         }
         Edit::Refused { problems, restart } => {
             error!("the edit of the configuration is refused, nothing changes: {}", problems.join("; "));
             counter!("countersign_config_reloads_total", "outcome" => "refused").increment(1);
             settings.note(ConfigState { problems, restart });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tracing::{Event, Subscriber};
+    use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+    use tracing_subscriber::registry;
+
+    use super::*;
+    use crate::config;
+    use crate::telemetry;
+
+    /// Is the console in force, at each line of the log?
+    struct AtEachLine(Settings, Arc<Mutex<Vec<bool>>>);
+
+    impl<S: Subscriber> Layer<S> for AtEachLine {
+        fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+            self.1.lock().unwrap().push(self.0.current().console.enabled);
+        }
+    }
+
+    /// The line that says that settings are in force is written when they are: whoever reads it relies on it.
+    #[test]
+    fn the_line_is_true_when_it_is_written() {
+        let live = |env: &[(&str, &str)]| {
+            let env = env.iter().map(|(key, value)| (format!("COUNTERSIGN__{key}"), (*value).to_owned()));
+            config::load(None, env).unwrap().live
+        };
+        let settings = Settings::new(live(&[]));
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let layer = AtEachLine(settings.clone(), Arc::clone(&lines));
+        let edit = Edit::Taken {
+            live: Box::new(live(&[("CHANNELS__CONSOLE__ENABLED", "false")])),
+            hot: vec!["channels.console.enabled"],
+            restart: Vec::new(),
+            restart_changed: false,
+            warnings: Vec::new(),
+        };
+        let logs = telemetry::init(false, "error");
+        tracing::subscriber::with_default(registry().with(layer), || note(edit, &settings, &logs));
+        assert_eq!(*lines.lock().unwrap(), [false]);
     }
 }

@@ -39,15 +39,21 @@ impl Held {
         self.end != End::Unknown
     }
 
-    /// Gives it back at once. To close the file would not do: a child of ours that has not come to its `exec` yet has the same open
-    /// file, and with it the lock. The database is closed by now: how it is left is written down for the next holder, unless it is
-    /// not known to be `sound`: then the next start reads it through before anybody is answered from it.
+    /// Gives it back and writes down for the next holder how the closed database is left. Unless it is known to be `sound`, the next
+    /// start reads it through before anybody is answered from it.
     pub(super) fn give_back(mut self, sound: bool) {
         if let Some(seal) = seal(&self.database)
             && let Err(error) = write(&mut self.file, &if sound { seal } else { unread(&seal) })
         {
             tracing::debug!(%error, "the next start reads the database file through");
         }
+    }
+}
+
+impl Drop for Held {
+    /// Unlocks the file. Closing it is not enough: a child that was forked and has not reached its `exec` has the same open file, and with
+    /// it the lock.
+    fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
             tracing::warn!(%error, "the lock of the database file is free when this process ends");
         }
@@ -131,6 +137,18 @@ mod tests {
         assert!(matches!(take(&database), Err(StoreError::Held { .. })));
         held.give_back(true);
         take(&database).unwrap();
+        drop(of_a_child);
+    }
+
+    /// A start that is refused (by the schema, say) lets go of the file, whatever a forked child still has open.
+    #[test]
+    fn dropped_means_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("ledger.db");
+        let held = take(&database).unwrap();
+        let of_a_child = held.file.try_clone().unwrap();
+        drop(held);
+        assert!(!take(&database).unwrap().was_closed(), "nothing says how it was left");
         drop(of_a_child);
     }
 

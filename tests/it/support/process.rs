@@ -27,6 +27,9 @@ pub struct Process {
     log: PathBuf,
 }
 
+/// How often a start is tried again because the shared database does not answer in time: a busy machine makes it slow.
+pub const STARTS: usize = 5;
+
 impl Process {
     /// Starts the binary in `folder` with these settings (`SECTION__KEY` without the prefix) and waits for its ready line.
     pub fn start(folder: &Path, settings: &[(String, String)], failpoint: Option<&str>) -> Self {
@@ -36,6 +39,12 @@ impl Process {
 
     /// The same with these variables in its environment.
     pub fn start_with(folder: &Path, settings: &[(String, String)], variables: &[(&str, String)]) -> Self {
+        for _ in 0..STARTS {
+            match Self::try_start(folder, settings, variables) {
+                Err(told) if told.contains("the server does not answer") => {}
+                started => return started.unwrap_or_else(|told| panic!("{told}")),
+            }
+        }
         Self::try_start(folder, settings, variables).unwrap_or_else(|told| panic!("{told}"))
     }
 

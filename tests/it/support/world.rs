@@ -7,11 +7,12 @@ use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use countersign::app::{self, Parts, Running};
+use countersign::app::{self, Parts, Running, StartError};
 use countersign::cli::demo::{BOT, FakeLark, FakeSlack, Posted, Snapshot, Stage, Tenant};
 use countersign::config::{self, Loaded};
 use countersign::domain::{Clock, Ids};
 use countersign::runner::Timings;
+use countersign::store::StoreError;
 use countersign::tools::{Tool, Toolbox};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -19,7 +20,7 @@ use tempfile::TempDir;
 use super::api::{Api, PATIENCE};
 use super::fake_model::FakeModel;
 use super::platform::On;
-use super::process::Process;
+use super::process::{Process, STARTS};
 use super::stores::Pairing;
 
 /// Settings of every test world, as YAML under these keys.
@@ -286,6 +287,12 @@ impl World {
         parts.timings.poll = Duration::from_millis(20);
         parts.timings.interrupt_poll = Duration::from_millis(20);
         change(&mut parts.timings);
+        for _ in 0..STARTS {
+            match Box::pin(app::start(boot.clone(), live.clone(), parts.clone())).await {
+                Err(StartError::Store(StoreError::Unavailable(_))) => {}
+                started => return started.unwrap(),
+            }
+        }
         Box::pin(app::start(boot, live, parts)).await.unwrap()
     }
 
