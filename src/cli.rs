@@ -9,13 +9,14 @@ mod migrate;
 mod send;
 mod serve;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Loaded, Source};
+use crate::domain::Locale;
 use crate::store::AuditHead;
 
 const AFTER_HELP: &str = "\
@@ -88,6 +89,15 @@ struct DemoArgs {
     /// One JSON object a line instead of the drawn chat
     #[arg(long)]
     json: bool,
+    /// Language of the cards and of the people; auto: $LANG [default: the platform's own]
+    #[arg(long, value_parser = ["auto", "zh-CN", "en-US"])]
+    locale: Option<String>,
+    /// real: slowly enough to read along [default: real in a terminal, else fast]
+    #[arg(long, value_parser = ["fast", "real"])]
+    pace: Option<String>,
+    /// Open the web console on a sample workspace instead, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["channel", "replies", "plan", "json", "locale", "pace"])]
+    console: bool,
 }
 
 /// Arguments of `check`.
@@ -204,16 +214,34 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// The value of `--locale`; `auto` is the terminal's language.
+fn locale(tag: &str) -> Locale {
+    match tag {
+        "zh-CN" => Locale::ZhCn,
+        "en-US" => Locale::EnUs,
+        _ => config::terminal_locale(),
+    }
+}
+
 async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
     let file = cli.config;
     match cli.command.unwrap_or(Command::Serve) {
-        Command::Serve => serve::serve(source(file)).await,
-        Command::Demo(DemoArgs {
-            channel,
-            replies,
-            plan,
-            json,
-        }) => demo::run(&channel, replies, plan, json).await,
+        Command::Serve => serve::serve(source(file), |_| String::new()).await,
+        Command::Demo(DemoArgs { console: true, .. }) => demo::open_console().await,
+        Command::Demo(args) => {
+            let real = args
+                .pace
+                .map_or_else(|| std::io::stdout().is_terminal() && !args.json, |pace| pace == "real");
+            let play = demo::Play {
+                channel: args.channel,
+                locale: args.locale.map(|tag| locale(&tag)),
+                replies: args.replies,
+                plan: args.plan,
+                json: args.json,
+                real,
+            };
+            demo::run(play).await
+        }
         Command::Check(CheckArgs { online }) => match load(file) {
             Ok(loaded) => Box::pin(check::check(loaded, online)).await,
             Err(code) => Ok(code),

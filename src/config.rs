@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-pub use env::{environment, inherited};
+pub use env::{environment, inherited, terminal_locale};
 pub use failpoint::{failpoint, lease, poll};
 pub use problem::Problem;
 pub use redis_address::{RedisAddress, RedisKind};
@@ -274,6 +274,8 @@ pub struct Live {
     pub slack: ChannelLive,
     /// Console.
     pub console: ChannelLive,
+    /// `channels.console.locale`; `None` is `auto`, the language of the reader.
+    pub console_locale: Option<Locale>,
     /// `agent.*`.
     pub agent: AgentLive,
     /// `model.*`.

@@ -1,4 +1,7 @@
 //! Row 6 of the table: the calls of one reply, from running what may run to answering all of them in order.
+//!
+//! A lost call is settled before anything else: while nobody knows whether a call ran, no later call runs and no limit is wound up. An
+//! approved call that never ran and will not run any more is `expired`: nobody refused it, and it failed at nothing.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,4 +1,6 @@
 //! The context capsule: what is left of a finished turn, every part of it bounded, for later turns of a shared session.
+//!
+//! A shared session remembers capsules and never logs: a few KiB a turn.
 
 use serde::{Deserialize, Serialize};
 

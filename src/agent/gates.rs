@@ -1,4 +1,7 @@
 //! Opening gates: the pause, and the card that says what is asked.
+//!
+//! Every gate has an `rv_` id, so that all cards use the same buttons. A plan review's marker is rendered while its gate is open and never
+//! stored, so the log only grows. A card names those who may approve as the settings were when it was made; the decision reads them again.
 
 use std::time::Duration;
 

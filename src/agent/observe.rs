@@ -1,4 +1,7 @@
 //! What an observer of a turn is told of one step of the reducer, found by comparing the turn before and after it.
+//!
+//! The reducer's rules tell observers nothing, so no path can forget to. Observers are asked before the step is journaled: an objection
+//! undoes the step and ends the turn (`Input::HookFailed`). After a crash an event may be told again. Only a successful end can be objected to.
 
 use crate::domain::{ChangeKind, Message, Plan, Role, Step as PlanStep, StepStatus, TurnReason, TurnStatus};
 

@@ -1,4 +1,7 @@
 //! The next version of a plan: what of the one before stays, what is different, and whether people could see all of it.
+//!
+//! In plan mode a step is known by its words, because models number the same steps anew. Elsewhere the model names steps by its own ids, and
+//! a step is known by id and words. Other words under an id that has a log are another step, so that a log belongs to one step for good.
 
 use std::collections::HashSet;
 

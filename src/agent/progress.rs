@@ -1,4 +1,7 @@
 //! The card that shows how far the plan is.
+//!
+//! After the approval the plan's card becomes the progress card. It says who approved it, so it goes on showing the approved plan
+//! (`card_plan`) when another plan takes its place; steps that the new plan does not go on with are shown as left out.
 
 use crate::domain::{CardState, GateId, Outbound, Plan, PlanEnd, ProgressView, Role, StepStatus, StepView};
 

@@ -2,6 +2,8 @@
 //!
 //! CommonMark with tables, strikethrough and task lists. HTML is text, images are links, links lead to http, https and
 //! mailto only and name a host that their words hide. No text gets lost on the way.
+//!
+//! Each platform writes the tree with marks of its own, so no text of the model is ever markup.
 
 mod aligned;
 mod build;

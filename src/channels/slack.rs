@@ -1,4 +1,7 @@
 //! Slack: what its webhooks say, in our words, and how we spell what goes back.
+//!
+//! The app of a Slack conversation is the constant `slack`: the signing secret belongs to one app, and the configuration names no other. A
+//! press is bound to its channel, not to a workspace: in a shared channel Slack names the workspace of the person who pressed.
 
 mod webhook;
 mod fields;

@@ -13,5 +13,5 @@ pub use fake_lark::{BOT, FakeLark};
 pub use fake_slack::{FakeSlack, SLACK_BOT, TEAM, Workspace};
 pub use people::{Event, Parcel, TENANT_KEY, Tenant, Words};
 pub use posted::{Call, Form, Note, Posted, Snapshot};
-pub use show::run;
+pub use show::{Play, open_console, run};
 pub use stage::{Fault, Stage};

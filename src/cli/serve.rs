@@ -1,5 +1,6 @@
 //! `countersign serve`.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -10,8 +11,9 @@ use crate::app::{self, Parts};
 use crate::config::{self, Reloader, Source};
 use crate::telemetry;
 
-/// Runs until SIGINT or SIGTERM; a second signal ends the process at once. SIGHUP has the configuration read again.
-pub(super) async fn serve(source: Source) -> anyhow::Result<ExitCode> {
+/// Runs until SIGINT or SIGTERM; a second signal ends the process at once. SIGHUP has the configuration read again. `greeting` is printed after the
+/// ready line.
+pub(super) async fn serve(source: Source, greeting: fn(SocketAddr) -> String) -> anyhow::Result<ExitCode> {
     let loaded = match loaded(&source) {
         Ok(loaded) => loaded,
         Err(code) => return Ok(code),
@@ -39,7 +41,11 @@ pub(super) async fn serve(source: Source) -> anyhow::Result<ExitCode> {
         .await?
         .following(reloader, logs);
     tracing::info!(channels, model, database, tools, "serving");
-    result(&format!("countersign ready: http://{}/console/", running.addr))?;
+    result(&format!(
+        "countersign ready: http://{}/console/{}",
+        running.addr,
+        greeting(running.addr)
+    ))?;
     loop {
         tokio::select! {
             _ = terminate.recv() => break,

@@ -235,6 +235,7 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
     let live = Live {
         lark: lark_live(lark),
         slack: slack_live(slack),
+        console_locale: console.locale,
         console: console_live(console),
         agent: AgentLive {
             system_prompt: agent.system_prompt,
@@ -314,7 +315,8 @@ fn lark_live(lark: Lark) -> ChannelLive {
 fn console_live(console: Console) -> ChannelLive {
     ChannelLive {
         enabled: console.enabled,
-        locale: console.locale,
+        // What the API says in words where nobody has a browser.
+        locale: console.locale.unwrap_or_default(),
         session_mode: SessionMode::Fresh,
         group_all: true,
         allowed_chats: Vec::new(),

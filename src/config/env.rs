@@ -10,6 +10,7 @@ use super::problem::{Place, Report};
 use super::secret;
 use super::table::{self, Key};
 use super::yaml::{self, Node, Yaml};
+use crate::domain::Locale;
 
 const PREFIX: &str = "COUNTERSIGN__";
 /// Begins every variable that may be meant for us.
@@ -40,6 +41,14 @@ pub fn environment() -> impl Iterator<Item = (String, String)> {
 pub fn inherited() -> Vec<(&'static str, OsString)> {
     let kept = ["PATH", "HOME"].into_iter();
     kept.filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
+}
+
+/// The language of the terminal, by `LANG`: Chinese for `zh…`, else English.
+pub fn terminal_locale() -> Locale {
+    match std::env::var_os("LANG") {
+        Some(lang) if lang.to_string_lossy().starts_with("zh") => Locale::ZhCn,
+        _ => Locale::EnUs,
+    }
 }
 
 /// The layer that `variables` make; those without our prefix are nobody's, but one that looks like a setting is warned about.

@@ -105,13 +105,33 @@ pub(super) enum GroupTrigger {
 pub(super) struct Console {
     pub(super) enabled: bool,
     pub(super) token: SecretString,
-    pub(super) locale: Locale,
+    #[serde(deserialize_with = "page_locale")]
+    pub(super) locale: Option<Locale>,
     pub(super) plan_review_enabled: bool,
     pub(super) plan_review_require_confirmation: bool,
     pub(super) plan_review_pending_ttl_minutes: u64,
     #[serde(deserialize_with = "approvers")]
     pub(super) plan_review_approvers: Approvers,
     pub(super) plan_review_quorum: u32,
+}
+
+/// `auto` is `None`: the language of the reader.
+fn page_locale<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Locale>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Spelled {
+        Fixed(Locale),
+        Word(Auto),
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Auto {
+        Auto,
+    }
+    Ok(match Spelled::deserialize(deserializer)? {
+        Spelled::Fixed(locale) => Some(locale),
+        Spelled::Word(Auto::Auto) => None,
+    })
 }
 
 /// `requester`, `anyone` or `[user ids]`.

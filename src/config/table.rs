@@ -132,7 +132,7 @@ pub const KEYS: &[Key] = &[
     hot("channels.slack.plan_review_quorum", QUORUM, "1"),
     hot("channels.console.enabled", Kind::Flag, "true"),
     fixed("channels.console.token", Kind::Secret, "''"),
-    hot("channels.console.locale", LOCALE, "zh-CN"),
+    hot("channels.console.locale", one_of(&["auto", "zh-CN", "en-US"]), "auto"),
     hot("channels.console.plan_review_enabled", Kind::Flag, "true"),
     hot("channels.console.plan_review_require_confirmation", Kind::Flag, "true"),
     hot("channels.console.plan_review_pending_ttl_minutes", TTL, "60"),

@@ -3,6 +3,8 @@
 //! Nobody countersigns what they could not see: the agent puts no more rows on a card than this and takes no longer plan, and the
 //! channels draw rows and steps whole, whatever else must go. The measure is the larger of what the platforms count (bytes of JSON
 //! on Lark, UTF-16 units on Slack).
+//!
+//! The steps' ids are in the digest and on no card: they are handles of the planner and of the gateway.
 
 use super::{ActionView, StepView};
 

@@ -7,6 +7,7 @@ mod act;
 mod assets;
 mod guard;
 mod live;
+mod locale;
 mod login;
 mod page;
 mod people;
@@ -38,6 +39,7 @@ pub(super) fn routes(gateway: &Gateway) -> Router<Gateway> {
         .route("/console/say", post(act::say))
         .route("/console/decide", post(act::decide))
         .route("/console/login", get(login::show).post(login::enter))
+        .route("/console/locale", get(locale::choose))
         .route("/console/logout", post(login::leave))
         .route("/console/static/{name}", get(assets::file))
         .route_layer(from_fn_with_state(gateway.clone(), guard::guard))

@@ -2,6 +2,8 @@
 //!
 //! Each loop sleeps on a bell of the ledger, until the next moment that something is due, or one poll; a
 //! bell may be missed, work may not.
+//!
+//! The loops hand leases to `Runner::work` directly. `conversation` has no part in it, so it does not stand between.
 
 use std::future::Future;
 use std::sync::Arc;

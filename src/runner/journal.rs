@@ -1,4 +1,6 @@
 //! What a turn is written to, and where people's words come from: all that the engine needs of a memory.
+//!
+//! The ledger is one implementation (`runner/ledger.rs`), a `Notebook` in memory the other: the library needs no SQL and has no second engine.
 
 use crate::agent::{CallOutcome, Effect, Input, RowVerdict, Turn, TurnState};
 use crate::domain::{Action, ActionId, ActionStatus, Message, Millis, Policy, ToolResult};

@@ -1,4 +1,7 @@
 //! One call of the model: prompt, deadline, interruption, and its failures in words for people.
+//!
+//! A prompt that the provider finds too long is halved: oldest tool outputs first, then newer ones, until it fits. Tokens are not counted,
+//! because only the provider knows how. An interrupted call costs its time, which is charged with the next call, and no step.
 
 use std::time::Duration;
 

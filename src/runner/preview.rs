@@ -1,5 +1,8 @@
 //! What the calls of an approval card would change, asked of their tools when the card is made; kept with the card and with the
 //! calls.
+//!
+//! The preview decides nothing: the gate's digest is over the calls. A tool also gives a digest of what it compared with (`Tool::base`). If
+//! that differs when the call is sent, the call asks again with a fresh preview.
 
 use std::time::Duration;
 

@@ -2,6 +2,8 @@
 //!
 //! Whoever does something counts it with the macros of `metrics`; the table gives every name its kind, labels and meaning, and a test
 //! holds the table, the code and `docs/metrics.md` together.
+//!
+//! A metric is counted where the thing is done, after its commit. A test holds code, table and `docs/metrics.md` together.
 
 use std::sync::OnceLock;
 

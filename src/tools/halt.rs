@@ -1,4 +1,7 @@
 //! How a running call hears that it should come to an end.
+//!
+//! A tool that listens answers with what it has done, and that is the call's result. A tool that does not is given up after ten seconds, and
+//! the outcome is unknown.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,7 @@
 //! Calls out to Slack's Web API, with their pace and their retries.
+//!
+//! Slack has no idempotency key. It is asked for an earlier post only when one may be there: after a broken connection, a failure of Slack, or
+//! the death of a process. Looking is rationed more strictly than posting.
 
 mod answer;
 mod method;

@@ -1,4 +1,7 @@
 //! The form in which a plan's changes are written: Slack has no input in a message, so a button opens a modal.
+//!
+//! A sent form is known by its view, its hash and its words. Slack keeps the hash while a form stays open with an error; without the words
+//! the corrected form would count as a copy of the wrong one.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

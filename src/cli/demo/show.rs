@@ -5,6 +5,7 @@ mod record;
 mod scene;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,8 +16,9 @@ use serde_json::Value;
 
 use super::{Posted, Stage, Tenant, Words};
 use crate::app::{self, Parts};
-use crate::config::{self, Loaded};
-use crate::domain::{Clock, Ids};
+use crate::cli::serve::serve;
+use crate::config::{self, Loaded, Source};
+use crate::domain::{Clock, Ids, Locale};
 use crate::model::Demo;
 use crate::telemetry;
 use crate::tools::unpack_sample;
@@ -26,21 +28,42 @@ use scene::Scene;
 
 /// The whole show must not take longer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a reader has for one change of the chat, with `--pace real`.
+const READ: Duration = Duration::from_millis(1200);
+/// What all pauses for reading may come to.
+const LONGEST_READING: Duration = Duration::from_secs(120);
 /// How long to wait for a change of the chat before looking at the gateway again.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Plays the demo, `plan`: in plan mode; exit 1 without an answer in 30 seconds.
+/// How the demo is played.
+#[derive(Debug)]
+pub struct Play {
+    /// `lark` or `slack`.
+    pub channel: String,
+    /// Of the cards and of the people; `None` is the platform's own.
+    pub locale: Option<Locale>,
+    /// What the person answers to the first, second, … card; afterwards `OK`.
+    pub replies: Vec<String>,
+    /// In plan mode.
+    pub plan: bool,
+    /// One JSON object a line.
+    pub json: bool,
+    /// With pauses in which a person can read.
+    pub real: bool,
+}
+
+/// Plays the demo; exit 1 without an answer in 30 seconds, pauses for reading not counted.
 ///
 /// # Errors
 /// When the demo itself cannot be set up.
-pub async fn run(channel: &str, replies: Vec<String>, plan: bool, json: bool) -> anyhow::Result<ExitCode> {
+pub async fn run(play: Play) -> anyhow::Result<ExitCode> {
     telemetry::init(false, "error");
     let (clock, ids) = (Clock::system(), Ids::random());
     let folder = Folder::new(&ids)?;
-    let scene = Scene::open(channel, clock.clone(), ids.clone()).await?;
-    let Loaded { boot, live, .. } = settings(&folder.0, &scene, plan)?;
+    let scene = Scene::open(&play.channel, play.locale, clock.clone(), ids.clone()).await?;
+    let Loaded { boot, live, .. } = settings(&folder.0, &scene, play.plan)?;
     let people = boot.clone();
-    let printer = Printer::new(json, clock.clone());
+    let printer = Printer::new(play.json, clock.clone());
     let model = Arc::new(Recorded::new(Demo, printer.clone()));
     let parts = Parts {
         clock: clock.clone(),
@@ -60,11 +83,13 @@ pub async fn run(channel: &str, replies: Vec<String>, plan: bool, json: bool) ->
         http,
         base,
         printer,
-        replies: replies.into(),
+        replies: play.replies.into(),
+        read: if play.real { READ } else { Duration::ZERO },
         answered: Vec::new(),
         said: 0,
     };
-    let outcome = tokio::time::timeout(PATIENCE, show.play()).await;
+    let patience = if play.real { PATIENCE + LONGEST_READING } else { PATIENCE };
+    let outcome = tokio::time::timeout(patience, show.play()).await;
     let steps = show.figures(&model, started.elapsed()).await;
     running.stop().await;
     match outcome {
@@ -73,8 +98,40 @@ pub async fn run(channel: &str, replies: Vec<String>, plan: bool, json: bool) ->
             Ok(ExitCode::SUCCESS)
         }
         Ok(Err(error)) => Err(error),
-        Err(_) => bail!("no answer in {} s", PATIENCE.as_secs()),
+        Err(_) => bail!("no answer in {} s", patience.as_secs()),
     }
+}
+
+/// Serves the console on a sample workspace until SIGINT or SIGTERM; the folder goes away with the process.
+///
+/// # Errors
+/// When the folder cannot be made, or the gateway does not start.
+pub async fn open_console() -> anyhow::Result<ExitCode> {
+    let folder = Folder::new(&Ids::random())?;
+    let workspace = folder.0.join("workspace");
+    unpack_sample(&workspace).context("cannot unpack the sample workspace")?;
+    let file = folder.0.join("config.yaml");
+    let yaml = format!(
+        "server:\n  bind: 127.0.0.1:0\nstore:\n  database_url: sqlite://{}\nmodel:\n  provider: demo\ntools:\n  workspace: {}\n\
+         telemetry:\n  log_level: error\n",
+        folder.0.join("countersign.db").display(),
+        workspace.display(),
+    );
+    fs::write(&file, yaml)?;
+    serve(Source::new(Some(file), std::iter::empty()), personas).await
+}
+
+/// Under the ready line: whom to play, and what to say.
+fn personas(addr: SocketAddr) -> String {
+    let link = |who: &str| format!("http://{addr}/console/?as={who}");
+    format!(
+        "\n\nPlay three people of one group, each in a tab of its own:\n  Lin   {}\n  Zhao  {}\n  Chen  {}\n\
+         Say as Lin: Read the weekly reports in the workspace and sum them up in summary.md\n\
+         Then try to approve the plan as Zhao. Ctrl-C ends the demo and removes its files.",
+        link("lin"),
+        link("zhao"),
+        link("chen"),
+    )
 }
 
 /// The real configuration path: a file, loaded and checked like everybody's.
@@ -105,6 +162,8 @@ struct Show<'a> {
     base: String,
     printer: Printer,
     replies: std::collections::VecDeque<String>,
+    /// The pause after each change of the chat.
+    read: Duration,
     /// Gates that were answered.
     answered: Vec<String>,
     /// Messages of people so far.
@@ -120,8 +179,12 @@ impl Show<'_> {
             // a moment after the chat does that its card arrived.
             self.chat.wait_for(LOOK, |chat| (changes(chat) > seen).then_some(())).await;
             let chat = self.chat.snapshot();
+            let news = changes(&chat) > seen;
             seen = changes(&chat);
             self.printer.chat(&chat)?;
+            if news {
+                tokio::time::sleep(self.read).await;
+            }
             let done = chat
                 .reactions
                 .iter()

@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use super::locale::PageLocale;
 use super::page::{Scene, Toast};
 use super::{Form, see};
 use crate::channels::notice_text;
@@ -23,7 +24,7 @@ const OPERATOR: &str = "console";
 /// `POST /console/say`.
 pub(super) async fn say(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let form = Form::read(&gateway, &headers, body).await?;
-    let scene = scene(&gateway, &form)?;
+    let scene = scene(&gateway, &headers, &form)?;
     let text = form.get("text").trim();
     if !text.is_empty() {
         // The script names each message, so that one whose answer got lost is not said twice.
@@ -36,7 +37,7 @@ pub(super) async fn say(State(gateway): State<Gateway>, headers: HeaderMap, body
 /// `POST /console/decide`: a `review` or a `call`, as the person who is played.
 pub(super) async fn decide(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let form = Form::read(&gateway, &headers, body).await?;
-    let scene = scene(&gateway, &form)?;
+    let scene = scene(&gateway, &headers, &form)?;
     let feedback = Some(form.get("feedback")).filter(|text| !text.trim().is_empty());
     check_text("feedback", feedback)?;
     let kind =
@@ -50,8 +51,9 @@ pub(super) async fn decide(State(gateway): State<Gateway>, headers: HeaderMap, b
     done(&scene, &headers, Some(notice)).await
 }
 
-fn scene(gateway: &Gateway, form: &Form) -> Result<Scene, ApiError> {
-    Scene::new(gateway, Some(form.get("chat")), Some(form.get("as")))
+fn scene(gateway: &Gateway, headers: &HeaderMap, form: &Form) -> Result<Scene, ApiError> {
+    let language = PageLocale::of(gateway.settings.current().console_locale, headers);
+    Scene::new(gateway, language, Some(form.get("chat")), Some(form.get("as")))
 }
 
 async fn review(scene: &Scene, id: &GateId, kind: DecisionKind, feedback: Option<&str>) -> Result<Notice, ApiError> {
@@ -173,7 +175,7 @@ async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Res
         Some(Notice::EmptyFeedback {}) => (StatusCode::UNPROCESSABLE_ENTITY, "bad"),
         Some(_) => (StatusCode::CONFLICT, "bad"),
     };
-    let locale = scene.live.console.locale;
+    let locale = scene.language.locale;
     let toast = notice.map(|notice| Toast {
         tone,
         text: notice_text(&scene.gateway.templates, locale, &notice),

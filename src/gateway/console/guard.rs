@@ -32,7 +32,8 @@ pub(super) async fn guard(State(gateway): State<Gateway>, request: Request, next
         return ApiError::forbidden("this form was not sent from the console's own page").into_response();
     }
     let path = request.uri().path();
-    let open = path == "/" || path == "/console" || path == "/console/login" || path.starts_with("/console/static/");
+    let open =
+        path == "/" || path == "/console" || path == "/console/login" || path == "/console/locale" || path.starts_with("/console/static/");
     if !open && !login::has_session(&gateway, headers) {
         return if request.method() == Method::GET && path != "/console/live" {
             see(&login::before(request.uri()), StatusCode::SEE_OTHER)

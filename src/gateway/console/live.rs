@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::assets::Assets;
+use super::locale::PageLocale;
 use super::page::{Scene, have};
 use crate::gateway::api::Params;
 use crate::gateway::error::ApiError;
@@ -57,13 +59,18 @@ pub(super) struct LiveParams {
 }
 
 /// The parts that changed, or none after [`PATIENCE`].
-pub(super) async fn live(State(gateway): State<Gateway>, Params(params): Params<LiveParams>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn live(
+    State(gateway): State<Gateway>,
+    headers: HeaderMap,
+    Params(params): Params<LiveParams>,
+) -> Result<Json<Value>, ApiError> {
     let _seat = gateway.readers().seats.try_acquire().map_err(|_| ApiError::unavailable())?;
     let until = Instant::now() + PATIENCE;
     let mut commits = gateway.ledger.commits();
     loop {
         // Settings may change while we wait: the scene is set anew each time.
-        let scene = Scene::new(&gateway, params.chat.as_deref(), params.who.as_deref())?;
+        let language = PageLocale::of(gateway.settings.current().console_locale, &headers);
+        let scene = Scene::new(&gateway, language, params.chat.as_deref(), params.who.as_deref())?;
         commits.borrow_and_update();
         let brush = gateway.readers().brushes.acquire().await.map_err(|_| ApiError::internal())?;
         let parts = scene.parts().await?;

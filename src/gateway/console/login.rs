@@ -16,6 +16,8 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use super::assets::Assets;
+use super::locale::PageLocale;
+use super::page::merge;
 use super::{Form, see};
 use crate::domain::Millis;
 use crate::gateway::error::ApiError;
@@ -77,17 +79,22 @@ fn mac(token: &SecretString, text: &str) -> Option<[u8; 32]> {
 
 /// Where to send whoever must log in first to see `wanted`.
 pub(super) fn before(wanted: &Uri) -> String {
-    match wanted.path_and_query().map(|wanted| local(wanted.as_str())) {
-        None | Some(HOME) => String::from(LOGIN),
-        Some(wanted) => {
-            let next: String = form_urlencoded::byte_serialize(wanted.as_bytes()).collect();
+    address(wanted.path_and_query().map_or(HOME, |wanted| wanted.as_str()))
+}
+
+/// The login page that goes on with `next`.
+fn address(next: &str) -> String {
+    match local(next) {
+        HOME => String::from(LOGIN),
+        next => {
+            let next: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
             format!("{LOGIN}?next={next}")
         }
     }
 }
 
 /// The page to go on with: one of the console's own, whatever was asked for.
-fn local(next: &str) -> &str {
+pub(super) fn local(next: &str) -> &str {
     let ours = next.starts_with(HOME) && next.len() <= MAX_NEXT && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     if ours { next } else { HOME }
 }
@@ -100,7 +107,13 @@ pub(super) async fn show(State(gateway): State<Gateway>, RawQuery(query): RawQue
     if has_session(&gateway, &headers) {
         return see(local(&next), StatusCode::SEE_OTHER);
     }
-    page(&gateway, StatusCode::OK, None, &next)
+    page(
+        &gateway,
+        PageLocale::of(gateway.settings.current().console_locale, &headers),
+        StatusCode::OK,
+        None,
+        &next,
+    )
 }
 
 /// `POST /console/login`.
@@ -113,7 +126,13 @@ pub(super) async fn enter(State(gateway): State<Gateway>, headers: HeaderMap, bo
     let given = form.get("token").trim();
     if !bool::from(given.as_bytes().ct_eq(token.expose_secret().as_bytes())) {
         gateway.note_wrong_token("login");
-        return Ok(page(&gateway, StatusCode::FORBIDDEN, Some("console.login.wrong"), form.get("next")));
+        return Ok(page(
+            &gateway,
+            PageLocale::of(gateway.settings.current().console_locale, &headers),
+            StatusCode::FORBIDDEN,
+            Some("console.login.wrong"),
+            form.get("next"),
+        ));
     }
     let value = session(token, now.plus(SESSION)).ok_or_else(ApiError::internal)?;
     let name = name(token).ok_or_else(ApiError::internal)?;
@@ -147,14 +166,13 @@ fn with_cookie(mut response: Response, cookie: &str) -> Response {
     response
 }
 
-fn page(gateway: &Gateway, code: StatusCode, problem: Option<&str>, next: &str) -> Response {
-    let locale = gateway.settings.current().console.locale;
-    let values = json!({
-        "locale": locale.as_str(),
+fn page(gateway: &Gateway, language: PageLocale, code: StatusCode, problem: Option<&str>, next: &str) -> Response {
+    let mut values = json!({
         "assets": Assets::of(&gateway.templates),
         "next": local(next),
-        "problem": problem.map(|key| gateway.templates.say(locale, key, json!({}))),
+        "problem": problem.map(|key| gateway.templates.say(language.locale, key, json!({}))),
     });
+    merge(&mut values, language.values(&address(next)));
     (code, Html(gateway.templates.page("login.html", values))).into_response()
 }
 

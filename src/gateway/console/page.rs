@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::assets::Assets;
+use super::locale::PageLocale;
 use super::people::{self, People, Person};
 use super::{talk, tasks};
 use crate::channels::{CardPage, card_page};
@@ -44,6 +45,7 @@ pub(super) struct PageParams {
 pub(super) struct Scene {
     pub(super) gateway: Gateway,
     pub(super) live: Arc<Live>,
+    pub(super) language: PageLocale,
     pub(super) chat: String,
     pub(super) people: People,
 }
@@ -66,24 +68,25 @@ pub(super) struct Part {
 }
 
 impl Scene {
-    pub(super) fn new(gateway: &Gateway, chat: Option<&str>, who: Option<&str>) -> Result<Self, ApiError> {
+    pub(super) fn new(gateway: &Gateway, language: PageLocale, chat: Option<&str>, who: Option<&str>) -> Result<Self, ApiError> {
         let live = gateway.settings.current();
         let chat = chat.map(str::trim).filter(|chat| !chat.is_empty()).unwrap_or(CHAT);
         check_id("chat", chat)?;
         Ok(Self {
-            people: People::new(&gateway.templates, &live.console, who)?,
+            people: People::new(&gateway.templates, language.locale, &live.console.approvers, who)?,
             chat: chat.to_owned(),
             live,
+            language,
             gateway: gateway.clone(),
         })
     }
 
     pub(super) fn say(&self, key: &str, values: Value) -> String {
-        self.gateway.templates.say(self.live.console.locale, key, values)
+        self.gateway.templates.say(self.language.locale, key, values)
     }
 
     pub(super) fn person(&self, id: &str) -> Person {
-        people::person(&self.gateway.templates, &self.live.console, id)
+        people::person(&self.gateway.templates, self.language.locale, id)
     }
 
     /// The name of whoever has this id. Names of ours belong to the console: an id of a platform stays one.
@@ -98,13 +101,13 @@ impl Scene {
     /// What the bot says in `channel`, as the page draws it.
     pub(super) fn card(&self, channel: ChannelKind, content: &Outbound) -> Option<CardPage> {
         let name = |id: &str| self.name(channel, id);
-        card_page(&self.gateway.templates, self.live.console.locale, &name, content)
+        card_page(&self.gateway.templates, self.language.locale, &name, content)
     }
 
     /// Values that several templates use.
     fn frame(&self) -> Value {
         json!({
-            "locale": self.live.console.locale.as_str(),
+            "locale": self.language.locale.as_str(),
             "chat": self.chat,
             "me": self.people.me,
             "demo": self.live.model.provider == Provider::Demo,
@@ -184,18 +187,28 @@ impl Scene {
         Ok(chats)
     }
 
+    /// Where this page is.
+    fn path(&self) -> String {
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("chat", &self.chat)
+            .append_pair("as", &self.people.me.id)
+            .finish();
+        format!("/console/?{query}")
+    }
+
     /// The whole page.
     pub(super) async fn page(&self, toast: Option<Toast>) -> Result<Html<String>, ApiError> {
         let mut values = self.values().await?;
         let have = have(&self.render(&values));
         let templates = &self.gateway.templates;
+        merge(&mut values, self.language.values(&self.path()));
         merge(
             &mut values,
             json!({
                 "assets": Assets::of(templates),
                 "personas": self.people.all,
                 "chats": self.chats().await?,
-                "policy": people::policy(templates, &self.live.console),
+                "policy": people::policy(templates, self.language.locale, &self.live.console),
                 "token": self.gateway.console_token.is_some(),
                 "toast": toast,
                 "have": have,
@@ -218,7 +231,11 @@ pub(super) fn merge(values: &mut Value, more: Value) {
 }
 
 /// `GET /console/`.
-pub(super) async fn show(State(gateway): State<Gateway>, Params(params): Params<PageParams>) -> Result<Response, ApiError> {
-    let scene = Scene::new(&gateway, params.chat.as_deref(), params.who.as_deref())?;
+pub(super) async fn show(
+    State(gateway): State<Gateway>,
+    language: PageLocale,
+    Params(params): Params<PageParams>,
+) -> Result<Response, ApiError> {
+    let scene = Scene::new(&gateway, language, params.chat.as_deref(), params.who.as_deref())?;
     Ok((StatusCode::OK, scene.page(None).await?).into_response())
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::config::ChannelLive;
-use crate::domain::{Approvers, console_person};
+use crate::domain::{Approvers, Locale, console_person};
 use crate::gateway::api::check_id;
 use crate::gateway::error::ApiError;
 use crate::template::Templates;
@@ -36,28 +36,28 @@ pub(super) struct People {
 
 impl People {
     /// `id`: who is played; the first of the cast when not given.
-    pub(super) fn new(templates: &Templates, live: &ChannelLive, id: Option<&str>) -> Result<Self, ApiError> {
+    pub(super) fn new(templates: &Templates, locale: Locale, approvers: &Approvers, id: Option<&str>) -> Result<Self, ApiError> {
         let id = id.filter(|id| !id.is_empty()).unwrap_or(CAST[0]);
         check_id("as", id)?;
         let id = &*console_person(id);
         let mut ids: Vec<&str> = CAST.to_vec();
-        if let Approvers::Listed(listed) = &live.approvers {
+        if let Approvers::Listed(listed) = approvers {
             ids.extend(listed.iter().map(String::as_str).filter(|one| !CAST.contains(one)).take(MOST));
         }
         if !ids.contains(&id) {
             ids.push(id);
         }
         Ok(Self {
-            me: person(templates, live, id),
-            all: ids.into_iter().map(|id| person(templates, live, id)).collect(),
+            me: person(templates, locale, id),
+            all: ids.into_iter().map(|id| person(templates, locale, id)).collect(),
         })
     }
 }
 
 /// Whoever has this id.
-pub(super) fn person(templates: &Templates, live: &ChannelLive, id: &str) -> Person {
+pub(super) fn person(templates: &Templates, locale: Locale, id: &str) -> Person {
     let name = if CAST.contains(&id) {
-        templates.say(live.locale, &format!("console.persona.{id}"), json!({}))
+        templates.say(locale, &format!("console.persona.{id}"), json!({}))
     } else {
         id.to_owned()
     };
@@ -83,13 +83,13 @@ pub(super) fn bot() -> Person {
 }
 
 /// Who may approve, in a sentence.
-pub(super) fn policy(templates: &Templates, live: &ChannelLive) -> String {
-    let say = |key: &str, values| templates.say(live.locale, key, values);
+pub(super) fn policy(templates: &Templates, locale: Locale, live: &ChannelLive) -> String {
+    let say = |key: &str, values| templates.say(locale, key, values);
     let mut text = match &live.approvers {
         Approvers::Requester => say("console.policy.requester", json!({})),
         Approvers::Anyone => say("console.policy.anyone", json!({})),
         Approvers::Listed(ids) => {
-            let names: Vec<String> = ids.iter().map(|id| person(templates, live, id).name).collect();
+            let names: Vec<String> = ids.iter().map(|id| person(templates, locale, id).name).collect();
             say("console.policy.listed", json!({"ids": names.join(", ")}))
         }
     };

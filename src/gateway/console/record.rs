@@ -6,6 +6,7 @@ use axum::response::{Html, IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::assets::Assets;
+use super::locale::PageLocale;
 use super::page::{Scene, merge};
 use super::tasks;
 use crate::channels::{call_blocks, markdown_html};
@@ -17,11 +18,11 @@ use crate::gateway::state::Gateway;
 /// Timeline entries; longer ones are in the API, page by page.
 const EVENTS: i64 = 500;
 
-pub(super) async fn show(State(gateway): State<Gateway>, Id(id): Id) -> Result<Response, ApiError> {
-    let scene = Scene::new(&gateway, None, None)?;
+pub(super) async fn show(State(gateway): State<Gateway>, language: PageLocale, Id(id): Id) -> Result<Response, ApiError> {
+    let scene = Scene::new(&gateway, language, None, None)?;
     let mut session = gateway.ledger.read().await?;
     let Some(row) = session.turn(&TurnId::new(id)).await? else {
-        let values = json!({ "locale": scene.live.console.locale.as_str(), "assets": Assets::of(&gateway.templates) });
+        let values = json!({ "locale": language.locale.as_str(), "assets": Assets::of(&gateway.templates) });
         let page = Html(gateway.templates.page("nothing.html", values));
         return Ok((StatusCode::NOT_FOUND, page).into_response());
     };
@@ -45,12 +46,12 @@ pub(super) async fn show(State(gateway): State<Gateway>, Id(id): Id) -> Result<R
     merge(
         &mut values,
         json!({
-            "locale": scene.live.console.locale.as_str(),
+            "locale": language.locale.as_str(),
             "assets": Assets::of(&gateway.templates),
             "goal": details.plan.as_ref().map(|plan| plan.goal.as_str()),
             "why": why,
             "answer_html": details.answer.as_deref().map(markdown_html),
-            "card": { "blocks": call_blocks(&gateway.templates, scene.live.console.locale, &calls) },
+            "card": { "blocks": call_blocks(&gateway.templates, language.locale, &calls) },
             "log": said,
             "chat": "", "me": scene.people.me,
         }),

@@ -200,7 +200,7 @@ fn lines(scene: &Scene, plan: &Plan, over: bool) -> Vec<StepLine> {
     if over {
         StepView::leave_off(&mut steps);
     }
-    step_lines(&scene.gateway.templates, scene.live.console.locale, &steps, true)
+    step_lines(&scene.gateway.templates, scene.language.locale, &steps, true)
 }
 
 fn channel(scene: &Scene, kind: ChannelKind) -> String {

@@ -1,4 +1,7 @@
 //! Ids of rows whose order counts: made by the process, rising, different in every process, the same on every database.
+//!
+//! An id holds milliseconds, a number that each start draws from the ledger, and a count. So ids rise within a process, and no process asks
+//! another for one.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -1,4 +1,7 @@
 //! Lanes: who works on a conversation of one person, by lease and fence, and when to look at it again.
+//!
+//! A claim takes the chat whose ready lane has waited longest, then the person of that chat who was served longest ago. Waiting tasks are
+//! limited per person and chat, not per lane: on Slack every top-level mention is a lane of its own.
 
 use std::collections::HashSet;
 

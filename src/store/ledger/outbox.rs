@@ -1,4 +1,8 @@
 //! The outbox: each row goes out once, posts in the order of their queue; cards show their newest state only.
+//!
+//! `tries` is the row's fence: who takes a row over raises it, and a late holder can no longer put it back or give it up. Anybody may say that
+//! a row was sent, because that is true. Repaints have a line per card and not per turn: platforms ration them by app, and an answer must
+//! not wait behind them.
 
 use sqlx::any::AnyRow;
 

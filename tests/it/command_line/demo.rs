@@ -1,8 +1,13 @@
 //! `countersign demo`: the handshake on this machine, as people and as programs read it.
 
-use serde_json::Value;
+use std::process::Stdio;
 
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::support::api::Api;
 use crate::support::command::{Ran, run};
+use crate::support::process::signal;
 use crate::support::raw::members;
 
 async fn demo(args: &[&str]) -> Ran {
@@ -188,4 +193,72 @@ async fn a_cancelled_demo_says_so() {
         let figures = ran.out.lines().last().unwrap();
         assert!(figures.starts_with("cancelled in "), "{figures}");
     }
+}
+
+/// design: `--locale` says which language the cards and the people speak; auto is the terminal's.
+#[tokio::test]
+async fn the_demo_speaks_the_language_asked_for() {
+    for (lang, args, words) in [
+        ("", &["--locale", "en-US"][..], "Plan confirmation"),
+        ("", &["--channel", "slack", "--locale", "zh-CN"], "计划确认"),
+        ("zh_CN.UTF-8", &["--channel", "slack", "--locale", "auto"], "计划确认"),
+        ("de_DE.UTF-8", &["--locale", "auto"], "Plan confirmation"),
+    ] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_countersign"));
+        command.arg("demo").args(args).env_clear().env("LANG", lang).stdin(Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && out.contains(words), "{args:?} with LANG={lang}:\n{out}");
+    }
+}
+
+/// design: `--pace real` leaves a reader time before the person answers.
+#[tokio::test]
+async fn the_demo_can_be_read_along() {
+    let lines = lines(&["--pace", "real", "--reply", "取消"]).await;
+    let at = |kind: &str| {
+        let line = lines.iter().find(|line| line["kind"] == kind).unwrap();
+        line["at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap()
+    };
+    let read = at("decision").duration_since(at("card"));
+    assert!(read.as_millis() >= 1000, "{read:?} to read the card");
+}
+
+/// design: `demo --console` serves the console on the sample workspace, names three people to play, and leaves nothing behind.
+#[tokio::test]
+async fn the_console_opens_with_people_to_play() {
+    countersign::app::install_crypto();
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_countersign"))
+        .args(["demo", "--console"])
+        .env_clear()
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let ready = lines.next_line().await.unwrap().unwrap();
+    assert!(ready.starts_with("countersign ready: http://127.0.0.1:"), "{ready}");
+    let mut links = Vec::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        links.extend(line.split_whitespace().find(|word| word.starts_with("http")).map(str::to_owned));
+        if line.contains("Ctrl-C") {
+            break;
+        }
+    }
+    assert_eq!(links.len(), 3, "{links:?}");
+    for (link, name) in links.iter().zip(["Lin", "Zhao", "Chen"]) {
+        let page = Api::new("").http().get(link).header("accept-language", "en").send().await.unwrap();
+        assert!(
+            page.text()
+                .await
+                .unwrap()
+                .contains(&format!("placeholder=\"Say something as {name}")),
+            "{name}"
+        );
+    }
+    signal(child.id().unwrap(), "INT");
+    assert!(child.wait().await.unwrap().success());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "its files are gone");
 }

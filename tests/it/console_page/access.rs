@@ -325,3 +325,30 @@ async fn odd_requests_are_refused() {
     );
     world.end().await;
 }
+
+/// design: with `locale: auto` the page speaks the browser's language, offers the other one, and keeps what its reader chose.
+#[tokio::test]
+async fn the_reader_chooses_the_language() {
+    let world = World::start(&[], reporter).await;
+    let first = get(&world, "/console/?chat=demo&as=zhao").await;
+    assert!(first.text.contains("<html lang=\"zh-CN\">"), "{}", first.text);
+    let link = first.text.split('"').find(|text| text.starts_with("/console/locale")).unwrap();
+    let chosen = get(&world, &link.replace("&amp;", "&").replace("&#x2f;", "/")).await;
+    assert_eq!((chosen.status, chosen.header("location")), (303, "/console/?chat=demo&as=zhao"));
+    let cookie = chosen.header("set-cookie").split(';').next().unwrap().to_owned();
+    let back = headers(&[("cookie", &cookie), ("accept-language", "zh")]);
+    let second = send(&world, "GET", "/console/", &back, Vec::new()).await;
+    assert!(second.text.contains("<html lang=\"en-US\">"), "{}", second.text);
+    let foreign = get(&world, "/console/locale?to=en-US&next=https%3A%2F%2Fexample.com%2F").await;
+    assert_eq!(foreign.header("location"), "/console/");
+    let unknown = get(&world, "/console/locale?to=fr").await;
+    assert_eq!((unknown.status, unknown.header("set-cookie")), (303, ""));
+
+    let fixed = World::start(&[("CHANNELS__CONSOLE__LOCALE", "zh-CN")], reporter).await;
+    let page = send(&fixed, "GET", "/console/", &back, Vec::new()).await;
+    assert!(
+        page.text.contains("<html lang=\"zh-CN\">") && !page.text.contains("/console/locale"),
+        "{}",
+        page.text
+    );
+}

@@ -106,6 +106,8 @@ impl Browser {
             "--disable-sync",
             "--no-proxy-server",
             "--hide-scrollbars",
+            // Its reader reads Chinese: the console speaks the language of the browser.
+            "--accept-lang=zh-CN",
             &profile_arg,
         ];
         let capabilities = json!({

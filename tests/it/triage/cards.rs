@@ -131,6 +131,7 @@ pub fn live() -> Live {
     Live {
         lark: channel.clone(),
         slack: channel.clone(),
+        console_locale: None,
         console: channel,
         agent: AgentLive {
             system_prompt: String::new(),

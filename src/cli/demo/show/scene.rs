@@ -2,7 +2,7 @@
 
 use crate::cli::demo::{BOT, FakeLark, FakeSlack, Stage, Tenant};
 use crate::config::Boot;
-use crate::domain::{Clock, Ids};
+use crate::domain::{Clock, Ids, Locale};
 
 /// Any secrets will do on this machine.
 const BOT_TOKEN: &str = "xoxb-demo-bot-token-0123456789";
@@ -17,7 +17,9 @@ pub(super) struct Scene {
     pub(super) chat: &'static str,
     /// Who asks.
     pub(super) user: &'static str,
-    /// What for, in the language that the platform's cards have by default.
+    /// Of the cards and of the request.
+    locale: Locale,
+    /// What for.
     pub(super) request: &'static str,
     /// The mark on a request that is being worked on.
     pub(super) seen: &'static str,
@@ -34,23 +36,27 @@ impl Scene {
     ///
     /// # Errors
     /// When no port can be had.
-    pub(super) async fn open(channel: &str, clock: Clock, ids: Ids) -> anyhow::Result<Self> {
+    pub(super) async fn open(channel: &str, locale: Option<Locale>, clock: Clock, ids: Ids) -> anyhow::Result<Self> {
         if channel == "slack" {
+            let locale = locale.unwrap_or(Locale::EnUs);
             return Ok(Self {
+                locale,
                 server: Server::Slack(FakeSlack::start(BOT_TOKEN, clock, ids).await?),
                 name: "Slack",
                 chat: "C0WEEKLY",
                 user: "U0LIN",
-                request: "Read the weekly reports in the workspace and sum them up in summary.md",
+                request: request(locale),
                 seen: "eyes",
             });
         }
+        let locale = locale.unwrap_or(Locale::ZhCn);
         Ok(Self {
+            locale,
             server: Server::Lark(FakeLark::start("cli_demo", "demo-app-secret-0123456789", clock).await?),
             name: "Lark",
             chat: "oc_weekly",
             user: "ou_lin",
-            request: "读一下工作区里的周报，汇总成一份 summary.md",
+            request: request(locale),
             seen: "OnIt",
         })
     }
@@ -65,14 +71,15 @@ impl Scene {
 
     /// The part below `channels:` of the configuration.
     pub(super) fn settings(&self) -> String {
+        let locale = self.locale.as_str();
         match &self.server {
             Server::Lark(lark) => format!(
-                "  lark:\n    enabled: true\n    base_url: {}\n    app_id: cli_demo\n    app_secret: demo-app-secret-0123456789\n    \
+                "  lark:\n    locale: {locale}\n    enabled: true\n    base_url: {}\n    app_id: cli_demo\n    app_secret: demo-app-secret-0123456789\n    \
                  verification_token: demo-verification-token\n    encrypt_key: demo-encrypt-key-0123456789\n",
                 lark.base_url()
             ),
             Server::Slack(slack) => format!(
-                "  slack:\n    enabled: true\n    base_url: {}\n    signing_secret: demo-signing-secret-0123456789\n    \
+                "  slack:\n    locale: {locale}\n    enabled: true\n    base_url: {}\n    signing_secret: demo-signing-secret-0123456789\n    \
                  bot_token: {BOT_TOKEN}\n",
                 slack.base_url()
             ),
@@ -85,5 +92,12 @@ impl Scene {
             Server::Lark(_) => Tenant::new(http, base, boot.lark, BOT, clock, ids),
             Server::Slack(slack) => Tenant::slack(http, base, &boot.slack, Some(slack.workspace()), clock, ids),
         }
+    }
+}
+
+fn request(locale: Locale) -> &'static str {
+    match locale {
+        Locale::ZhCn => "读一下工作区里的周报，汇总成一份 summary.md",
+        Locale::EnUs => "Read the weekly reports in the workspace and sum them up in summary.md",
     }
 }
