@@ -39,14 +39,17 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use batch::OpenCall;
-pub use capsule::{Artifact, Capsule, StepSnapshot};
-pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange};
+pub use capsule::{Artifact, Capsule, StepSnapshot, memory};
+pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};
 pub use plan_mode::{PlanRun, Stage};
+pub use progress::{plan_end, progress};
+pub use prompt::{offered, prompt, view};
 pub use signal::Reported;
+pub use step::{begin, step};
 
 use crate::domain::{
-    Action, ActionStatus, Budget, Event, GateId, GateKind, Message, Millis, Notice, Outbound, Plan, PlanEnd, Policy, PromptLanguage, Todo,
-    ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus,
+    Action, ActionStatus, Budget, Event, GateId, GateKind, Message, Millis, Notice, Outbound, Plan, Policy, PromptLanguage, Todo, ToolCall,
+    ToolResult, ToolSpec, TurnReason, TurnStatus,
 };
 
 /// Version of [`TurnState`]'s stored shape; a newer one is refused. 2: plan mode, and what came of a step as an object; 1 is read.
@@ -74,7 +77,7 @@ pub struct TurnState {
     pub minted: u32,
     /// What the person asked for.
     pub task: String,
-    /// Who asked.
+    /// The person who asked.
     pub requester: String,
     /// Asked in a group.
     pub group: bool,
@@ -159,10 +162,10 @@ pub struct TurnState {
     /// How far the model last said to be.
     #[serde(default)]
     pub reported: Option<Reported>,
-    /// Plan mode: how far the plan is carried out. None: the turn works in one log.
+    /// Plan mode: how far the plan is carried out. `None` means the turn works in one log.
     #[serde(default)]
     pub run: Option<PlanRun>,
-    /// Digests of calls of which nobody knows whether they ran: one just like them asks a person, whatever is granted.
+    /// Digests of calls of unknown outcome. An identical call asks a person, even if a plan allows it.
     #[serde(default)]
     pub lost_calls: Vec<String>,
 }
@@ -176,7 +179,7 @@ pub enum Showing {
     Nothing,
     /// A card that must be countersigned.
     Review,
-    /// The same card, for information only.
+    /// The plan card without buttons: it informs and waits for nobody.
     Informed,
     /// A progress card without ceremony.
     Progress,
@@ -191,7 +194,7 @@ pub struct Beginning {
     pub seed: String,
     /// What the person asked for.
     pub task: String,
-    /// Who asked.
+    /// The person who asked.
     pub requester: String,
     /// Asked in a group.
     pub group: bool,
@@ -405,18 +408,6 @@ pub struct Env<'a> {
     pub prompts: &'a crate::template::Templates,
 }
 
-/// A turn that has not begun: status queued, next [`Next::Start`].
-#[must_use]
-pub fn begin(beginning: Beginning) -> Turn {
-    step::begin(beginning)
-}
-
-/// Takes one input into the turn and says what must be done; [`TurnState::next`] tells what comes after
-/// that. Total: an input that does not fit the state changes nothing and has no effects.
-pub fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> {
-    step::step(turn, env, input)
-}
-
 /// How much one request may carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
@@ -426,59 +417,9 @@ pub struct Room {
     pub kept: usize,
 }
 
-/// The messages of the next model request: the system prompt once, `history` of earlier turns, the log.
-/// In plan mode the log is that of the step which is carried out, else the turn's own.
-/// Oldest tool outputs are folded to one line when the whole grows past its `room`, then earlier turns go, then big
-/// arguments of old calls are folded; every call keeps its result.
-#[must_use]
-pub fn prompt(turn: &Turn, env: &Env<'_>, extra_system_prompt: &str, history: &[Message], room: Room) -> Vec<Message> {
-    prompt::prompt(turn, env, extra_system_prompt, history, room)
-}
-
-/// What a later turn of a shared session is told of a finished one: what was asked (`asked`, in the person's words), and what came of
-/// it, from its capsule; a few KiB whatever was said and done.
-#[must_use]
-pub fn memory(asked: &str, finished: &TurnState) -> [Message; 2] {
-    capsule::memory(asked, finished)
-}
-
-/// The tools of the next model request: the state tools, then `tools`; none where words are asked for: for the flagged last call, and
-/// in plan mode for a reflection and for the conclusion.
-#[must_use]
-pub fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
-    prompt::offered(turn, tools)
-}
-
 /// The agent's own tools, which change nothing but its state (`plan`, `clarify`, …), as English prompts describe them. No other tool may
 /// have such a name.
 #[must_use]
 pub fn own_tools() -> &'static [ToolSpec] {
     specs::specs(PromptLanguage::En)
-}
-
-/// The turn's messages as the API shows them: system prompt, whole log and, while a plan review is open,
-/// the marker.
-#[must_use]
-pub fn view(turn: &Turn, env: &Env<'_>, extra_system_prompt: &str) -> Vec<Message> {
-    prompt::view(turn, env, extra_system_prompt)
-}
-
-/// What [`Effect::Progress`] shows: the gate whose card is repainted (none: a card of the turn's own), and
-/// the view. None when there is nothing to show.
-#[must_use]
-pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
-    progress::progress(turn)
-}
-
-/// How the turn ended, if it is over, as the card of its plan says it.
-#[must_use]
-pub fn plan_end(turn: &Turn) -> Option<PlanEnd> {
-    progress::end(turn)
-}
-
-/// What those who watch are told of one step: `before` is the turn's state as it was when its log had `logged` messages, `after` the
-/// turn as it is now. Told in order, it makes the one of the other: who keeps the plan as created and changes it as told has its steps.
-#[must_use]
-pub fn observe(before: &TurnState, logged: usize, after: &Turn) -> Vec<Observed> {
-    observe::observe(before, logged, after)
 }

@@ -11,8 +11,6 @@ mod slack;
 mod console;
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 use crate::domain::{ChannelKind, Conversation, Locale, Millis, Outbound};
@@ -21,15 +19,13 @@ pub use console::{
     Ask, Block, CallAsk, CallLine, CardPage, ConsoleChannel, StepLine, call_blocks, card_json, card_page, markdown_html,
     message_id as console_message_id, message_kind, step_lines,
 };
+pub use futures_util::future::BoxFuture;
 pub use lark::{LarkClient, LarkHook, Received as LarkReceived, Sealed, card as lark_card, check_card, click_response, seal};
 pub use slack::{
     FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, check_message as check_slack, form_errors, revise_form,
     slack_message,
 };
 pub use wording::{notice_text, plain_text};
-
-/// A boxed future, for the traits that are used as `dyn`.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One thing to carry to a chat.
 #[derive(Clone, Debug)]
@@ -44,7 +40,7 @@ pub struct Delivery {
     pub locale: Locale,
     /// Say it as plain text: the card was refused.
     pub plain: bool,
-    /// An earlier try may have arrived, and nobody wrote it down; what it would have posted is not older than this. A
+    /// An earlier try may have arrived, and was not written down; what it would have posted is not older than this. A
     /// platform without an idempotency key looks there before it posts again.
     pub again: Option<Millis>,
 }

@@ -248,7 +248,7 @@ pub struct LarkSecrets {
     pub app_secret: SecretString,
     /// `verification_token`.
     pub verification_token: SecretString,
-    /// `encrypt_key`; none: events come unsigned.
+    /// `encrypt_key`. `None` means events come unsigned.
     pub encrypt_key: Option<SecretString>,
 }
 

@@ -12,17 +12,13 @@ mod retry;
 mod advice;
 
 pub use demo::Demo;
+pub use futures_util::future::BoxFuture;
 pub use remote::Remote;
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 use crate::domain::{Message, ToolCall, ToolSpec};
-
-/// A boxed future, for the traits that are used as `dyn`.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a model is asked.
 #[derive(Clone, Debug)]

@@ -89,6 +89,6 @@ pub enum WorkError {
 /// How the last model call went; shown in `/readyz`.
 #[derive(Clone, Debug)]
 pub struct ModelHealth {
-    /// None: not called yet.
+    /// `None` means not called yet.
     pub last: Option<(Millis, Result<(), String>)>,
 }

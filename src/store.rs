@@ -71,7 +71,7 @@ pub struct InboxRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InboxState {
-    /// Committed, nobody looked at it.
+    /// Committed, not triaged yet.
     New,
     /// A task waiting in its sender's lane.
     Laned,
@@ -116,7 +116,7 @@ pub enum Renewal {
     Prolonged,
     /// It is still held, and somebody writes to the lane at this moment: ask again.
     Busy,
-    /// Somebody else has the lane, or nobody.
+    /// This worker does not have the lane (any more).
     Lost,
 }
 
@@ -129,7 +129,7 @@ pub struct TurnRow {
     pub lane_id: LaneId,
     /// Where it was asked.
     pub conversation: Conversation,
-    /// Who asked.
+    /// The person who asked.
     pub user: String,
     /// What was asked.
     pub text: String,
@@ -293,7 +293,7 @@ pub struct OutboxRow {
     pub new: NewOutbox,
     /// For patches: message id of the target, once known.
     pub target_message: Option<String>,
-    /// Tries so far, with those whose outcome nobody wrote down.
+    /// Tries so far, those of unknown outcome included.
     pub tries: i64,
     /// One of these tries may have arrived.
     pub uncertain: bool,
@@ -315,7 +315,7 @@ pub struct Line {
     pub kind: LineKind,
     /// So many at most are held of those that were taken [within](Line::within) this time.
     pub most: usize,
-    /// Who has not come back after it has had its turn at the platform, or is gone, and holds up nobody any more.
+    /// A row that was claimed longer ago than this counts no more: its process hangs or is gone.
     pub within: Duration,
     /// So many of the platform's rows may be taken now, of all its lines together.
     pub free: usize,

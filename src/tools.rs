@@ -9,6 +9,7 @@ mod sample;
 mod web_fetch;
 mod workspace;
 
+pub use futures_util::future::BoxFuture;
 pub use halt::{Halt, Halted};
 pub use mcp::{FirstSight, Pins, SEEN_WITHIN, Servers, try_server};
 pub use sample::unpack_sample;
@@ -16,9 +17,7 @@ pub use web_fetch::Reach;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::Future;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -31,9 +30,6 @@ use crate::domain::{EffectClass, Ids, ToolSpec};
 
 /// Longest output of a tool that is kept, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 64 << 10;
-
-/// A boxed future, for the traits that are used as `dyn`.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a tool answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +50,7 @@ pub enum ToolError {
     /// The model can do something about it: wrong arguments, no such file.
     #[error("{0}")]
     TellModel(String),
-    /// It was sent and not answered: nobody knows whether it was carried out. A person is asked about a write call.
+    /// It was sent and not answered: whether it was carried out is unknown. A person is asked about a write call.
     #[error("{0}")]
     Unknown(String),
     /// Something is wrong with the tool itself: the model is told, and it is written to the log as an error.
@@ -75,13 +71,13 @@ pub trait Tool: Send + Sync + fmt::Debug {
     fn run<'a>(&'a self, arguments: &'a Value, halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
     /// What [`Tool::run`] would change if it ran now, for the person who is asked: files as a unified diff. It changes nothing
-    /// itself. None: the arguments say it all.
+    /// itself. `None` means the arguments say it all.
     fn preview<'a>(&'a self, _arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
     /// What stands for the thing that [`Tool::run`] would replace, as it is now: a digest of the file, say. A call that a person approved is
-    /// sent only while this is what it was when they were asked; else they are asked again, with a new [`Tool::preview`]. None: nothing
+    /// sent only while this is what it was when they were asked; else they are asked again, with a new [`Tool::preview`]. `None` means nothing
     /// is replaced, or it cannot be known.
     fn base<'a>(&'a self, _arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
@@ -159,7 +155,7 @@ impl Toolbox {
         Self::within(boot, &Reach::default())
     }
 
-    /// The same, with `web_fetch` for another internet.
+    /// The tools of `boot`, with `web_fetch` bound to `reach`.
     ///
     /// # Errors
     /// As [`Toolbox::from_config`].
@@ -199,7 +195,7 @@ impl Toolbox {
         self.get_for(name, None)
     }
 
-    /// The same for a call that was made under `definition` ([`ToolSpec::digest`]; none: it is not known). A server's tool whose definition
+    /// The same for a call that was made under `definition` ([`ToolSpec::digest`]; `None` means it is not known). A server's tool whose definition
     /// is another one by now tells the model so, and nothing is sent. Definitions of our own tools come with the program.
     #[must_use]
     pub fn get_for(&self, name: &str, definition: Option<&str>) -> Option<Arc<dyn Tool>> {

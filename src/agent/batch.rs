@@ -1,7 +1,7 @@
 //! Row 6 of the table: the calls of one reply, from running what may run to answering all of them in order.
 //!
-//! A lost call is settled before anything else: while nobody knows whether a call ran, no later call runs and no limit is wound up. An
-//! approved call that never ran and will not run any more is `expired`: nobody refused it, and it failed at nothing.
+//! A lost call is settled before anything else: while it is unknown whether a call ran, no later call runs and no limit is wound up. An
+//! approved call that never ran and will not run any more is `expired`: it was neither refused nor did it fail.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,7 +21,7 @@ use super::{CallOutcome, Effect, Next, OpenGate};
 pub struct OpenCall {
     /// The model's call.
     pub call: ToolCall,
-    /// [`ToolSpec::digest`](crate::domain::ToolSpec::digest) of its tool as the model was shown it, and people after it: under another one the call does not run. None: no such
+    /// [`ToolSpec::digest`](crate::domain::ToolSpec::digest) of its tool as the model was shown it, and people after it: under another one the call does not run. `None` means no such
     /// tool, or a turn of an older version.
     #[serde(default)]
     pub definition: Option<String>,
@@ -33,11 +33,11 @@ pub struct OpenCall {
     pub answer: Option<String>,
     /// The tool asked to end the turn with this text.
     pub exit: Option<String>,
-    /// It was sent once and nobody knows whether it ran; only a result puts an end to that.
+    /// It was sent once and its outcome is unknown, until a result comes.
     #[serde(default)]
     pub lost: bool,
     /// What stood for the thing that it replaces when the person was shown its preview: when it is another one at the moment of sending,
-    /// they are asked again. None: nobody was asked, or the tool replaces nothing.
+    /// they are asked again. `None` when no person was asked, or the tool replaces nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
 }
@@ -89,7 +89,7 @@ impl Step<'_> {
         self.lapse();
     }
 
-    /// Rows of calls that may run and never will any more say so: nobody should take them for calls that wait for their turn.
+    /// Marks allowed calls that will not run any more, so that they do not look like calls that wait.
     pub(super) fn lapse(&mut self) {
         let mut lapsed = Vec::new();
         for call in &mut self.turn.state.open_calls {
@@ -138,7 +138,7 @@ impl Step<'_> {
         self.advance();
     }
 
-    /// What came of a call; none: nobody knows.
+    /// Takes the result of a call; `None` when its outcome is unknown.
     pub(super) fn result(&mut self, call_id: &str, result: Option<ToolResult>) {
         let effect = self.effect_of(call_id);
         let ours = self.ours();

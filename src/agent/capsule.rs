@@ -55,7 +55,7 @@ pub struct Artifact {
     /// What it was called on: a path, a URL, a command; may be empty.
     #[serde(rename = "ref")]
     pub reference: String,
-    /// Both in one line, with `(?)` when nobody knows whether it ran.
+    /// Both in one line, with `(?)` when its outcome is unknown.
     pub summary: String,
 }
 
@@ -89,8 +89,10 @@ pub(super) fn capsule(state: &TurnState) -> Capsule {
     }
 }
 
-/// What was asked and, from the capsule, what came of it: never the log, and at most [`MEMORY_CAP`] bytes each.
-pub(super) fn memory(asked: &str, state: &TurnState) -> [Message; 2] {
+/// What a later turn of a shared session is told of a finished one: what was asked (`asked`, in the person's words), and what came of
+/// it, from its capsule; a few KiB whatever was said and done.
+#[must_use]
+pub fn memory(asked: &str, state: &TurnState) -> [Message; 2] {
     let mut lines: Vec<String> = Vec::new();
     if let Some(capsule) = &state.capsule {
         // The answer first, what came of single steps last: that is what a cut may take.

@@ -140,7 +140,7 @@ fn indented(text: &str) -> String {
     within(text, SAID_CAP)
 }
 
-/// The same with a cap of its own, in bytes; a cut is marked.
+/// Foreign text as an indented block of at most `cap` bytes; a cut is marked.
 pub(super) fn within(text: &str, cap: usize) -> String {
     format!("  {}", esc(&cut(text, cap), usize::MAX).replace('\n', "\n  "))
 }

@@ -179,7 +179,7 @@ impl Step<'_> {
     }
 }
 
-/// There is a complex plan that is not done, and nobody but the model to see to it: in plan mode the driver does.
+/// A complex plan is not done, and the model must see to it. In plan mode the driver does.
 fn is_open(state: &TurnState) -> bool {
     let plan = state.plan.as_ref().filter(|_| state.run.is_none());
     plan.is_some_and(|plan| plan.complexity == Complexity::Complex && !plan.done)

@@ -57,7 +57,7 @@ pub enum MessageKind {
 pub struct PlanMessage {
     /// Who says it, and what for.
     pub kind: MessageKind,
-    /// Plan mode: the step to whose log it belongs; none: the turn's own.
+    /// Plan mode: the step to whose log it belongs. `None` means the turn's own.
     pub step_id: Option<String>,
     /// The words as they stand in the log.
     pub content: String,
@@ -74,9 +74,10 @@ pub struct PlanEnding {
     pub result: Option<String>,
 }
 
-/// What happened between `before`, when the log had `logged` messages, and `after`, in order: what was said, what it did to the plan,
-/// what follows from that.
-pub(super) fn observe(before: &TurnState, logged: usize, after: &Turn) -> Vec<Observed> {
+/// What those who watch are told of one step: `before` is the turn's state as it was when its log had `logged` messages, `after` the
+/// turn as it is now. Told in order, it makes the one of the other: who keeps the plan as created and changes it as told has its steps.
+#[must_use]
+pub fn observe(before: &TurnState, logged: usize, after: &Turn) -> Vec<Observed> {
     let fresh = after.log.get(logged..).unwrap_or_default();
     let moves = moves(before.plan.as_ref(), after.state.plan.as_ref());
     let begun = |message: &Message| {

@@ -75,7 +75,7 @@ pub(super) struct Part {
     pub(super) answers: bool,
 }
 
-/// None: the turn works in one log.
+/// `None` means the turn works in one log.
 pub(super) fn part(state: &TurnState) -> Option<Part> {
     let part = |file, heading, acts, answers| Part {
         file,
@@ -93,7 +93,7 @@ pub(super) fn part(state: &TurnState) -> Option<Part> {
     })
 }
 
-/// The step whose log is written and read now; none: the turn's own log.
+/// The step whose log is written and read now. `None` means the turn's own log.
 pub(super) fn scope(state: &TurnState) -> Option<&str> {
     match state.run.as_ref().map(|run| &run.stage) {
         Some(Stage::Executing { step }) if !state.last_call => Some(step),
@@ -128,7 +128,7 @@ pub(super) fn breach(state: &TurnState, words: Words<'_>, report: &PlanReport) -
 }
 
 impl Step<'_> {
-    /// As [`executing`].
+    /// The position of the step that is carried out.
     pub(super) fn executing(&self) -> Option<usize> {
         executing(&self.turn.state)
     }

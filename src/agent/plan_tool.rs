@@ -156,7 +156,7 @@ impl Step<'_> {
         self.paint();
     }
 
-    /// Counts a plan that nobody asked for. Past the limit the turn ends: a model that plans again and
+    /// Counts a plan that the model made by itself. Past the limit the turn ends: a model that plans again and
     /// again would reset its own nudges for ever.
     fn may_plan_again(&mut self) -> bool {
         let too_many = compose::state_error(&self.our_answer("rule.too_many_plans"));

@@ -15,12 +15,13 @@ pub(super) fn steps(plan: &Plan) -> Vec<StepView> {
     plan.steps.iter().map(StepView::from).collect()
 }
 
-/// What shows how far the plan is, and the gate whose card it is. Once the turn is over it says how it ended, and so does the card of a
-/// plan whose place another one has taken.
-pub(super) fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
+/// What [`Effect::Progress`] shows: the gate whose card is repainted (`None` means a card of the turn's own), and
+/// the view. None when there is nothing to show.
+#[must_use]
+pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
     let (gate, card) = shown(turn)?;
     let replaced = gate.is_some() && turn.state.card_plan.is_some();
-    let end = if replaced { Some(PlanEnd::Replaced) } else { end(turn) };
+    let end = if replaced { Some(PlanEnd::Replaced) } else { plan_end(turn) };
     let card = match end {
         Some(end) => card.ended(end),
         None => card,
@@ -28,8 +29,9 @@ pub(super) fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
     Some((gate, card))
 }
 
-/// How the turn ended, if it is over, as its plan's card says it.
-pub(super) fn end(turn: &Turn) -> Option<PlanEnd> {
+/// How the turn ended, if it is over, as the card of its plan says it.
+#[must_use]
+pub fn plan_end(turn: &Turn) -> Option<PlanEnd> {
     let state = &turn.state;
     let over = state.status.is_final();
     over.then(|| PlanEnd::of(state.status, state.reason, !state.open_steps.is_empty()))

@@ -35,7 +35,12 @@ impl Room {
     }
 }
 
-pub(super) fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message], room: Room) -> Vec<Message> {
+/// The messages of the next model request: the system prompt once, `history` of earlier turns, the log.
+/// In plan mode the log is that of the step which is carried out, else the turn's own.
+/// Oldest tool outputs are folded to one line when the whole grows past its `room`, then earlier turns go, then big
+/// arguments of old calls are folded; every call keeps its result.
+#[must_use]
+pub fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message], room: Room) -> Vec<Message> {
     let system = system(turn, env, extra);
     let scope = plan_mode::scope(&turn.state);
     let mut log: Vec<Message> = turn
@@ -80,7 +85,10 @@ pub(super) fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message
     messages
 }
 
-pub(super) fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
+/// The tools of the next model request: the state tools, then `tools`; none where words are asked for: for the flagged last call, and
+/// in plan mode for a reflection and for the conclusion.
+#[must_use]
+pub fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
     let names = specs::names(&turn.state);
     if names.is_empty() || turn.state.next == (Next::CallModel { last: true }) {
         return Vec::new();
@@ -93,7 +101,10 @@ pub(super) fn offered(turn: &Turn, tools: &[ToolSpec]) -> Vec<ToolSpec> {
     own.chain(actions).collect()
 }
 
-pub(super) fn view(turn: &Turn, env: &Env<'_>, extra: &str) -> Vec<Message> {
+/// The turn's messages as the API shows them: system prompt, whole log and, while a plan review is open,
+/// the marker.
+#[must_use]
+pub fn view(turn: &Turn, env: &Env<'_>, extra: &str) -> Vec<Message> {
     let mut messages = vec![system(turn, env, extra)];
     messages.extend(turn.log.iter().cloned());
     let reviewed = turn.state.gate.as_ref().is_some_and(|gate| gate.kind == GateKind::PlanReview);

@@ -14,7 +14,7 @@ use super::{TurnState, reply, schema, specs};
 const MAX_CALLS: usize = 32;
 
 /// Calls of one reply that change something: no more than the smallest approval card shows, because an OK must not
-/// cover what nobody was shown.
+/// cover what the card did not show.
 const MAX_CHANGES: usize = 8;
 
 /// A call that was understood.

@@ -20,7 +20,7 @@ const ROUNDS: usize = 16;
 pub(super) struct Heard {
     /// Never with a signal in it.
     pub(super) text: String,
-    /// None: the reply does not say.
+    /// `None` means the reply does not say.
     pub(super) signal: Option<Signal>,
 }
 

@@ -23,7 +23,9 @@ pub(super) struct Step<'a> {
     out: Vec<Effect>,
 }
 
-pub(super) fn begin(beginning: Beginning) -> Turn {
+/// A turn that has not begun: status queued, next [`Next::Start`].
+#[must_use]
+pub fn begin(beginning: Beginning) -> Turn {
     let Beginning {
         turn_id,
         seed,
@@ -94,7 +96,9 @@ pub(super) fn begin(beginning: Beginning) -> Turn {
     Turn { state, log: Vec::new() }
 }
 
-pub(super) fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> {
+/// Takes one input into the turn and says what must be done; [`TurnState::next`] tells what comes after
+/// that. Total: an input that does not fit the state changes nothing and has no effects.
+pub fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> {
     let mut step = Step {
         turn,
         env: *env,

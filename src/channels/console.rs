@@ -42,7 +42,7 @@ impl Channel for ConsoleChannel {
         Box::pin(std::future::ready(Ok(receipt)))
     }
 
-    /// Nobody rations what we say to ourselves.
+    /// The console has no rate limit: its messages stay in the database.
     fn abreast(&self) -> Abreast {
         Abreast {
             posts: usize::MAX,

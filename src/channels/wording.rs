@@ -38,7 +38,7 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
     templates.say(locale, &format!("notice.{}", notice.key()), values)
 }
 
-/// A notice that holds ids, and no foreign text, with each of them as `name` gives it; none: it is another one.
+/// A notice that holds ids, and no foreign text, with each of them as `name` gives it. `None` means it is another one.
 pub(super) fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<Notice> {
     let each = |ids: &str| ids.split(',').map(|id| name(id.trim())).collect::<Vec<_>>().join(", ");
     match notice {
@@ -186,7 +186,7 @@ fn decision_key(kind: DecisionKind, asked: Asked) -> &'static str {
     }
 }
 
-/// Who made a decision, by what road and when. `name` gives a person's name.
+/// The makers of a decision, its way and its time. `name` gives a person's name.
 pub(super) fn decided_by(
     templates: &Templates,
     locale: Locale,
@@ -279,7 +279,7 @@ pub(super) fn prompt_key(card: &ApprovalCard) -> &'static str {
     }
 }
 
-/// The key of what is asked before a row's consent counts; none: nothing.
+/// The key of what is asked before a row's consent counts. `None` means nothing.
 pub(super) fn sure_key(row: &ActionView) -> Option<&'static str> {
     if row.hidden > 0 {
         return Some("approval.hidden");

@@ -34,7 +34,7 @@ impl<'a> Layered<'a> {
         })
     }
 
-    /// Where the value at `path` was set; none: it is a default.
+    /// Where the value at `path` was set. `None` means it is a default.
     pub(super) fn origin(self, path: &str) -> Option<&'a str> {
         self.at(path).and_then(|value| match &value.kind {
             // A map's entries come from different layers: name one that set some.
@@ -311,7 +311,7 @@ fn lark_live(lark: Lark) -> ChannelLive {
     }
 }
 
-/// The console is one person's private chat with the bot: everything is addressed to it, nobody is shut out.
+/// The console is one person's private chat with the bot: every message is addressed to it, and every person may use it.
 fn console_live(console: Console) -> ChannelLive {
     ChannelLive {
         enabled: console.enabled,

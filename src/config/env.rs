@@ -51,7 +51,7 @@ pub fn terminal_locale() -> Locale {
     }
 }
 
-/// The layer that `variables` make; those without our prefix are nobody's, but one that looks like a setting is warned about.
+/// The layer that `variables` make; variables without our prefix are ignored; one that looks like a setting is warned about.
 pub(super) fn read(variables: impl Iterator<Item = (String, String)>, report: &mut Report) -> Layer {
     let (ours, others): (BTreeMap<String, String>, BTreeMap<_, _>) = variables.partition(|(name, _)| name.starts_with(PREFIX));
     for name in others.keys() {

@@ -266,7 +266,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// A list of some of `known`, in their order; none: another word is in it, or one is in it twice.
+/// A list of some of `known`, in their order. `None` means another word is in it, or one is in it twice.
 fn read_words(known: &[&'static str], items: &[Node]) -> Option<ValueKind> {
     let named = |word: &str| {
         let same = items.iter().filter(|item| matches!(&item.value, Yaml::Text(text) if text == word));

@@ -1,4 +1,4 @@
-//! What a configuration comes to, in a few lines for whoever checks or starts it.
+//! What a configuration comes to, in a few lines, for `check` and the start.
 
 use secrecy::{ExposeSecret, SecretString};
 

@@ -1,4 +1,4 @@
-//! The agent's folder holds nothing of the gateway's own: whoever may write there without a question must not be able to read a secret or to
+//! The agent's folder holds nothing of the gateway's own: a tool that may write there must not be able to read a secret or to
 //! change what decides about questions.
 
 use std::path::{Component, Path, PathBuf};

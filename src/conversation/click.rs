@@ -52,14 +52,14 @@ impl Desk {
 struct Asked<'a> {
     inbound: &'a Inbound,
     click: &'a Click,
-    /// False: the platform sent it before; nothing is done, the answer tells what came of it.
+    /// `false` means the platform sent it before; nothing is done, the answer tells what came of it.
     fresh: bool,
     rights: Rights,
     actor: Actor,
 }
 
 impl Asked<'_> {
-    /// The gate as it stands, its time checked; none: it is not known in this chat. A card that was forwarded into another
+    /// The gate as it stands, its time checked. `None` means it is not known in this chat. A card that was forwarded into another
     /// chat decides nothing there. Not every platform tells tenant and chat with a click; what it tells must fit.
     async fn record(&self, session: &mut Session, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
         let Some(record) = session.gate(id).await? else {
@@ -242,7 +242,7 @@ impl Asked<'_> {
         Ok(ClickAnswer { notice, card })
     }
 
-    /// Why the one who pressed may not do this; none: they may.
+    /// Why the one who pressed may not do this. `None` means they may.
     fn refusal(&self, record: &GateRecord, act: &Act) -> Option<Notice> {
         let (user, gate) = (&self.inbound.sender, &record.gate);
         if let Some(barrier) = self.rights.barrier(user, &self.inbound.sender_teams, gate) {
@@ -294,7 +294,7 @@ fn done(gate: GateKind, decision: DecisionKind) -> Notice {
     }
 }
 
-/// The same for one row.
+/// What one row of an approval card is answered with.
 fn done_row(row: &Action) -> Notice {
     match row.decision.as_ref().map(|decision| decision.kind) {
         Some(DecisionKind::Approve) => Notice::Approved {},

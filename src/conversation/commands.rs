@@ -17,7 +17,7 @@ pub(super) enum Command {
     Help,
 }
 
-/// Reads a command; none: the text is not one.
+/// Reads a command. `None` means the text is not one.
 pub(super) fn read(said: &Addressed) -> Option<Command> {
     let (name, rest) = said.command()?;
     Some(match name.as_str() {

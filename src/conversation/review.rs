@@ -1,4 +1,4 @@
-//! Settling gates: votes, the one decision, the repaint and the trail. The same code for text, buttons and the API.
+//! Settling gates: votes, the one decision, the repaint and the trail. Text, buttons and the API all come here.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ impl Act {
 /// Who acts, by which road.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
-    /// For whom it counts; none: ourselves.
+    /// For whom it counts. `None` means ourselves.
     pub(super) user: Option<String>,
     /// Who is answerable for it in the trail: the user, or the holder of the API token on their behalf.
     pub(super) principal: Option<String>,
@@ -308,7 +308,7 @@ pub(super) fn told(record: &GateRecord, under_way: bool) -> Notice {
     }
 }
 
-/// As [`told`], for one decision.
+/// What somebody is told who comes after `decision`.
 pub(super) fn told_decision(decision: &Decision, gate: &Gate) -> Notice {
     match decision.kind {
         DecisionKind::Expire => Notice::Expired {

@@ -168,7 +168,7 @@ fn others_gate<'a>(scene: &Scene, others: &[&'a Gate]) -> Meant<'a> {
     }
 }
 
-/// Rules 2 and 3: an answer to an open gate. None: it is not one.
+/// Rules 2 and 3: an answer to an open gate. `None` means it is not one.
 fn answer(scene: &Scene) -> Option<Verdict> {
     let gate = match meant(scene) {
         Meant::Gate(gate) => gate,
@@ -206,7 +206,7 @@ fn answer(scene: &Scene) -> Option<Verdict> {
     scene.phrase.is_listed().then_some(Verdict::Ignore("not entitled"))
 }
 
-/// Rule 3: what a phrase does, by kind of gate. None: it says nothing.
+/// Rule 3: what a phrase does, by kind of gate. `None` means it says nothing.
 fn act_at(kind: GateKind, phrase: &Phrase, text: &str) -> Option<Act> {
     Some(match (kind, phrase) {
         (_, Phrase::Ignore) => return None,
@@ -220,7 +220,7 @@ fn act_at(kind: GateKind, phrase: &Phrase, text: &str) -> Option<Act> {
     })
 }
 
-/// Rule 4: an answer that comes when nothing waits for it any more. None: it is not one.
+/// Rule 4: an answer that comes when nothing waits for it any more. `None` means it is not one.
 fn late(scene: &Scene) -> Option<Verdict> {
     if scene.phrase == Phrase::Ignore {
         return None;

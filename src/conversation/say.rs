@@ -11,7 +11,7 @@ pub(super) async fn tell(session: &mut Session, row: &InboxRow, notice: Notice) 
     tell_as(session, row, notice, outbox_key(&["inbox", &row.id.to_string(), "notice"])).await
 }
 
-/// As [`tell`], but at most once a minute for one person in a chat: whoever sends hundreds of messages does not get hundreds back.
+/// Tells one person in a chat something, at most once a minute: hundreds of messages do not get hundreds of answers.
 pub(super) async fn tell_seldom(session: &mut Session, row: &InboxRow, notice: Notice, now: Millis) -> Result<(), StoreError> {
     let place = &row.inbound.conversation;
     let key = |minute: i64| {

@@ -29,7 +29,7 @@ impl Desk {
         self.triage_until(|| false).await
     }
 
-    /// The same, which begins no further row once `over`: what is left is for others.
+    /// Triages, and begins no further row once `over` is true; other processes do the rest.
     ///
     /// # Errors
     /// As [`Desk::triage`].

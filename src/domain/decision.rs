@@ -47,7 +47,7 @@ impl DecisionKind {
         }
     }
 
-    /// How a gate is decided by its rows; none: one of them still waits.
+    /// How a gate is decided by its rows. `None` means one of them still waits.
     #[must_use]
     pub fn by_rows(rows: &[ActionStatus]) -> Option<Self> {
         if rows.iter().any(|row| row.waits()) {
@@ -162,7 +162,7 @@ pub struct Vote {
     pub by: String,
     /// By which road.
     pub via: Via,
-    /// The API's token, when it voted in the name of [`Vote::by`]; none: the person did.
+    /// The API's token, when it voted in the name of [`Vote::by`]. `None` means the person did.
     #[serde(default)]
     pub principal: Option<String>,
     /// When.

@@ -44,7 +44,7 @@ pub struct Message {
     /// Provider fields that must go back as they came (reasoning signatures and the like).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
-    /// Plan mode: the step to whose log it belongs; none: the turn's (the planner's) own. No model sees this.
+    /// Plan mode: the step to whose log it belongs. `None` means the turn's (the planner's) own. No model sees this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
 }

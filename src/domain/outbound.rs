@@ -75,7 +75,7 @@ impl Outbound {
         }
     }
 
-    /// The same plan as its task ended: no step of it is under way any more.
+    /// This plan as its task ended: no step of it is under way any more.
     #[must_use]
     pub fn ended(mut self, how: PlanEnd) -> Self {
         match &mut self {
@@ -98,7 +98,7 @@ impl Outbound {
         self
     }
 
-    /// The same card in another state; rows of an approval card stand as `rows` do now, with the first lines of
+    /// This card in another state; rows of an approval card stand as `rows` do now, with the first lines of
     /// what they put out. What has no state stays as it is.
     #[must_use]
     pub fn painted(&self, new: CardState, rows: &[Action]) -> Self {
@@ -284,7 +284,7 @@ pub struct PlanCard {
     pub words: PlanWords,
     /// How it stands.
     pub state: CardState,
-    /// How the work on it ended; none: it has not.
+    /// How the work on it ended. `None` means it has not.
     #[serde(default)]
     pub end: Option<PlanEnd>,
 }
@@ -411,7 +411,7 @@ pub struct ProgressView {
     pub steps: Vec<StepView>,
     /// All done, or the turn is over.
     pub finished: bool,
-    /// How the work on it ended; none: it has not.
+    /// How the work on it ended. `None` means it has not.
     #[serde(default)]
     pub end: Option<PlanEnd>,
 }

@@ -42,7 +42,7 @@ pub struct StepResult {
     pub tool_calls: Vec<ToolCall>,
     /// What those calls gave, by call id (plan mode), bounded.
     pub data: Map<String, Value>,
-    /// When it was reported; none: before this was noted.
+    /// When it was reported. `None` means before this was noted.
     pub executed_at: Option<Millis>,
 }
 

@@ -137,7 +137,7 @@ impl Default for Continuation {
 pub struct Policy {
     /// Plans are shown and countersigned.
     pub review_enabled: bool,
-    /// False: the plan is shown and the turn goes on; grants nothing.
+    /// `false` means the plan is shown and the turn goes on; grants nothing.
     pub require_confirmation: bool,
     /// How long a gate waits, milliseconds.
     pub ttl_ms: i64,

@@ -86,7 +86,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     }
 }
 
-/// The query of a request: parameters that it has, each at most once. A filter that nobody knows would be taken for one that holds.
+/// The query of a request: parameters that it has, each at most once. An unknown filter is refused: its sender would believe that it holds.
 pub(super) struct Params<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
@@ -190,7 +190,7 @@ impl ListParams {
     }
 }
 
-/// Who decides, for the approval trail: the holder of the token, or whoever has this machine.
+/// The principal in the approval trail: the token, or (without one) this machine.
 pub(super) fn principal(gateway: &Gateway) -> String {
     String::from(if gateway.console_token.is_some() { "api_token" } else { "local" })
 }

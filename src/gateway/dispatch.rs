@@ -28,7 +28,7 @@ const LAST_LOOK: Duration = Duration::from_hours(1);
 /// Wrong credentials need an admin; asking often does not help.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(30);
 
-/// Deliveries side by side: a chat that is slow holds up nobody else.
+/// Deliveries side by side: a slow chat delays no other.
 #[derive(Debug)]
 pub(super) struct Dispatcher {
     gateway: Gateway,

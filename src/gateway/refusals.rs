@@ -1,4 +1,4 @@
-//! What the log says of refused requests: anybody can send them, so that each reason is told a few times a minute only.
+//! What the log says of refused requests: a stranger can send them, so each reason is logged a few times a minute only.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -203,7 +203,7 @@ impl Gateway {
         change(refused.entry(kind.as_str()).or_default());
     }
 
-    /// What the platform refuses us: to tell who the bot is (none: it told, or was not asked yet), and delivery after delivery.
+    /// What the platform refuses us: to tell who the bot is (`None` means it told, or was not asked yet), and delivery after delivery.
     pub(super) fn refused(&self, kind: ChannelKind) -> Refused {
         let refused = self.0.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.get(kind.as_str()).cloned().unwrap_or_default()
@@ -223,7 +223,7 @@ impl Gateway {
         self.0.draining.cancelled().await;
     }
 
-    /// Who reads events as they happen.
+    /// The open WebSockets of events.
     pub(super) fn sockets(&self) -> &Sockets {
         &self.0.sockets
     }
@@ -257,7 +257,7 @@ impl Gateway {
         &self.0.refusals
     }
 
-    /// Who watches the console's pages.
+    /// The open pages of the console.
     pub(super) fn readers(&self) -> &Readers {
         &self.0.readers
     }

@@ -29,9 +29,9 @@ const LANES: usize = 1024;
 const LANES_PER_CHAT: i64 = 4;
 /// Half of the first wait for the bot's id.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// Between two questions who the bot is, at most, while the platform cannot be reached: who comes back should not be waited for.
+/// The longest pause between two requests for the bot's identity while the platform cannot be reached, so that it is known soon afterwards.
 const UNREACHABLE_PAUSE: Duration = Duration::from_secs(2);
-/// The same while it refuses us: an admin must act.
+/// The pause between two tries while the platform refuses us: an admin must act first.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 /// Between two foldings of the metrics.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -120,7 +120,7 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
     workers
 }
 
-/// Keeps a loop alive: a panic in it is a bug, and must not leave events accepted that nobody looks at.
+/// Keeps a loop alive: a panic in it is a bug, and must not leave accepted events without triage.
 async fn supervise<F>(what: &'static str, mut start: impl FnMut() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -280,7 +280,7 @@ async fn head_of_trail(gateway: &Gateway) -> Result<AuditHead, StoreError> {
     gateway.ledger.read().await?.audit_head().await
 }
 
-/// Samples of the metrics are folded even when nobody scrapes.
+/// Folds samples of the metrics even when no scraper comes.
 async fn upkeep_loop(gateway: Gateway, stop: CancellationToken) {
     while tokio::time::timeout(UPKEEP, stop.cancelled()).await.is_err() {
         gateway.meters.upkeep();

@@ -50,7 +50,7 @@ pub(super) fn by_status(status: u16, body: &[u8], retry_after: Option<std::time:
     }
 }
 
-/// An error object that came under a success status, alone or in the middle of a stream. None: it is no error.
+/// An error object that came under a success status, alone or in the middle of a stream. `None` means it is no error.
 pub(super) fn inside(answer: &Value) -> Option<Failure> {
     let named = answer.get("type").and_then(Value::as_str) == Some("error");
     let error = answer.get("error");

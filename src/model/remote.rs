@@ -217,7 +217,7 @@ impl Remote {
         }
     }
 
-    /// Asks for less from now on. False: it was not asked for, so there is nothing to leave out.
+    /// Asks for less from now on. `false` means it was not asked for, so there is nothing to leave out.
     fn do_without(&self, part: Unknown, asked: Delivery) -> bool {
         let less = match part {
             Unknown::Usage => Delivery::Streamed,

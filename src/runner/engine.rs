@@ -63,7 +63,7 @@ pub(super) struct Run<'a> {
     pub(super) unpaid: Unpaid,
 }
 
-/// What model calls cost that nobody was charged with yet.
+/// The cost of model calls that is not charged to the turn yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unpaid {
     pub(super) time: Duration,

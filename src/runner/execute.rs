@@ -25,7 +25,7 @@ struct Unanswered(ToolResult);
 enum Sent {
     /// It answered, now or before a crash.
     Answered(ToolResult),
-    /// It was sent before a crash, or did not answer in time: nobody knows whether it ran.
+    /// It was sent before a crash, or did not answer in time: whether it ran is unknown.
     Unknown,
     /// The turn was stopped and the call did not end in its grace; its row stays `running`.
     Left,
@@ -37,7 +37,7 @@ enum Sent {
 
 impl Engine {
     /// Runs the named open calls. When a person stops the turn (or a shutdown begins) in between, the results so far
-    /// are handed in and the rest stays to be run; none: there is nothing to hand in.
+    /// are handed in and the rest stays to be run. `None` means there is nothing to hand in.
     pub(super) async fn run_tools(&self, run: &Run<'_>, calls: &[String], stop: &CancellationToken) -> Result<Option<Input>, StoreError> {
         let started = Instant::now();
         let open: Vec<&OpenCall> = run

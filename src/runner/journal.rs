@@ -38,7 +38,7 @@ pub enum Sending {
     Now,
     /// It was sent before and answered.
     Answered(ToolResult),
-    /// It was sent before, and nobody wrote down what came of it.
+    /// It was sent before, and its result was not written down.
     Unknown,
     /// It was not sent, and must not be now.
     Not,
@@ -49,7 +49,7 @@ impl Sending {
     /// transaction, before this is told.
     ///
     /// # Errors
-    /// `Corrupt` when nobody allowed the call.
+    /// `Corrupt` when the call was not allowed.
     pub fn of(action: &Action, begins: bool) -> Result<Self, StoreError> {
         match action.status {
             ActionStatus::Executed | ActionStatus::Failed => Ok(action.result.clone().map_or(Self::Unknown, Self::Answered)),
@@ -113,7 +113,7 @@ pub fn verdicts(rows: Vec<Action>) -> Vec<RowVerdict> {
 
 /// The memory of one turn. The engine asks nothing else of it: no SQL, no chat.
 ///
-/// The ledger of the gateway is one such memory, [`super::Notebook`] another. Whoever writes a third keeps these promises:
+/// The ledger of the gateway is one such memory, [`super::Notebook`] another. A third implementation keeps these promises:
 ///
 /// - What [`Journal::commit`], [`Journal::sending`] and [`Journal::done`] have returned `Ok` for is still there after a crash, and each
 ///   of them happens whole or not at all.
@@ -136,8 +136,8 @@ pub trait Journal: Send + Sync {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Writes a step. False: nothing is written, because the step would end the turn while there are words of the requester
-    /// that nobody has read.
+    /// Writes a step. `false` means nothing is written, because the step would end the turn while there are words of the requester
+    /// that were not read yet.
     fn commit<'a>(&'a self, entry: Entry<'a>) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// When the open gate lapses.
@@ -155,6 +155,6 @@ pub trait Journal: Send + Sync {
     /// [`Sending::Now`] lets it run, and no two callers ever get that for one action.
     fn sending<'a>(&'a self, action: &'a ActionId, begins: bool) -> BoxFuture<'a, Result<Sending, StoreError>>;
 
-    /// Writes down what came of a call that was sent. The same again changes nothing.
+    /// Writes down what came of a call that was sent. A repetition changes nothing.
     fn done<'a>(&'a self, action: &'a ActionId, result: &'a ToolResult) -> BoxFuture<'a, Result<(), StoreError>>;
 }

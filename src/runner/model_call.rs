@@ -22,7 +22,7 @@ use crate::store::StoreError;
 const LAST_CALL: Duration = Duration::from_secs(30);
 
 impl Engine {
-    /// Asks the model. None: a person (or a shutdown) interrupted; nothing of the answer is kept, and the connection is closed.
+    /// Asks the model. `None` means a person (or a shutdown) interrupted; nothing of the answer is kept, and the connection is closed.
     pub(super) async fn call_model(&self, run: &mut Run<'_>, last: bool, stop: &CancellationToken) -> Result<Option<Input>, StoreError> {
         let asking = (self.asking)();
         // What servers offer changes while a turn is under way: its calls are judged by what the model was shown last.
@@ -99,7 +99,7 @@ impl Engine {
         agent::prompt(run.turn, &env, &asking.system_prompt, history, room)
     }
 
-    /// Makes the request shorter, for this call and for the next ones. False: nothing more can go.
+    /// Makes the request shorter, for this call and for the next ones. `false` means nothing more can go.
     fn fold(&self, run: &mut Run<'_>, request: &mut ChatRequest, asking: &Asking, history: &[Message]) -> bool {
         let room = run.room.tighter(&request.messages);
         let messages = self.prompt(run, room, asking, history);

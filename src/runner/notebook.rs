@@ -126,7 +126,7 @@ impl Notebook {
         self.held().page.turn()
     }
 
-    /// The gate at which it waits for a person, if it does and nobody has decided yet.
+    /// The gate at which it waits for a person, if it waits and is not decided yet.
     #[must_use]
     pub fn gate(&self) -> Option<OpenGate> {
         self.held().page.gate.clone().filter(|gate| gate.decision.is_none())
@@ -232,7 +232,7 @@ impl Notebook {
         }
     }
 
-    /// Changes the page whole, and only once that is kept. None: there is nothing to change.
+    /// Changes the page whole, and only once that is kept. `None` means there is nothing to change.
     fn change<T, E: From<StoreError>>(&self, edit: impl FnOnce(&mut Page) -> Result<Option<T>, E>) -> Result<Option<T>, E> {
         let mut held = self.held();
         let mut next = held.page.clone();

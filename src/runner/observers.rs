@@ -11,7 +11,7 @@ use crate::agent::{self, Effect, Env, Input, Observed, PlanEnding, PlanMessage, 
 use crate::domain::{Ids, Plan, Step, TurnStatus};
 use crate::model::BoxFuture;
 
-/// Why an observer objects; it is written to the log and shown to nobody else.
+/// Why an observer objects; it is written to the log only.
 pub type HookError = Box<dyn Error + Send + Sync>;
 
 /// Watches turns: each method is told of one thing that happens, in order, and by default does nothing.
@@ -128,7 +128,7 @@ impl Observers {
         Ok(())
     }
 
-    /// An end that nobody can object to.
+    /// An end that no observer can object to.
     async fn tell_the_end(&self, turn: &Turn, observed: &[Observed]) {
         for one in observed {
             for observer in &self.0 {

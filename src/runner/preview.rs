@@ -73,7 +73,7 @@ impl Engine {
     }
 
     /// Is what the call would change another thing than what the person was shown who approved it? Where everything is already as the
-    /// call would make it, nothing is lost, and nobody is asked again.
+    /// call would make it, nothing is lost, and no question is repeated.
     pub(super) async fn is_outdated(&self, open: &OpenCall) -> bool {
         if open.base.is_none() {
             return false;

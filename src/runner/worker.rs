@@ -63,7 +63,7 @@ pub struct RunnerParts {
     pub timings: Timings,
     /// Where a test lets the process die.
     pub failpoint: Failpoint,
-    /// Who watches the turns, in the order in which they are asked.
+    /// The observers, in the order in which they are asked.
     pub observers: Vec<Arc<dyn Observer>>,
 }
 

@@ -102,7 +102,7 @@ pub(super) enum Sentinel {
 pub(super) struct Redis {
     wire: Wire,
     prefix: String,
-    /// Who we are on the channel: our own echo is no news.
+    /// This process's name on the channel, so that it ignores its own messages.
     origin: String,
     errands: mpsc::Sender<Errand>,
     /// Bells to ring elsewhere.
@@ -136,7 +136,7 @@ impl Redis {
         self.keep(&[kept], now, epoch, IN_THE_WAY).await.is_ok_and(|all| all)
     }
 
-    /// The same for many, behind everybody's back.
+    /// Keeps many reviews in the background.
     pub(super) async fn put_all(&self, kept: &[&Kept<'_>], now: Millis, epoch: &str) -> Result<bool, Trouble> {
         self.keep(kept, now, epoch, BEHIND).await
     }
@@ -382,7 +382,7 @@ pub(super) async fn run_errands(redis: Arc<Redis>, mut list: mpsc::Receiver<Erra
 }
 
 impl Redis {
-    /// False: it came to nothing.
+    /// `false` means it came to nothing.
     async fn run(&self, errand: Errand) -> bool {
         let (what, commands) = match errand {
             Errand::Touch {

@@ -1,4 +1,4 @@
-//! How long what was claimed is ours, by a clock that nobody can set.
+//! How long what was claimed is ours, by the monotonic clock.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -32,7 +32,6 @@ mod said;
 mod schema;
 mod seal;
 mod signals;
-mod soundness;
 mod sql;
 mod sqlite;
 mod tail;
@@ -55,7 +54,6 @@ use self::ids::Sequence;
 use self::keeper::Keeper;
 use self::open::Pools;
 use self::pace::Paced;
-use self::soundness::Reading;
 use self::turnstile::{Pass, Turnstile};
 use super::reviews::PendingReviews;
 use super::{AuditEntry, StoreError};
@@ -79,12 +77,10 @@ const WRITE_WAIT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Ledger {
     inner: Arc<Inner>,
-    /// None: opened read-only.
+    /// `None` means opened read-only.
     acceptor: Option<Acceptor>,
     /// What goes on with Redis, until the last handle is gone.
     keeper: Option<Arc<Keeper>>,
-    /// A file that is read through beside the work.
-    reading: Option<Arc<Reading>>,
 }
 
 #[derive(Debug)]
@@ -92,9 +88,9 @@ struct Inner {
     clock: Clock,
     sequence: Sequence,
     pools: Pools,
-    /// Who writes next, where one writes at a time; none: any number of writers and processes.
+    /// The queue of writers on SQLite, which has one at a time. `None` on PostgreSQL.
     turnstile: Option<Turnstile>,
-    /// Who is next in a chat, where there are many writers.
+    /// The queues of the chats, where there are many writers.
     doors: Doors,
     bells: Bells,
     reviews: PendingReviews,
@@ -182,7 +178,7 @@ impl DerefMut for Tx {
 }
 
 impl Tx {
-    /// Makes everything durable and wakes whoever has work now.
+    /// Commits, and wakes the workers that have work now.
     ///
     /// # Errors
     /// `Unavailable` when it is not known to be committed, or when it holds events and took so long that readers would miss them.

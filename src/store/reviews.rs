@@ -158,7 +158,7 @@ impl PendingReviews {
         }
     }
 
-    /// Does anybody's gate wait in this chat? None: only the ledger knows.
+    /// Does anybody's gate wait in this chat? `None` means only the ledger knows.
     pub(super) async fn anything_waits(
         &self,
         conn: &mut AnyConnection,

@@ -1,6 +1,6 @@
 //! Metrics: the table of what is counted, and the Prometheus text of it.
 //!
-//! Whoever does something counts it with the macros of `metrics`; the table gives every name its kind, labels and meaning, and a test
+//! Code counts with the macros of `metrics`; the table gives every name its kind, labels and meaning, and a test
 //! holds the table, the code and `docs/metrics.md` together.
 //!
 //! A metric is counted where the thing is done, after its commit. A test holds code, table and `docs/metrics.md` together.
@@ -311,7 +311,7 @@ impl Meters {
         self.0.render()
     }
 
-    /// Folds fresh samples into their buckets; call it now and then, so that they do not pile up when nobody scrapes.
+    /// Folds fresh samples into their buckets; call it now and then, so that they do not pile up without a scraper.
     pub fn upkeep(&self) {
         self.0.run_upkeep();
     }

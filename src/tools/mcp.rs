@@ -82,7 +82,7 @@ impl Pins for FirstSight {
 #[derive(Clone, Debug, Default)]
 pub struct Servers {
     servers: Arc<[Arc<Server>]>,
-    /// Waited for until then; none: nobody connects here.
+    /// Waited for until then. `None` means nobody connects here.
     settle_by: Option<Instant>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -127,7 +127,7 @@ impl Servers {
         these
     }
 
-    /// The same servers, connected by other processes and not by this one.
+    /// The servers of the configuration, connected by other processes and not by this one.
     #[must_use]
     pub fn elsewhere(servers: &[McpServer], folder: Option<&Path>) -> Self {
         let known = |config: &McpServer| {
@@ -165,13 +165,13 @@ impl Servers {
             .any(|server| server.now().tools.iter().any(|tool| tool.spec.name == name))
     }
 
-    /// The tool of that name. One that a server of ours does not offer (now) says why when it is called; none: no server's.
+    /// The tool of that name. One that a server of ours does not offer (now) says why when it is called. `None` means no server's.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.get_for(name, None)
     }
 
-    /// The same for a call that was made under `definition` ([`ToolSpec::digest`]; none: it is not known): one whose definition is another
+    /// The same for a call that was made under `definition` ([`ToolSpec::digest`]; `None` means it is not known): one whose definition is another
     /// one by now says so when it is called.
     #[must_use]
     pub fn get_for(&self, name: &str, definition: Option<&str>) -> Option<Arc<dyn Tool>> {

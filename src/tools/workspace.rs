@@ -147,7 +147,7 @@ impl Workspace {
 
     /// Makes `content` the whole of the file at `path`; missing folders on the way are created. A reader
     /// sees the old file or the new one, never a part: it is written beside its place and renamed.
-    /// True: there was no such file before.
+    /// `true` means there was no such file before.
     pub(super) fn write(&self, path: &str, content: &str) -> Result<bool, ToolError> {
         let inside = file(path)?;
         if content.len() > MAX_WRITE_BYTES {

@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::support::api::eventually;
 use crate::support::browser::Browser;
 use crate::support::scripts::reporter;
+use crate::support::servers::Port;
 use crate::support::world::World;
 
 const TASK: &str = "读一下工作区里的周报，汇总成一份 summary.md";
@@ -127,8 +128,9 @@ async fn a_hidden_page_rests() {
 #[tokio::test]
 async fn a_restart_in_the_middle_loses_nothing() {
     let Some(browser) = Browser::start().await else { return };
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let bind = format!("127.0.0.1:{port}");
+    // While the gateway is down, the page goes on asking: no other test may get its port.
+    let port = Port::claim();
+    let bind = format!("127.0.0.1:{}", port.number);
     let settings = [
         ("MODEL__PROVIDER", "demo"),
         ("CHANNELS__LARK__ENABLED", "false"),

@@ -23,6 +23,7 @@ mod console_page;
 mod container;
 mod delivery;
 mod demo_model;
+mod documents;
 mod eval;
 mod events_socket;
 mod fake_slack;

@@ -270,7 +270,8 @@ async fn a_stop_closes_the_stream() {
         world.say("ou_u1", "oc_p1", "/stop", DIRECT).await;
         world.model.wait_for_closed(1).await;
         world.api.turn_in("oc_p1", "cancelled").await;
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        // The model is silent for ever.
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         assert_eq!(world.model.seen().len(), 1);
         world.end().await;
     }

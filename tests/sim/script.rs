@@ -46,7 +46,7 @@ impl Tool for Played {
         }
     }
 
-    fn run<'a>(&'a self, arguments: &'a Value, _halt: &'a Halt) -> countersign::tools::BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, arguments: &'a Value, _halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(self.scene.call_tool(self.name, arguments))
     }
 }

@@ -11,20 +11,20 @@ const REQUEST_CAP: usize = 4 * 1024;
 const WORD_CAP: usize = 8 * 1024;
 /// Bytes of another step's words.
 const LINE_CAP: usize = 2 * 1024;
-/// The same where there is no room for what came of it, either.
+/// Bytes of another step's words when its result has no room.
 const SHORT_CAP: usize = 200;
 /// Bytes of all that a brief or a look at the plan says of the steps.
 const PROGRESS_ROOM: usize = 16 * 1024;
 /// Bytes of what came of one step there.
 const OUTPUT_CAP: usize = 1500;
-/// The same for the step that is looked at.
+/// Bytes of the result of the step that is looked at.
 const LOOKED_AT_CAP: usize = 8 * 1024;
-/// The same in the conclusion, which nothing follows.
+/// Bytes of one step's result in the conclusion, which nothing follows.
 const CONCLUSION_CAP: usize = 4 * 1024;
 /// Bytes of all steps there.
 const CONCLUSION_ROOM: usize = 48 * 1024;
 
-/// What whoever carries out step `at` is told: what was asked, where the plan stands, the step with its intent. No ids: the model that
+/// What the model of step `at` is told: what was asked, where the plan stands, the step with its intent. No ids: the model that
 /// planned makes them, and no card shows them.
 pub(super) fn brief(words: &str, task: &str, plan: &Plan, at: usize) -> String {
     let finished = |step: &Step| !matches!(step.status, StepStatus::Pending | StepStatus::InProgress);

@@ -11,7 +11,7 @@ const PLACES: usize = 64;
 /// Bytes before an object that can still be an opening fence and nothing else.
 const FENCE: usize = 32;
 
-/// The reply without the protocol's objects that are sound JSON; none: there are none.
+/// The reply without the protocol's objects that are sound JSON. `None` means there are none.
 pub(super) fn whole(text: &str) -> Option<Heard> {
     let mut rest = Remains::of(text);
     let mut at = 0;
@@ -33,7 +33,7 @@ pub(super) fn whole(text: &str) -> Option<Heard> {
 }
 
 /// The reply without the first of the protocol's objects that is not sound: cut off by a limit, with line breaks in its
-/// strings, without braces. None: there is none.
+/// strings, without braces. `None` means there is none.
 pub(super) fn broken(text: &str) -> Option<Heard> {
     let key = format!("\"{MEMBER}\"");
     for (at, _) in text.match_indices(&key).take(PLACES) {
@@ -110,7 +110,7 @@ fn end_of_value(text: &str, value: usize) -> usize {
     }
 }
 
-/// Length of the braces' pair that `text` begins with; none: it is not closed. Braces within strings do not count.
+/// Length of the braces' pair that `text` begins with. `None` means it is not closed. Braces within strings do not count.
 fn closing(text: &str) -> Option<usize> {
     let (mut depth, mut string, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {

@@ -8,7 +8,7 @@ use crate::agent::schema;
 
 const SCHEMA: &str = include_str!("../../../docs/continuation.schema.json");
 
-/// Words, and whether the reply goes on (none: it does not say).
+/// Words, and whether the reply goes on (`None` means it does not say).
 fn heard(reply: &str) -> (String, Option<bool>) {
     let Heard { text, signal } = hear(reply);
     (text, signal.map(|signal| signal.goes_on))

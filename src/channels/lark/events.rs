@@ -204,7 +204,7 @@ fn open_id(ids: Option<Object<UserIds>>) -> Result<String, Refusal> {
     id(ids.and_then(|ids| ids.0.open_id).ok_or(UNREADABLE)?)
 }
 
-/// Who did it, if the platform tells.
+/// The person behind the event, if the platform names one.
 fn somebody(ids: Option<Object<UserIds>>) -> Result<String, Refusal> {
     Ok(optional_id(ids.and_then(|ids| ids.0.open_id))?.unwrap_or_default())
 }

@@ -141,7 +141,7 @@ pub(super) struct CardEvent<'a> {
     pub(super) context: Object<CardContext>,
 }
 
-/// Who pressed.
+/// The person who pressed.
 #[derive(Deserialize)]
 pub(super) struct Operator {
     pub(super) open_id: Option<String>,

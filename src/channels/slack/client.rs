@@ -67,7 +67,7 @@ impl SlackClient {
     /// Says `text` (plain, foreign parts as they are) to `user` alone, in `chat`, below `thread` if that is given.
     ///
     /// # Errors
-    /// See [`DeliveryError`]; nobody retries a note.
+    /// See [`DeliveryError`]; a note is not retried.
     pub async fn whisper(&self, chat: &str, user: &str, thread: Option<&str>, text: &str) -> Result<(), DeliveryError> {
         let mut body = json!({"channel": chat, "user": user, "text": whisper(text, "…")});
         if let Some(thread) = thread.filter(|thread| is_ts(thread)) {

@@ -127,7 +127,7 @@ pub(super) struct Interaction<'a> {
     pub(super) trigger_id: Option<String>,
 }
 
-/// Who acted, in any interaction.
+/// The person behind an interaction.
 #[derive(Deserialize)]
 pub(super) struct By {
     pub(super) user: Object<User>,

@@ -7,7 +7,7 @@ use crate::domain::{ApprovalCard, Approvers, BudgetCard, Outbound, PlanCard};
 /// People named on one card; more are counted.
 const MAX_NAMED: usize = 10;
 
-/// Who may approve what a card shows, beside the person whose task it is.
+/// The approvers of what a card shows, beside the person whose task it is.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::channels) struct Whom<'a> {
     approvers: &'a Approvers,
@@ -16,7 +16,7 @@ pub(in crate::channels) struct Whom<'a> {
 }
 
 impl<'a> Whom<'a> {
-    /// None: nobody has to approve it.
+    /// `None` when it needs no approval.
     pub(in crate::channels) fn of(content: &'a Outbound) -> Option<Self> {
         match content {
             Outbound::PlanCard(card) => Some(Self::plan(card)),
@@ -64,7 +64,7 @@ impl<'a> Whom<'a> {
         }
     }
 
-    /// Is anybody in the chat asked?
+    /// Does it ask somebody in the chat?
     pub(in crate::channels) fn anyone(self) -> bool {
         self.group && *self.approvers == Approvers::Anyone
     }
@@ -112,7 +112,7 @@ impl<'a> Whom<'a> {
     }
 }
 
-/// Who is mentioned before a text in a group.
+/// The person who is mentioned before a text in a group.
 pub(in crate::channels) fn requester(content: &Outbound) -> Option<&str> {
     match content {
         Outbound::QuestionCard(card) => card.group.then_some(card.requester.as_str()),

@@ -66,7 +66,7 @@ struct Books {
     last: i64,
     /// Channel and thread root of every message, by its time stamp.
     places: BTreeMap<String, (String, String)>,
-    /// When a trigger was made; none: used.
+    /// When a trigger was made. `None` means used.
     triggers: BTreeMap<String, Option<Millis>>,
 }
 
@@ -102,7 +102,7 @@ impl Workspace {
         ts
     }
 
-    /// The root of the thread that a message stands in: itself when it starts one. None: there is no such message.
+    /// The root of the thread that a message stands in: itself when it starts one. `None` means there is no such message.
     #[must_use]
     pub fn root_of(&self, ts: &str) -> Option<String> {
         self.books().places.get(ts).map(|(_, root)| root.clone())
@@ -150,7 +150,7 @@ impl FakeSlack {
         Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), bot_token, clock, ids).await
     }
 
-    /// The same on `addr`.
+    /// Starts it on `addr`.
     ///
     /// # Errors
     /// When `addr` cannot be had.

@@ -108,7 +108,7 @@ impl Tenant {
         }
     }
 
-    /// The same people, talking to the gateway at `base` (after a restart on another port).
+    /// These people, talking to the gateway at `base` (after a restart on another port).
     #[must_use]
     pub fn at(&self, base: &str) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl Tenant {
         self.message_at(words, None)
     }
 
-    /// The same with the platform time `at`.
+    /// A message with the platform time `at`.
     #[must_use]
     pub fn message_at(&self, words: &Words<'_>, at: Option<Millis>) -> Event {
         match &self.people {

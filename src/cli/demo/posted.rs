@@ -198,7 +198,7 @@ fn unescape(text: &str) -> String {
 pub struct Note {
     /// Chat.
     pub chat: String,
-    /// Who sees it.
+    /// The person who sees it.
     pub user: String,
     /// Thread it stands in.
     pub thread: Option<String>,

@@ -240,7 +240,13 @@ impl Show<'_> {
         let event = self.tenant.message(&words);
         self.chat.learn(&event.message_id, self.scene.chat);
         self.printer.person(self.scene.user, text, reply_to.is_some())?;
-        let (status, body) = self.tenant.post(&self.tenant.seal(&event)).await?;
+        let sealed = self.tenant.seal(&event);
+        let (mut status, mut body) = self.tenant.post(&sealed).await?;
+        // As platforms do: nothing was stored, because this machine is busy.
+        while status == 503 {
+            tokio::time::sleep(LOOK).await;
+            (status, body) = self.tenant.post(&sealed).await?;
+        }
         anyhow::ensure!(status == 200, "the gateway answered {status}: {body}");
         Ok(event.message_id)
     }

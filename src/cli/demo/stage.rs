@@ -71,7 +71,7 @@ impl Memory {
         self.violations.push(what.into());
     }
 
-    /// The same mark of the same bot is there once, however often it is set.
+    /// A mark of one bot is there once, however often it is set.
     pub(super) fn mark(&mut self, message: String, mark: String) {
         let mark = (message, mark);
         if !self.reactions.contains(&mark) {

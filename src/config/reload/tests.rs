@@ -103,7 +103,7 @@ fn refused(reloader: &mut Reloader) -> Vec<String> {
     }
 }
 
-/// A valid value of the key that differs from the base's; none: there is only one.
+/// A valid value of the key that differs from the base's. `None` means there is only one.
 fn another(key: &Key, folder: &str) -> Option<String> {
     let is = |value: &str| {
         let base = BASE.iter().find(|(path, _)| *path == key.path);

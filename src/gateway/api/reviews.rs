@@ -76,7 +76,7 @@ async fn find(gateway: &Gateway, id: &GateId) -> Result<GateRecord, ApiError> {
         .ok_or_else(|| ApiError::not_found("there is no review with this id"))
 }
 
-/// Who may approve is read now, as at decision time.
+/// The approvers are read now, as they are at a decision.
 fn view(gateway: &Gateway, record: &GateRecord) -> Value {
     let approvers = match &gateway.settings.current().channel(record.gate.conversation.channel).approvers {
         Approvers::Requester => Value::from("requester"),

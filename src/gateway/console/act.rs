@@ -18,7 +18,7 @@ use crate::gateway::api::{check_text, principal};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 
-/// Who decides for other channels: people there have ids of their own, and nobody is played.
+/// The person in whose name the console decides for other channels, where nobody can be played.
 const OPERATOR: &str = "console";
 
 /// `POST /console/say`.

@@ -1,4 +1,4 @@
-//! Who may see and press: whose page asked, under which name, with which session.
+//! Access to the console: the page that asked, the host name, the session.
 
 use std::net::Ipv4Addr;
 

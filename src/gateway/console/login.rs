@@ -77,7 +77,7 @@ fn mac(token: &SecretString, text: &str) -> Option<[u8; 32]> {
     Some(mac.finalize().into_bytes().into())
 }
 
-/// Where to send whoever must log in first to see `wanted`.
+/// The address of the login page that leads on to `wanted`.
 pub(super) fn before(wanted: &Uri) -> String {
     address(wanted.path_and_query().map_or(HOME, |wanted| wanted.as_str()))
 }

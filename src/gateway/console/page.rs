@@ -50,7 +50,7 @@ pub(super) struct Scene {
     pub(super) people: People,
 }
 
-/// A word to whoever pressed something.
+/// The answer to a press.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Toast {
     /// `good` or `bad`.
@@ -89,7 +89,7 @@ impl Scene {
         people::person(&self.gateway.templates, self.language.locale, id)
     }
 
-    /// The name of whoever has this id. Names of ours belong to the console: an id of a platform stays one.
+    /// The name of the person with this id. Names of ours belong to the console: an id of a platform stays one.
     pub(super) fn name(&self, channel: ChannelKind, id: &str) -> String {
         if channel == ChannelKind::Console {
             self.person(id).name

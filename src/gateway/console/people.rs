@@ -27,7 +27,7 @@ pub(super) struct Person {
     pub(super) color: usize,
 }
 
-/// Everybody who can be played, and the one who is.
+/// The people who can be played, and the one who is played now.
 #[derive(Debug)]
 pub(super) struct People {
     pub(super) me: Person,
@@ -35,7 +35,7 @@ pub(super) struct People {
 }
 
 impl People {
-    /// `id`: who is played; the first of the cast when not given.
+    /// `id` is the person who is played; without it the first of the cast.
     pub(super) fn new(templates: &Templates, locale: Locale, approvers: &Approvers, id: Option<&str>) -> Result<Self, ApiError> {
         let id = id.filter(|id| !id.is_empty()).unwrap_or(CAST[0]);
         check_id("as", id)?;
@@ -54,7 +54,7 @@ impl People {
     }
 }
 
-/// Whoever has this id.
+/// The person with this id.
 pub(super) fn person(templates: &Templates, locale: Locale, id: &str) -> Person {
     let name = if CAST.contains(&id) {
         templates.say(locale, &format!("console.persona.{id}"), json!({}))
@@ -82,7 +82,7 @@ pub(super) fn bot() -> Person {
     }
 }
 
-/// Who may approve, in a sentence.
+/// The rule of approval in a sentence.
 pub(super) fn policy(templates: &Templates, locale: Locale, live: &ChannelLive) -> String {
     let say = |key: &str, values| templates.say(locale, key, values);
     let mut text = match &live.approvers {

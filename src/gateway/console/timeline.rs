@@ -34,7 +34,7 @@ pub(super) fn entries(scene: &Scene, channel: ChannelKind, events: &[EventRow], 
         .collect()
 }
 
-/// Our words for an event; none: its summary says it.
+/// Our words for an event. `None` means its summary says it.
 fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
     let word = |key: &str| scene.say(key, json!({}));
     Some(match event {

@@ -86,7 +86,7 @@ fn told(text: &str) -> Response {
     Json(json!({ "response_type": "ephemeral", "text": text })).into_response()
 }
 
-/// What a press leads to beside the repainted card: the form for changes, or a note to the one who pressed. Nobody retries it.
+/// What a press leads to beside the repainted card: the form for changes, or a note to the person who pressed. It is not retried.
 async fn follow_up(gateway: Gateway, inbound: Inbound, notice: Notice, trigger_id: Option<String>, thread: Option<String>, locale: Locale) {
     if shows_on_card(&notice) {
         return;

@@ -38,7 +38,7 @@ pub(super) fn messages(log: &[Message]) -> (String, Vec<Value>) {
     (system, messages.collect())
 }
 
-/// What of an answer's blocks is not ours to keep as text or calls, with the places of those that are. None: nothing.
+/// What of an answer's blocks is not ours to keep as text or calls, with the places of those that are. `None` means nothing.
 pub(super) fn raw(blocks: &[Value]) -> Option<Value> {
     let mut foreign = false;
     let mut calls = 0;

@@ -66,7 +66,7 @@ impl<'a> Work<'a> {
             .is_some_and(|(_, result)| result.contains("created `") || result.contains("replaced `"))
     }
 
-    /// Whether the file reads back as written; none: it was not read.
+    /// Whether the file reads back as written. `None` means it was not read.
     fn confirmed(&self) -> Option<bool> {
         let (content, _) = self.written?;
         Some(self.checked?.trim_end() == content.trim_end())

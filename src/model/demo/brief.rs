@@ -44,7 +44,7 @@ impl Brief {
     }
 }
 
-/// The next move in plan mode; none: the plan is being made, or this is no plan mode.
+/// The next move in plan mode. `None` means the plan is being made, or this is no plan mode.
 pub(super) fn next(request: &ChatRequest, log: &Log<'_>, tongue: Tongue, offers: &dyn Fn(&str) -> bool) -> Option<Move> {
     let last = request.messages.last()?;
     let text = last.content.as_str();

@@ -14,7 +14,7 @@ pub(super) struct Draft {
     tongue: Tongue,
     /// `list_files` and `read_file` are there.
     pub(super) reads: bool,
-    /// The file to write; none: not possible or not wanted.
+    /// The file to write. `None` means not possible or not wanted.
     pub(super) output: Option<String>,
     /// Id, content, tools.
     pub(super) steps: Vec<(&'static str, String, Vec<&'static str>)>,
@@ -66,7 +66,7 @@ impl Draft {
         }
     }
 
-    /// The same without a file to write: the step that only reads.
+    /// The plan when there is no file to write: its step only reads.
     pub(super) fn reading_only(draft: &Self) -> Self {
         Self {
             goal: draft.goal.clone(),

@@ -230,7 +230,7 @@ impl Tongue {
         }
     }
 
-    /// `confirmed`: it reads back as written; none: it was not read back.
+    /// `confirmed`: it reads back as written. `None` means it was not read back.
     pub(super) fn written_to(self, output: &str, result: &str, confirmed: Option<bool>) -> String {
         let size = result.trim_end().split_once(": ").map_or("", |(_, size)| size);
         let check = match confirmed {

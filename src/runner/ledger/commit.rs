@@ -20,8 +20,8 @@ use crate::store::{
 };
 
 impl LedgerJournal {
-    /// Writes everything that a step changed, in one transaction under the fence. False: nothing is written,
-    /// because the step would end the turn while there are words of the requester that nobody has read.
+    /// Writes everything that a step changed, in one transaction under the fence. `false` means nothing is written,
+    /// because the step would end the turn while there are unread words of the requester.
     pub(super) async fn write(&self, entry: Entry<'_>) -> Result<bool, StoreError> {
         let Entry {
             before,
@@ -186,7 +186,7 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, t
     Ok(())
 }
 
-/// The card of the last review that nobody approved says how the turn ended, where its decision does not say it: no plan came after the
+/// The card of the last review, if it was not approved, says how the turn ended, where its decision does not say it: no plan came after the
 /// words, or the turn failed while it waited. The card of an approved plan says so as its progress.
 async fn end_review(tx: &mut Tx, row: &TurnRow, turn: &Turn) -> Result<(), StoreError> {
     let state = &turn.state;

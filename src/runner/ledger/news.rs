@@ -94,7 +94,7 @@ impl LedgerJournal {
         Ok(record.map_or(Millis::NEVER, |record| record.gate.expires_at))
     }
 
-    /// Settles a lapsed gate. Whoever was faster wins: the stored decision is the one that counts.
+    /// Settles a lapsed gate. The stored decision counts, even if somebody was faster.
     async fn expire(&self, record: &GateRecord) -> Result<Decision, StoreError> {
         let gate = &record.gate;
         let mut tx = self.ledger.begin_in(&gate.conversation).await?;

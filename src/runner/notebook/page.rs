@@ -45,7 +45,7 @@ pub struct OpenGate {
     pub card: Outbound,
     /// Different people needed to approve.
     pub quorum: u32,
-    /// Who approved so far, when several are needed.
+    /// The approvals so far, when several are needed.
     pub votes: Vec<String>,
     /// When it was opened.
     pub opened_at: Millis,
@@ -176,7 +176,7 @@ impl Page {
         });
     }
 
-    /// A stop is read before words, and words before a decision: one that ends the turn must not find words that nobody has read.
+    /// A stop is read before words, and words before a decision: a turn must not end with unread words.
     pub(super) fn news(&self, state: &TurnState) -> Option<News> {
         let of_kind = |kind: SignalKind| self.words.iter().find(|word| word.kind == kind);
         if let Some(stop) = of_kind(SignalKind::Cancel) {
@@ -211,7 +211,7 @@ impl Page {
         rows.cloned().collect()
     }
 
-    /// False: the step would end the turn over words that nobody has read.
+    /// `false` means that the step would end the turn with unread words.
     pub(super) fn write(&mut self, entry: Entry<'_>, now: Millis) -> bool {
         let state = &entry.turn.state;
         let unread = |word: &Word| word.kind == SignalKind::Steer && !entry.heard.contains(&word.id);
@@ -330,7 +330,7 @@ impl Page {
         Ok(Heard::Decided)
     }
 
-    /// Settles the open gate if its time is over. False: it is not.
+    /// Settles the open gate if its time is over. `false` means it is not.
     pub(super) fn lapse(&mut self, now: Millis) -> bool {
         let over = |gate: &OpenGate| gate.decision.is_none() && gate.expires_at <= now;
         if !self.gate.as_ref().is_some_and(over) {

@@ -1,4 +1,4 @@
-//! The accept path: concurrent events share one commit, and nobody is told "yes" before it.
+//! The accept path: concurrent events share one commit, and no request is answered before it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

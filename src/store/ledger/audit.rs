@@ -16,7 +16,7 @@ use crate::store::{AuditEntry, keys};
 /// Rows read at a time.
 const PAGE: i64 = 1000;
 
-/// The newest entry of a trail: whoever keeps it elsewhere can tell later that nothing before it was written anew.
+/// The newest entry of a trail: kept elsewhere, it shows later that no earlier entry was rewritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditHead {
     /// Number of the entry; 0: the trail is empty.

@@ -1,4 +1,4 @@
-//! Votes and decisions: unique rows that need no lease, so that nobody's answer waits for a running turn.
+//! Votes and decisions: unique rows that need no lease, so that no answer waits for a running turn.
 
 use super::bells::Settled;
 use super::sql::{Columns, encode};

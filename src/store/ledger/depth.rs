@@ -7,7 +7,7 @@ use crate::domain::Millis;
 /// What waits now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// Events that nobody has looked at.
+    /// Events that wait for triage.
     pub inbox: i64,
     /// When the oldest of them came.
     pub inbox_since: Option<Millis>,

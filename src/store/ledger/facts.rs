@@ -32,7 +32,7 @@ pub(in crate::store) async fn set_first(conn: &mut AnyConnection, key: &str, val
     Ok(done.rows_affected() > 0)
 }
 
-/// Stores a fact in place of the value that was read; false: it has another one by now. Until the transaction ends nobody else changes it.
+/// Stores a fact in place of the value that was read; false: it has another one by now. No other transaction changes it until this one ends.
 pub(in crate::store) async fn replace(conn: &mut AnyConnection, key: &str, read: &str, value: &str) -> Result<bool> {
     let done = sqlx::query("UPDATE facts SET value = $1 WHERE name = $2 AND value = $3")
         .bind(value)

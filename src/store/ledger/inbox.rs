@@ -30,7 +30,7 @@ impl Session {
         arrive::insert_handled(&self.inner, &mut self.tx, &row).await
     }
 
-    /// Rows that nobody looked at, oldest first.
+    /// Rows that wait for triage, oldest first.
     pub async fn untriaged(&mut self, limit: i64) -> Result<Vec<InboxRow>> {
         self.untriaged_after(0, limit).await
     }

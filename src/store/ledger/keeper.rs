@@ -65,7 +65,6 @@ impl Keeper {
             inner: Arc::clone(inner),
             acceptor: None,
             keeper: None,
-            reading: None,
         };
         let bells = Arc::clone(inner);
         Arc::new(Self(vec![

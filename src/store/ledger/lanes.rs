@@ -196,7 +196,7 @@ impl Session {
         .map_or(Err(StoreError::Stale), |row| read(&row))
     }
 
-    /// Makes a lane ready now; a lane that nobody has made yet needs no waking.
+    /// Makes a lane ready now; a lane that does not exist yet needs no waking.
     pub async fn wake_lane(&mut self, lane: &LaneId) -> Result<()> {
         let woken = sqlx::query("UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id = $2")
             .bind(self.now().0)

@@ -13,39 +13,22 @@ use crate::store::StoreError;
 pub(super) struct Held {
     file: File,
     database: PathBuf,
-    /// How the last holder's end left it.
-    end: End,
-}
-
-/// What the last holder wrote at its end, and whether the file still is as it was then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// Closed in order, and known to be sound.
-    Sound,
-    /// Closed in order, but not read through.
-    Closed,
-    /// Not closed in order, or changed since.
-    Unknown,
+    /// The last holder closed the database in order, and it has not changed since.
+    closed: bool,
 }
 
 impl Held {
-    /// The database was closed in order, it was known to be sound, and nobody has written to it since.
-    pub(super) fn is_intact(&self) -> bool {
-        self.end == End::Sound
-    }
-
-    /// The last holder has stopped in order: it gave its leases back.
+    /// The last holder closed the database in order (it gave its leases back), and the file has not changed since.
     pub(super) fn was_closed(&self) -> bool {
-        self.end != End::Unknown
+        self.closed
     }
 
-    /// Gives it back and writes down for the next holder how the closed database is left. Unless it is known to be `sound`, the next
-    /// start reads it through before anybody is answered from it.
-    pub(super) fn give_back(mut self, sound: bool) {
+    /// Gives it back, and writes down for the next holder that the database is closed.
+    pub(super) fn give_back(mut self) {
         if let Some(seal) = seal(&self.database)
-            && let Err(error) = write(&mut self.file, &if sound { seal } else { unread(&seal) })
+            && let Err(error) = write(&mut self.file, &seal)
         {
-            tracing::debug!(%error, "the next start reads the database file through");
+            tracing::debug!(%error, "the next start checks the database file");
         }
     }
 }
@@ -83,11 +66,7 @@ pub(super) fn take(database: &Path) -> Result<Held> {
             write(&mut file, &std::process::id().to_string()).map_err(trouble)?;
             Ok(Held {
                 file,
-                end: match seal(database) {
-                    Some(seal) if seal == before => End::Sound,
-                    Some(seal) if unread(&seal) == before => End::Closed,
-                    Some(_) | None => End::Unknown,
-                },
+                closed: seal(database).is_some_and(|seal| seal == before),
                 database: database.to_owned(),
             })
         }
@@ -99,7 +78,7 @@ pub(super) fn take(database: &Path) -> Result<Held> {
     }
 }
 
-/// What tells a closed database file from one that somebody wrote to afterwards: its size and when it was last changed. None: it is
+/// What tells a closed database file from one that somebody wrote to afterwards: its size and when it was last changed. `None` means it is
 /// not closed, for its log is still there.
 fn seal(database: &Path) -> Option<String> {
     let mut log = database.as_os_str().to_owned();
@@ -110,11 +89,6 @@ fn seal(database: &Path) -> Option<String> {
     let file = std::fs::metadata(database).ok()?;
     let changed = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(format!("closed {} {}", file.len(), changed.as_nanos()))
-}
-
-/// The seal of a file that nobody has read through.
-fn unread(seal: &str) -> String {
-    format!("unread, {seal}")
 }
 
 fn write(file: &mut File, text: &str) -> std::io::Result<()> {
@@ -135,7 +109,7 @@ mod tests {
         let held = take(&database).unwrap();
         let of_a_child = held.file.try_clone().unwrap();
         assert!(matches!(take(&database), Err(StoreError::Held { .. })));
-        held.give_back(true);
+        held.give_back();
         take(&database).unwrap();
         drop(of_a_child);
     }
@@ -152,32 +126,28 @@ mod tests {
         drop(of_a_child);
     }
 
-    /// design: only a file that was closed in order and is as it was then counts as intact.
+    /// design: only a file that was closed in order and is as it was then counts as closed.
     #[test]
-    fn what_changed_since_the_end_is_not_intact() {
+    fn what_changed_since_the_end_is_not_closed() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("ledger.db");
         std::fs::write(&database, "one").unwrap();
         let held = take(&database).unwrap();
-        assert!(!held.is_intact(), "nobody closed it");
-        assert!(!held.was_closed());
-        held.give_back(false);
+        assert!(!held.was_closed(), "it was never closed");
+        held.give_back();
         let held = take(&database).unwrap();
-        assert!(held.was_closed() && !held.is_intact(), "nobody has read it through");
-        held.give_back(true);
-        let held = take(&database).unwrap();
-        assert!(held.is_intact() && held.was_closed());
+        assert!(held.was_closed());
         drop(held);
         let held = take(&database).unwrap();
-        assert!(!held.is_intact(), "its last holder died");
-        held.give_back(true);
+        assert!(!held.was_closed(), "its last holder died");
+        held.give_back();
         std::fs::write(&database, "other").unwrap();
         let held = take(&database).unwrap();
-        assert!(!held.is_intact(), "somebody wrote to it");
+        assert!(!held.was_closed(), "somebody else wrote to it");
         let log = folder.path().join("ledger.db-wal");
         std::fs::write(&log, "rest").unwrap();
-        held.give_back(true);
+        held.give_back();
         std::fs::remove_file(log).unwrap();
-        assert!(!take(&database).unwrap().is_intact(), "its log was not put into it");
+        assert!(!take(&database).unwrap().was_closed(), "its log was not put into it");
     }
 }

@@ -13,7 +13,6 @@ use super::doors::Doors;
 use super::ids::Sequence;
 use super::keeper::Keeper;
 use super::pace::Paced;
-use super::soundness::Reading;
 use super::turnstile::Turnstile;
 use super::{Inner, Ledger, Result, file, postgres, sqlite};
 use crate::config::{Coordination, Stores};
@@ -41,9 +40,9 @@ pub enum Looked {
 /// The connections of a ledger, by what they are for.
 #[derive(Debug)]
 pub(super) struct Pools {
-    /// Batches of the inbox; none: opened read-only.
+    /// Batches of the inbox. `None` means opened read-only.
     pub(super) accept: Option<AnyPool>,
-    /// The other writers; none: opened read-only.
+    /// The other writers. `None` means opened read-only.
     pub(super) journal: Option<AnyPool>,
     pub(super) read: AnyPool,
 }
@@ -78,7 +77,7 @@ impl Ledger {
         }
     }
 
-    /// Brings the database to the current schema. A file is made if need be, and must be nobody else's.
+    /// Brings the database to the current schema. Creates a missing file; a file of another program is refused.
     ///
     /// # Errors
     /// Those of [`Ledger::open`].
@@ -87,7 +86,7 @@ impl Ledger {
             Place::File(path) => {
                 let (pools, lock, _) = sqlite::open(&path, &Clock::system(), true).await?;
                 pools.close().await;
-                lock.give_back(true);
+                lock.give_back();
                 Ok(())
             }
             Place::Server(url) => postgres::migrate(&url).await,
@@ -102,11 +101,10 @@ impl Ledger {
     /// newer than this program, or an older one when `migrate_on_start` is false; `Unavailable` for a server that does not answer.
     pub async fn open(stores: &Stores, clock: Clock) -> Result<Self> {
         let migrate = stores.migrate_on_start;
-        let (mut time, mut reading) = (None, None);
+        let mut time = None;
         let (clock, pools, sequence, lock, turnstile) = match Place::of(&stores.database_url)? {
             Place::File(path) => {
                 let (pools, lock, sequence) = sqlite::open(&path, &clock, migrate).await?;
-                reading = lock.is_intact().then(|| Arc::new(Reading::begin(&path)));
                 (clock, pools, sequence, Some(lock), Some(Turnstile::default()))
             }
             Place::Server(url) => {
@@ -145,7 +143,6 @@ impl Ledger {
             inner,
             acceptor: Some(acceptor),
             keeper,
-            reading,
         })
     }
 
@@ -172,7 +169,6 @@ impl Ledger {
             }),
             acceptor: None,
             keeper: None,
-            reading: None,
         })
     }
 
@@ -230,15 +226,11 @@ impl Ledger {
         if let Some(keeper) = &self.keeper {
             keeper.end();
         }
-        if let Some(reading) = &self.reading {
-            reading.end().await;
-        }
         self.inner.pools.close().await;
         if let Ok(mut lock) = self.inner.lock.lock()
             && let Some(held) = lock.take()
         {
-            // Without a reading of its own it was read through before the start.
-            held.give_back(self.reading.as_ref().is_none_or(|reading| reading.found_nothing()));
+            held.give_back();
         }
     }
 }

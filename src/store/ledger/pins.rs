@@ -1,6 +1,6 @@
 //! Which tools of MCP servers are confirmed, and which wait for an admin: two small facts a server.
 //!
-//! They are two, so that whoever notes what waits cannot undo what is confirmed at the same moment.
+//! They are two, so that noting what waits cannot undo a confirmation of the same moment.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::domain::{Definitions, confirmation_of};
 use crate::store::AuditEntry;
 
 impl Session {
-    /// The digests of the server's confirmed tools, by name; none: the server was never seen.
+    /// The digests of the server's confirmed tools, by name. `None` means the server was never seen.
     pub async fn confirmed_tools(&mut self, server: &str) -> Result<Option<BTreeMap<String, String>>> {
         let stored = facts::get(&mut self.tx, &confirmed(server)).await?;
         stored.map(|text| decode("facts.value", &text)).transpose()
@@ -38,7 +38,7 @@ impl Session {
         facts::set(&mut self.tx, &waiting(server), &encode(found)?).await
     }
 
-    /// Confirms what waits, if it is what `confirmation` stands for; gives the names. None: something else waits, or nothing.
+    /// Confirms what waits, if it is what `confirmation` stands for; gives the names. `None` means something else waits, or nothing.
     pub async fn confirm_tools(&mut self, server: &str, confirmation: &str, principal: &str) -> Result<Option<Vec<String>>> {
         let Some(stored) = facts::get(&mut self.tx, &waiting(server)).await? else {
             return Ok(None);

@@ -3,7 +3,7 @@
 //! Transactions of one chat run one after another ([`chat_lock`]), those of different chats side by side. What a process
 //! that stands still holds is given free by the server: every session has its limits.
 //!
-//! Time is the server's, asked every half minute and carried on by a clock that nobody sets: leases and expiries are the same on every
+//! Time is the server's, asked every half minute and carried on by the monotonic clock: leases and expiries are the same on every
 //! machine. PostgreSQL answers the COMMIT of a failed transaction with success for the driver, so a transaction proves before it that it stands.
 
 use std::sync::{Arc, Weak};
@@ -104,7 +104,7 @@ pub(super) async fn open_read_only(url: &SecretString) -> Result<Pools> {
 /// after a restart of the server each of a pool's is found out once.
 ///
 /// In a task of its own: a caller may be dropped in the middle (a call that a person interrupts, a lease that ends), and the
-/// driver would give the connection back to its pool with a transaction open that nobody knows of.
+/// driver would give the connection back to its pool with an open transaction that nothing would end.
 pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
     let pool = pool.clone();
     let begun = tokio::spawn(async move {

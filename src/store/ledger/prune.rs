@@ -110,7 +110,7 @@ impl Ledger {
 }
 
 impl Session {
-    /// When the oldest event came in that nobody has looked at.
+    /// When the oldest event came in that waits for triage.
     async fn oldest_untriaged(&mut self) -> Result<Option<Millis>> {
         let row = sqlx::query("SELECT received_at FROM inbox WHERE state = 'new' ORDER BY id LIMIT 1")
             .fetch_optional(&mut *self.tx)

@@ -34,7 +34,7 @@ pub(super) struct Seal {
 #[derive(Debug)]
 pub(super) struct Remembered {
     turn: Option<TurnId>,
-    /// None: written by a version that did not seal.
+    /// `None` means written by a version that did not seal.
     seal: Option<Seal>,
 }
 
@@ -141,7 +141,7 @@ impl Session {
         Ok(None)
     }
 
-    /// The digests of what is stored of a gate now; none: there is no such gate.
+    /// The digests of what is stored of a gate now. `None` means there is no such gate.
     async fn sealed_now(&mut self, gate: &str) -> Result<Option<Seal>> {
         let found = sqlx::query(
             "SELECT gates.kind, gates.digest, plan_version, quorum, card, decisions.body AS decision

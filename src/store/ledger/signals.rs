@@ -54,7 +54,7 @@ impl Session {
         Ok(row.int("stops")? > 0 || row.maybe_int("refused")?.is_some_and(|refused| refused > 0))
     }
 
-    /// Nobody reads the signals of a turn that is over.
+    /// Marks the signals of a finished turn as read.
     pub(super) async fn drop_signals(&mut self, turn: &TurnId) -> Result<()> {
         sqlx::query("UPDATE signals SET consumed_at = $1 WHERE turn_id = $2 AND consumed_at IS NULL")
             .bind(self.now().0)

@@ -27,6 +27,7 @@ pub(super) async fn look(path: &Path) -> Result<Looked> {
         };
     }
     let looked = async {
+        examine(path, Access::Look).await?;
         let mut conn = AnyConnection::connect_with(&address(path, Access::Look)?).await?;
         let behind = schema::is_behind(&mut conn).await?;
         conn.close().await?;
@@ -40,7 +41,7 @@ pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(P
     file::prepare(path)?;
     let lock = lock::take(path)?;
     let named = |error| naming(path, error);
-    if !lock.is_intact() {
+    if !lock.was_closed() {
         examine(path, Access::Write).await.map_err(named)?;
     }
     let write = connect(path, Access::Write).await.map_err(named)?;

@@ -126,7 +126,7 @@ fn digest(name: &str, description: &str, schema: &Value, destructive: bool) -> S
 
 /// Makes a schema harmless. Words for readers are changed. What arguments are compared with (names, values, patterns) means something else
 /// once it is changed: what of it is not harmless as it is goes, with the member or item that it stands in, and the server alone
-/// knows of it then. False: of this nothing can stay.
+/// knows of it then. `false` means of this nothing can stay.
 fn tame(schema: &mut Value) -> bool {
     match schema {
         Value::Object(members) => members.retain(|name, member| match member {

@@ -45,7 +45,7 @@ impl Capture {
         }
     }
 
-    /// The same once its end is reached, or at `moment`.
+    /// Waits until the output ends, or until `moment`.
     pub(super) async fn ended_by(mut self, moment: Instant) -> Self {
         let _ = timeout_at(moment, &mut self.reading).await;
         self

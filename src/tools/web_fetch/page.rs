@@ -20,7 +20,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// None: nothing that could be shown as text. A server that names no type is taken at its characters.
+    /// `None` means nothing that could be shown as text. A server that names no type is taken at its characters.
     pub(super) fn of(content_type: &str) -> Option<Self> {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         match essence {

@@ -88,7 +88,7 @@ impl Reach {
         }
     }
 
-    /// The same for a machine that has these addresses, too: out of reach, however public.
+    /// Also keeps these addresses of this machine out of reach, however public they are.
     #[must_use]
     pub fn from_behind(mut self, own: &[IpAddr]) -> Self {
         self.own = own.into();

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::ready;
-use crate::support::api::eventually;
+use crate::support::command::run;
 use crate::support::quiet::{database, quiet};
 use crate::support::scripts::reporter;
 use crate::support::stores::Pairing;
@@ -32,10 +32,9 @@ fn rot(path: &Path) {
     file.sync_all().unwrap();
 }
 
-/// F-Q6: a file that is as it was left is not read through before the start, but soon after it: damage is named, and the gateway takes
-/// events as long as it can.
+/// F-Q6: a file that went bad after an orderly stop starts without being read; `check --online` reads it and names the damage.
 #[tokio::test]
-async fn damage_is_found_beside_the_work() {
+async fn check_online_finds_damage() {
     if !Pairing::Sqlite.runs() {
         return;
     }
@@ -47,19 +46,24 @@ async fn damage_is_found_beside_the_work() {
     }
     quiet(&world).await;
     world.stop().await;
-    rot(&database(&world));
-    world.restart(&[]).await;
-    let (status, word, ledger) = eventually("damage that is named", || async {
-        let found = ready(&world).await;
-        (found.1 != "ready").then_some(found)
-    })
-    .await;
-    assert_eq!((status, word.as_str(), ledger.as_str()), (200, "degraded", "degraded"));
-    let (_, body) = world.api.try_get("/readyz").await;
-    let message = body["parts"][0]["message"].as_str().unwrap();
+    let file = database(&world);
+    let url = format!("sqlite://{}", file.display());
+    let check = async || {
+        run(
+            world.folder.path(),
+            &[("STORE__DATABASE_URL", url.as_str())],
+            &["check", "--online"],
+        )
+        .await
+    };
+    assert!(!check().await.err.contains("damaged"));
+    rot(&file);
+    let ran = check().await;
     assert!(
-        message.contains("countersign.db") && message.contains("the file is damaged"),
-        "{message}"
+        ran.code == 1 && ran.err.contains("countersign.db") && ran.err.contains("the file is damaged"),
+        "{ran:?}"
     );
+    world.restart(&[]).await;
+    assert_eq!(ready(&world).await.1, "ready");
     world.stop().await;
 }

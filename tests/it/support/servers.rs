@@ -86,14 +86,14 @@ fn own(path: &Path) {
 }
 
 /// A port that belongs to one server, also while that server is down: no other test of this machine gets it meanwhile.
-struct Port {
-    number: u16,
+pub struct Port {
+    pub number: u16,
     /// The claim: a name of the system that only one process can hold, and that goes with its holder.
     _claim: UnixListener,
 }
 
 impl Port {
-    fn claim() -> Self {
+    pub fn claim() -> Self {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let count = PORTS.end - PORTS.start;
         let spread = u16::try_from(std::process::id() * 37 % u32::from(count)).unwrap();

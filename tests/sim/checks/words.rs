@@ -60,7 +60,7 @@ pub(super) async fn heard(life: &mut Life<'_>, turn: &Found, log: &[countersign:
         let before_the_model = prompted.iter().any(is_it);
         let waits = turn.state.mailbox.contains(&words);
         let kept = match turn.state.status {
-            // A turn that killed its process is ended without a look at what waits (ROADMAP.md).
+            // A turn that killed its process is ended without a look at what waits (docs/known-limits.md).
             TurnStatus::Failed if turn.state.reason == Some(TurnReason::Crashed) => true,
             // Whoever stops a task takes back what was said to it.
             TurnStatus::Cancelled => true,

@@ -12,7 +12,7 @@ use crate::channels::DeliveryError;
 #[derive(Debug)]
 pub(super) struct Answer {
     status: StatusCode,
-    /// `code` of the body; 0 is success. None: the body is not what Lark sends.
+    /// `code` of the body; 0 is success. `None` means the body is not what Lark sends.
     code: Option<i64>,
     /// What we were asked to wait.
     after: Option<Duration>,

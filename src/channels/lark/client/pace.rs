@@ -30,7 +30,7 @@ pub(super) const ABREAST: Abreast = Abreast {
     marks: MINUTE.abreast(),
 };
 
-/// The rates of one call to `target` (a chat, or a message to update; none: only the app's own).
+/// The rates of one call to `target` (a chat, or a message to update; `None` means only the app's own).
 pub(super) fn rates(target: Option<&str>) -> Rates<'_> {
     Rates {
         wide: APP,

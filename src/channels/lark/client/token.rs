@@ -22,7 +22,7 @@ pub(super) struct Tokens {
     app_secret: SecretString,
     http: reqwest::Client,
     clock: Clock,
-    /// Held while fetching: whoever comes meanwhile finds the new token.
+    /// Locked while a token is fetched: other callers wait and find the new one.
     held: Mutex<Option<Held>>,
 }
 

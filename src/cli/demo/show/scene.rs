@@ -15,7 +15,7 @@ pub(super) struct Scene {
     pub(super) name: &'static str,
     /// The group.
     pub(super) chat: &'static str,
-    /// Who asks.
+    /// The person who asks.
     pub(super) user: &'static str,
     /// Of the cards and of the request.
     locale: Locale,

@@ -57,19 +57,3 @@ async fn a_full_disk_heals() {
         assert_eq!(read.fact(name).await.unwrap().is_some(), there, "{name}");
     }
 }
-
-/// F-Q6: a file is trusted unread once. Who ends before the reading beside the work does leaves it to be read through before the next start,
-/// and after that it is trusted again.
-#[tokio::test]
-async fn a_file_that_was_not_read_through_is_read_at_the_next_start() {
-    let folder = tempfile::tempdir().unwrap();
-    let url = SecretString::from(format!("sqlite://{}/x.db", folder.path().display()));
-    let mut sealed = Vec::new();
-    for _ in 0..4 {
-        let ledger = Ledger::open(&Stores::embedded(url.clone()), Clock::system()).await.unwrap();
-        ledger.close().await;
-        let left = std::fs::read_to_string(folder.path().join("x.db.lock")).unwrap();
-        sealed.push(left.starts_with("closed "));
-    }
-    assert_eq!(sealed, [true, false, true, false]);
-}

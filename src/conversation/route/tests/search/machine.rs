@@ -70,7 +70,7 @@ pub(super) struct State {
     lapsed: bool,
     /// How often each person approved; the ledger keeps one vote a person.
     votes: [u8; 2],
-    /// Kind, and who; none: ourselves.
+    /// Kind, and who. `None` means ourselves.
     decision: Option<(DecisionKind, Option<usize>)>,
     rows: [ActionStatus; 2],
     stop: bool,
@@ -410,7 +410,7 @@ impl Machine {
             .collect()
     }
 
-    /// The next step of a worker; none: it has nothing to do.
+    /// The next step of a worker. `None` means it has nothing to do.
     fn worked(&self, state: &State, at: usize) -> Option<State> {
         let mut next = state.clone();
         match state.workers[at] {
