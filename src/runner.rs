@@ -50,7 +50,7 @@ pub struct Timings {
     pub stop_grace: Duration,
     /// Longest run of one tool call; then it is told to end.
     pub tool_timeout: Duration,
-    /// How often a reader of events is pinged; one who has not answered by the next time is gone.
+    /// How often a reader of events is pinged; a reader that has not answered by the next ping is disconnected.
     pub socket_ping: Duration,
     /// How long a reader of events may take to read one.
     pub socket_patience: Duration,

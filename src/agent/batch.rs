@@ -1,4 +1,4 @@
-//! Row 6 of the table: the calls of one reply, from running what may run to answering all of them in order.
+//! Row 6 of `docs/agent.md`: the calls of one reply, from running what may run to answering all of them in order.
 //!
 //! A lost call is settled before anything else: while it is unknown whether a call ran, no later call runs and no limit is wound up. An
 //! approved call that never ran and will not run any more is `expired`: it was neither refused nor did it fail.

@@ -18,7 +18,7 @@ const ITEMS: usize = 10;
 /// Bytes of each of the two messages in which a later turn reads of this one.
 const MEMORY_CAP: usize = 4 * 1024;
 
-/// What a finished turn leaves behind (S1-13). The names are the design document's.
+/// What a finished turn leaves behind for later turns of a shared session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Capsule {

@@ -24,7 +24,7 @@ pub(super) fn digest(parts: &[&str]) -> String {
     format!("sha256:{}", hex::encode(digest128(parts)))
 }
 
-/// One line for people: what this call does, by its primary argument (S4-12).
+/// One line for people: what this call does, by its primary argument.
 pub(super) fn justification(tool: &str, arguments: &Value) -> String {
     let word = |name: &str| arguments.get(name).and_then(Value::as_str);
     let said = match tool {
@@ -164,7 +164,7 @@ impl Step<'_> {
             steps_used: steps.used,
             steps_remaining: steps.limit.saturating_sub(steps.used),
         };
-        // The words that clients show while it waits (S4-13).
+        // The words that clients show while it waits.
         let words = match gate {
             GateKind::PlanReview | GateKind::ToolApproval | GateKind::Budget => "Waiting for approval",
             GateKind::Question => "Waiting for an answer",

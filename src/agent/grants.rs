@@ -6,7 +6,7 @@ use super::Showing;
 use super::batch::likeness;
 use super::step::Step;
 
-/// What people see of `plan`: row 3 reviews complex plans and those that declare a tool which is not
+/// What people see of `plan`. Row 3 of `docs/agent.md` reviews complex plans and those that declare a tool which is not
 /// read-only. A name that is no tool of ours cannot be run, so it is only shown.
 pub(super) fn showing(policy: &Policy, plan: &Plan, tools: &[ToolSpec]) -> Showing {
     let complex = plan.complexity == Complexity::Complex;

@@ -1,4 +1,4 @@
-//! Rows 7 to 11 of the table: what a reply without calls does; and the limits.
+//! Rows 7 to 11 of `docs/agent.md`: what a reply without calls does; and the limits.
 
 use serde_json::Value;
 

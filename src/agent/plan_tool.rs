@@ -1,4 +1,4 @@
-//! `plan()`: row 3 of the table.
+//! Row 3 of `docs/agent.md`: `plan()`.
 
 use serde_json::{Value, json};
 

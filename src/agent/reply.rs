@@ -1,4 +1,4 @@
-//! The table's first half: what a reply with calls does.
+//! Rows 1 to 6 of `docs/agent.md`: what a reply with calls does.
 
 use crate::domain::{ActionStatus, Event, ToolCall, ToolSpec};
 

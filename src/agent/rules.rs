@@ -1,4 +1,4 @@
-//! Row 1 of the table: may this batch be applied at all? Either every call may, or none.
+//! Row 1 of `docs/agent.md`: may this batch be applied at all? Either every call may, or none.
 
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ fn unknown(names: &[&str], tools: &[ToolSpec], ours: Words<'_>, name: &str) -> S
 fn breach(state: &TurnState, ours: Words<'_>, asked: &Asked, name: &str, batch: usize) -> Option<String> {
     if asked.solo() && batch > 1 {
         return Some(match asked {
-            // The words of the design document that asked for this rule.
+            // These words are part of the contract with clients, in every prompt language.
             Asked::Progress(_) => String::from("plan_progress() 必须单独调用。"),
             Asked::Plan(_) | Asked::Clarify(_) | Asked::Question(_) | Asked::Todos(_) | Asked::Action { .. } => {
                 ours.answer("rule.alone", json!({"name": name}))

@@ -113,7 +113,7 @@ pub fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> {
 
 impl<'a> Step<'a> {
     /// Inputs that do not fit the state fall through: a late answer of a model, a second decision, a
-    /// result of calls that nobody waits for any more.
+    /// result of calls that are not waited for any more.
     fn take(&mut self, input: Input) {
         if self.turn.state.status.is_final() {
             return;
@@ -254,7 +254,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// A fresh id that nobody can guess without the turn's seed, and that a replay finds again.
+    /// A fresh id. It cannot be guessed without the turn's seed, and a replay makes the same one.
     pub(super) fn mint(&mut self, prefix: &str) -> String {
         self.turn.state.minted += 1;
         let count = self.turn.state.minted.to_string();

@@ -1,4 +1,4 @@
-//! Reasoning that a server left among the words of a reply: it is no answer, and no person sees it (S1-9).
+//! Reasoning that a server left among the words of a reply: it is no answer, and no person sees it.
 
 /// What models write around it.
 const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];

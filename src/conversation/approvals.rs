@@ -13,7 +13,7 @@ use super::{paint, say};
 pub(super) enum RowSettled {
     /// The row took this decision; `rest` rows still wait.
     Decided(Action),
-    /// Somebody was first, or the row asks nobody.
+    /// Somebody was first, or the row does not ask.
     Already(Action),
 }
 

@@ -57,7 +57,7 @@ pub(super) async fn joined(session: &mut Session, row: &InboxRow) -> Result<Outc
     Ok(Outcome::Done("welcome"))
 }
 
-/// The bot may not speak in the chat any more: everything there ends, whoever asked for it.
+/// The bot may not speak in the chat any more: every task there ends.
 pub(super) async fn left(session: &mut Session, row: &InboxRow, now: Millis) -> Result<Outcome, StoreError> {
     let actor = Actor::system(now);
     for turn in session.open_turns(&row.inbound.conversation).await? {

@@ -195,7 +195,8 @@ impl Asked<'_> {
     /// card that we do not know is this gate's own, whose message id is not written down yet.
     async fn is_on_another_card(&self, session: &mut Session, record: &GateRecord, row: &Action) -> Result<bool, StoreError> {
         let (own, pressed) = (record.gate.card_message.as_ref(), self.click.card.as_ref());
-        if row.status == ActionStatus::Unknown && (pressed.is_none() || own.is_some()) {
+        let asked_again = row.status == ActionStatus::Unknown || record.gate.card.asks_anew(&row.id);
+        if asked_again && (pressed.is_none() || own.is_some()) {
             return Ok(pressed.is_none() || pressed != own);
         }
         let Some(pressed) = pressed.filter(|pressed| Some(*pressed) != own) else {

@@ -1,7 +1,8 @@
 //! Decisions over the API: the same gates, another door.
 
 use crate::domain::{
-    ActionId, ActionStatus, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Millis, TurnId, TurnReason, Via, console_person,
+    ActionId, ActionStatus, Approver, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Millis, TurnId, TurnReason, Via,
+    console_person,
 };
 use crate::store::{ActionRecord, GateRecord, SignalKind, StoreError, TurnRow, Tx};
 
@@ -145,7 +146,9 @@ impl Desk {
             return Err(found.action.decision.as_ref().map_or(DecideError::NotFound, taken));
         };
         let named = gate.is_some_and(|gate| *gate == record.gate.id);
-        if !named && (gate.is_some() || found.action.status == ActionStatus::Unknown) {
+        // The first answer, sent again, must not answer the second question.
+        let asked_again = found.action.status == ActionStatus::Unknown || record.gate.card.asks_anew(id);
+        if !named && (gate.is_some() || asked_again) {
             return Err(DecideError::AskedAgain);
         }
         let who = self.caller(&record.gate, &asked.user_id, &asked.principal);
@@ -256,7 +259,11 @@ impl Caller {
     fn repeats(&self, decision: &Decision, act: &Act) -> bool {
         let same_person = !self.console || decision.by.as_ref() == Some(&self.user);
         let same_words = match act {
-            Act::Approve => decision.kind == DecisionKind::Approve,
+            // One of several whose approvals counted: the last of them need not be this one.
+            Act::Approve => {
+                let counted = |one: &Approver| if self.console { one.by == self.user } else { one.through_api };
+                return decision.kind == DecisionKind::Approve && decision.makers().iter().any(counted);
+            }
             Act::Revise(text) => decision.kind == DecisionKind::Revise && decision.text.as_ref() == Some(text),
             Act::Cancel => decision.kind == DecisionKind::Cancel,
             Act::Reject(_) => decision.kind == DecisionKind::Reject,

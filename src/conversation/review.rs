@@ -230,7 +230,7 @@ async fn already(session: &mut Session, gate: &Gate) -> Result<Settled, StoreErr
         .ok_or_else(|| StoreError::Corrupt(format!("gate {} has no decision that could have been first", gate.id)))
 }
 
-/// Closes a gate whose time is over; whoever comes later is told so.
+/// Closes a gate whose time is over; later answers are told so.
 pub(super) async fn lapse(session: &mut Session, gate: &Gate, now: Millis) -> Result<(), StoreError> {
     let actor = Actor::system(now);
     let decision = actor.decision(DecisionKind::Expire, None);

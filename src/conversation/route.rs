@@ -14,7 +14,7 @@ use super::phrases::Phrase;
 use super::review::Act;
 
 /// Tasks of one person that may wait in one chat, in all its threads together: where each message begins a thread of its own, a limit of
-/// a lane would limit nobody.
+/// a limit per lane would not limit a person.
 pub(super) const QUEUE_LIMIT: u32 = 20;
 
 /// The longest text that is read, characters.

@@ -20,7 +20,7 @@ const BATCH: i64 = 64;
 const FARTHEST: usize = 4096;
 
 impl Desk {
-    /// Handles what came in and nobody looked at, oldest first; gives how many rows were handled. Any number of workers may
+    /// Handles what came in and waits for triage, oldest first; gives how many rows were handled. Any number of workers may
     /// call it at once: each row is taken by compare-and-set.
     ///
     /// # Errors

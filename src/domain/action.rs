@@ -15,8 +15,8 @@ pub enum ActionStatus {
     Approved,
     /// A person said no.
     Rejected,
-    /// Its time was over before it ran, and it never will: nobody answered, or a limit or the end of the task came before an approved
-    /// call was sent. A verdict of its own: nobody refused it.
+    /// Its time was over before it ran, and it never will: no answer came, or a limit or the end of the task came before an approved
+    /// call was sent. A verdict of its own: it was not refused.
     Expired,
     /// Sent; the outcome is not journaled yet.
     Running,

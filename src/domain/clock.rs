@@ -93,7 +93,7 @@ impl Clock {
     }
 }
 
-/// The time of a server that many processes agree on. Between two looks at it time is carried on by a clock that nobody sets:
+/// The time of a server that many processes agree on. Between two looks at it time is carried on by the monotonic clock:
 /// a jump of the machine's clock is none of ours.
 #[derive(Debug)]
 pub struct ServerTime {

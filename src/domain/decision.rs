@@ -16,7 +16,7 @@ pub enum DecisionKind {
     Cancel,
     /// One action must not run.
     Reject,
-    /// Nobody answered in time.
+    /// No answer came in time.
     Expire,
     /// Something newer took its place.
     Supersede,

@@ -41,7 +41,7 @@ id!(
     TurnId
 );
 id!(
-    /// A gate of any kind, `rv_…`; random enough that nobody guesses one.
+    /// A gate of any kind, `rv_…`; too random to be guessed.
     GateId
 );
 id!(

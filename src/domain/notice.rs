@@ -51,7 +51,7 @@ pub enum Notice {
         through_api: bool,
         at: String,
     },
-    /// You may decide nothing here, whoever may decide this.
+    /// This person may decide nothing here.
     NotServed { barrier: Barrier },
     /// You may not decide this; `who` names who may (ids, comma separated) or is empty for the requester.
     NotEntitled { requester: String },

@@ -19,7 +19,7 @@ pub enum Outbound {
     QuestionCard(QuestionCard),
     /// A limit is reached.
     BudgetCard(BudgetCard),
-    /// Progress of a plan that nobody had to countersign.
+    /// Progress of a plan that needed no approval.
     Progress(ProgressView),
     /// The final answer of a turn.
     Answer(Answer),
@@ -46,6 +46,12 @@ impl Outbound {
             Self::ApprovalCard(card) => card.actions.iter().any(|row| row.hidden > 0),
             _ => self.overflows(),
         }
+    }
+
+    /// It asks a second time about the call `action`: what the call would change is another thing now.
+    #[must_use]
+    pub fn asks_anew(&self, action: &ActionId) -> bool {
+        matches!(self, Self::ApprovalCard(card) if card.actions.iter().any(|row| row.id == *action && row.outdated))
     }
 
     /// It shows a plan that no card shows whole.
@@ -124,7 +130,7 @@ impl Outbound {
 }
 
 impl ActionView {
-    /// The words, by their key, that warn whoever decides about this row.
+    /// The words, by their key, that warn the person who decides about this row.
     #[must_use]
     pub fn warning(&self) -> Option<&'static str> {
         match (self.status, self.outdated) {
@@ -170,7 +176,7 @@ pub enum CardState {
         /// By whom, how, when.
         decision: Decision,
     },
-    /// Shown for information; nobody has to decide.
+    /// Shown for information; it needs no decision.
     Informed,
 }
 
@@ -245,7 +251,7 @@ impl From<&Step> for StepView {
 /// The plan card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanCard {
-    /// Goes into the buttons; none when nobody has to decide.
+    /// Goes into the buttons; none when it needs no decision.
     pub review_id: Option<GateId>,
     /// Whose task it is.
     pub requester: String,

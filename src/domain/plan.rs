@@ -80,7 +80,7 @@ pub struct Step {
     pub id: String,
     /// What is to be done.
     pub content: String,
-    /// What it is for, if told; people read it on the card, and whoever carries the step out in its brief.
+    /// What it is for, if told; people read it on the card, and the model of the step reads it in its brief.
     pub intent: Option<String>,
     /// Where it stands.
     pub status: StepStatus,

@@ -1,6 +1,6 @@
 //! What one card holds whole, on every platform: tool calls, or a plan.
 //!
-//! Nobody countersigns what they could not see: the agent puts no more rows on a card than this and takes no longer plan, and the
+//! People decide only on what they see: the agent puts no more rows on a card than this and takes no longer plan, and the
 //! channels draw rows and steps whole, whatever else must go. The measure is the larger of what the platforms count (bytes of JSON
 //! on Lark, UTF-16 units on Slack).
 //!

@@ -1,4 +1,4 @@
-//! A body that nobody wants is still read for a while, so that its sender hears the refusal and not a broken pipe:
+//! The body of a refused request is still read for a while, so that its sender gets the refusal and not a broken pipe:
 //! closing a socket with unread bytes resets it, and a reset may overtake the answer.
 
 use std::convert::Infallible;

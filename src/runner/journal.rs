@@ -79,7 +79,7 @@ pub fn left(state: &TurnState, rows: &[Action]) -> Vec<CallOutcome> {
 }
 
 /// What a call is when its turn is over; `before`: the state before that step. One that was sent and never answered is `unknown`, for
-/// everybody who asks later; one that might have run and never will is `expired`; one that nobody decided is `rejected`.
+/// everybody who asks later; one that might have run and never will is `expired`; one that was not decided is `rejected`.
 #[must_use]
 pub fn left_behind(row: &Action, before: &TurnState) -> ActionStatus {
     let open = before

@@ -4,6 +4,7 @@ mod commit;
 mod ears;
 mod news;
 mod split;
+mod successor;
 
 pub(super) use ears::Ears;
 

@@ -14,7 +14,7 @@ use crate::domain::{Conversation, Gate, LaneId, Millis, Outbound};
 
 pub(super) use redis::{Placed, put_all};
 
-/// One open gate, by person and conversation, with the fields of interface §8.
+/// One open gate, by person and conversation, with the fields of its hash in Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingReview {
     /// Whose task it is.

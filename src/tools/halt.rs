@@ -16,7 +16,7 @@ pub enum Halted {
     ByTime,
 }
 
-/// A call's ear. Whoever runs the call tells it once; a tool that can end early does so and answers with what it has done
+/// Tells a running call to end. The runner does so once; a tool that can end early does so and answers with what it has done
 /// until then, which is then the call's true result. A tool that does not listen is given up after a while, and nobody
 /// knows what became of its call.
 #[derive(Clone, Debug, Default)]

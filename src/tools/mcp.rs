@@ -38,7 +38,7 @@ const CONNECT: Duration = Duration::from_secs(60);
 const LIST: Duration = Duration::from_secs(20);
 /// Between two looks at what is confirmed: how long a confirmation takes to have its effect.
 pub const SEEN_WITHIN: Duration = Duration::from_secs(2);
-/// Between two lists that nobody announced; it is also how an address that went silent is noticed.
+/// Between two lists without a notice of the server; it is also how an address that went silent is noticed.
 const RELIST: Duration = Duration::from_secs(60);
 /// After a change was announced, so that a server which announces without end is not asked without end.
 const CALM: Duration = Duration::from_millis(200);
@@ -82,7 +82,7 @@ impl Pins for FirstSight {
 #[derive(Clone, Debug, Default)]
 pub struct Servers {
     servers: Arc<[Arc<Server>]>,
-    /// Waited for until then. `None` means nobody connects here.
+    /// Waited for until then. `None` when this process does not connect.
     settle_by: Option<Instant>,
     stop: CancellationToken,
     tasks: TaskTracker,

@@ -35,7 +35,7 @@ const GRACE_BY_TIME: Duration = Duration::from_secs(2);
 const PIPES: Duration = Duration::from_millis(300);
 /// Largest file that the command may write, in KiB.
 const FILE_KIB: u64 = 1 << 20;
-/// How many processes (and threads) the command may add to those that the user has. Nobody counts those of root.
+/// How many processes (and threads) the command may add to those that the user has. Those of root are not counted.
 const MORE_PROCESSES: u64 = 256;
 /// Of the result: the notes and the last line.
 const ROOM_FOR_NOTES: usize = 512;

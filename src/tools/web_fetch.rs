@@ -1,6 +1,6 @@
 //! `web_fetch`: one page of the public internet, as text.
 //!
-//! A URL is a message to whoever owns its host, and an address is a door: hence the class `write`, so that a person sees what is
+//! A URL is a message to the owner of its host, and an address may lead inside: hence the class `write`, so that a person sees what is
 //! sent where, and [`Reach`], so that no URL, name or redirection leads to an address of this machine or to one that is not of the
 //! public internet. What cannot be seen from here is a public address of a neighbour, or one that some router in front of us leads back
 //! to this machine: they count as public. Every hop of a redirection is looked at like the first URL. Nothing of ours is sent along: no

@@ -241,24 +241,46 @@ async fn the_login_page_is_right_at_every_width() {
 #[ignore = "writes docs/images: scripts/screenshots runs it"]
 async fn pictures() {
     let Some(browser) = Browser::start().await else { return };
-    let world = demo().await;
-    open(&browser, &world, "").await;
-    browser.types("#text", "读一下工作区里的笔记，在聊天里告诉我要点，不写文件").await;
-    browser.click(".send").await;
-    browser.click(OK).await;
-    browser.sees("#part-turns .good", "已完成").await;
-    browser.types("#text", TASK).await;
-    browser.click(".send").await;
-    browser.sees(".log .card.wait", "计划确认").await;
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
-    for scheme in ["light", "dark"] {
-        for (width, height) in [(360, 780), (1440, 900)] {
+    for (locale, first, second, done, title) in [
+        (
+            "zh-CN",
+            "读一下工作区里的笔记，在聊天里告诉我要点，不写文件",
+            TASK,
+            "已完成",
+            "计划确认",
+        ),
+        (
+            "en-US",
+            "Read the notes in the workspace and tell me the main points here, write no file",
+            "Read the weekly reports in the workspace and sum them up in summary.md",
+            "done",
+            "Plan confirmation",
+        ),
+    ] {
+        let settings = [
+            ("MODEL__PROVIDER", "demo"),
+            ("CHANNELS__LARK__ENABLED", "false"),
+            ("CHANNELS__CONSOLE__LOCALE", locale),
+        ];
+        let world = World::start(&settings, reporter).await;
+        open(&browser, &world, "").await;
+        browser.types("#text", first).await;
+        browser.click(".send").await;
+        browser.click(OK).await;
+        browser.sees("#part-turns .good", done).await;
+        browser.types("#text", second).await;
+        browser.click(".send").await;
+        browser.sees(".log .card.wait", title).await;
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
+        for (scheme, width, height) in [("light", 1440, 900), ("light", 360, 780), ("dark", 1440, 900), ("dark", 360, 780)] {
             browser.look(width, height, scheme).await;
             open(&browser, &world, "").await;
-            browser.sees(".log .card.wait", "计划确认").await;
-            std::fs::write(folder.join(format!("console-{scheme}-{width}.png")), browser.picture().await).unwrap();
+            browser.sees(".log .card.wait", title).await;
+            let picture = format!("console-{locale}-{scheme}-{width}.png");
+            std::fs::write(folder.join(picture), browser.picture().await).unwrap();
         }
+        browser.open("about:blank").await;
+        world.end().await;
     }
-    browser.end().await;
-    world.end().await;
+    browser.close().await;
 }

@@ -22,7 +22,7 @@ const MAX_CHALLENGE: usize = 512;
 const MAX_UNSIGNED: usize = 8 * 1024;
 /// The longest unsigned body that is decrypted: a challenge of 512 bytes with its token fits twice.
 const MAX_UNSIGNED_CHALLENGE: usize = 2 * 1024;
-/// So many unsigned bodies may fail at once, and then [`FAILURES_A_SECOND`]. Whoever tries to learn the plaintext from the time that
+/// So many unsigned bodies may fail at once, and then [`FAILURES_A_SECOND`]. An attacker who tries to learn the plaintext from the time that
 /// an answer takes needs millions of them.
 const FAILURES: u64 = 20;
 const FAILURES_A_SECOND: u64 = 5;

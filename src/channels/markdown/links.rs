@@ -1,4 +1,4 @@
-//! Where links may lead, and what is a link though nobody marked it as one.
+//! Where links may lead, and which words are links without being marked as one.
 
 use super::{Span, Style};
 

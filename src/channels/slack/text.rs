@@ -9,7 +9,7 @@ const MAX_NAME: usize = 64;
 /// Longest id inside a mention, and most mentions of a message.
 const MAX_ID: usize = 64;
 const MAX_MENTIONS: usize = 512;
-/// Around the id of a mention in our text. Nobody can type them in: they are noncharacters, which Unicode keeps for a
+/// Around the id of a mention in our text. They cannot be typed in: they are noncharacters, which Unicode keeps for a
 /// program's own use, and what comes in with them loses them. So `<@U1>` that is code, or that somebody spelled out, never
 /// becomes a mention.
 const OPEN: char = '\u{fdd0}';

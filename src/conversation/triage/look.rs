@@ -18,7 +18,7 @@ const LATE: Duration = Duration::from_secs(24 * 60 * 60);
 /// try of a delivery takes.
 const DELIVERY: Duration = Duration::from_secs(25);
 
-/// Loads what the message may be about. `None` means nobody speaks to us and nothing is open here. Gates whose time is over are closed on
+/// Loads what the message may be about. `None` when the message is not for the bot and nothing is open here. Gates whose time is over are closed on
 /// the way, so that no choice is made about them.
 pub(super) async fn scene(
     session: &mut Session,

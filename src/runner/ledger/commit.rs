@@ -8,16 +8,15 @@ use tracing::{debug, info};
 
 use super::LedgerJournal;
 use super::split::split;
+use super::successor::{carry_votes, succeed};
 use crate::agent::{self, Effect, GateOpening, Turn, TurnState};
 use crate::domain::{
     Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, GateKind, Millis, Notice, Outbound,
-    PlanEnd, PlanWords, ReactionMark, TurnReason, TurnStatus, Via, Vote,
+    PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
 };
 use crate::runner::journal::{Entry, left_behind};
 use crate::runner::state::encode;
-use crate::store::{
-    AuditEntry, EventRow, GateRecord, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, TurnRow, Tx, event_id, outbox_key,
-};
+use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, SignalKind, StoreError, TurnRow, Tx, event_id, outbox_key};
 
 impl LedgerJournal {
     /// Writes everything that a step changed, in one transaction under the fence. `false` means nothing is written,
@@ -354,58 +353,6 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, row: &TurnRow, opening: GateOpeni
         }),
     });
     info!(gate.id = %id, kind = kind.as_str(), "waiting for a person");
-    Ok(())
-}
-
-/// `gate` takes the place of `older`, whose card says from now on what came of the words that settled it. They were a question if the plan
-/// is the same: then those who have approved it have approved this.
-async fn succeed(tx: &mut Tx, older: &GateRecord, gate: &mut Gate) -> Result<(), StoreError> {
-    let Some(decision) = older.decision.as_ref().filter(|decision| decision.kind == DecisionKind::Revise) else {
-        return Ok(());
-    };
-    let asked = gate.asks_the_same(&older.gate);
-    if asked {
-        gate.replaces = Some(older.gate.id.clone());
-        // Whether all of them may still approve is asked when the next vote comes, as on every card.
-        let votes = u32::try_from(Vote::approvers(&older.votes, |_| true).len()).unwrap_or(u32::MAX);
-        gate.card = gate.card.painted(CardState::Open { votes }, &[]);
-    }
-    let Outbound::PlanCard(mut card) = older.gate.card.painted(
-        CardState::Decided {
-            decision: decision.clone(),
-        },
-        &[],
-    ) else {
-        return Ok(());
-    };
-    card.words = if asked { PlanWords::Question } else { PlanWords::Changes };
-    let patch = NewOutbox {
-        key: outbox_key(&["repaint", older.gate.id.as_str(), "understood"]),
-        queue: gate.turn_id.to_string(),
-        gate_id: None,
-        turn_id: Some(gate.turn_id.clone()),
-        conversation: gate.conversation.clone(),
-        op: OutboxOp::Patch {
-            target: outbox_key(&["gate", older.gate.id.as_str()]),
-            content: Outbound::PlanCard(card),
-        },
-    };
-    tx.enqueue(&patch).await
-}
-
-/// Those who have approved at `older` have approved at `gate`, each with their own evidence.
-async fn carry_votes(tx: &mut Tx, older: &GateRecord, gate: &Gate) -> Result<(), StoreError> {
-    for vote in &older.votes {
-        tx.vote(&gate.id, vote).await?;
-        tx.audit(AuditEntry {
-            kind: "vote",
-            turn_id: Some(gate.turn_id.clone()),
-            gate_id: Some(gate.id.clone()),
-            action_id: None,
-            principal: Some(vote.by.clone()),
-            details: json!({ "digest": gate.digest, "via": vote.via, "event_id": vote.event_id, "given_at": older.gate.id }),
-        });
-    }
     Ok(())
 }
 

@@ -96,7 +96,7 @@ impl<'a> Arrival<'a> {
 }
 
 /// A connection that goes back to the pool when it is told to. One that broke, or was left in the middle of something, is
-/// dropped at once: nobody waits for what it may still say.
+/// dropped at once: its answer is not waited for.
 struct Line(Option<PoolConnection<Any>>);
 
 impl Line {

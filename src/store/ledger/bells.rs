@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use crate::domain::{ChannelKind, DecisionKind, GateKind, TurnReason, TurnStatus, Via};
 use crate::store::coordination::{Errand, Redis, Rung};
 
-/// One bell for each kind of work. A ring that nobody waits for is kept for the next who does, so that a worker
+/// One bell for each kind of work. A wake-up without a waiter is kept for the next one, so that a worker
 /// that looks, finds nothing and then waits misses nothing.
 #[derive(Debug, Default)]
 pub(super) struct Bells {

@@ -51,7 +51,7 @@ macro_rules! claimable {
 
 impl Session {
     /// Takes a lane of the chat that has waited longest; at most `per_chat` leased lanes of one chat at a time. In a chat people take
-    /// turns: the one who was served longest ago comes first, so that nobody waits behind all that another has asked for.
+    /// turns: the one who was served longest ago comes first, so that one person's tasks do not wait behind all of another's.
     ///
     /// A lane that still has an owner when its lease is over is one whose process died: that is counted, before anybody reads its turn.
     /// (Our own name there is no death: we live, and lost the lease.) A first death says little of the turns that were under way, and all

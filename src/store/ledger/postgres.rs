@@ -136,7 +136,7 @@ pub(super) async fn prune_lock(conn: &mut AnyConnection) -> Result<()> {
     lock(conn, 0).await
 }
 
-/// Whoever changes what belongs to a chat waits here for the others who do; the lock ends with the transaction. Every rule that
+/// A transaction that changes what belongs to a chat waits here for the others of that chat; the lock ends with the transaction. Every rule that
 /// holds between rows of one chat (a quorum, the queue of a lane, which gate is open) may so be checked and then written.
 pub(super) async fn chat_lock(conn: &mut AnyConnection, chat: i64) -> Result<()> {
     lock(conn, chat).await

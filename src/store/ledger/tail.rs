@@ -51,7 +51,7 @@ impl Tail {
     }
 
     /// Begins behind `last`, the last event that was told of each turn, or of some. Of a turn that is not named, what is up to
-    /// three minutes older than the newest of `last` is told again: nobody knows what of it was told. At least one.
+    /// three minutes older than the newest of `last` is told again: what of it was told is unknown. At least one.
     #[must_use]
     pub fn after(chat: Option<String>, last: &[EventPlace]) -> Self {
         let newest = last.iter().map(|place| place.at).max().unwrap_or(Millis::NEVER);

@@ -5,7 +5,7 @@ use crate::domain::{LaneId, Millis};
 use crate::store::StoreError;
 use crate::store::coordination::{Kept, Redis, Trouble};
 
-/// The names of interface §8, in the order of [`values`].
+/// The members of the hash, in the order of [`values`].
 const FIELDS: [&str; 8] = [
     "user_id",
     "chat_id",

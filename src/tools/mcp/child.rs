@@ -133,7 +133,7 @@ async fn follow(mut log: ChildStderr, program: String) {
     }
 }
 
-/// An output of lines, none of them longer than [`MAX_MESSAGE`]: a longer one is an error, so that nobody keeps it.
+/// An output of lines, none of them longer than [`MAX_MESSAGE`]: a longer one is an error, so that it is not kept in memory.
 #[derive(Debug)]
 pub(super) struct Messages<R> {
     output: R,

@@ -233,7 +233,7 @@ impl std::fmt::Debug for Leave {
     }
 }
 
-/// Sends one call and waits for its answer, until `enough`: then the server is told that nobody waits any more.
+/// Sends one call and waits for its answer, until `enough`: then the server is told to cancel it.
 pub(super) async fn call(peer: Peer, tool: String, arguments: Map<String, Value>, enough: CancellationToken) -> Called {
     let request = CallToolRequest::new(CallToolRequestParams::new(tool).with_arguments(arguments));
     let sent = peer

@@ -1,4 +1,4 @@
-//! One tool of a server: sends the call, carries a halt to the server, and says honestly when nobody knows what came of it.
+//! One tool of a server: sends the call, carries a halt to the server, and says so when its outcome is unknown.
 
 use std::sync::Arc;
 

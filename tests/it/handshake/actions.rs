@@ -283,6 +283,10 @@ async fn a_file_that_changed_since_its_preview_asks_again(on: On) {
     let waiting = actions(&world, "pending").await;
     assert_eq!(waiting.len(), 1);
     assert!(waiting[0]["decision"].is_null(), "{waiting:?}");
+    // The approval over the API that came first, sent again: it is about the other preview.
+    let path = format!("/api/v1/actions/{}/decision", waiting[0]["id"].as_str().unwrap());
+    let (status, body) = world.api.post(&path, &json!({ "decision": "approve", "user_id": u })).await;
+    assert_eq!(status, 409, "{body}");
     world.tap(u, c, &second, "approve", None).await;
     world.hears(c, "好了").await;
     assert_eq!(world.file("notes.md").as_deref(), Some("eins\nzwei\n"));

@@ -7,6 +7,7 @@ use crate::support::fake_model::{Script, say};
 use crate::support::lark_push::with;
 use crate::support::people::{aside, reply};
 use crate::support::platform::{On, on_both};
+use crate::support::quiet::stored;
 use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{ASIDE, GROUP, World};
 
@@ -217,6 +218,16 @@ async fn votes_stay_when_a_question_is_answered(on: On) {
         .map(|vote| vote["by"].as_str().unwrap())
         .collect();
     assert_eq!((by, review["status"].as_str()), (vec![u1, boss, chief, u2], Some("approved")));
+    let (status, again) = world.api.decide(&review, "approve", boss).await;
+    assert_eq!(
+        (status, &again["id"]),
+        (200, &review["id"]),
+        "what counted before, sent again: {again}"
+    );
+    // The trail says of each carried vote who gave it.
+    let carried = "SELECT principal || CASE WHEN details LIKE '%on_behalf_of%' THEN ' for somebody' ELSE '' END FROM audit
+        WHERE kind = 'vote' AND details LIKE '%given_at%' ORDER BY seq";
+    assert_eq!(stored(&world, carried).await, [u1, "api for somebody", "api for somebody"]);
     world.end().await;
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use countersign::agent::TurnState;
-use countersign::domain::{Decision, DecisionKind, Event, Message, Mode, Outbound, Role, TurnStatus};
+use countersign::domain::{Decision, DecisionKind, Event, Message, Mode, Outbound, Role, TurnReason, TurnStatus};
 use countersign::store::{AuditCheck, OutboxOp};
 use sqlx::Row;
 use sqlx::any::AnyRow;
@@ -33,7 +33,7 @@ pub async fn at_rest(life: &mut Life<'_>) -> Result<(), String> {
     let gates = gates(life, &turns).await?;
     for turn in &turns {
         ends_or_waits(turn, &gates)?;
-        let reason = turn.state.reason.map_or("", countersign::domain::TurnReason::as_str);
+        let reason = turn.state.reason.map_or("", TurnReason::as_str);
         life.meet(&format!("turn {} {reason}", turn.status));
         log(life, turn).await?;
         let held = Held {
@@ -129,6 +129,10 @@ fn in_order(turns: &[Found]) -> Result<(), String> {
 async fn log(life: &mut Life<'_>, turn: &Found) -> Result<(), String> {
     let found = rows_of(life, "SELECT body FROM messages WHERE turn_id = $1 ORDER BY seq", &turn.id).await?;
     let log: Vec<Message> = found.iter().map(|row| read(row.get(0))).collect::<Result<_, _>>()?;
+    if turn.state.reason == Some(TurnReason::Crashed) {
+        // It may have been ended without its state being read: then the state begins anew, and the log stays.
+        return words::heard(life, turn, &log).await;
+    }
     let replies = log.iter().filter(|message| message.role == Role::Assistant).count();
     if u64::try_from(replies).unwrap_or(u64::MAX) > turn.state.budget.steps.used {
         return Err(format!(
