@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use countersign::domain::{Budget, Message, Meter, Plan};
+use countersign::domain::{Budget, Message, Meter, Plan, TurnReason};
 
 use super::{Held, prompt};
 use crate::life::Life;
@@ -66,6 +66,10 @@ pub(super) fn is_at_a_limit(budget: &Budget) -> bool {
 /// Compares what the turn was charged with since the last look with what was given in between. A process that dies, or finds that it
 /// lost its lane, may lose an answer. Otherwise everything is paid for, what came to nothing with the next call.
 pub(super) fn look(life: &mut Life<'_>, held: &Held) -> Result<(), String> {
+    if held.state.reason == Some(TurnReason::Crashed) {
+        // It may have been ended without its state being read: then its budget begins anew.
+        return Ok(());
+    }
     let mishaps = life.mishaps;
     let book = life.books.entry(held.turn.clone()).or_default();
     let (before, now) = (book.seen, held.state.budget);
