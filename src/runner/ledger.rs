@@ -77,9 +77,18 @@ impl LedgerJournal {
     }
 
     async fn send(&self, id: &ActionId, begins: bool) -> Result<Sending, StoreError> {
-        let record = self.ledger.read().await?.action(id).await?;
+        let mut session = self.ledger.read().await?;
+        let record = session.action(id).await?;
         let action = record.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))?.action;
-        let sending = Sending::of(&action, begins)?;
+        let sending = match Sending::of(&action, begins) {
+            Ok(sending) => sending,
+            Err(corrupt) => {
+                // A worker that lost its lease finds the row as its successor left it: that is no fault of the row.
+                session.refresh(&self.lease).await?;
+                return Err(corrupt);
+            }
+        };
+        drop(session);
         if sending != Sending::Now {
             return Ok(sending);
         }

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{MAX_TEXT, Params, body, check_id, cursor, limit, next, views};
+use super::{MAX_TEXT, NoParams, Params, body, check_id, cursor, limit, next, views};
 use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, console_person};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
@@ -39,6 +39,7 @@ impl NewMessage {
 /// `POST /messages` → 202 with the event id; the same id again is the same message.
 pub(in crate::gateway) async fn send(
     State(gateway): State<Gateway>,
+    Params(NoParams {}): Params<NoParams>,
     headers: HeaderMap,
     raw: Body,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {

@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Id, ListParams, Params, body, check_id, check_text, page, principal, views};
+use super::{Id, ListParams, NoParams, Params, body, check_id, check_text, page, principal, views};
 use crate::conversation::ApiDecision;
 use crate::domain::{Approvers, DecisionKind, GateId, GateKind};
 use crate::gateway::error::ApiError;
@@ -24,7 +24,11 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(para
 }
 
 /// `GET /reviews/{id}`.
-pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Id(id): Id) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn one(
+    State(gateway): State<Gateway>,
+    Id(id): Id,
+    Params(NoParams {}): Params<NoParams>,
+) -> Result<Json<Value>, ApiError> {
     Ok(Json(view(&gateway, &find(&gateway, &GateId::new(id)).await?)))
 }
 
@@ -40,6 +44,7 @@ pub(in crate::gateway) struct DecisionBody {
 pub(in crate::gateway) async fn decide(
     State(gateway): State<Gateway>,
     Id(id): Id,
+    Params(NoParams {}): Params<NoParams>,
     headers: HeaderMap,
     raw: Body,
 ) -> Result<Json<Value>, ApiError> {

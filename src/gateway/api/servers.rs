@@ -43,6 +43,7 @@ pub(in crate::gateway) struct Confirmation {
 pub(in crate::gateway) async fn confirm(
     State(gateway): State<Gateway>,
     Id(server): Id,
+    Params(NoParams {}): Params<NoParams>,
     headers: HeaderMap,
     raw: Body,
 ) -> Result<Json<Value>, ApiError> {

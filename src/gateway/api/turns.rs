@@ -30,7 +30,11 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(para
 }
 
 /// `GET /turns/{id}`.
-pub(in crate::gateway) async fn one(State(gateway): State<Gateway>, Id(id): Id) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn one(
+    State(gateway): State<Gateway>,
+    Id(id): Id,
+    Params(NoParams {}): Params<NoParams>,
+) -> Result<Json<Value>, ApiError> {
     let mut session = gateway.ledger.read().await?;
     let row = find(&mut session, &id).await?;
     Ok(Json(full(&gateway, &mut session, &row).await?))
@@ -89,6 +93,7 @@ pub(in crate::gateway) struct Cancellation {
 pub(in crate::gateway) async fn cancel(
     State(gateway): State<Gateway>,
     Id(id): Id,
+    Params(NoParams {}): Params<NoParams>,
     headers: HeaderMap,
     raw: Body,
 ) -> Result<Json<Value>, ApiError> {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{Heard, VerdictError};
 use crate::agent::{Effect, GateOpening, Input, SCHEMA_VERSION, Turn, TurnState};
 use crate::domain::{
-    Action, ActionId, ActionStatus, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound, ToolResult, TurnReason,
-    TurnStatus, Via,
+    Action, ActionId, ActionStatus, Approver, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound,
+    ToolResult, TurnReason, TurnStatus, Via,
 };
 use crate::runner::journal::{Entry, News, left, left_behind, verdicts};
 use crate::store::{SignalKind, StoreError};
@@ -89,6 +89,9 @@ pub(in crate::runner) struct Page {
     pub(in crate::runner) history: Vec<Message>,
     #[serde(default)]
     pub(super) gate: Option<OpenGate>,
+    /// The gate before it, once it is settled: a question about a plan leaves its votes to the next one.
+    #[serde(default)]
+    earlier: Option<OpenGate>,
     #[serde(default)]
     pub(super) actions: Vec<Action>,
     #[serde(default)]
@@ -109,6 +112,7 @@ impl Page {
             log: turn.log,
             history: Vec::new(),
             gate: None,
+            earlier: None,
             actions: Vec::new(),
             words: Vec::new(),
             heard: 0,
@@ -223,8 +227,10 @@ impl Page {
         self.words.retain(|word| !entry.heard.contains(&word.id));
         self.log.extend_from_slice(entry.fresh);
         self.state = state.clone();
-        if state.gate.is_none() {
-            self.gate = None;
+        if state.gate.is_none()
+            && let Some(settled) = self.gate.take()
+        {
+            self.earlier = Some(settled);
         }
         for effect in entry.effects {
             self.carry_out(effect, entry.before, now);
@@ -269,12 +275,18 @@ impl Page {
             let revised = gate.decision.as_ref().is_some_and(|decision| decision.kind == DecisionKind::Revise);
             revised && Some(&gate.id) == opening.replaces.as_ref() && gate.digest == opening.digest
         };
-        let votes = self.gate.take().filter(asked).map(|gate| gate.votes).unwrap_or_default();
+        let earlier = self.gate.take().or_else(|| self.earlier.take());
+        let votes = earlier.filter(asked).map(|gate| gate.votes).unwrap_or_default();
+        let mut card = opening.card;
+        if !votes.is_empty() {
+            let votes = u32::try_from(votes.len()).unwrap_or(u32::MAX);
+            card = card.painted(CardState::Open { votes }, &[]);
+        }
         self.gate = Some(OpenGate {
             id: opening.id,
             kind: opening.kind,
             digest: opening.digest,
-            card: opening.card,
+            card,
             quorum: opening.quorum.max(1),
             votes,
             opened_at: now,
@@ -293,7 +305,7 @@ impl Page {
         Ok(gate)
     }
 
-    pub(super) fn decide(&mut self, id: &GateId, decision: Decision) -> Result<Heard, VerdictError> {
+    pub(super) fn decide(&mut self, id: &GateId, mut decision: Decision) -> Result<Heard, VerdictError> {
         let gate = self.open_gate(id, decision.at)?;
         if decision.kind == DecisionKind::Approve {
             if gate.card.hides() {
@@ -306,6 +318,11 @@ impl Page {
             if gate.kind == GateKind::PlanReview && gate.votes.len() < usize::try_from(gate.quorum).unwrap_or(usize::MAX) {
                 return Ok(Heard::Waits);
             }
+            let approvers = gate.votes.iter().map(|by| Approver {
+                by: by.clone(),
+                through_api: false,
+            });
+            decision.approvers = approvers.collect();
         }
         self.close(decision);
         Ok(Heard::Decided)

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{decide, say};
 use crate::support::quiet::quiet;
-use crate::support::raw::get;
+use crate::support::raw::{get, post};
 use crate::support::scripts::reporter;
 use crate::support::world::World;
 
@@ -219,6 +219,14 @@ async fn unknown_parameters_are_refused() {
         let message = reply.json()["error"]["message"].as_str().unwrap().to_owned();
         assert!(message.contains("since"), "{list}: {message}");
     }
+    let review = world.api.review_in("chat_a").await["id"].as_str().unwrap().to_owned();
+    for one in [format!("turns/{turn}"), format!("reviews/{review}")] {
+        assert_eq!(get(&world, &format!("/api/v1/{one}?since=1")).await.status, 400, "{one}");
+    }
+    let decide = format!("/api/v1/reviews/{review}/decision?user_id=u1");
+    let reply = post(&world, &decide, &json!({ "decision": "approve", "user_id": "u1" })).await;
+    assert_eq!(reply.status, 400, "{reply:?}");
+    assert_eq!(world.api.review_in("chat_a").await["status"], "pending");
     world.end().await;
 }
 

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::domain::{ActionStatus, Clock, EffectClass, GateKind, Millis, Outbound, Policy, TurnReason, TurnStatus};
+use countersign::domain::{
+    ActionStatus, CardState, Clock, DecisionKind, EffectClass, Event, GateKind, Millis, Outbound, Policy, TurnReason, TurnStatus,
+};
 use countersign::runner::{Heard, Outcome, TaskError, Verdict, VerdictError};
 use serde_json::json;
 
@@ -67,6 +69,41 @@ async fn a_quorum_of_people() {
         [approve("ann"), approve("ann"), approve("bob")],
         [Heard::Waits, Heard::Waits, Heard::Decided]
     );
+}
+
+/// design: a question about the plan is answered and leaves the votes: the next review of the same plan has them, and its card says so.
+#[tokio::test]
+async fn a_question_leaves_the_votes() {
+    let model = Played::new(|request| match request.messages.last() {
+        Some(last) if last.content.contains("why?") => says("Because you asked for three."),
+        _ => three_notes(request),
+    });
+    let note = Note::new(EffectClass::Write);
+    let policy = Policy {
+        quorum: 2,
+        ..Policy::default()
+    };
+    let mut task = agent(&model, &note).policy(policy).plan_mode().build().unwrap().task("three notes");
+    let first = waits(&mut task).await;
+    assert_eq!(task.notebook().decide(&first.id, "ann", Verdict::Approve).unwrap(), Heard::Waits);
+    task.notebook()
+        .decide(&first.id, "bob", Verdict::Revise("why?".to_owned()))
+        .unwrap();
+    let second = waits(&mut task).await;
+    assert!(second.id != first.id && second.digest == first.digest && second.votes == ["ann"]);
+    let counted = |card: &Outbound| matches!(card, Outbound::PlanCard(card) if card.state == CardState::Open { votes: 1 });
+    assert!(counted(&second.card), "{:?}", second.card);
+    assert_eq!(task.notebook().decide(&second.id, "bob", Verdict::Approve).unwrap(), Heard::Decided);
+    assert_eq!(ends(&mut task).await.status, TurnStatus::Completed);
+    let approvers = task.notebook().events().into_iter().find_map(|one| match one.event {
+        Event::Decision {
+            approvers,
+            kind: DecisionKind::Approve,
+            ..
+        } => Some(approvers),
+        _ => None,
+    });
+    assert_eq!(approvers.unwrap(), ["ann", "bob"]);
 }
 
 /// S4-3, S4-7: calls are decided one by one; what is rejected does not run and the model is told why.
