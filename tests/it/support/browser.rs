@@ -1,5 +1,6 @@
 //! A headless Chromium, driven as a person would: started on a free port, with a profile of its own, gone at the end.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -22,11 +23,31 @@ pub struct Browser {
     client: Client,
     driver: Driver,
     session: String,
-    _profile: TempDir,
+    profile: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// `chromedriver`; killed when dropped, and its browser with it.
+impl Drop for Browser {
+    /// A test that failed has not closed it, and the driver's death does not: its pages would go on asking ports that other tests have by
+    /// now.
+    fn drop(&mut self) {
+        let profile = self.profile.path().to_str().unwrap();
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        for process in processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+            let command = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+            if String::from_utf8_lossy(&command).contains(profile) {
+                // It may have ended by itself.
+                let _ = Command::new("sh")
+                    .arg("-c")
+                    .arg(format!("kill -KILL {process}"))
+                    .stderr(Stdio::null())
+                    .status();
+            }
+        }
+    }
+}
+
+/// `chromedriver`; killed when dropped.
 struct Driver {
     child: Child,
     base: String,
@@ -127,7 +148,7 @@ impl Browser {
             client,
             driver,
             session,
-            _profile: profile,
+            profile,
             _turn: turn,
         })
     }
@@ -238,6 +259,6 @@ impl Browser {
 
     /// Closes it, whatever it said.
     pub async fn close(self) {
-        self.client.close().await.unwrap();
+        self.client.clone().close().await.unwrap();
     }
 }
