@@ -89,6 +89,6 @@ pub enum WorkError {
 /// How the last model call went; shown in `/readyz`.
 #[derive(Clone, Debug)]
 pub struct ModelHealth {
-    /// `None` means not called yet.
+    /// `None` before the first call.
     pub last: Option<(Millis, Result<(), String>)>,
 }

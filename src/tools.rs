@@ -195,7 +195,7 @@ impl Toolbox {
         self.get_for(name, None)
     }
 
-    /// The same for a call that was made under `definition` ([`ToolSpec::digest`]; `None` means it is not known). A server's tool whose definition
+    /// The tool for a call that was made under `definition` ([`ToolSpec::digest`]; `None` when it is not known). A server's tool whose definition
     /// is another one by now tells the model so, and nothing is sent. Definitions of our own tools come with the program.
     #[must_use]
     pub fn get_for(&self, name: &str, definition: Option<&str>) -> Option<Arc<dyn Tool>> {

@@ -16,7 +16,7 @@ pub(super) fn steps(plan: &Plan) -> Vec<StepView> {
 }
 
 /// What [`Effect::Progress`](super::Effect::Progress) shows: the gate whose card is repainted (`None` means a card of the turn's own), and
-/// the view. None when there is nothing to show.
+/// the view. Gives `None` when there is nothing to show.
 #[must_use]
 pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
     let (gate, card) = shown(turn)?;

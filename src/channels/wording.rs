@@ -279,7 +279,7 @@ pub(super) fn prompt_key(card: &ApprovalCard) -> &'static str {
     }
 }
 
-/// The key of what is asked before a row's consent counts. `None` means nothing.
+/// The key of what is asked before a row's consent counts. `None` when nothing is asked.
 pub(super) fn sure_key(row: &ActionView) -> Option<&'static str> {
     if row.hidden > 0 {
         return Some("approval.hidden");

@@ -33,7 +33,7 @@ pub enum DecideError {
     /// In the console channel: this user is not one of the approvers.
     #[error("this user may not decide this")]
     Forbidden,
-    /// Decided before, by whom and when. `None` means by ourselves.
+    /// Decided before, by whom and when. `None` when the gateway closed it.
     #[error("already decided")]
     Conflict {
         /// Who was first.

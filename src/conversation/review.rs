@@ -36,7 +36,7 @@ impl Act {
 /// Who acts, by which road.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
-    /// For whom it counts. `None` means ourselves.
+    /// For whom it counts. `None` for the gateway itself.
     pub(super) user: Option<String>,
     /// Who is answerable for it in the trail: the user, or the holder of the API token on their behalf.
     pub(super) principal: Option<String>,

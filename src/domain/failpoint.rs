@@ -13,7 +13,7 @@ pub struct Failpoint(Option<Chosen>);
 enum Chosen {
     At {
         name: Arc<str>,
-        /// `None` means die there.
+        /// `None` lets the process die there.
         lag: Option<Duration>,
     },
     /// A folder: a file of a point's name lets the first process that reaches the point die there (whoever removes the file is

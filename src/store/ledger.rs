@@ -77,7 +77,7 @@ const WRITE_WAIT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Ledger {
     inner: Arc<Inner>,
-    /// `None` means opened read-only.
+    /// `None` in a ledger that was opened read-only.
     acceptor: Option<Acceptor>,
     /// What goes on with Redis, until the last handle is gone.
     keeper: Option<Arc<Keeper>>,

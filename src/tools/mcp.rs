@@ -171,7 +171,7 @@ impl Servers {
         self.get_for(name, None)
     }
 
-    /// The same for a call that was made under `definition` ([`ToolSpec::digest`]; `None` means it is not known): one whose definition is another
+    /// The tool for a call that was made under `definition` ([`ToolSpec::digest`]; `None` when it is not known): one whose definition is another
     /// one by now says so when it is called.
     #[must_use]
     pub fn get_for(&self, name: &str, definition: Option<&str>) -> Option<Arc<dyn Tool>> {

@@ -4,7 +4,7 @@ use super::online::Verdict;
 use crate::config::Coordination;
 use crate::store::{StoreError, look_at_redis};
 
-/// `None` means no Redis is configured.
+/// How Redis stands; `None` without a configured one.
 pub(super) async fn verdict(coordination: &Coordination) -> Option<Verdict> {
     let Coordination::Redis { url, .. } = coordination else {
         return None;

@@ -66,7 +66,7 @@ struct Books {
     last: i64,
     /// Channel and thread root of every message, by its time stamp.
     places: BTreeMap<String, (String, String)>,
-    /// When a trigger was made. `None` means used.
+    /// When a trigger was made. `None` once it was used.
     triggers: BTreeMap<String, Option<Millis>>,
 }
 

@@ -52,7 +52,7 @@ pub struct Play {
     pub real: bool,
 }
 
-/// Plays the demo; exit 1 without an answer in 30 seconds, pauses for reading not counted.
+/// Plays the demo; exit 1 without an answer in 30 seconds, with pauses for reading in 150.
 ///
 /// # Errors
 /// When the demo itself cannot be set up.

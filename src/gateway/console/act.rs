@@ -22,9 +22,14 @@ use crate::gateway::state::Gateway;
 const OPERATOR: &str = "console";
 
 /// `POST /console/say`.
-pub(super) async fn say(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+pub(super) async fn say(
+    State(gateway): State<Gateway>,
+    language: PageLocale,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let form = Form::read(&gateway, &headers, body).await?;
-    let scene = scene(&gateway, &headers, &form)?;
+    let scene = scene(&gateway, language, &form)?;
     let text = form.get("text").trim();
     if !text.is_empty() {
         // The script names each message, so that one whose answer got lost is not said twice.
@@ -35,9 +40,14 @@ pub(super) async fn say(State(gateway): State<Gateway>, headers: HeaderMap, body
 }
 
 /// `POST /console/decide`: a `review` or a `call`, as the person who is played.
-pub(super) async fn decide(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+pub(super) async fn decide(
+    State(gateway): State<Gateway>,
+    language: PageLocale,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let form = Form::read(&gateway, &headers, body).await?;
-    let scene = scene(&gateway, &headers, &form)?;
+    let scene = scene(&gateway, language, &form)?;
     let feedback = Some(form.get("feedback")).filter(|text| !text.trim().is_empty());
     check_text("feedback", feedback)?;
     let kind =
@@ -51,8 +61,7 @@ pub(super) async fn decide(State(gateway): State<Gateway>, headers: HeaderMap, b
     done(&scene, &headers, Some(notice)).await
 }
 
-fn scene(gateway: &Gateway, headers: &HeaderMap, form: &Form) -> Result<Scene, ApiError> {
-    let language = PageLocale::of(gateway.settings.current().console_locale, headers);
+fn scene(gateway: &Gateway, language: PageLocale, form: &Form) -> Result<Scene, ApiError> {
     Scene::new(gateway, language, Some(form.get("chat")), Some(form.get("as")))
 }
 

@@ -100,24 +100,23 @@ pub(super) fn local(next: &str) -> &str {
 }
 
 /// `GET /console/login`.
-pub(super) async fn show(State(gateway): State<Gateway>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
+pub(super) async fn show(State(gateway): State<Gateway>, language: PageLocale, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
     let query = query.unwrap_or_default();
     let next = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "next");
     let next = next.map(|(_, next)| next.into_owned()).unwrap_or_default();
     if has_session(&gateway, &headers) {
         return see(local(&next), StatusCode::SEE_OTHER);
     }
-    page(
-        &gateway,
-        PageLocale::of(gateway.settings.current().console_locale, &headers),
-        StatusCode::OK,
-        None,
-        &next,
-    )
+    page(&gateway, language, StatusCode::OK, None, &next)
 }
 
 /// `POST /console/login`.
-pub(super) async fn enter(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+pub(super) async fn enter(
+    State(gateway): State<Gateway>,
+    language: PageLocale,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let form = Form::read(&gateway, &headers, body).await?;
     let Some(token) = &gateway.console_token else {
         return Ok(see("/console/", StatusCode::SEE_OTHER));
@@ -126,13 +125,8 @@ pub(super) async fn enter(State(gateway): State<Gateway>, headers: HeaderMap, bo
     let given = form.get("token").trim();
     if !bool::from(given.as_bytes().ct_eq(token.expose_secret().as_bytes())) {
         gateway.note_wrong_token("login");
-        return Ok(page(
-            &gateway,
-            PageLocale::of(gateway.settings.current().console_locale, &headers),
-            StatusCode::FORBIDDEN,
-            Some("console.login.wrong"),
-            form.get("next"),
-        ));
+        let problem = Some("console.login.wrong");
+        return Ok(page(&gateway, language, StatusCode::FORBIDDEN, problem, form.get("next")));
     }
     let value = session(token, now.plus(SESSION)).ok_or_else(ApiError::internal)?;
     let name = name(token).ok_or_else(ApiError::internal)?;

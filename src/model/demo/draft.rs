@@ -14,7 +14,7 @@ pub(super) struct Draft {
     tongue: Tongue,
     /// `list_files` and `read_file` are there.
     pub(super) reads: bool,
-    /// The file to write. `None` means not possible or not wanted.
+    /// The file to write. `None` when that is not possible or not wanted.
     pub(super) output: Option<String>,
     /// Id, content, tools.
     pub(super) steps: Vec<(&'static str, String, Vec<&'static str>)>,

@@ -34,7 +34,7 @@ pub(super) struct Seal {
 #[derive(Debug)]
 pub(super) struct Remembered {
     turn: Option<TurnId>,
-    /// `None` means written by a version that did not seal.
+    /// `None` in an entry of a version that did not seal.
     seal: Option<Seal>,
 }
 

@@ -129,8 +129,8 @@ fn in_order(turns: &[Found]) -> Result<(), String> {
 async fn log(life: &mut Life<'_>, turn: &Found) -> Result<(), String> {
     let found = rows_of(life, "SELECT body FROM messages WHERE turn_id = $1 ORDER BY seq", &turn.id).await?;
     let log: Vec<Message> = found.iter().map(|row| read(row.get(0))).collect::<Result<_, _>>()?;
-    if turn.state.reason == Some(TurnReason::Crashed) {
-        // It may have been ended without its state being read: then the state begins anew, and the log stays.
+    if turn.state.reason == Some(TurnReason::Crashed) && turn.state.budget.steps.used == 0 {
+        // It was ended without its state being read: the state began anew, and the log stays.
         return words::heard(life, turn, &log).await;
     }
     let replies = log.iter().filter(|message| message.role == Role::Assistant).count();

@@ -66,8 +66,8 @@ pub(super) fn is_at_a_limit(budget: &Budget) -> bool {
 /// Compares what the turn was charged with since the last look with what was given in between. A process that dies, or finds that it
 /// lost its lane, may lose an answer. Otherwise everything is paid for, what came to nothing with the next call.
 pub(super) fn look(life: &mut Life<'_>, held: &Held) -> Result<(), String> {
-    if held.state.reason == Some(TurnReason::Crashed) {
-        // It may have been ended without its state being read: then its budget begins anew.
+    if held.state.reason == Some(TurnReason::Crashed) && held.state.budget.steps.used == 0 {
+        // It was ended without its state being read: its budget began anew.
         return Ok(());
     }
     let mishaps = life.mishaps;
