@@ -1,13 +1,14 @@
 //! Bodies of requests: how long they may be, how long they may take, and how much all of them may hold together.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, header};
 use futures_util::{Stream, StreamExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use super::error::ApiError;
 use super::state::Gateway;
@@ -16,11 +17,14 @@ use crate::channels::Refusal;
 /// A body that arrives slower than this is not from a platform.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
+/// What all bodies in flight may hold together, bytes.
+const ROOM: usize = 64 << 20;
+
 /// A body that was read, with its share of [`BodyRoom`].
 #[derive(Debug)]
 pub(super) struct RequestBody {
     bytes: Vec<u8>,
-    _room: Vec<OwnedSemaphorePermit>,
+    _share: Share,
 }
 
 impl Deref for RequestBody {
@@ -30,47 +34,94 @@ impl Deref for RequestBody {
     }
 }
 
-/// The first part of a body: every event that is not unusually long.
-const FIRST_PART: usize = 16 << 10;
-/// Bytes of the first parts of all bodies.
-const ROOM_FOR_FIRST_PARTS: usize = 32 << 20;
-/// Bytes of what follows the first part, of all bodies.
-const ROOM_FOR_REST: usize = 32 << 20;
+/// The memory of bodies in flight. When it is full, the body that has been arriving longest makes room for the next piece: slow
+/// bodies, which anybody may send before a signature can be checked, only push out each other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BodyRoom(Arc<Mutex<Shares>>);
 
-/// What all bodies in flight may hold together: 64 MiB. Half of it is for the first parts, so that a few long bodies, which anybody may
-/// send before the signature can be checked, take nothing from ordinary events.
-#[derive(Debug)]
-pub(super) struct BodyRoom {
-    first_parts: Arc<Semaphore>,
-    rest: Arc<Semaphore>,
+#[derive(Debug, Default)]
+struct Shares {
+    taken: usize,
+    last: u64,
+    /// Those that are still arriving, the oldest first.
+    arriving: BTreeMap<u64, Arriving>,
 }
 
-impl Default for BodyRoom {
-    fn default() -> Self {
-        Self {
-            first_parts: Arc::new(Semaphore::new(ROOM_FOR_FIRST_PARTS)),
-            rest: Arc::new(Semaphore::new(ROOM_FOR_REST)),
+#[derive(Debug)]
+struct Arriving {
+    bytes: usize,
+    given_up: CancellationToken,
+}
+
+/// What one body holds; it is given back with the body.
+#[derive(Debug)]
+struct Share {
+    room: BodyRoom,
+    number: u64,
+    /// Once the body has arrived.
+    bytes: usize,
+    given_up: CancellationToken,
+}
+
+impl BodyRoom {
+    fn shares(&self) -> MutexGuard<'_, Shares> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A body begins to arrive.
+    fn enter(&self) -> Share {
+        let given_up = CancellationToken::new();
+        let mut shares = self.shares();
+        shares.last += 1;
+        let number = shares.last;
+        let arriving = Arriving {
+            bytes: 0,
+            given_up: given_up.clone(),
+        };
+        shares.arriving.insert(number, arriving);
+        drop(shares);
+        Share {
+            room: self.clone(),
+            number,
+            bytes: 0,
+            given_up,
         }
     }
 }
 
-impl BodyRoom {
-    /// Takes room for `more` bytes after the `read` first ones of a body.
-    fn take(&self, read: usize, more: usize, taken: &mut Vec<OwnedSemaphorePermit>) -> Result<(), ApiError> {
-        let first = more.min(FIRST_PART.saturating_sub(read));
-        for (room, bytes) in [(&self.first_parts, first), (&self.rest, more - first)] {
-            if bytes > 0 {
-                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-                let permit = Arc::clone(room)
-                    .try_acquire_many_owned(bytes)
-                    .map_err(|_| ApiError::unavailable())?;
-                match taken.iter_mut().find(|permit| Arc::ptr_eq(permit.semaphore(), room)) {
-                    Some(before) => before.merge(permit),
-                    None => taken.push(permit),
-                }
-            }
+impl Share {
+    /// Takes room for `more` bytes, if need be from those that began to arrive earlier.
+    fn grow(&self, more: usize) -> Result<(), ApiError> {
+        let mut shares = self.room.shares();
+        while shares.taken + more > ROOM {
+            // The oldest may be this one, or all others may have arrived and wait for the commit.
+            let Some((_, oldest)) = shares.arriving.pop_first() else {
+                return Err(ApiError::unavailable());
+            };
+            shares.taken -= oldest.bytes;
+            oldest.given_up.cancel();
         }
+        let Some(own) = shares.arriving.get_mut(&self.number) else {
+            return Err(ApiError::unavailable());
+        };
+        own.bytes += more;
+        shares.taken += more;
         Ok(())
+    }
+
+    /// The body has arrived: nobody takes its room any more.
+    fn arrive(&mut self) -> Result<(), ApiError> {
+        let own = self.room.shares().arriving.remove(&self.number);
+        self.bytes = own.ok_or_else(ApiError::unavailable)?.bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut shares = self.room.shares();
+        let arriving = shares.arriving.remove(&self.number).map_or(0, |own| own.bytes);
+        shares.taken -= arriving + self.bytes;
     }
 }
 
@@ -146,17 +197,21 @@ async fn read_within(
         }
     };
     check(told.unwrap_or(0))?;
+    let mut share = gateway.body_room().enter();
+    let given_up = share.given_up.clone();
     let whole = async {
-        let (mut stream, mut bytes, mut room) = (body, Vec::new(), Vec::new());
+        let (mut stream, mut bytes) = (body, Vec::new());
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|_| ApiError::bad_request("the body broke off"))?;
             check((bytes.len() + chunk.len()) as u64)?;
-            gateway.body_room().take(bytes.len(), chunk.len(), &mut room)?;
+            share.grow(chunk.len())?;
             bytes.extend_from_slice(&chunk);
         }
-        Ok(RequestBody { bytes, _room: room })
+        share.arrive()?;
+        Ok(RequestBody { bytes, _share: share })
     };
-    tokio::time::timeout(BODY_TIME, whole)
-        .await
-        .unwrap_or_else(|_| Err(ApiError::timeout().into()))
+    tokio::select! {
+        () = given_up.cancelled() => Err(ApiError::unavailable().into()),
+        whole = tokio::time::timeout(BODY_TIME, whole) => whole.unwrap_or_else(|_| Err(ApiError::timeout().into())),
+    }
 }

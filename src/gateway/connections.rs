@@ -1,8 +1,9 @@
 //! Accepts connections, with a limit on how many are open and on how long each may keep us waiting.
 //!
-//! A connection that has no request in progress *waits*. When all places are taken, the connection that has waited longest is closed
-//! for the new one: who opens many connections and sends nothing only closes connections of their own kind, and a request that
-//! arrives whole is answered. A connection whose request is in progress is never closed for another; when all are, the new one is.
+//! A connection *waits* while it has no whole request: nothing, a part of the headers, or a part of the body has arrived. When all
+//! places are taken, the connection that has waited longest is closed for the new one. So incomplete requests only push out
+//! each other, and a request that arrives whole is answered. A connection whose whole request is being answered is never closed for
+//! another; when all are, the new one is.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::{Request, StatusCode};
-use hyper::body::Incoming;
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -52,10 +53,18 @@ enum Phase {
     Idle,
     /// A request has begun to arrive.
     Head,
-    /// A request is being answered, or the connection has become a WebSocket.
+    /// The headers have arrived, the body has not ended.
+    Body,
+    /// A whole request is being answered, or the connection has become a WebSocket.
     Busy,
     /// It is being closed; its place is free.
     Closing,
+}
+
+impl Phase {
+    fn waits(self) -> bool {
+        matches!(self, Self::Idle | Self::Head | Self::Body)
+    }
 }
 
 #[derive(Debug)]
@@ -76,10 +85,29 @@ impl Connection {
         }
     }
 
+    /// The body has ended. An answer may have been sent before.
+    fn complete(&self) {
+        let mut state = self.state();
+        if state.0 == Phase::Body {
+            *state = (Phase::Busy, Instant::now());
+        }
+    }
+
     /// Since when it waits, if it does.
     fn waits_since(&self) -> Option<Instant> {
         let (phase, since) = *self.state();
-        matches!(phase, Phase::Idle | Phase::Head).then_some(since)
+        phase.waits().then_some(since)
+    }
+
+    /// Closes it for another if it still waits.
+    fn make_room(&self) -> bool {
+        let mut state = self.state();
+        let waits = state.0.waits();
+        if waits {
+            state.0 = Phase::Closing;
+            self.close.notify_one();
+        }
+        waits
     }
 
     /// Why it has waited too long.
@@ -88,7 +116,7 @@ impl Connection {
         match phase {
             Phase::Head if since.elapsed() >= HEAD_TIME => Some("headers"),
             Phase::Idle if since.elapsed() >= IDLE_TIME => Some("idle"),
-            Phase::Idle | Phase::Head | Phase::Busy | Phase::Closing => None,
+            Phase::Idle | Phase::Head | Phase::Body | Phase::Busy | Phase::Closing => None,
         }
     }
 }
@@ -106,12 +134,14 @@ impl Places {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.1.len() >= self.limit {
             let waiting = open.1.iter().filter_map(|(id, one)| one.waits_since().map(|since| (since, *id)));
-            let (_, oldest) = waiting.min()?;
-            if let Some(connection) = open.1.remove(&oldest) {
-                connection.enter(Phase::Closing);
-                connection.close.notify_one();
-                closed();
-            }
+            let mut waiting: Vec<_> = waiting.collect();
+            waiting.sort_unstable();
+            // The rest of a request may arrive between the two looks.
+            let (_, oldest) = waiting
+                .into_iter()
+                .find(|(_, id)| open.1.get(id).is_some_and(|one| one.make_room()))?;
+            open.1.remove(&oldest);
+            closed();
         }
         open.0 += 1;
         let id = open.0;
@@ -195,6 +225,33 @@ impl Socket {
     }
 }
 
+/// A request's body, which notes its end.
+struct RequestBody {
+    body: Incoming,
+    connection: Arc<Connection>,
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.connection.complete();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// How many connections may be open: the configured number, or fewer where the process may not open enough files.
 fn limit(configured: usize) -> usize {
     let Some(descriptors) = getrlimit(Resource::Nofile).current else {
@@ -269,7 +326,10 @@ async fn answer(socket: Socket, peer: SocketAddr, router: Router, report: Arc<Re
     let phases = Arc::clone(&connection);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
-        phases.enter(Phase::Busy);
+        let whole = request.body().is_end_stream();
+        phases.enter(if whole { Phase::Busy } else { Phase::Body });
+        let connection = Arc::clone(&phases);
+        let request = request.map(|body| RequestBody { body, connection });
         let (answering, phases) = (router.clone().oneshot(request), Arc::clone(&phases));
         async move {
             let answered = answering.await;
@@ -315,7 +375,7 @@ async fn answer(socket: Socket, peer: SocketAddr, router: Router, report: Arc<Re
 
 #[cfg(test)]
 mod tests {
-    use axum::routing::get;
+    use axum::routing::{get, post};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
@@ -332,7 +392,11 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(120)).await;
                 "late"
             };
-            let router = Router::new().route("/", get(|| async { "here" })).route("/slow", get(slow));
+            let read = |body: Bytes| async move { format!("read {}", body.len()) };
+            let router = Router::new()
+                .route("/", get(|| async { "here" }))
+                .route("/read", post(read))
+                .route("/slow", get(slow).post(move |_: Bytes| slow()));
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let at = listener.local_addr().unwrap();
             let stop = CancellationToken::new();
@@ -360,6 +424,7 @@ mod tests {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    const NO_BODY: &str = "POST /read HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n";
     const HALF: &str = "GET / HTTP/1.1\r\nhost: x\r\nx-a: ";
     const LAST: &str = "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 
@@ -387,13 +452,15 @@ mod tests {
     #[tokio::test]
     async fn half_requests_keep_nobody_out() {
         let server = Server::start(16).await;
-        let mut waiting = Vec::new();
-        for _ in 0..40 {
-            waiting.push(server.send(HALF).await);
-            let answer = heard(&mut server.send(LAST).await).await;
-            assert!(answer.contains("200 OK"), "{answer}");
+        for half in [HALF, NO_BODY] {
+            let mut waiting = Vec::new();
+            for _ in 0..40 {
+                waiting.push(server.send(half).await);
+                let answer = heard(&mut server.send(LAST).await).await;
+                assert!(answer.contains("200 OK"), "{half:?}: {answer}");
+            }
+            assert_eq!(heard(&mut waiting[0]).await, "", "the first of them was closed");
         }
-        assert_eq!(heard(&mut waiting[0]).await, "", "the first of them was closed");
         server.end().await;
     }
 
@@ -403,7 +470,11 @@ mod tests {
         let server = Server::start(16).await;
         let mut busy = Vec::new();
         for _ in 0..16 {
-            busy.push(server.send("GET /slow HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await);
+            busy.push(
+                server
+                    .send("POST /slow HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 2\r\n\r\nhi")
+                    .await,
+            );
         }
         // Beside sixteen that are taken up there is no place; before that, the newest waits a moment for its request.
         while !heard(&mut server.send(LAST).await).await.is_empty() {}
