@@ -1,9 +1,11 @@
 //! The loop over one lane of the ledger: begin its next task, or have its turn taken on until it waits or ends.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};
@@ -24,6 +26,18 @@ use crate::tools::Toolbox;
 
 /// Bytes of the state of a turn that is given up, of which a plan card can be repainted. No plan takes more.
 const READ_AT_THE_END: i64 = 256 << 10;
+
+/// Before a task whose step panicked is taken up again.
+const PANIC_PAUSE: Duration = Duration::from_secs(1);
+
+/// How work on a lane ended that was not done.
+#[derive(Clone, Copy)]
+enum End {
+    /// By an error, or by a stop.
+    InOrder,
+    /// By a panic.
+    Panic,
+}
 
 /// Works on lanes of the ledger, one leased lane at a time, until the lane has nothing to do. Everything it writes carries the
 /// lease's fence; when the lease is lost it stops without another effect.
@@ -134,18 +148,31 @@ impl Runner {
     pub async fn work(&self, lease: Lease, hold: Hold, stop: CancellationToken) -> Result<(), WorkError> {
         // Ends with this call, however it ends: a lease that outlived its worker would never run out.
         let kept = self.leases.keep(&self.ledger, self.engine.timings.lease, &lease, &hold);
-        tokio::select! {
+        // Boxed, as below: what waits for a model for minutes should not hold the room of every other move.
+        let working = Box::pin(AssertUnwindSafe(self.lane(lease.clone(), &stop)).catch_unwind());
+        let worked = tokio::select! {
             // A write must not be cut off half way by our own choice: losing the lease only stops us at an await,
             // and everything written afterwards would be refused by the fence anyway.
-            () = kept.lost() => Err(WorkError::Store(StoreError::Stale)),
-            // Boxed, as below: what waits for a model for minutes should not hold the room of every other move.
-            outcome = hold.guard(Box::pin(self.lane(lease, &stop))) => outcome?,
+            () = kept.lost() => return Err(WorkError::Store(StoreError::Stale)),
+            worked = hold.guard(working) => worked?,
+        };
+        if let Ok(ended) = worked {
+            return ended;
         }
+        error!(lane = %lease.lane_id, "a step panicked; its task is taken up again");
+        // What is given back must not be prolonged.
+        drop(kept);
+        self.give_back_as(&lease, PANIC_PAUSE, End::Panic).await;
+        Ok(())
     }
 
-    /// Gives back a lane whose work broke off, to be taken up again after `pause`, by whomever: as soon as the ledger
-    /// answers, or not at all when the lease runs out before.
+    /// Gives back a lane whose work broke off, to be taken up again after `pause` by any process: as soon as the ledger answers, or
+    /// not at all when the lease runs out before.
     pub async fn give_back(&self, lease: &Lease, pause: Duration) {
+        self.give_back_as(lease, pause, End::InOrder).await;
+    }
+
+    async fn give_back_as(&self, lease: &Lease, pause: Duration, end: End) {
         let giving = async {
             loop {
                 let released = async {
@@ -157,7 +184,10 @@ impl Runner {
                     } else {
                         self.engine.clock.now().plus(pause)
                     };
-                    tx.release(&lease, ready_at).await?;
+                    match end {
+                        End::InOrder => drop(tx.release(&lease, ready_at).await?),
+                        End::Panic => tx.release_crashed(&lease, ready_at).await?,
+                    }
                     tx.commit().await
                 };
                 match released.await {

@@ -53,7 +53,8 @@ impl Session {
     /// Takes a lane of the chat that has waited longest; at most `per_chat` leased lanes of one chat at a time. In a chat people take
     /// turns: the one who was served longest ago comes first, so that one person's tasks do not wait behind all of another's.
     ///
-    /// A lane that still has an owner when its lease is over is one whose process died: that is counted, before anybody reads its turn.
+    /// A lane that still has an owner when its lease is over is one whose process died, or whose step panicked
+    /// ([`Session::release_crashed`]): that is counted, before anybody reads its turn.
     /// (Our own name there is no death: we live, and lost the lease.) A first death says little of the turns that were under way, and all
     /// of them go on at once. Those that saw a second death are claimed one at a time, whatever chat they are of, until each has
     /// journaled a step: so the turn that kills its process a third time has no other such turn beside it, and no innocent one is
@@ -179,6 +180,23 @@ impl Session {
         // Another lane of the chat may be due now, and whoever sleeps until the next due moment must reckon anew.
         self.touched.lanes = true;
         Ok(true)
+    }
+
+    /// Gives back the lane of a step that panicked. Its next claim counts a death: a panic comes again like a killed process does.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost.
+    pub async fn release_crashed(&mut self, lease: &Lease, ready_at: Millis) -> Result<()> {
+        self.hold(lease).await?;
+        sqlx::query("UPDATE lanes SET owner = 'crashed', lease_until = 0, ready_at = $1 WHERE id = $2 AND fence = $3")
+            .bind(ready_at.0)
+            .bind(lease.lane_id.as_str())
+            .bind(lease.fence)
+            .execute(&mut *self.tx)
+            .await?;
+        self.held = None;
+        self.touched.lanes = true;
+        Ok(())
     }
 
     /// Re-reads `wakes` and `turn_id` under the fence (after a refused release).
