@@ -19,6 +19,8 @@ const MAX_OUTPUT_BYTES: usize = 256 << 10;
 const MAX_KEPT_BYTES: usize = 512 << 10;
 /// Values of one JSON text, or of one answer that comes in pieces. In memory a value takes a hundred times its two bytes on the wire.
 const MAX_VALUES: usize = 1 << 16;
+/// A value of an answer is nested so deep at most. It is stored inside other JSON, and 128 levels are all that is read back.
+const MAX_DEPTH: usize = 64;
 /// Stands behind a text that the length limit cut.
 const CUT: &str = " […]";
 
@@ -115,6 +117,10 @@ impl ChatReply {
         if self.text.len() + calls.sum::<usize>() > MAX_OUTPUT_BYTES {
             return Some(Failure::Nonsense(format!("more than {} KiB of text", MAX_OUTPUT_BYTES >> 10)));
         }
+        let arguments = self.calls.iter().filter_map(|call| serde_json::from_str(&call.arguments).ok());
+        if arguments.chain(self.raw.clone()).any(|value| depth(&value) > MAX_DEPTH) {
+            return Some(Failure::Nonsense(format!("a value nested more than {MAX_DEPTH} deep")));
+        }
         let kept = self.raw.as_ref().map_or(0, |raw| raw.to_string().len());
         (kept > MAX_KEPT_BYTES).then(|| Failure::Nonsense(format!("more than {} KiB beside the text", MAX_KEPT_BYTES >> 10)))
     }
@@ -158,6 +164,14 @@ fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(count).sum(),
         Value::Object(members) => members.values().map(count).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }

@@ -94,9 +94,15 @@ async fn a_reply_has_a_most() {
         message["reasoning_content"] = json!(thought);
         message
     };
+    let nested = |levels: usize| {
+        let value = (1..levels).fold(json!(1), |inner, _| json!([inner]));
+        call([("read_file", json!({ "path": value }))])
+    };
     let cases = [
         (calls(64), None),
         (calls(65), Some("more than 64 tool calls")),
+        (nested(64), None),
+        (nested(65), Some("a value nested more than 64 deep")),
         (thinks(400 << 10), None),
         (thinks(600 << 10), Some("more than 512 KiB beside the text")),
     ];
