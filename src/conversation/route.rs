@@ -13,8 +13,8 @@ use super::commands::Command;
 use super::phrases::Phrase;
 use super::review::Act;
 
-/// Tasks of one person that may wait in one chat, in all its threads together: where each message begins a thread of its own, a limit of
-/// a limit per lane would not limit a person.
+/// Tasks of one person that may wait in one chat, in all its threads together: where each message begins a thread of its own, a limit
+/// per lane would not limit a person.
 pub(super) const QUEUE_LIMIT: u32 = 20;
 
 /// The longest text that is read, characters.
@@ -89,7 +89,7 @@ fn command_verdict(scene: &Scene, command: &Command) -> Verdict {
             None => Verdict::Stop(None),
         },
         Command::New if !scene.may_ask() => Verdict::Ignore("not allowed"),
-        Command::New => Verdict::Instead,
+        Command::New => instead(scene),
         // Never words for what runs: it is a task of its own.
         Command::Plan if !scene.may_ask() => Verdict::Ignore("not allowed"),
         Command::Plan => own_task(scene),
@@ -179,15 +179,17 @@ fn answer(scene: &Scene) -> Option<Verdict> {
         }
         Meant::Nothing => return None,
     };
+    let has_read = scene.reply_is_to_card(gate);
+    let shown = gate.card_at.or(gate.delivered_at);
     // The card may be in the chat already, its receipt lost with a connection or a process: what is said to it must not be.
-    let Some(shown) = gate.card_at.or(gate.delivered_at) else {
+    if shown.is_none() && !has_read {
         return Some(Verdict::Wait);
-    };
+    }
     if scene.is_talk_with(&gate.requester) {
         return None;
     }
-    // Said before the card was there to read: whatever it answers, it is not this.
-    if scene.at <= shown {
+    // Said before the card was there to read: it answers something else.
+    if !has_read && shown.is_some_and(|shown| scene.at <= shown) {
         return None;
     }
     let Some(act) = act_at(gate.kind, &scene.phrase, &scene.said.text) else {
@@ -299,15 +301,29 @@ fn task(scene: &Scene) -> Verdict {
 /// A task of its own: behind what its sender asked for before, or instead of it.
 fn own_task(scene: &Scene) -> Verdict {
     match (&scene.lane_turn, scene.queue_mode) {
-        (Some(_), QueueMode::Interrupt) => Verdict::Instead,
+        (Some(_), QueueMode::Interrupt) => instead(scene),
         _ => queue(scene),
     }
 }
 
+/// In the place of everything that its sender asked for in this lane.
+fn instead(scene: &Scene) -> Verdict {
+    let others = scene.waiting.saturating_sub(scene.queued);
+    if scene.said.task().is_empty() {
+        return Verdict::Instead;
+    }
+    unless_full(others, Verdict::Instead)
+}
+
 /// The end of the lane's queue.
 pub(super) fn queue(scene: &Scene) -> Verdict {
-    if scene.waiting >= QUEUE_LIMIT {
+    unless_full(scene.waiting, Verdict::Task(scene.queued + u32::from(scene.lane_turn.is_some())))
+}
+
+/// `verdict`, where fewer than [`QUEUE_LIMIT`] tasks of its sender are `waiting`.
+fn unless_full(waiting: u32, verdict: Verdict) -> Verdict {
+    if waiting >= QUEUE_LIMIT {
         return Verdict::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT });
     }
-    Verdict::Task(scene.queued + u32::from(scene.lane_turn.is_some()))
+    verdict
 }

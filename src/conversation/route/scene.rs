@@ -155,6 +155,12 @@ impl Scene {
         })
     }
 
+    /// Does it reply to the card of `gate`, or to an earlier card that asks the same? Then its sender has read what it is about, even
+    /// when the newer card is still on its way.
+    pub(super) fn reply_is_to_card(&self, gate: &Gate) -> bool {
+        self.reply_is_card() && self.reply_is_to(gate)
+    }
+
     /// It replies to a message that we do not know, and a card is with the platform (or on its way) whose receipt we do not
     /// have: it may be that card. The sender's own card is waited for, that of others for a moment.
     pub(super) fn may_answer_a_card_under_way(&self) -> bool {

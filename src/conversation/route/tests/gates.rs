@@ -54,6 +54,25 @@ fn budget_needs_yes_or_no() {
     );
 }
 
+/// interface: a reply to a card is by somebody who has read it, or an earlier one that asks the same: it counts, even while the newer
+/// card is on its way or its time is not known.
+#[test]
+fn a_reply_to_a_card_needs_no_news_of_its_arrival() {
+    let mut under_way = gate("rv_2", "u1", "");
+    (under_way.card_at, under_way.delivered_at) = (None, None);
+    let mut later = gate("rv_2", "u1", "");
+    later.card_at = Some(Millis(5_000));
+    for open in [&under_way, &later] {
+        let reply = |to| said("OK").open(&[open]).reply(to, undecided(open), TurnStatus::Paused);
+        assert_eq!(route(&reply(ReplyTo::Card)), approve(open));
+        assert_ne!(
+            route(&reply(ReplyTo::Request)),
+            approve(open),
+            "the request was there before any card"
+        );
+    }
+}
+
 /// B2: while nobody knows whether the card arrived, what may be an answer to it waits; a stop does not, and neither does what
 /// others say about something else.
 #[test]

@@ -74,6 +74,14 @@ fn while_a_turn_runs() {
         full,
         "the limit is of a person in a chat: threads have no queues of their own to fill"
     );
+    let mut anew = said("/new 第二件事");
+    (anew.queued, anew.waiting) = (3, 22);
+    assert_eq!(route(&anew), Verdict::Instead, "three of them are dropped");
+    anew.waiting = 23;
+    assert_eq!(route(&anew), full, "`/new` is no way round the limit");
+    let mut dropping = said("/new");
+    dropping.waiting = 23;
+    assert_eq!(route(&dropping), Verdict::Instead, "it asks for nothing");
     let mut waiting = said("第二件事");
     waiting.queued = 1;
     assert_eq!(route(&waiting), Verdict::Task(1), "accepted, not begun: still behind it");
