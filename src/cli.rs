@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::config::{self, Loaded, Source};
 use crate::domain::Locale;
@@ -200,6 +201,7 @@ pub fn run() -> ExitCode {
             return code;
         }
     };
+    close_our_memory();
     crate::app::install_crypto();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -211,6 +213,27 @@ pub fn run() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => failed(&format!("{error:#}")),
+    }
+}
+
+/// Keeps our secrets in this process: no core dump holds them, and other processes of our user read neither our memory nor our
+/// environment. The commands that the agent runs are such processes, and so are MCP servers, which `check --online` starts too.
+fn close_our_memory() {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    if let Err(error) = setrlimit(Resource::Core, none) {
+        problem(&format!("warning: a core dump of this process may hold its secrets: {error}"));
+    }
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+            problem(&format!(
+                "warning: other processes of this user may be able to read this process's memory and environment: {error}"
+            ));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{loaded, result};
@@ -25,7 +25,6 @@ pub(super) async fn serve(source: Source, greeting: fn(SocketAddr) -> String) ->
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
     open_more_files();
-    close_our_memory();
     let mut parts = Parts {
         failpoint: config::failpoint(),
         ..Parts::default()
@@ -67,24 +66,5 @@ fn open_more_files() {
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::warn!(%error, "the limit of open files stays as it is");
-    }
-}
-
-/// Keeps our secrets in this process: no core dump holds them, and other processes of our user, the commands that the agent runs among
-/// them, read neither our memory nor our environment.
-fn close_our_memory() {
-    let none = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
-    if let Err(error) = setrlimit(Resource::Core, none) {
-        tracing::warn!(%error, "a core dump of this process may hold its secrets");
-    }
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-            tracing::warn!(%error, "other processes of this user may be able to read this process's memory and environment");
-        }
     }
 }

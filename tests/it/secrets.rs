@@ -219,3 +219,16 @@ async fn a_started_gateway_closes_its_memory() {
     }
     world.end().await;
 }
+
+/// interface: so does every other command: `check --online` starts MCP servers, which are processes of our user.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(target_os = "linux")]
+async fn a_check_closes_its_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let looks = format!("cat /proc/$PPID/limits > {}/limits", folder.path().display());
+    let servers = json!([{"name": "srv", "command": ["/bin/sh", "-c", looks], "effects": {}}]).to_string();
+    run(folder.path(), &[("TOOLS__MCP_SERVERS", &servers)], &["check", "--online"]).await;
+    let limits = std::fs::read_to_string(folder.path().join("limits")).unwrap();
+    let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().take(2).collect::<Vec<_>>(), ["0", "0"], "{limits}");
+}
