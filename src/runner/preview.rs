@@ -18,6 +18,8 @@ use crate::tools::AS_ASKED;
 const PREVIEW_CAP: usize = 4 * 1024;
 /// A tool that takes longer to look gives no preview: a card must not wait for a slow disk.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// In the place of what a slow tool compares with. Once it can be read, the call asks again.
+const UNREAD: &str = "unread";
 
 impl Engine {
     /// Completes the approval card that `effects` open: each call with what its tool says that it would change. `state` is the
@@ -69,18 +71,25 @@ impl Engine {
     async fn base(&self, open: &OpenCall) -> Option<String> {
         let arguments: Value = serde_json::from_str(&open.call.arguments).ok()?;
         let tool = self.tools.get(&open.call.name)?;
-        tokio::time::timeout(PATIENCE, tool.base(&arguments)).await.ok().flatten()
+        in_time(tool.base(&arguments)).await
     }
 
     /// Is what the call would change another thing than what the person was shown who approved it? Where everything is already as the
     /// call would make it, nothing is lost, and no question is repeated.
     pub(super) async fn is_outdated(&self, open: &OpenCall) -> bool {
-        if open.base.is_none() {
-            return false;
-        }
-        let now = self.base(open).await;
-        now != open.base && now.as_deref() != Some(AS_ASKED)
+        open.base.is_some() && differs(open.base.as_deref(), self.base(open).await.as_deref())
     }
+}
+
+/// What a tool compares with, or [`UNREAD`].
+async fn in_time(base: impl Future<Output = Option<String>>) -> Option<String> {
+    tokio::time::timeout(PATIENCE, base)
+        .await
+        .unwrap_or_else(|_| Some(UNREAD.to_owned()))
+}
+
+fn differs(base: Option<&str>, now: Option<&str>) -> bool {
+    now != base && now != Some(AS_ASKED)
 }
 
 /// At most [`PREVIEW_CAP`] bytes, whole lines where there are any, and what is missing is told.
@@ -96,7 +105,20 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{PREVIEW_CAP, cut};
+    use std::future::pending;
+
+    use super::{AS_ASKED, PREVIEW_CAP, UNREAD, cut, differs, in_time};
+
+    /// interface: a thing that could not be read in time, at the card or at the sending, is not the thing that was approved; as long as it
+    /// cannot be read at all, the person knows as much as the card said.
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_read_in_time_asks_again() {
+        let unread = in_time(pending()).await;
+        assert_eq!(unread.as_deref(), Some(UNREAD));
+        let unread = unread.as_deref();
+        assert!(differs(unread, Some("a")) && differs(Some("a"), unread) && differs(Some("a"), None));
+        assert!(!differs(unread, unread) && !differs(Some("a"), Some("a")) && !differs(Some("a"), Some(AS_ASKED)));
+    }
 
     /// S4-12: a long preview keeps its first whole lines and says how much is missing; one endless line is cut inside.
     #[test]
