@@ -88,12 +88,16 @@ impl Api {
         body
     }
 
-    /// `POST` of JSON; status and body.
+    /// `POST` of JSON; status and body. A 503 says that the ledger did not answer in time, and to send again: on a busy machine that
+    /// happens.
     pub async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let response = self.http.post(format!("{}{path}", self.base)).json(body).send().await.unwrap();
-        let status = response.status().as_u16();
-        let text = response.text().await.unwrap();
-        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+        eventually(&format!("POST {path} to be taken"), || async {
+            let response = self.http.post(format!("{}{path}", self.base)).json(body).send().await.unwrap();
+            let status = response.status().as_u16();
+            let text = response.text().await.unwrap();
+            (status != 503).then(|| (status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
+        })
+        .await
     }
 
     /// All turns, oldest first.
