@@ -1,4 +1,4 @@
-//! What we remember: the ledger (SQL, never loses anything) and the look-up of pending reviews (may lapse).
+//! What we remember: the ledger (SQL, never loses anything), and Redis beside it (a look-up that may be lost, and wake-ups).
 //!
 //! Every verb is a method of [`Session`], which is either a write transaction ([`Ledger::begin`]) or a
 //! read-only connection ([`Ledger::read`]). Rows that a turn owns are written under its lane's fence:
@@ -8,14 +8,12 @@ mod coordination;
 mod hold;
 mod keys;
 mod ledger;
-mod reviews;
 
 pub use coordination::{Standing, look_at_redis};
 pub use hold::Hold;
 pub use ledger::{
     AuditCheck, AuditHead, Cursor, Depth, Fate, Leave, Ledger, Looked, NoAuditHead, NoCursor, Pace, Pruned, SealPart, Session, Tail, Tx,
 };
-pub use reviews::PendingReview;
 
 use std::time::Duration;
 

@@ -11,15 +11,8 @@ pub(super) async fn tell(session: &mut Session, row: &InboxRow, notice: Notice) 
     tell_as(session, row, notice, outbox_key(&["inbox", &row.id.to_string(), "notice"])).await
 }
 
-/// Tells one person in a chat something `about` one thing, at most once a minute: hundreds of messages do not get hundreds of answers.
-/// False: they were told less than a minute ago.
-pub(super) async fn tell_seldom(
-    session: &mut Session,
-    row: &InboxRow,
-    about: &str,
-    notice: Notice,
-    now: Millis,
-) -> Result<bool, StoreError> {
+/// Tells one person in a chat something, at most once a minute: hundreds of messages do not get hundreds of answers.
+pub(super) async fn tell_seldom(session: &mut Session, row: &InboxRow, notice: Notice, now: Millis) -> Result<(), StoreError> {
     let place = &row.inbound.conversation;
     let key = |minute: i64| {
         let (channel, minute) = (place.channel.as_str(), minute.to_string());
@@ -30,18 +23,16 @@ pub(super) async fn tell_seldom(
             &place.tenant,
             &place.chat,
             &row.inbound.sender,
-            about,
             &minute,
         ])
     };
     let minute = now.0.div_euclid(MINUTE);
     // Within one minute of the clock the key itself allows one; this is for the two around its turn.
     let before = session.enqueued_at(&key(minute - 1)).await?;
-    if before.is_some_and(|before| now.0 < before.0.saturating_add(MINUTE)) || session.enqueued_at(&key(minute)).await?.is_some() {
-        return Ok(false);
+    if before.is_some_and(|before| now.0 < before.0.saturating_add(MINUTE)) {
+        return Ok(());
     }
-    tell_as(session, row, notice, key(minute)).await?;
-    Ok(true)
+    tell_as(session, row, notice, key(minute)).await
 }
 
 async fn tell_as(session: &mut Session, row: &InboxRow, notice: Notice, key: String) -> Result<(), StoreError> {

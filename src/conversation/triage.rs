@@ -179,7 +179,7 @@ impl Desk {
             Verdict::Wait => Ok(Outcome::Wait),
             Verdict::Ignore(why) => Ok(Outcome::Done(why)),
             Verdict::Tell(why, notice @ Notice::QueueFull { .. }) => {
-                say::tell_seldom(tx, row, why, notice, self.clock.now()).await?;
+                say::tell_seldom(tx, row, notice, self.clock.now()).await?;
                 Ok(Outcome::Done(why))
             }
             Verdict::Tell(why, notice) => {
@@ -187,12 +187,9 @@ impl Desk {
                 Ok(Outcome::Done(why))
             }
             Verdict::Refuse(gate) => {
-                let notice = Notice::NotEntitled {
-                    requester: scene.rights.named(&gate),
-                };
-                if say::tell_seldom(tx, row, gate.id.as_str(), notice, self.clock.now()).await? {
-                    audit(tx, "refused", &gate, None, &actor, serde_json::json!({}));
-                }
+                let requester = scene.rights.named(&gate);
+                say::tell(tx, row, Notice::NotEntitled { requester }).await?;
+                audit(tx, "refused", &gate, None, &actor, serde_json::json!({}));
                 Ok(Outcome::Done("not entitled"))
             }
             Verdict::Status => {

@@ -18,7 +18,6 @@ mod file;
 mod gates;
 mod ids;
 mod inbox;
-mod keeper;
 mod lanes;
 mod lock;
 mod open;
@@ -51,11 +50,10 @@ use self::accept::Acceptor;
 use self::bells::{Bells, Touched};
 use self::doors::{Doors, Inside};
 use self::ids::Sequence;
-use self::keeper::Keeper;
 use self::open::Pools;
 use self::pace::Paced;
 use self::turnstile::{Pass, Turnstile};
-use super::reviews::PendingReviews;
+use super::coordination::Tasks;
 use super::{AuditEntry, StoreError};
 use crate::domain::{Clock, Conversation, GateId, LaneId, Millis};
 
@@ -79,8 +77,8 @@ pub struct Ledger {
     inner: Arc<Inner>,
     /// `None` in a ledger that was opened read-only.
     acceptor: Option<Acceptor>,
-    /// What goes on with Redis, until the last handle is gone.
-    keeper: Option<Arc<Keeper>>,
+    /// The background tasks of Redis, until the last handle is gone.
+    redis_tasks: Option<Arc<Tasks>>,
 }
 
 #[derive(Debug)]
@@ -93,7 +91,6 @@ struct Inner {
     /// The queues of the chats, where there are many writers.
     doors: Doors,
     bells: Bells,
-    reviews: PendingReviews,
     pace: Paced,
     /// Held as long as the ledger is open.
     lock: std::sync::Mutex<Option<lock::Held>>,

@@ -205,16 +205,8 @@ pub const METERS: &[Meter] = &[
     ),
     counter(
         "countersign_redis_errors_total",
-        &[label(
-            "operation",
-            "connect put touch remove look find verify rebuild scan publish inspect",
-        )],
-        "What Redis did not do: connect, put, touch, remove, look, find, verify, rebuild, scan, publish, inspect",
-    ),
-    counter(
-        "countersign_redis_rebuilds_total",
-        &[],
-        "Times that the look-up of pending reviews was put into Redis anew from the ledger",
+        &[label("operation", "connect probe put touch remove find publish")],
+        "What Redis did not do: connect, probe, put, touch, remove, find, publish",
     ),
     gauge("countersign_event_sockets", &[], "WebSockets of events that are open"),
     counter(

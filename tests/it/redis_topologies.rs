@@ -2,20 +2,38 @@
 
 use std::time::Duration;
 
-use countersign::domain::DecisionKind;
+use countersign::domain::{DecisionKind, Gate};
 
-use crate::store_kit::{Store, decision, open, pending_when, place, simple, with_redis, working};
+use crate::store_kit::{Store, decision, open, place, review_key, simple, with_redis, working};
 use crate::support::api::eventually;
 use crate::support::servers::RedisServer;
 use crate::support::stores::database_for;
 
-/// A gate is opened and decided; the look-up and the pre-filter follow.
-async fn opens_and_decides(store: &Store, name: &str) {
-    let home = place(&format!("oc_{name}"), "");
-    let (lease, turn) = working(store, name, &home, "ou_1").await;
-    let gate = open(store, &lease, &turn, &format!("rv_{name}")).await;
-    pending_when(store, &home, "ou_1", |pending| pending.is_some()).await;
-    assert!(store.ledger.read().await.unwrap().anything_waits(&home).await.unwrap());
+/// Opens a gate of `ou_1` in a chat of its own.
+async fn opens(store: &Store, name: &str) -> Gate {
+    let (lease, turn) = working(store, name, &place(&format!("oc_{name}"), ""), "ou_1").await;
+    open(store, &lease, &turn, &format!("rv_{name}")).await
+}
+
+async fn waits(store: &Store, gate: &Gate) -> bool {
+    let mut read = store.ledger.read().await.unwrap();
+    read.anything_waits(&gate.conversation, "ou_1").await.unwrap()
+}
+
+async fn is_kept(redis: &RedisServer, gate: &Gate) -> bool {
+    let there = redis.ask(&["EXISTS", &review_key(gate)]).await;
+    there.is_ok_and(|there| there == redis::Value::Int(1))
+}
+
+/// A gate is opened and decided; the look-up follows.
+async fn opens_and_decides(store: &Store, redis: &RedisServer) {
+    eventually("a coordination that is well", || async {
+        (!store.ledger.coordination().degraded).then_some(())
+    })
+    .await;
+    let gate = opens(store, "a").await;
+    eventually("the review", || async { is_kept(redis, &gate).await.then_some(()) }).await;
+    assert!(waits(store, &gate).await);
     let mut tx = store.ledger.begin().await.unwrap();
     assert!(
         tx.decide(&gate, &decision(DecisionKind::Approve, "ou_1", store.clock.now()))
@@ -23,8 +41,8 @@ async fn opens_and_decides(store: &Store, name: &str) {
             .unwrap()
     );
     tx.commit().await.unwrap();
-    pending_when(store, &home, "ou_1", |pending| pending.is_none()).await;
-    assert!(!store.ledger.read().await.unwrap().anything_waits(&home).await.unwrap());
+    eventually("no review", || async { (!is_kept(redis, &gate).await).then_some(()) }).await;
+    assert!(!waits(store, &gate).await);
 }
 
 async fn wakes(store: &Store, other: &Store) {
@@ -50,7 +68,7 @@ async fn two(url: &str) -> Option<(Store, Store)> {
     Some((Store::on(stores, folder).await, other))
 }
 
-/// design: a Cluster's address is served: keys, expiry and wake-ups, though nothing that is absent there is believed to be.
+/// design: a Cluster's address is served: keys, expiry and wake-ups.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_is_served() {
     let Some(redis) = RedisServer::start(&["--cluster-enabled", "yes"]).await else {
@@ -63,7 +81,7 @@ async fn a_cluster_is_served() {
     .await;
     let url = redis.url().replace("redis://", "redis-cluster://").replace("/0", "");
     let store = Store::beside(&url).await;
-    opens_and_decides(&store, "a").await;
+    opens_and_decides(&store, &redis).await;
     assert!(!store.ledger.coordination().degraded, "{:?}", store.ledger.coordination());
     if let Some((one, other)) = two(&url).await {
         wakes(&one, &other).await;
@@ -77,14 +95,7 @@ async fn a_watched_redis_is_found_again_after_a_failover() {
     let replica = RedisServer::replica_of(&redis).await;
     let sentinel = RedisServer::sentinel_of("m", &redis, &replica).await;
     let store = Store::beside(&sentinel.url_of_watched("m")).await;
-    opens_and_decides(&store, "a").await;
-    // The replica has a copy of the mark that everything is there; that copy must not count once it is the master.
-    eventually("a copy of the mark", || async {
-        replica.cli(&["GET", "t:ready"]).await.starts_with("ready ").then_some(())
-    })
-    .await;
-    let home = place("oc_b", "");
-    let (lease, turn) = working(&store, "b", &home, "ou_1").await;
+    opens_and_decides(&store, &redis).await;
     eventually("a master that was the replica", || async {
         // A failover may be given up on a busy machine, so it is asked for until it is done; the wish is refused while one runs.
         let _refused_while_one_runs = sentinel.ask(&["SENTINEL", "FAILOVER", "m"]).await;
@@ -93,14 +104,17 @@ async fn a_watched_redis_is_found_again_after_a_failover() {
         format!("{role:?}").contains("master").then_some(())
     })
     .await;
-    let key = format!("t:review:{}", open(&store, &lease, &turn, "rv_b").await.lane_id);
-    assert!(
-        store.ledger.read().await.unwrap().anything_waits(&home).await.unwrap(),
-        "overlooked in a failover"
-    );
-    eventually("the look-up on the new master", || async {
-        let there = replica.ask(&["EXISTS", &key]).await.ok()?;
-        (there == redis::Value::Int(1)).then_some(())
+    let during = opens(&store, "b").await;
+    assert!(waits(&store, &during).await, "overlooked in a failover");
+    let mut number = 0;
+    eventually("a review on the new master", || {
+        number += 1;
+        let (store, replica) = (&store, &replica);
+        async move {
+            let gate = opens(store, &format!("c{number}")).await;
+            assert!(waits(store, &gate).await);
+            is_kept(replica, &gate).await.then_some(())
+        }
     })
     .await;
     eventually("a coordination that is well", || async {

@@ -10,7 +10,7 @@ use countersign::domain::{
     DecisionKind, EffectClass, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, PlanWords,
     StepStatus, StepView, TurnId, TurnStatus, Via,
 };
-use countersign::store::{InboxRow, Lease, Ledger, PendingReview, TurnRow};
+use countersign::store::{InboxRow, Lease, Ledger, TurnRow};
 use serde_json::json;
 
 use crate::support::api::eventually;
@@ -120,14 +120,9 @@ pub(crate) fn with_redis(database: &str, redis: &str) -> Stores {
     stores
 }
 
-/// Looks until the look-up of pending reviews gives what `fits`.
-pub(crate) async fn pending_when(store: &Store, place: &Conversation, user: &str, fits: impl Fn(Option<PendingReview>) -> bool) {
-    eventually("the look-up that follows the ledger", || async {
-        let mut read = store.ledger.read().await.unwrap();
-        // A Redis that does not answer knows nothing.
-        fits(read.pending_review(place, user).await.ok().flatten()).then_some(())
-    })
-    .await;
+/// Where Redis keeps the pending review of this gate's lane.
+pub(crate) fn review_key(gate: &Gate) -> String {
+    format!("t:review:{}", gate.lane_id)
 }
 
 pub(crate) fn place(chat: &str, thread: &str) -> Conversation {

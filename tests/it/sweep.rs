@@ -17,7 +17,7 @@ use crate::support::world::{GROUP, World, last, plan, user_words};
 const SEED: &str = "整理笔记";
 /// Columns of the ledger that are keys or stand in indexes.
 const KEYS: &str = "SELECT id FROM lanes UNION SELECT key FROM outbox UNION SELECT queue FROM outbox UNION SELECT name FROM facts
-  UNION SELECT review_key FROM pending_reviews UNION SELECT id FROM gates UNION SELECT id FROM turns UNION SELECT id FROM actions";
+  UNION SELECT id FROM gates UNION SELECT id FROM turns UNION SELECT id FROM actions";
 
 /// The reporter, but it says every change that it hears again, unescaped, as text, goal and step.
 fn parrot(request: &Value) -> Value {

@@ -16,7 +16,7 @@ use super::words::{BOT, place};
 static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(Templates::load(None).expect("the embedded templates are sound")));
 
 /// Rows of lives, children first.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 13] = [
     "messages",
     "actions",
     "votes",
@@ -25,7 +25,6 @@ const TABLES: [&str; 14] = [
     "signals",
     "events",
     "outbox",
-    "pending_reviews",
     "audit",
     "turns",
     "lanes",

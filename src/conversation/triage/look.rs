@@ -38,7 +38,7 @@ pub(super) async fn scene(
         // Said beside every thread of ours, nothing but `OK` itself counts, and only while somebody is waited for.
         let beside = place.thread.is_empty() || message.message_id.as_ref() == Some(&place.thread);
         let heard = if beside {
-            is_plain_ok(&said) && session.anything_waits(place).await?
+            is_plain_ok(&said) && session.anything_waits(place, sender).await?
         } else {
             session.anything_open(place).await?
         };

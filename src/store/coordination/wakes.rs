@@ -1,4 +1,5 @@
-//! Wake-ups between processes: which bells a commit rang, told to all. A word may be lost: workers look every second anyway.
+//! Wake-ups between processes: the kinds of work that a commit made ready, published to all. A message may be lost: workers look every
+//! second anyway.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,16 +8,16 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::{BEHIND, Redis};
+use super::{BACKGROUND, Redis};
 
-/// More words are waited for so long before our workers look: whoever wrote it is at it already, and many words are one look.
+/// After a message our workers wait so long for more, and then look once: the process that sent it is already at work.
 const GATHER: Duration = Duration::from_millis(15);
-/// The keeper speaks every second: whoever hears not even that is deaf.
+/// Every process speaks once a second: one that hears not even that has lost its connection.
 const DEAF: Duration = Duration::from_secs(4);
-/// Between two tries to hear again.
+/// Between two tries to subscribe.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Bells that rang.
+/// The kinds of work that are ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct Rung {
     pub(in crate::store) inbox: bool,
@@ -53,7 +54,7 @@ impl Rung {
 }
 
 impl Redis {
-    /// Has the others woken soon. Never waits; words that nobody carried yet become one.
+    /// Has the other processes woken soon. It never waits; what was not published yet becomes one message.
     pub(in crate::store) fn wake(&self, rung: Rung) {
         self.rung.fetch_or(rung.bits(), Ordering::SeqCst);
         self.ring.notify_one();
@@ -63,8 +64,8 @@ impl Redis {
         let bits = self.rung.swap(0, Ordering::SeqCst);
         let mut command = redis::cmd("PUBLISH");
         command.arg(self.channel()).arg(format!("{} {bits}", self.origin));
-        // Counted as an error; a lost word costs a second.
-        let _lost = self.wire.ask("publish", &[command], BEHIND).await;
+        // Counted as an error; a lost message costs a second.
+        let _lost = self.wire.ask("publish", &[command], BACKGROUND).await;
     }
 
     fn read(&self, word: &str) -> Option<u8> {
@@ -73,14 +74,14 @@ impl Redis {
     }
 }
 
-/// Hears the others and calls `ring`, for ever.
-pub(in crate::store) async fn listen(redis: Arc<Redis>, ring: impl Fn(Rung)) {
+/// Listens to the other processes and calls `ring`, for ever.
+pub(super) async fn listen(redis: Arc<Redis>, ring: impl Fn(Rung) + Send) {
     let mut deaf = false;
     loop {
         match redis.wire.listen(&redis.channel()).await {
             Ok(mut ears) => {
                 if deaf {
-                    // Who knows what was said meanwhile.
+                    // Something may have been said meanwhile.
                     ring(Rung::ALL);
                 }
                 let mut words = ears.on_message();

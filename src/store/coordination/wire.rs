@@ -1,4 +1,4 @@
-//! The connection to Redis. Nobody but the keeper waits for one to be made: whoever finds none goes on without.
+//! The connection to Redis. One background task makes it; a command that finds none fails at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,7 +24,7 @@ const ANSWER: Duration = Duration::from_secs(1);
 
 /// Why Redis did not do it. No text holds a password.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-pub(in crate::store) enum Trouble {
+pub(super) enum Trouble {
     /// There is no connection now.
     #[error("there is no connection")]
     Down,
@@ -80,8 +80,7 @@ impl Wire {
         }
     }
 
-    /// Keys of one script are on different nodes there.
-    pub(super) fn is_cluster(&self) -> bool {
+    fn is_cluster(&self) -> bool {
         self.address.kind == RedisKind::Cluster
     }
 

@@ -8,7 +8,7 @@ use metrics::{counter, histogram};
 use tokio::sync::{Notify, watch};
 
 use crate::domain::{ChannelKind, DecisionKind, GateKind, TurnReason, TurnStatus, Via};
-use crate::store::coordination::{Errand, Redis, Rung};
+use crate::store::coordination::{Change, Redis, Rung};
 
 /// One bell for each kind of work. A wake-up without a waiter is kept for the next one, so that a worker
 /// that looks, finds nothing and then waits misses nothing.
@@ -31,7 +31,8 @@ pub(super) struct Touched {
     pub(super) outbox: bool,
     pub(super) events: bool,
     pub(super) settled: Vec<Settled>,
-    pub(super) errands: Vec<Errand>,
+    /// What Redis shall know of pending reviews.
+    pub(super) reviews: Vec<Change>,
 }
 
 /// Something that ended, for the metrics.
@@ -83,8 +84,8 @@ impl Bells {
         self.sound(rung);
         if let Some(redis) = &self.redis {
             redis.wake(rung);
-            for errand in touched.errands {
-                redis.later(errand);
+            for change in touched.reviews {
+                redis.write(change);
             }
         }
         for settled in touched.settled {

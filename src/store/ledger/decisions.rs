@@ -4,6 +4,7 @@ use super::bells::Settled;
 use super::sql::{Columns, encode};
 use super::{Result, Session};
 use crate::domain::{Decision, DecisionKind, Gate, GateId, Vote};
+use crate::store::coordination::Change;
 use crate::store::keys;
 
 impl Session {
@@ -45,8 +46,7 @@ impl Session {
             .bind(gate.id.as_str())
             .execute(&mut *self.tx)
             .await?;
-        let errand = self.inner.reviews.remove(&mut self.tx, gate).await?;
-        self.touched.errands.extend(errand);
+        self.tell_redis(|_| Ok(Change::remove(gate)))?;
         self.wake_lane(&gate.lane_id).await?;
         self.touched.settled.push(Settled::Gate {
             gate: gate.kind,

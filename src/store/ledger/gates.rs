@@ -7,7 +7,7 @@ use super::page::{Cursor, page};
 use super::sql::{Columns, encode, named, unsigned};
 use super::{Result, Session};
 use crate::domain::{Conversation, Gate, GateId, LaneId, Millis, TurnId};
-use crate::store::reviews::PendingReview;
+use crate::store::coordination::Change;
 use crate::store::{GateRecord, Lease, ListQuery, Page, keys};
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
@@ -69,8 +69,16 @@ impl Session {
         .execute(&mut *self.tx)
         .await?;
         self.mark_unsealed(&gate.id);
-        let now = self.now();
-        self.inner.reviews.put(&mut self.tx, gate, now).await
+        self.tell_redis(|now| Change::put(gate, now))
+    }
+
+    /// Has Redis told after the commit, if there is one.
+    pub(super) fn tell_redis(&mut self, change: impl FnOnce(Millis) -> Result<Change>) -> Result<()> {
+        if self.inner.bells.redis.is_some() {
+            let change = change(self.now())?;
+            self.touched.reviews.push(change);
+        }
+        Ok(())
     }
 
     /// One gate with votes and decision.
@@ -222,8 +230,7 @@ impl Session {
             .bind(id.as_str())
             .execute(&mut *self.tx)
             .await?;
-        let errand = self.inner.reviews.touch(&mut self.tx, &gate, Millis(expires_at), now).await?;
-        self.touched.errands.extend(errand);
+        self.tell_redis(|now| Ok(Change::touch(&gate, Millis(expires_at), now)))?;
         // The lane sleeps until the old expiry: let it reckon anew.
         self.wake_lane(&gate.lane_id).await
     }
@@ -250,11 +257,16 @@ impl Session {
         Ok(row.map(|row| row.int("undeliverable")).transpose()? == Some(1))
     }
 
-    /// Does anybody's gate wait in this chat, in any thread? The pre-filter for what is said beside us in groups.
-    pub async fn anything_waits(&mut self, conversation: &Conversation) -> Result<bool> {
-        let now = self.now();
-        if let Some(known) = self.inner.reviews.anything_waits(&mut self.tx, conversation, now).await? {
-            return Ok(known);
+    /// Does anybody's gate wait in this chat, in any thread? The pre-filter for what `user` says beside us in groups.
+    pub async fn anything_waits(&mut self, conversation: &Conversation, user: &str) -> Result<bool> {
+        if let Some(redis) = &self.inner.bells.redis {
+            let lane = conversation.lane(user);
+            // A hit saves the query below. Whether it still is a review that waits, the row says.
+            if let Some(id) = redis.find(&lane).await
+                && self.is_open(&id, &lane).await?
+            {
+                return Ok(true);
+            }
         }
         let row =
             sqlx::query("SELECT COUNT(*) AS waiting FROM (SELECT 1 FROM gates WHERE chat_key = $1 AND status = 'pending' LIMIT 1) AS one")
@@ -262,6 +274,15 @@ impl Session {
                 .fetch_one(&mut *self.tx)
                 .await?;
         Ok(row.int("waiting")? > 0)
+    }
+
+    async fn is_open(&mut self, id: &GateId, lane: &LaneId) -> Result<bool> {
+        let row = sqlx::query("SELECT 1 FROM gates WHERE id = $1 AND lane_id = $2 AND status = 'pending'")
+            .bind(&*keys::shown(id.as_str()))
+            .bind(lane.as_str())
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        Ok(row.is_some())
     }
 
     /// Is anything unfinished in this chat, in any thread: an open gate or a turn?
@@ -272,28 +293,6 @@ impl Session {
                 .fetch_one(&mut *self.tx)
                 .await?;
         Ok(row.int("open")? > 0)
-    }
-
-    /// Open gates of all chats, in the order of their lanes and ids, behind this one.
-    pub(super) async fn open_gates_after(&mut self, after: Option<&(LaneId, GateId)>, limit: i64) -> Result<Vec<Gate>> {
-        let (lane, id) = after.map_or(("", ""), |(lane, id)| (lane.as_str(), id.as_str()));
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE status = 'pending' AND lane_id >= $1 AND (lane_id > $1 OR id > $2) ORDER BY lane_id, id LIMIT $3",
-        ))
-        .bind(lane)
-        .bind(id)
-        .bind(limit)
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
-    }
-
-    /// The pending review of this person in this conversation, by the look-up that may lapse.
-    pub async fn pending_review(&mut self, conversation: &Conversation, user: &str) -> Result<Option<PendingReview>> {
-        let now = self.now();
-        self.inner.reviews.find(&mut self.tx, conversation, user, now).await
     }
 
     /// Plan reviews for the API, newest first.

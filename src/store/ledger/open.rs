@@ -11,7 +11,6 @@ use super::accept::Acceptor;
 use super::bells::Bells;
 use super::doors::Doors;
 use super::ids::Sequence;
-use super::keeper::Keeper;
 use super::pace::Paced;
 use super::turnstile::Turnstile;
 use super::{Inner, Ledger, Result, file, postgres, sqlite};
@@ -19,7 +18,6 @@ use crate::config::{Coordination, Stores};
 use crate::domain::Clock;
 use crate::store::StoreError;
 use crate::store::coordination::{Redis, Standing};
-use crate::store::reviews::PendingReviews;
 
 /// A look at the database for `/readyz`.
 const PING: Duration = Duration::from_secs(1);
@@ -113,18 +111,17 @@ impl Ledger {
                 (clock.of_server(there), pools, sequence, None, None)
             }
         };
-        let (redis, errands) = match &stores.coordination {
+        let (redis, jobs) = match &stores.coordination {
             Coordination::Embedded => (None, None),
             Coordination::Redis { url, prefix } => {
-                let (redis, errands) = Redis::new(url.expose_secret(), prefix)?;
-                (Some(Arc::new(redis)), Some(errands))
+                let (redis, jobs) = Redis::new(url, prefix)?;
+                (Some(redis), Some(jobs))
             }
         };
         let inner = Arc::new(Inner {
             clock,
             sequence,
             pools,
-            reviews: PendingReviews::new(redis.as_ref(), turnstile.is_none()),
             turnstile,
             doors: Doors::default(),
             bells: Bells::of(redis.clone()),
@@ -135,14 +132,17 @@ impl Ledger {
             tokio::spawn(postgres::keep_time(Arc::downgrade(&inner), time));
         }
         let acceptor = Acceptor::start(Arc::clone(&inner));
-        let keeper = match redis.as_ref().zip(errands) {
-            Some((redis, errands)) => Some(Keeper::start(&inner, redis, errands).await),
+        let redis_tasks = match redis.zip(jobs) {
+            Some((redis, jobs)) => {
+                let here = Arc::clone(&inner);
+                Some(Arc::new(redis.start(jobs, move |rung| here.bells.sound(rung)).await))
+            }
             None => None,
         };
         Ok(Self {
             inner,
             acceptor: Some(acceptor),
-            keeper,
+            redis_tasks,
         })
     }
 
@@ -163,12 +163,11 @@ impl Ledger {
                 turnstile,
                 doors: Doors::default(),
                 bells: Bells::of(None),
-                reviews: PendingReviews::new(None, false),
                 pace: Paced::default(),
                 lock: std::sync::Mutex::new(None),
             }),
             acceptor: None,
-            keeper: None,
+            redis_tasks: None,
         })
     }
 
@@ -223,8 +222,8 @@ impl Ledger {
         if let Some(redis) = &self.inner.bells.redis {
             redis.finish().await;
         }
-        if let Some(keeper) = &self.keeper {
-            keeper.end();
+        if let Some(tasks) = &self.redis_tasks {
+            tasks.end();
         }
         self.inner.pools.close().await;
         if let Ok(mut lock) = self.inner.lock.lock()

@@ -164,25 +164,6 @@ async fn lock(conn: &mut AnyConnection, number: i64) -> Result<()> {
     Ok(())
 }
 
-/// Who may hold the lock of the epoch together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Among {
-    /// All who open a gate.
-    Many,
-    /// Nobody else: an epoch begins.
-    Alone,
-}
-
-/// See `store::reviews::epoch`; the lock ends with the transaction.
-pub(in crate::store) async fn epoch_lock(conn: &mut AnyConnection, among: Among) -> Result<()> {
-    let text = match among {
-        Among::Many => "SELECT 1 FROM (SELECT pg_advisory_xact_lock_shared($1)) AS held",
-        Among::Alone => "SELECT 1 FROM (SELECT pg_advisory_xact_lock($1)) AS held",
-    };
-    sqlx::query(text).bind(number(&digest128(&["reviews.epoch"]))).execute(conn).await?;
-    Ok(())
-}
-
 /// A key of an advisory lock.
 fn number(digest: &[u8; 16]) -> i64 {
     digest.iter().take(8).fold(0, |number, byte| (number << 8) | i64::from(*byte))

@@ -61,13 +61,6 @@ impl Ledger {
                 before,
             )
             .await?;
-        // Left over when a turn ended beside its gate; decided gates have removed theirs.
-        self.prune_rows(
-            "DELETE FROM pending_reviews WHERE review_key IN
-               (SELECT review_key FROM pending_reviews WHERE expires_at < $1 LIMIT $2) AND expires_at < $1",
-            before,
-        )
-        .await?;
         // A lane that sleeps for ever: no turn, no task, no worker. Said twice: of a row that was changed while we waited for
         // it, only the outer conditions are looked at again, and a task that has just come must not lose its lane.
         pruned.lanes = self

@@ -69,7 +69,7 @@ async fn forward(State(shared): State<Shared>, method: Method, uri: Uri, headers
     drop(tell);
     let mut answer = (StatusCode::BAD_GATEWAY, None, Bytes::from_static(b"nobody answers"));
     while let Some(next) = told.recv().await {
-        let good = next.0 == StatusCode::OK;
+        let good = next.0.is_success();
         answer = next;
         if good {
             break;
