@@ -178,7 +178,11 @@ async fn an_evicted_review_is_not_missed() {
 #[tokio::test]
 async fn junk_under_our_key_is_replaced() {
     let Some(redis) = RedisServer::start(&[]).await else { return };
-    let (store, gate) = waiting(&redis).await;
+    let store = Store::beside(&redis.url()).await;
+    well(&store).await;
+    let (lease, turn) = working(&store, "a", &place("oc_1", ""), "ou_1").await;
+    let gate = open(&store, &lease, &turn, "rv_a").await;
+    kept(&redis, &gate).await;
     let key = review_key(&gate);
     redis.cli(&["DEL", &key]).await;
     redis.cli(&["SET", &key, "junk"]).await;
@@ -188,7 +192,6 @@ async fn junk_under_our_key_is_replaced() {
         assert_eq!(calls(&redis, "hget").await, asked + 1, "a refusal does not cut the connection");
     }
     cancels(&store, &gate).await;
-    let (lease, turn) = working(&store, "b", &place("oc_1", ""), "ou_1").await;
     open(&store, &lease, &turn, "rv_b").await;
     eventually("the next review", || async {
         (redis.ask(&["HGET", &key, "review_id"]).await.ok()? == redis::Value::BulkString(b"rv_b".to_vec())).then_some(())

@@ -13,7 +13,6 @@ use countersign::domain::{
 use countersign::store::{InboxRow, Lease, Ledger, TurnRow};
 use serde_json::json;
 
-use crate::support::api::eventually;
 use crate::support::stores::{Pairing, database_for, fresh_name, redis};
 
 /// When the clock of every test starts.

@@ -34,7 +34,7 @@ pub(in crate::store) enum Change {
     /// It was opened.
     Put {
         lane: LaneId,
-        fields: [(&'static str, String); 8],
+        fields: Vec<(&'static str, String)>,
         ttl: i64,
     },
     /// It expires at another moment.
@@ -68,7 +68,7 @@ impl Change {
         };
         Ok(Self::Put {
             lane: gate.lane_id.clone(),
-            fields: [
+            fields: vec![
                 ("user_id", gate.requester.clone()),
                 ("chat_id", gate.conversation.chat.clone()),
                 ("run_id", gate.turn_id.to_string()),
