@@ -14,6 +14,7 @@ mod tool;
 mod action;
 mod gate;
 mod decision;
+pub(crate) mod handshake;
 mod budget;
 mod policy;
 mod message;

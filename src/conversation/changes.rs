@@ -3,11 +3,12 @@
 use crate::domain::{DecisionKind, Millis};
 use crate::store::{InboxRow, InboxState, Session, SignalKind, StoreError};
 
-use super::review::{Actor, votes_at};
+use super::review::votes_at;
 use super::rights::Rights;
 use super::stop::{end, open_gate};
 use super::triage::Outcome;
 use super::{paint, say};
+use crate::domain::handshake::Actor;
 
 /// A message was recalled: its task ends, or is dropped while it still waits. Other messages change nothing.
 pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: &str, now: Millis) -> Result<Outcome, StoreError> {
@@ -45,7 +46,7 @@ pub(super) async fn edited(session: &mut Session, row: &InboxRow, message_id: &s
     if let Some(gate) = open_gate(session, &turn).await? {
         let votes = session.gate(&gate.id).await?.map_or(0, |record| votes_at(&record, rights));
         if let Some(card) = paint::edited(&gate.card, votes) {
-            say::repaint(session, &gate, &format!("edited {}", row.id), card).await?;
+            session.repaint_card(&gate, &format!("edited {}", row.id), card).await?;
         }
     }
     Ok(Outcome::Done("edit noted"))

@@ -1,13 +1,14 @@
 //! Buttons and forms of our cards, decided in the request that brings them: one transaction for the inbox row and the decision.
 
+use crate::domain::handshake::{Act, Actor, Refusal};
 use crate::domain::{
-    Action, ActionId, ActionStatus, Click, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice, Outbound,
-    Via,
+    Action, ActionId, ActionStatus, Barrier, Click, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice,
+    Outbound, Via,
 };
 use crate::store::{GateRecord, Session, StoreError};
 
 use super::approvals::{RowSettled, settle_row};
-use super::review::{Act, Actor, Settled, audit, current, lapse, settle, told, told_decision, votes_at, words_under_way};
+use super::review::{Settled, current, lapse, settle, told, told_decision, votes_at, words_under_way};
 use super::rights::Rights;
 use super::{ClickAnswer, Desk, paint};
 
@@ -98,29 +99,14 @@ impl Asked<'_> {
         if record.decision.is_some() {
             return self.closed(session, &record).await;
         }
-        if self.actor.now >= record.gate.expires_at {
-            lapse(session, &record.gate, self.actor.now).await?;
-            let lapsed = session.gate(&record.gate.id).await?.unwrap_or(record);
-            return self.closed(session, &lapsed).await;
-        }
-        let act = match act_of(self.click, record.gate.kind) {
-            Ok(act) => act,
-            Err(notice) => return Ok(ClickAnswer::notice(notice)),
+        let Some(act) = act_of(self.click, record.gate.kind) else {
+            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
         };
-        if let Some(refusal) = self.refusal(&record, &act) {
-            return self.refuse(session, &record, refusal).await;
-        }
-        if act == Act::Approve && record.gate.card.hides() {
-            return Ok(ClickAnswer::notice(Notice::NotShownWhole {}));
-        }
-        // Last, so that nobody is asked for words that would not count.
-        if act == Act::Revise(String::new()) {
-            return Ok(ClickAnswer::notice(Notice::EmptyFeedback {}));
+        if let Some(barrier) = self.barrier(&record) {
+            return self.barred(session, &record, barrier);
         }
         if !self.fresh {
-            let votes = votes_at(&record, &self.rights);
-            let quorum = record.gate.quorum;
-            return Ok(ClickAnswer::notice(Notice::VoteRecorded { votes, quorum }));
+            return self.repeated(session, record, &act).await;
         }
         match settle(session, &record, &act, None, &self.actor, &self.rights).await? {
             Settled::Decided(decision) => {
@@ -141,7 +127,25 @@ impl Asked<'_> {
                 };
                 self.closed(session, &record).await
             }
+            Settled::Refused(refusal) => Ok(ClickAnswer::notice(refused(refusal, &record, &self.rights))),
         }
+    }
+
+    /// The platform's repetition of a press hears what the first one heard, and does nothing.
+    async fn repeated(&self, session: &mut Session, record: GateRecord, act: &Act) -> Result<ClickAnswer, StoreError> {
+        let notice = match self.rights.settle(&record, act, None, &self.actor) {
+            Err(Refusal::Decided | Refusal::Lapsed) => {
+                lapse(session, &record.gate, self.actor.now).await?;
+                let lapsed = session.gate(&record.gate.id).await?.unwrap_or(record);
+                return self.closed(session, &lapsed).await;
+            }
+            Err(refusal) => refused(refusal, &record, &self.rights),
+            Ok(_) => Notice::VoteRecorded {
+                votes: votes_at(&record, &self.rights),
+                quorum: record.gate.quorum,
+            },
+        };
+        Ok(ClickAnswer::notice(notice))
     }
 
     async fn action(&self, session: &mut Session, id: &ActionId) -> Result<ClickAnswer, StoreError> {
@@ -162,8 +166,14 @@ impl Asked<'_> {
             ClickVerb::Reject => Act::Reject(self.click.feedback.clone()),
             ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::Unknown => return Ok(ClickAnswer::notice(Notice::UnknownReview {})),
         };
-        if let Some(refusal) = self.refusal(&record, &act).filter(|_| record.decision.is_none()) {
-            return self.refuse(session, &record, refusal).await;
+        if record.decision.is_none() {
+            if let Some(barrier) = self.barrier(&record) {
+                return self.barred(session, &record, barrier);
+            }
+            if !self.rights.may(&self.inbound.sender, &act, &record.gate) {
+                self.audit_refused(session, &record);
+                return Ok(ClickAnswer::notice(refused(Refusal::NotEntitled, &record, &self.rights)));
+            }
         }
         let reason = self.click.feedback.clone().filter(|text| !text.trim().is_empty());
         let settled = if record.decision.is_none() && self.fresh {
@@ -243,38 +253,51 @@ impl Asked<'_> {
         Ok(ClickAnswer { notice, card })
     }
 
-    /// Why the one who pressed may not do this. `None` means they may.
-    fn refusal(&self, record: &GateRecord, act: &Act) -> Option<Notice> {
-        let (user, gate) = (&self.inbound.sender, &record.gate);
-        if let Some(barrier) = self.rights.barrier(user, &self.inbound.sender_teams, gate) {
-            return Some(Notice::NotServed { barrier });
-        }
-        (!self.rights.may(user, act, gate)).then(|| Notice::NotEntitled {
-            requester: self.rights.named(gate),
-        })
+    /// The rule of the settings that keeps the one who pressed from deciding here.
+    fn barrier(&self, record: &GateRecord) -> Option<Barrier> {
+        self.rights.barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)
     }
 
-    async fn refuse(&self, session: &mut Session, record: &GateRecord, refusal: Notice) -> Result<ClickAnswer, StoreError> {
+    fn barred(&self, session: &mut Session, record: &GateRecord, barrier: Barrier) -> Result<ClickAnswer, StoreError> {
+        self.audit_refused(session, record);
+        Ok(ClickAnswer::notice(Notice::NotServed { barrier }))
+    }
+
+    fn audit_refused(&self, session: &mut Session, record: &GateRecord) {
         if self.fresh {
-            let details = serde_json::json!({"verb": self.click.verb});
-            audit(session, "refused", &record.gate, None, &self.actor, details);
+            session.audit_act("refused", &record.gate, None, &self.actor, serde_json::json!({}));
         }
-        Ok(ClickAnswer::notice(refusal))
     }
 }
 
-/// What the button does at this kind of gate, changes perhaps without words; an error is what to say instead.
-pub(super) fn act_of(click: &Click, kind: GateKind) -> Result<Act, Notice> {
-    let words = click.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
-    match (click.verb, kind) {
-        (ClickVerb::Approve, GateKind::PlanReview | GateKind::ToolApproval | GateKind::Budget) => Ok(Act::Approve),
-        (ClickVerb::Revise, GateKind::PlanReview | GateKind::Question) => Ok(Act::Revise(words.unwrap_or_default().to_owned())),
-        (ClickVerb::Revise | ClickVerb::Reject | ClickVerb::Cancel, GateKind::ToolApproval) => Ok(Act::Reject(words.map(str::to_owned))),
-        (ClickVerb::Cancel | ClickVerb::Reject, GateKind::PlanReview | GateKind::Question | GateKind::Budget) => Ok(Act::Cancel),
-        (ClickVerb::Approve, GateKind::Question) | (ClickVerb::Revise, GateKind::Budget) | (ClickVerb::Unknown, _) => {
-            Err(Notice::UnknownReview {})
-        }
+/// What somebody hears whose act has no effect.
+pub(super) fn refused(refusal: Refusal, record: &GateRecord, rights: &Rights) -> Notice {
+    match refusal {
+        Refusal::NotEntitled => Notice::NotEntitled {
+            requester: rights.named(&record.gate),
+        },
+        Refusal::NotShownWhole => Notice::NotShownWhole {},
+        Refusal::NoWords => Notice::EmptyFeedback {},
+        Refusal::Decided | Refusal::Lapsed => told(record, false),
     }
+}
+
+/// What the button means at this kind of gate, changes perhaps without words. `None` means that no such button is there.
+pub(super) fn act_of(click: &Click, kind: GateKind) -> Option<Act> {
+    let words = click
+        .feedback
+        .as_deref()
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned);
+    let act = match click.verb {
+        ClickVerb::Approve => Act::Approve,
+        ClickVerb::Revise if kind == GateKind::Budget => return None,
+        ClickVerb::Revise => Act::Revise(words.unwrap_or_default()),
+        ClickVerb::Reject | ClickVerb::Cancel => Act::Reject(words),
+        ClickVerb::Unknown => return None,
+    };
+    act.at(kind)
 }
 
 /// What this gate was about waits again, on a newer card.

@@ -1,5 +1,6 @@
 //! Decisions over the API: the same gates, another door.
 
+use crate::domain::handshake::{Act, Actor, Refusal};
 use crate::domain::{
     ActionId, ActionStatus, Approver, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Millis, TurnId, TurnReason, Via,
     console_person,
@@ -8,7 +9,7 @@ use crate::store::{ActionRecord, GateRecord, SignalKind, StoreError, TurnRow, Tx
 
 use super::Desk;
 use super::approvals::{RowSettled, settle_row};
-use super::review::{Act, Actor, Settled, audit, current, lapse, settle, votes_at};
+use super::review::{Settled, current, lapse, settle, votes_at};
 use super::stop::end;
 
 /// A decision as the API takes it.
@@ -88,19 +89,19 @@ impl Desk {
                 Err(taken(decision))
             };
         }
-        if who.actor.now >= record.gate.expires_at {
-            lapse(&mut tx, &record.gate, who.actor.now).await?;
-            tx.commit().await?;
-            return Err(DecideError::Gone);
-        }
-        if !who.may(&act) {
-            audit(&mut tx, "refused", &record.gate, None, &who.actor, serde_json::json!({}));
-            tx.commit().await?;
-            return Err(DecideError::Forbidden);
-        }
         let settled = settle(&mut tx, &record, &act, asked.feedback.as_deref(), &who.actor, &who.rights).await?;
-        if let Settled::Already(first) = settled {
-            return Err(taken(&first));
+        let refused = match settled {
+            Settled::Decided(_) | Settled::Voted { .. } => None,
+            Settled::Already(first) => Some(taken(&first)),
+            Settled::Refused(Refusal::NotEntitled) => Some(DecideError::Forbidden),
+            Settled::Refused(Refusal::NoWords) => Some(DecideError::Invalid("feedback: must say what to change".to_owned())),
+            // The API shows all, and a gate that is closed is told above.
+            Settled::Refused(Refusal::NotShownWhole | Refusal::Decided | Refusal::Lapsed) => Some(DecideError::Gone),
+        };
+        if let Some(error) = refused {
+            // That its time was over, or that somebody tried, is kept.
+            tx.commit().await?;
+            return Err(error);
         }
         let record = tx.gate(id).await?.ok_or(DecideError::NotFound)?;
         tx.commit().await?;
@@ -161,7 +162,7 @@ impl Desk {
             return error.map_or_else(|| Ok(found), Err);
         }
         if !who.may(&act) {
-            audit(&mut tx, "refused", &record.gate, Some(id), &who.actor, serde_json::json!({}));
+            tx.audit_act("refused", &record.gate, Some(id), &who.actor, serde_json::json!({}));
             tx.commit().await?;
             return Err(DecideError::Forbidden);
         }
@@ -310,23 +311,24 @@ fn one_form(channel: ChannelKind, user: &str) -> String {
 
 /// What the words of the API mean at this kind of gate.
 fn act(kind: GateKind, asked: &ApiDecision) -> Result<Act, DecideError> {
-    let invalid = |why: &str| Err(DecideError::Invalid(why.to_owned()));
-    match (asked.kind, kind) {
-        (DecisionKind::Approve, GateKind::Question) => invalid("decision: a question is answered by revise with the answer as feedback"),
-        (DecisionKind::Approve, _) => Ok(Act::Approve),
-        (DecisionKind::Revise, GateKind::Budget) => invalid("decision: a budget takes approve or cancel"),
+    let invalid = |why: &str| DecideError::Invalid(why.to_owned());
+    let act = match (asked.kind, kind) {
+        (DecisionKind::Approve, _) => Act::Approve,
+        (DecisionKind::Revise, GateKind::Budget) => return Err(invalid("decision: a budget takes approve or cancel")),
         (DecisionKind::Revise, GateKind::ToolApproval) => {
-            invalid("decision: a tool approval takes approve or cancel; its rows approve or reject")
+            return Err(invalid(
+                "decision: a tool approval takes approve or cancel; its rows approve or reject",
+            ));
         }
-        (DecisionKind::Revise, _) => said(asked)
-            .map(Act::Revise)
-            .ok_or_else(|| DecideError::Invalid("feedback: must say what to change".to_owned())),
-        (DecisionKind::Cancel, GateKind::ToolApproval) => Ok(Act::Reject(said(asked))),
-        (DecisionKind::Cancel, _) => Ok(Act::Cancel),
+        (DecisionKind::Revise, _) => Act::Revise(said(asked).ok_or_else(|| invalid("feedback: must say what to change"))?),
+        // What it is at this kind of gate, the rules say.
+        (DecisionKind::Cancel, _) => Act::Reject(said(asked)),
         (DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede, _) => {
-            invalid("decision: a review takes approve, revise or cancel")
+            return Err(invalid("decision: a review takes approve, revise or cancel"));
         }
-    }
+    };
+    act.at(kind)
+        .ok_or_else(|| invalid("decision: a question is answered by revise with the answer as feedback"))
 }
 
 /// The feedback, if it says anything.

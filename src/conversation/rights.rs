@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use crate::config::ChannelLive;
-use crate::domain::{Approvers, Barrier, ChannelKind, Gate, console_person};
-
-use super::review::Act;
+use crate::domain::handshake::{self, Act, Actor, Refusal, Settled, Standing};
+use crate::domain::{Approvers, Barrier, ChannelKind, Gate, Via, console_person};
+use crate::store::GateRecord;
 
 /// The rules of one channel at this moment.
 #[derive(Clone, Debug)]
@@ -82,10 +82,22 @@ impl Rights {
         }
     }
 
-    /// May `user` do this at `gate`? A requester who is not an approver may change and refuse, never approve.
+    /// May `user` do this at `gate`?
     pub(super) fn may(&self, user: &str, act: &Act, gate: &Gate) -> bool {
-        let own = user == self.one_form(&gate.requester) && *act != Act::Approve;
-        own || self.approve(user, &gate.requester)
+        handshake::may(act, user, &self.one_form(&gate.requester), |by| self.approve(by, &gate.requester))
+    }
+
+    /// What `act` comes to at `record` by these rights. The API shows all of a card.
+    pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Settled, Refusal> {
+        let gate = &record.gate;
+        let requester = self.one_form(&gate.requester);
+        let standing = Standing::of(gate, &record.votes, record.decision.is_some());
+        let standing = Standing {
+            requester: &requester,
+            shown_whole: standing.shown_whole || actor.via == Via::Api,
+            ..standing
+        };
+        handshake::settle(&standing, act, actor, |by| self.approve(by, &gate.requester), words)
     }
 
     /// Who may, for the refusal: ids, comma separated.

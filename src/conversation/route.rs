@@ -11,7 +11,7 @@ use crate::store::GateRecord;
 
 use super::commands::Command;
 use super::phrases::Phrase;
-use super::review::Act;
+use crate::domain::handshake::Act;
 
 /// Tasks of one person that may wait in one chat, in all its threads together: where each message begins a thread of its own, a limit
 /// per lane would not limit a person.
@@ -208,18 +208,17 @@ fn answer(scene: &Scene) -> Option<Verdict> {
     scene.phrase.is_listed().then_some(Verdict::Ignore("not entitled"))
 }
 
-/// Rule 3: what a phrase does, by kind of gate. `None` means it says nothing.
+/// Rule 3: what a phrase means at this kind of gate. `None` means it says nothing.
 fn act_at(kind: GateKind, phrase: &Phrase, text: &str) -> Option<Act> {
-    Some(match (kind, phrase) {
+    let act = match (kind, phrase) {
         (_, Phrase::Ignore) => return None,
         (GateKind::Question, _) => Act::Revise(text.to_owned()),
         (_, Phrase::Approve) => Act::Approve,
-        (GateKind::ToolApproval, Phrase::Cancel) => Act::Reject(None),
         (_, Phrase::Cancel) => Act::Cancel,
-        (GateKind::ToolApproval, Phrase::Other(reason)) => Act::Reject(Some(reason.clone())),
         // At a budget this is neither yes nor no, so the agent asks again.
-        (GateKind::PlanReview | GateKind::Budget, Phrase::Other(changes)) => Act::Revise(changes.clone()),
-    })
+        (_, Phrase::Other(words)) => Act::Revise(words.clone()),
+    };
+    act.at(kind)
 }
 
 /// Rule 4: an answer that comes when nothing waits for it any more. `None` means it is not one.

@@ -1,6 +1,6 @@
 //! What triage says to a chat: rows of the outbox, each under a key that a second try makes again.
 
-use crate::domain::{Conversation, Gate, InboundBody, Millis, Notice, Outbound, ReactionMark};
+use crate::domain::{Conversation, InboundBody, Millis, Notice, Outbound, ReactionMark};
 use crate::store::{InboxRow, NewOutbox, OutboxOp, Session, StoreError, outbox_key};
 
 /// Milliseconds.
@@ -76,23 +76,6 @@ async fn mark(session: &mut Session, row: &InboxRow, name: &str, mark: ReactionM
         op: OutboxOp::React {
             message_id: message_id.to_owned(),
             content: Outbound::Reaction(mark),
-        },
-    };
-    session.enqueue(&new).await
-}
-
-/// Repaints the card of `gate`; `change` names what happened, so that the same change repaints once. It takes its place among
-/// the turn's own posts, so that it never overtakes or trails the turn's progress.
-pub(super) async fn repaint(session: &mut Session, gate: &Gate, change: &str, content: Outbound) -> Result<(), StoreError> {
-    let new = NewOutbox {
-        key: outbox_key(&["repaint", gate.id.as_str(), change]),
-        queue: gate.turn_id.to_string(),
-        gate_id: None,
-        turn_id: Some(gate.turn_id.clone()),
-        conversation: gate.conversation.clone(),
-        op: OutboxOp::Patch {
-            target: outbox_key(&["gate", gate.id.as_str()]),
-            content,
         },
     };
     session.enqueue(&new).await

@@ -3,9 +3,10 @@
 use crate::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, Plan, Step, TurnId};
 use crate::store::{InboxRow, Session, SignalKind, StoreError, TurnRow};
 
-use super::review::{Actor, close};
+use super::review::close;
 use super::route::Scene;
 use super::{paint, say};
+use crate::domain::handshake::Actor;
 
 /// `/stop`: ends the sender's older tasks that are under way, in this lane and where the message replies to; or only `other`, the turn of
 /// somebody else at whose gate the sender may refuse. It overtakes the queue, and drops nothing of it: whoever waits was told that their

@@ -9,9 +9,11 @@ use metrics::counter;
 use crate::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Notice, Via};
 use crate::store::{InboxRow, SignalKind, StoreError, Tx};
 
-use super::review::{Actor, Settled, audit, settle, told_decision};
+use super::click::refused;
+use super::review::{Settled, settle, told_decision};
 use super::route::{Scene, Verdict, queue, route};
 use super::{Desk, changes, say, stop};
+use crate::domain::handshake::Actor;
 
 /// Rows looked at in one go.
 const BATCH: i64 = 64;
@@ -189,7 +191,7 @@ impl Desk {
             Verdict::Refuse(gate) => {
                 let requester = scene.rights.named(&gate);
                 say::tell(tx, row, Notice::NotEntitled { requester }).await?;
-                audit(tx, "refused", &gate, None, &actor, serde_json::json!({}));
+                tx.audit_act("refused", &gate, None, &actor, serde_json::json!({}));
                 Ok(Outcome::Done("not entitled"))
             }
             Verdict::Status => {
@@ -206,6 +208,7 @@ impl Desk {
                     Settled::Decided(_) => say::seen(tx, row).await?,
                     Settled::Voted { votes, quorum } => say::tell(tx, row, Notice::VoteRecorded { votes, quorum }).await?,
                     Settled::Already(first) => say::tell(tx, row, told_decision(&first, &gate)).await?,
+                    Settled::Refused(refusal) => say::tell(tx, row, refused(refusal, &record, &scene.rights)).await?,
                 }
                 Ok(Outcome::Done("answer"))
             }

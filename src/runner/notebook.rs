@@ -15,7 +15,8 @@ pub(super) use self::page::Page;
 use super::journal::{Entry, Journal, News, Sending};
 use super::task::TaskError;
 use crate::agent::{Turn, TurnState};
-use crate::domain::{Action, ActionId, Clock, Decision, DecisionKind, GateId, Message, Millis, Outbound, Policy, ToolResult, Via};
+use crate::domain::handshake::{Act, Actor};
+use crate::domain::{Action, ActionId, Clock, GateId, Message, Millis, Outbound, Policy, ToolResult, Via};
 use crate::model::BoxFuture;
 use crate::store::{SignalKind, StoreError};
 
@@ -58,6 +59,9 @@ pub enum VerdictError {
     /// one can be asked for.
     #[error("the card does not show everything: decide each call on its own, or ask for a shorter plan")]
     Hidden,
+    /// The verdict makes no sense at this gate; says what to mend.
+    #[error("{0}")]
+    Invalid(&'static str),
     /// No such call waits at the open gate.
     #[error("no call {0} waits for a verdict")]
     NoCall(String),
@@ -161,14 +165,14 @@ impl Notebook {
     /// # Errors
     /// [`VerdictError`].
     pub fn decide(&self, id: &GateId, by: &str, verdict: Verdict) -> Result<Heard, VerdictError> {
-        let (kind, text) = match verdict {
-            Verdict::Approve => (DecisionKind::Approve, Some("OK".to_owned())),
-            Verdict::Revise(text) => (DecisionKind::Revise, Some(text)),
-            Verdict::Reject(reason) => (DecisionKind::Reject, reason),
-            Verdict::Cancel => (DecisionKind::Cancel, None),
+        let act = match verdict {
+            Verdict::Approve => Act::Approve,
+            Verdict::Revise(text) => Act::Revise(text),
+            Verdict::Reject(reason) => Act::Reject(reason),
+            Verdict::Cancel => Act::Cancel,
         };
-        let decision = self.decision(kind, by, text);
-        self.change(|page| page.decide(id, decision).map(Some))
+        let actor = self.actor(by);
+        self.change(|page| page.decide(id, act, &actor).map(Some))
             .map(|heard| heard.unwrap_or(Heard::Waits))
     }
 
@@ -185,9 +189,8 @@ impl Notebook {
         approve: bool,
         reason: Option<String>,
     ) -> Result<Heard, VerdictError> {
-        let kind = if approve { DecisionKind::Approve } else { DecisionKind::Reject };
-        let decision = self.decision(kind, by, reason);
-        self.change(|page| page.decide_call(gate, call, decision).map(Some))
+        let actor = self.actor(by);
+        self.change(|page| page.decide_call(gate, call, approve, reason, &actor).map(Some))
             .map(|heard| heard.unwrap_or(Heard::Waits))
     }
 
@@ -219,16 +222,11 @@ impl Notebook {
         Ok(())
     }
 
-    fn decision(&self, kind: DecisionKind, by: &str, text: Option<String>) -> Decision {
-        Decision {
-            kind,
-            by: Some(by.to_owned()),
+    fn actor(&self, by: &str) -> Actor {
+        Actor {
+            user: Some(by.to_owned()),
             via: Via::Api,
-            through_api: false,
-            text,
-            at: self.now(),
-            event_id: None,
-            approvers: Vec::new(),
+            ..Actor::system(self.now())
         }
     }
 

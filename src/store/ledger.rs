@@ -7,6 +7,7 @@ mod accept;
 mod actions;
 mod arrive;
 mod audit;
+mod close;
 mod bells;
 mod decisions;
 mod depth;

@@ -10,9 +10,10 @@ use super::LedgerJournal;
 use super::split::split;
 use super::successor::{carry_votes, succeed};
 use crate::agent::{self, Effect, GateOpening, Turn, TurnState};
+use crate::domain::handshake::Actor;
 use crate::domain::{
-    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, GateKind, Millis, Notice, Outbound,
-    PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
+    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
+    ReactionMark, TurnReason, TurnStatus,
 };
 use crate::runner::journal::{Entry, left_behind};
 use crate::runner::state::encode;
@@ -161,7 +162,8 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, t
         } else {
             DecisionKind::Cancel
         };
-        close_gate(tx, &gate, kind, now).await?;
+        let actor = Actor::system(now);
+        tx.close_gate(&gate, &actor.decision(kind, None), &actor).await?;
     }
     settle_rows(tx, lease, row, before).await?;
     end_review(tx, row, turn).await?;
@@ -234,45 +236,6 @@ fn messages(content: Outbound) -> Vec<Outbound> {
         said.push(Outbound::Notice(Notice::CutShort {}));
     }
     said
-}
-
-/// Settles a gate that no person settled: its decision, its open rows, the trail and the card. Whoever was faster
-/// wins: none when there is a decision already.
-pub(super) async fn close_gate(
-    session: &mut Session,
-    gate: &Gate,
-    kind: DecisionKind,
-    now: Millis,
-) -> Result<Option<Decision>, StoreError> {
-    let settled = Decision {
-        kind,
-        by: None,
-        via: Via::System,
-        through_api: false,
-        text: None,
-        at: now,
-        event_id: None,
-        approvers: Vec::new(),
-    };
-    if !session.decide(gate, &settled).await? {
-        return Ok(None);
-    }
-    if gate.kind == GateKind::ToolApproval {
-        let status = kind.of_open_rows();
-        for action in session.actions_of_gate(&gate.id).await? {
-            session.decide_action(&action.id, status, &settled).await?;
-        }
-    }
-    session.audit(AuditEntry {
-        kind: "decision",
-        turn_id: Some(gate.turn_id.clone()),
-        gate_id: Some(gate.id.clone()),
-        action_id: None,
-        principal: None,
-        details: json!({ "kind": kind.as_str(), "digest": gate.digest }),
-    });
-    repaint(session, gate, &settled).await?;
-    Ok(Some(settled))
 }
 
 fn post(row: &TurnRow, key: String, gate_id: Option<GateId>, content: Outbound) -> NewOutbox {
@@ -393,19 +356,7 @@ pub(super) async fn repaint(session: &mut Session, gate: &Gate, decision: &Decis
     // Distinct per look of the card: each row that gets done, or never will, repaints it.
     let over = |row: &&Action| row.result.is_some() || matches!(row.status, ActionStatus::Expired | ActionStatus::Unknown);
     let done = rows.iter().filter(over).count().to_string();
-    session
-        .enqueue(&NewOutbox {
-            key: outbox_key(&["decided", gate.id.as_str(), &done]),
-            queue: gate.turn_id.to_string(),
-            gate_id: None,
-            turn_id: Some(gate.turn_id.clone()),
-            conversation: gate.conversation.clone(),
-            op: OutboxOp::Patch {
-                target: outbox_key(&["gate", gate.id.as_str()]),
-                content,
-            },
-        })
-        .await
+    session.repaint_card(gate, &format!("rows {done}"), content).await
 }
 
 #[cfg(test)]

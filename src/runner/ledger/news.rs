@@ -1,8 +1,8 @@
 //! What people (or time) did to a turn since its last step: signals, the gate's decision, expiry.
 
 use super::LedgerJournal;
-use super::commit::close_gate;
 use crate::agent::{Input, TurnState};
+use crate::domain::handshake::Actor;
 use crate::domain::{Decision, DecisionKind, GateKind, Millis, TurnReason};
 use crate::runner::journal::{News, left, verdicts};
 use crate::store::{GateRecord, SignalKind, StoreError};
@@ -98,8 +98,10 @@ impl LedgerJournal {
     async fn expire(&self, record: &GateRecord) -> Result<Decision, StoreError> {
         let gate = &record.gate;
         let mut tx = self.ledger.begin_in(&gate.conversation).await?;
-        let decision = match close_gate(&mut tx, gate, DecisionKind::Expire, self.clock.now()).await? {
-            Some(lapsed) => lapsed,
+        let actor = Actor::system(self.clock.now());
+        let lapsed = actor.decision(DecisionKind::Expire, None);
+        let decision = match tx.close_gate(gate, &lapsed, &actor).await? {
+            Some(_) => lapsed,
             None => {
                 let stored = tx.gate(&gate.id).await?.and_then(|record| record.decision);
                 stored.ok_or_else(|| StoreError::Corrupt(format!("gate {} is decided without a decision", gate.id)))?

@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Heard, VerdictError};
 use crate::agent::{Effect, GateOpening, Input, SCHEMA_VERSION, Turn, TurnState};
+use crate::domain::handshake::{self, Act, Actor, Refusal, Settled, Standing};
 use crate::domain::{
-    Action, ActionId, ActionStatus, Approver, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound,
-    ToolResult, TurnReason, TurnStatus, Via,
+    Action, ActionId, ActionStatus, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound, ToolResult,
+    TurnReason, TurnStatus, Via, Vote,
 };
 use crate::runner::journal::{Entry, News, left, left_behind, verdicts};
 use crate::store::{SignalKind, StoreError};
@@ -53,6 +54,52 @@ pub struct OpenGate {
     pub expires_at: Millis,
     /// How it was settled, until the turn has read it.
     pub decision: Option<Decision>,
+}
+
+impl OpenGate {
+    /// What the rules need to know of it.
+    fn standing<'a>(&self, votes: &'a [Vote]) -> Standing<'a> {
+        Standing {
+            kind: self.kind,
+            requester: "",
+            quorum: self.quorum,
+            expires_at: self.expires_at,
+            shown_whole: !self.card.hides(),
+            votes,
+            decided: self.decision.is_some(),
+        }
+    }
+
+    fn stored_votes(&self) -> Vec<Vote> {
+        let vote = |by: &String| Vote {
+            by: by.clone(),
+            via: Via::Api,
+            principal: None,
+            at: self.opened_at,
+            event_id: None,
+        };
+        self.votes.iter().map(vote).collect()
+    }
+}
+
+/// Every verdict on a question is an answer to it: a bare no is not read as consent.
+fn answer(act: Act) -> Act {
+    let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| "No".to_owned());
+    match act {
+        Act::Approve => Act::Revise("OK".to_owned()),
+        Act::Revise(text) => Act::Revise(said(Some(text))),
+        Act::Reject(reason) => Act::Revise(said(reason)),
+        Act::Cancel => Act::Cancel,
+    }
+}
+
+fn refused(refusal: Refusal, gate: &GateId) -> VerdictError {
+    match refusal {
+        Refusal::Decided | Refusal::NotEntitled => VerdictError::NotOpen(gate.to_string()),
+        Refusal::Lapsed => VerdictError::Lapsed,
+        Refusal::NotShownWhole => VerdictError::Hidden,
+        Refusal::NoWords => VerdictError::Invalid("changes need words"),
+    }
 }
 
 /// An entry of the timeline.
@@ -295,75 +342,70 @@ impl Page {
         });
     }
 
-    /// The gate `id`, if it is open at the moment of `decision`.
-    fn open_gate(&mut self, id: &GateId, at: Millis) -> Result<&mut OpenGate, VerdictError> {
-        let open = self.gate.as_mut().filter(|gate| gate.id == *id && gate.decision.is_none());
-        let gate = open.ok_or_else(|| VerdictError::NotOpen(id.to_string()))?;
-        if gate.expires_at <= at {
-            return Err(VerdictError::Lapsed);
+    pub(super) fn decide(&mut self, id: &GateId, act: Act, actor: &Actor) -> Result<Heard, VerdictError> {
+        let gate = self.open_gate(id)?;
+        let act = if gate.kind == GateKind::Question { answer(act) } else { act };
+        let act = act.at(gate.kind).ok_or(VerdictError::Invalid("it makes no sense at this gate"))?;
+        let votes = gate.stored_votes();
+        // Who may say what is for the program to know.
+        let settled = handshake::settle(&gate.standing(&votes), &act, actor, |_| true, None).map_err(|refusal| refused(refusal, id))?;
+        if act == Act::Approve
+            && let (Some(by), Some(gate)) = (&actor.user, &mut self.gate)
+            && !gate.votes.contains(by)
+        {
+            gate.votes.push(by.clone());
         }
-        Ok(gate)
+        match settled {
+            Settled::Voted { .. } => Ok(Heard::Waits),
+            Settled::Decided(decision) => {
+                self.close(decision);
+                Ok(Heard::Decided)
+            }
+        }
     }
 
-    pub(super) fn decide(&mut self, id: &GateId, mut decision: Decision) -> Result<Heard, VerdictError> {
-        let gate = self.open_gate(id, decision.at)?;
-        if decision.kind == DecisionKind::Approve {
-            if gate.card.hides() {
-                return Err(VerdictError::Hidden);
-            }
-            let by = decision.by.clone().unwrap_or_default();
-            if !gate.votes.contains(&by) {
-                gate.votes.push(by);
-            }
-            if gate.kind == GateKind::PlanReview && gate.votes.len() < usize::try_from(gate.quorum).unwrap_or(usize::MAX) {
-                return Ok(Heard::Waits);
-            }
-            let approvers = gate.votes.iter().map(|by| Approver {
-                by: by.clone(),
-                through_api: false,
-            });
-            decision.approvers = approvers.collect();
-        }
-        self.close(decision);
-        Ok(Heard::Decided)
-    }
-
-    pub(super) fn decide_call(&mut self, gate: &GateId, id: &ActionId, decision: Decision) -> Result<Heard, VerdictError> {
-        self.open_gate(gate, decision.at)?;
-        let waits = |row: &&mut Action| row.id == *id && row.gate_id.as_ref() == Some(gate) && row.status.waits();
-        let row = self.actions.iter_mut().find(waits);
-        let row = row.ok_or_else(|| VerdictError::NoCall(id.to_string()))?;
-        row.status = decision.kind.of_open_rows();
-        row.decision = Some(decision.clone());
-        let rows: Vec<ActionStatus> = self.rows_of(gate).iter().map(|row| row.status).collect();
-        let Some(kind) = DecisionKind::by_rows(&rows) else {
-            return Ok(Heard::Waits);
+    pub(super) fn decide_call(
+        &mut self,
+        gate: &GateId,
+        id: &ActionId,
+        approve: bool,
+        reason: Option<String>,
+        actor: &Actor,
+    ) -> Result<Heard, VerdictError> {
+        let open = self.open_gate(gate)?;
+        let standing = Standing {
+            // A call is decided on its own, whatever the card hides of others.
+            shown_whole: true,
+            ..open.standing(&[])
         };
-        self.close(Decision {
-            kind,
-            text: None,
-            ..decision
-        });
-        Ok(Heard::Decided)
+        handshake::check(&standing, &Act::Approve, actor, |_| true).map_err(|refusal| refused(refusal, gate))?;
+        let settled = handshake::settle_row(&self.rows_of(gate), id, approve, reason, actor);
+        let settled = settled.ok_or_else(|| VerdictError::NoCall(id.to_string()))?;
+        let row = self.row(id)?;
+        row.status = settled.row.kind.of_open_rows();
+        row.decision = Some(settled.row);
+        match settled.gate {
+            None => Ok(Heard::Waits),
+            Some(decision) => {
+                self.close(decision);
+                Ok(Heard::Decided)
+            }
+        }
     }
 
     /// Settles the open gate if its time is over. `false` means it is not.
     pub(super) fn lapse(&mut self, now: Millis) -> bool {
         let over = |gate: &OpenGate| gate.decision.is_none() && gate.expires_at <= now;
-        if !self.gate.as_ref().is_some_and(over) {
-            return false;
+        let lapses = self.gate.as_ref().is_some_and(over);
+        if lapses {
+            self.close(Actor::system(now).decision(DecisionKind::Expire, None));
         }
-        self.close(Decision {
-            kind: DecisionKind::Expire,
-            by: None,
-            via: Via::System,
-            through_api: false,
-            text: None,
-            at: now,
-            event_id: None,
-            approvers: Vec::new(),
-        });
-        true
+        lapses
+    }
+
+    fn open_gate(&self, id: &GateId) -> Result<&OpenGate, VerdictError> {
+        let open = self.gate.as_ref().filter(|gate| gate.id == *id);
+        open.ok_or_else(|| VerdictError::NotOpen(id.to_string()))
     }
 
     /// Gives the open gate its one decision; the rows that still wait follow it.

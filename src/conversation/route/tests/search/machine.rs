@@ -6,11 +6,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::conversation::click::act_of;
-use crate::conversation::review::{Act, counted, needed};
 use crate::conversation::rights::Rights;
 use crate::conversation::route::tests::{decided, gate, kind, said, turn, undecided};
 use crate::conversation::route::{ReplyTo, Verdict, route};
+use crate::domain::handshake::{Act, Actor, Settled};
 use crate::domain::{ActionStatus, Approvers, Click, ClickVerb, DecisionKind, Gate, GateKind, Millis, TurnStatus, Via, Vote};
+use crate::store::GateRecord;
 
 /// The requester, and another member of the chat.
 const PEOPLE: [&str; 2] = ["u1", "u2"];
@@ -359,13 +360,13 @@ impl Machine {
         }
         let gate = self.gate(state.card);
         if let Some(row) = row {
-            let act = if verb == ClickVerb::Approve {
-                Act::Approve
+            let (act, kind) = if verb == ClickVerb::Approve {
+                (Act::Approve, DecisionKind::Approve)
             } else {
-                Act::Reject(None)
+                (Act::Reject(None), DecisionKind::Reject)
             };
             if self.rights.may(PEOPLE[who], &act, &gate) && state.rows[row].waits() {
-                state.rows[row] = act.decides(None).0.of_open_rows();
+                state.rows[row] = kind.of_open_rows();
                 if let Some(kind) = DecisionKind::by_rows(&state.rows) {
                     self.decide(state, kind, Some(who));
                 }
@@ -378,23 +379,25 @@ impl Machine {
             feedback: Some(String::from("第二步先备份")),
             card: None,
         };
-        if let Ok(act) = act_of(&click, self.kind)
-            && self.rights.may(PEOPLE[who], &act, &gate)
-        {
+        if let Some(act) = act_of(&click, self.kind) {
             self.settle(state, who, &act);
         }
     }
 
     fn settle(&self, state: &mut State, who: usize, act: &Act) {
         let gate = self.gate(state.card);
-        if *act == Act::Approve {
+        if *act == Act::Approve && self.rights.may(PEOPLE[who], act, &gate) {
             let most = if self.has(Fault::VotesByPress) { 2 } else { 1 };
             state.votes[who] = (state.votes[who] + 1).min(most);
-            if counted(&self.votes(state), &gate, &self.rights).len() < usize::try_from(needed(&gate)).unwrap() {
-                return;
-            }
         }
-        self.decide(state, act.decides(None).0, Some(who));
+        let actor = Actor::person(PEOPLE[who], Via::Text, "evt", gate.opened_at);
+        let record = GateRecord {
+            votes: self.votes(state),
+            ..undecided(&gate)
+        };
+        if let Ok(Settled::Decided(decision)) = self.rights.settle(&record, act, None, &actor) {
+            self.decide(state, decision.kind, Some(who));
+        }
     }
 
     fn votes(&self, state: &State) -> Vec<Vote> {
