@@ -69,42 +69,58 @@ impl Phase {
 
 #[derive(Debug)]
 struct Connection {
-    state: Mutex<(Phase, Instant)>,
+    state: Mutex<State>,
     close: Notify,
 }
 
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    since: Instant,
+    /// How many requests have begun: the rest of an earlier one's body may be read later.
+    requests: u64,
+}
+
 impl Connection {
-    fn state(&self) -> MutexGuard<'_, (Phase, Instant)> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn enter(&self, phase: Phase) {
         let mut state = self.state();
-        if state.0 != Phase::Closing {
-            *state = (phase, Instant::now());
+        if state.phase != Phase::Closing {
+            (state.phase, state.since) = (phase, Instant::now());
         }
     }
 
-    /// The body has ended. An answer may have been sent before.
-    fn complete(&self) {
+    /// The headers of a request have arrived; `whole`: it has no body. Gives its number.
+    fn begin(&self, whole: bool) -> u64 {
+        self.enter(if whole { Phase::Busy } else { Phase::Body });
         let mut state = self.state();
-        if state.0 == Phase::Body {
-            *state = (Phase::Busy, Instant::now());
+        state.requests += 1;
+        state.requests
+    }
+
+    /// The body of the request with this number has ended. Its answer may have been sent before.
+    fn complete(&self, request: u64) {
+        let mut state = self.state();
+        if state.phase == Phase::Body && state.requests == request {
+            (state.phase, state.since) = (Phase::Busy, Instant::now());
         }
     }
 
     /// Since when it waits, if it does.
     fn waits_since(&self) -> Option<Instant> {
-        let (phase, since) = *self.state();
-        phase.waits().then_some(since)
+        let state = self.state();
+        state.phase.waits().then_some(state.since)
     }
 
     /// Closes it for another if it still waits.
     fn make_room(&self) -> bool {
         let mut state = self.state();
-        let waits = state.0.waits();
+        let waits = state.phase.waits();
         if waits {
-            state.0 = Phase::Closing;
+            state.phase = Phase::Closing;
             self.close.notify_one();
         }
         waits
@@ -112,7 +128,7 @@ impl Connection {
 
     /// Why it has waited too long.
     fn overdue(&self) -> Option<&'static str> {
-        let (phase, since) = *self.state();
+        let State { phase, since, .. } = *self.state();
         match phase {
             Phase::Head if since.elapsed() >= HEAD_TIME => Some("headers"),
             Phase::Idle if since.elapsed() >= IDLE_TIME => Some("idle"),
@@ -133,20 +149,25 @@ impl Places {
     fn take(self: &Arc<Self>, closed: impl FnOnce()) -> Option<Place> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.1.len() >= self.limit {
-            let waiting = open.1.iter().filter_map(|(id, one)| one.waits_since().map(|since| (since, *id)));
-            let mut waiting: Vec<_> = waiting.collect();
-            waiting.sort_unstable();
-            // The rest of a request may arrive between the two looks.
-            let (_, oldest) = waiting
-                .into_iter()
-                .find(|(_, id)| open.1.get(id).is_some_and(|one| one.make_room()))?;
-            open.1.remove(&oldest);
+            loop {
+                let waiting = open.1.iter().filter_map(|(id, one)| one.waits_since().map(|since| (since, *id)));
+                let (_, oldest) = waiting.min()?;
+                // The rest of a request may arrive between the two looks: then it waits no more, and another one is the oldest.
+                if open.1.get(&oldest).is_some_and(|one| one.make_room()) {
+                    open.1.remove(&oldest);
+                    break;
+                }
+            }
             closed();
         }
         open.0 += 1;
         let id = open.0;
         let connection = Arc::new(Connection {
-            state: Mutex::new((Phase::Idle, Instant::now())),
+            state: Mutex::new(State {
+                phase: Phase::Idle,
+                since: Instant::now(),
+                requests: 0,
+            }),
             close: Notify::new(),
         });
         open.1.insert(id, Arc::clone(&connection));
@@ -183,7 +204,7 @@ impl AsyncRead for Socket {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before && self.place.connection.state().0 == Phase::Idle {
+        if buffer.filled().len() > before && self.place.connection.state().phase == Phase::Idle {
             self.place.connection.enter(Phase::Head);
         }
         polled
@@ -219,7 +240,7 @@ impl AsyncWrite for Socket {
 impl Socket {
     /// An answer that is still being taken is no idleness.
     fn wrote(&self, polled: &Poll<io::Result<usize>>) {
-        if matches!(polled, Poll::Ready(Ok(_))) && self.place.connection.state().0 == Phase::Idle {
+        if matches!(polled, Poll::Ready(Ok(_))) && self.place.connection.state().phase == Phase::Idle {
             self.place.connection.enter(Phase::Idle);
         }
     }
@@ -229,6 +250,7 @@ impl Socket {
 struct RequestBody {
     body: Incoming,
     connection: Arc<Connection>,
+    request: u64,
 }
 
 impl Body for RequestBody {
@@ -238,7 +260,7 @@ impl Body for RequestBody {
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
-            self.connection.complete();
+            self.connection.complete(self.request);
         }
         polled
     }
@@ -326,19 +348,20 @@ async fn answer(socket: Socket, peer: SocketAddr, router: Router, report: Arc<Re
     let phases = Arc::clone(&connection);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
-        let whole = request.body().is_end_stream();
-        phases.enter(if whole { Phase::Busy } else { Phase::Body });
+        let number = phases.begin(request.body().is_end_stream());
         let connection = Arc::clone(&phases);
-        let request = request.map(|body| RequestBody { body, connection });
+        let request = request.map(|body| RequestBody {
+            body,
+            connection,
+            request: number,
+        });
         let (answering, phases) = (router.clone().oneshot(request), Arc::clone(&phases));
         async move {
             let answered = answering.await;
             let upgraded = answered
                 .as_ref()
                 .is_ok_and(|response| response.status() == StatusCode::SWITCHING_PROTOCOLS);
-            if !upgraded {
-                phases.enter(Phase::Idle);
-            }
+            phases.enter(if upgraded { Phase::Busy } else { Phase::Idle });
             answered
         }
     });
@@ -374,125 +397,4 @@ async fn answer(socket: Socket, peer: SocketAddr, router: Router, report: Arc<Re
 }
 
 #[cfg(test)]
-mod tests {
-    use axum::routing::{get, post};
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    use super::*;
-
-    struct Server {
-        at: SocketAddr,
-        stop: CancellationToken,
-        task: tokio::task::JoinHandle<()>,
-    }
-
-    impl Server {
-        async fn start(places: usize) -> Self {
-            let slow = || async {
-                tokio::time::sleep(Duration::from_secs(120)).await;
-                "late"
-            };
-            let read = |body: Bytes| async move { format!("read {}", body.len()) };
-            let router = Router::new()
-                .route("/", get(|| async { "here" }))
-                .route("/read", post(read))
-                .route("/slow", get(slow).post(move |_: Bytes| slow()));
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let at = listener.local_addr().unwrap();
-            let stop = CancellationToken::new();
-            let task = tokio::spawn(serve(listener, router, places, Clock::system(), stop.clone()));
-            Self { at, stop, task }
-        }
-
-        async fn send(&self, bytes: &str) -> TcpStream {
-            let mut stream = TcpStream::connect(self.at).await.unwrap();
-            stream.write_all(bytes.as_bytes()).await.unwrap();
-            stream
-        }
-
-        async fn end(self) {
-            self.stop.cancel();
-            self.task.await.unwrap();
-        }
-    }
-
-    /// Everything until the peer closes.
-    async fn heard(stream: &mut TcpStream) -> String {
-        let mut bytes = Vec::new();
-        // A reset is an end, too.
-        let _ = stream.read_to_end(&mut bytes).await;
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    const NO_BODY: &str = "POST /read HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n";
-    const HALF: &str = "GET / HTTP/1.1\r\nhost: x\r\nx-a: ";
-    const LAST: &str = "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-
-    /// interface: headers have ten seconds and a connection without a request thirty; a request in progress has no limit here.
-    #[tokio::test(start_paused = true)]
-    async fn what_waits_too_long_is_closed() {
-        let server = Server::start(16).await;
-        for (bytes, least, most) in [
-            (HALF, 10, 12),
-            ("", 30, 32),
-            ("GET / HTTP/1.1\r\nhost: x\r\n\r\n", 30, 32),
-            ("GET /slow HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", 120, 122),
-        ] {
-            let begun = Instant::now();
-            let mut stream = server.send(bytes).await;
-            let text = heard(&mut stream).await;
-            let took = begun.elapsed().as_secs();
-            assert!((least..=most).contains(&took), "{bytes:?} was closed after {took} s: {text}");
-            assert_eq!(text.contains("200 OK"), bytes.ends_with("\r\n\r\n"), "{bytes:?}: {text}");
-        }
-        server.end().await;
-    }
-
-    /// interface: with every place taken the connection that has waited longest makes room, so a request is answered all the same.
-    #[tokio::test]
-    async fn half_requests_keep_nobody_out() {
-        let server = Server::start(16).await;
-        for half in [HALF, NO_BODY] {
-            let mut waiting = Vec::new();
-            for _ in 0..40 {
-                waiting.push(server.send(half).await);
-                let answer = heard(&mut server.send(LAST).await).await;
-                assert!(answer.contains("200 OK"), "{half:?}: {answer}");
-            }
-            assert_eq!(heard(&mut waiting[0]).await, "", "the first of them was closed");
-        }
-        server.end().await;
-    }
-
-    /// interface: a connection whose request is in progress is closed for nobody; when all are, the new one is refused.
-    #[tokio::test(start_paused = true)]
-    async fn a_request_in_progress_is_not_closed() {
-        let server = Server::start(16).await;
-        let mut busy = Vec::new();
-        for _ in 0..16 {
-            busy.push(
-                server
-                    .send("POST /slow HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 2\r\n\r\nhi")
-                    .await,
-            );
-        }
-        // Beside sixteen that are taken up there is no place; before that, the newest waits a moment for its request.
-        while !heard(&mut server.send(LAST).await).await.is_empty() {}
-        for stream in &mut busy {
-            assert!(heard(stream).await.contains("late"));
-        }
-        server.end().await;
-    }
-
-    /// interface: HTTP/1.1 only, and headers of at most 32 KiB.
-    #[tokio::test]
-    async fn other_protocols_and_endless_headers_are_refused() {
-        let server = Server::start(16).await;
-        let preface = heard(&mut server.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await).await;
-        assert!(!preface.contains("200 OK") && !preface.contains('\0'), "{preface:?}");
-        let endless = format!("{HALF}{}", "a".repeat(64 << 10));
-        let answer = heard(&mut server.send(&endless).await).await;
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
-        server.end().await;
-    }
-}
+mod tests;
