@@ -270,7 +270,7 @@ impl Asked<'_> {
     }
 }
 
-/// What somebody hears whose act has no effect.
+/// The notice for a person whose act has no effect.
 pub(super) fn refused(refusal: Refusal, record: &GateRecord, rights: &Rights) -> Notice {
     match refusal {
         Refusal::NotEntitled => Notice::NotEntitled {
@@ -282,7 +282,7 @@ pub(super) fn refused(refusal: Refusal, record: &GateRecord, rights: &Rights) ->
     }
 }
 
-/// What the button means at this kind of gate, changes perhaps without words. `None` means that no such button is there.
+/// The act of a button at this kind of gate. Changes may come without words. `None`: such a gate has no such button.
 pub(super) fn act_of(click: &Click, kind: GateKind) -> Option<Act> {
     let words = click
         .feedback

@@ -321,7 +321,7 @@ fn act(kind: GateKind, asked: &ApiDecision) -> Result<Act, DecideError> {
             ));
         }
         (DecisionKind::Revise, _) => Act::Revise(said(asked).ok_or_else(|| invalid("feedback: must say what to change"))?),
-        // What it is at this kind of gate, the rules say.
+        // `Act::at` makes it a cancellation or a rejection.
         (DecisionKind::Cancel, _) => Act::Reject(said(asked)),
         (DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede, _) => {
             return Err(invalid("decision: a review takes approve, revise or cancel"));

@@ -4,7 +4,7 @@
 
 use super::{Action, ActionId, ActionStatus, Approver, Decision, DecisionKind, Gate, GateKind, Millis, Via, Vote};
 
-/// What somebody wants at a gate.
+/// An approval, a change or a refusal, as a person means it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     /// Go ahead. On a tool approval: every open row.
@@ -18,8 +18,8 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    /// What it comes to at this kind of gate. Calls are rejected, never cancelled or revised; at every other gate a refusal gives the
-    /// task up. `None` means it makes no sense there: a question is answered, not approved.
+    /// The same wish in the terms of this kind of gate. Calls are rejected, never cancelled or revised. At every other gate a refusal
+    /// gives the task up. A question cannot be approved: that is `None`.
     pub(crate) fn at(self, kind: GateKind) -> Option<Self> {
         Some(match (kind, self) {
             (GateKind::Question, Self::Approve) => return None,
@@ -46,7 +46,7 @@ impl Act {
 pub(crate) struct Actor {
     /// For whom it counts. `None` for the gateway itself.
     pub(crate) user: Option<String>,
-    /// Who is answerable for it in the trail: the user, or the holder of the API token on their behalf.
+    /// The name in the approval trail: the user, or the holder of the API token.
     pub(crate) principal: Option<String>,
     /// The holder of the API token acts in the user's name.
     pub(crate) by_token: bool,
@@ -119,7 +119,7 @@ impl Actor {
     }
 }
 
-/// What the rules need to know of a gate.
+/// The part of a gate that the rules read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing<'a> {
     /// Why it waits.
@@ -158,7 +158,7 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// What an act comes to.
+/// The effect of an act.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Settled {
     /// The gate takes this decision.
@@ -249,7 +249,7 @@ pub(crate) fn may(act: &Act, user: &str, requester: &str, approves: impl Fn(&str
     approves(user) || (user == requester && *act != Act::Approve)
 }
 
-/// What a word on one row of a tool approval comes to.
+/// The effect of approving or rejecting one row of a tool approval.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RowSettled {
     /// How the row is decided.

@@ -17,7 +17,7 @@ use crate::channels::Refusal;
 /// A body that arrives slower than this is not from a platform.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
-/// What all bodies in flight may hold together, bytes.
+/// The most bytes that all bodies in flight hold together.
 const ROOM: usize = 64 << 20;
 
 /// A body that was read, with its share of [`BodyRoom`].
@@ -94,7 +94,7 @@ impl Share {
     fn grow(&self, more: usize) -> Result<(), ApiError> {
         let mut shares = self.room.shares();
         while shares.taken + more > ROOM {
-            // The oldest may be this one, or all others may have arrived and wait for the commit.
+            // All others may have arrived: a whole body is never given up.
             let Some((_, oldest)) = shares.arriving.pop_first() else {
                 return Err(ApiError::unavailable());
             };

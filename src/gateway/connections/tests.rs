@@ -1,4 +1,4 @@
-//! What waits makes room, what is answered stays.
+//! Tests of the connection limit and of its time limits.
 
 use axum::routing::{get, post};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
