@@ -148,8 +148,9 @@ impl Asked<'_> {
         Ok(ClickAnswer::notice(notice))
     }
 
-    async fn action(&self, session: &mut Session, id: &ActionId) -> Result<ClickAnswer, StoreError> {
-        let Some(row) = session.action(id).await?.map(|record| record.action) else {
+    async fn action(&self, session: &mut Session, button: &ActionId) -> Result<ClickAnswer, StoreError> {
+        let (id, mark) = button.unmarked();
+        let Some(row) = session.action(&id).await?.map(|record| record.action) else {
             return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
         };
         let Some(gate_id) = &row.gate_id else {
@@ -158,7 +159,7 @@ impl Asked<'_> {
         let Some(record) = self.record(session, gate_id).await? else {
             return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
         };
-        if record.decision.is_none() && self.is_on_another_card(session, &record, &row).await? {
+        if record.decision.is_none() && self.is_on_another_card(session, &record, &row, mark).await? {
             return Ok(ClickAnswer::notice(Notice::Superseded {}));
         }
         let act = match self.click.verb {
@@ -179,7 +180,7 @@ impl Asked<'_> {
         let settled = if record.decision.is_none() && self.fresh {
             settle_row(session, &record, &row, act == Act::Approve, reason, &self.actor).await?
         } else {
-            let now = session.action(id).await?.map(|record| record.action);
+            let now = session.action(&id).await?.map(|record| record.action);
             RowSettled::Already(now.unwrap_or_else(|| row.clone()))
         };
         let (notice, card) = match settled {
@@ -200,18 +201,27 @@ impl Asked<'_> {
         Ok(ClickAnswer { notice, card })
     }
 
-    /// A call is asked about again when its outcome is lost, under the id that it had: a button of the earlier card is no
-    /// word on the later one, so a press that names no card, or another than this gate's once that is known, settles no such call. Else a
-    /// card that we do not know is this gate's own, whose message id is not written down yet.
-    async fn is_on_another_card(&self, session: &mut Session, record: &GateRecord, row: &Action) -> Result<bool, StoreError> {
+    /// A call that is asked about again keeps its id. A button of an earlier card must not answer the later question, so a press on such a
+    /// call counts if it bears the gate's mark, or if its card is known to be the gate's. (Cards of an older release bear no mark.)
+    /// Elsewhere a card that we do not know is this gate's own, whose message id is not written down yet.
+    async fn is_on_another_card(
+        &self,
+        session: &mut Session,
+        record: &GateRecord,
+        row: &Action,
+        mark: Option<&str>,
+    ) -> Result<bool, StoreError> {
         let (own, pressed) = (record.gate.card_message.as_ref(), self.click.card.as_ref());
-        let asked_again = row.status == ActionStatus::Unknown || record.gate.card.asks_anew(&row.id);
-        if asked_again && (pressed.is_none() || own.is_some()) {
-            return Ok(pressed.is_none() || pressed != own);
+        if let Some(mark) = mark {
+            return Ok(mark != record.gate.id.mark());
         }
-        let Some(pressed) = pressed.filter(|pressed| Some(*pressed) != own) else {
+        if pressed.is_some() && pressed == own {
             return Ok(false);
-        };
+        }
+        if row.status == ActionStatus::Unknown || record.gate.card.asks_anew(&row.id) {
+            return Ok(true);
+        }
+        let Some(pressed) = pressed else { return Ok(false) };
         let turn = session
             .turn_by_message(&record.gate.conversation, std::slice::from_ref(pressed))
             .await?;

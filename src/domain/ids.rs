@@ -48,6 +48,34 @@ id!(
     /// One proposed tool call, `act_…`.
     ActionId
 );
+
+/// Hex digits of a gate's id in a marked action id: enough to be told from any other gate of the call, and short enough for a button.
+const MARK: usize = 16;
+
+impl ActionId {
+    /// The id on a button of `gate`, which asks about this call again: `act_…-0123456789abcdef`. The call keeps its id, so a plain
+    /// id could come from a button of an earlier card.
+    #[must_use]
+    pub fn marked(&self, gate: &GateId) -> Self {
+        Self(format!("{}-{}", self.0, gate.mark()))
+    }
+
+    /// The call's id, and the mark of the gate whose button named it.
+    #[must_use]
+    pub fn unmarked(&self) -> (Self, Option<&str>) {
+        match self.0.rsplit_once('-') {
+            Some((id, mark)) => (Self(id.to_owned()), Some(mark)),
+            None => (self.clone(), None),
+        }
+    }
+}
+
+impl GateId {
+    pub(crate) fn mark(&self) -> String {
+        self.0.chars().skip("rv_".len()).take(MARK).collect()
+    }
+}
+
 id!(
     /// A lane: digest of conversation and requester, 32 hex digits.
     LaneId

@@ -139,6 +139,15 @@ impl ActionView {
             _ => None,
         }
     }
+
+    /// The id on this row's buttons, at the gate that asks.
+    #[must_use]
+    pub fn button_id(&self, gate: &GateId) -> ActionId {
+        match self.warning() {
+            Some(_) => self.id.marked(gate),
+            None => self.id.clone(),
+        }
+    }
 }
 
 fn first_lines(text: &str) -> String {
@@ -311,7 +320,7 @@ pub enum PlanWords {
 /// One row of an approval card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActionView {
-    /// Goes into the row's buttons.
+    /// The call.
     pub id: ActionId,
     /// Tool name.
     pub tool: String,

@@ -100,7 +100,7 @@ fn card(posted: &Posted) -> Option<Card> {
             message,
             at,
             requester: card.requester.clone(),
-            rows: card.actions.iter().map(|row| row.id.clone()).collect(),
+            rows: card.actions.iter().map(|row| row.button_id(&card.gate_id)).collect(),
         },
         Outbound::QuestionCard(card) => Card {
             gate: card.gate_id.clone(),

@@ -48,6 +48,13 @@ pub struct Board {
 }
 
 impl Board {
+    /// Somebody else has claimed the lane since this actor did: what it learns from now on comes to nothing.
+    pub fn has_lost_its_lane(&self, actor: ActorId) -> bool {
+        let leases = self.leases.borrow();
+        let later = |own: &Lease| leases.values().any(|other| other.lane_id == own.lane_id && other.fence > own.fence);
+        leases.get(&actor).is_some_and(later)
+    }
+
     fn tell(&self, news: News) {
         self.news.borrow_mut().push((on(), news));
     }

@@ -52,7 +52,9 @@ fn about(life: &Life<'_>, evidence: &Evidence, gates: &[String], rows: &[String]
     }
     match &evidence.target {
         Some(ClickTarget::Gate(id)) if !ours(id.as_str()) => return Err(format!("it was a press on {id}")),
-        Some(ClickTarget::Action(id)) if !rows.iter().any(|row| row == id.as_str()) => return Err(format!("it was a press on {id}")),
+        Some(ClickTarget::Action(id)) if !rows.iter().any(|row| row == id.unmarked().0.as_str()) => {
+            return Err(format!("it was a press on {id}"));
+        }
         Some(_) => return Ok(()),
         None => {}
     }

@@ -36,6 +36,7 @@ impl Life<'_> {
             && let Some(book) = self.asking.get(&actor).and_then(|turn| self.books.get_mut(turn))
         {
             book.give(given);
+            self.mishaps += u64::from(self.board.has_lost_its_lane(actor));
         }
         // At the last moment somebody has another word.
         if ends && !self.calm && self.dice.percent(20) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Look, Painter, escape, parts};
 use crate::channels::wording::{Asked, Whom, effect_key, is_open, prompt_key, sure_key};
-use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass};
+use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 
 /// Rows with blocks and buttons: each costs up to ten of the card's 200 components.
 const MAX_ROWS: usize = 12;
@@ -12,9 +12,9 @@ const MAX_ROWS: usize = 12;
 impl Painter<'_> {
     pub(super) fn approval(&self, card: &ApprovalCard) -> Value {
         let look = self.approval_look(card);
-        let open = is_open(&card.state);
+        let asks = is_open(&card.state).then_some(&card.gate_id);
         let mut elements = Vec::new();
-        if open {
+        if asks.is_some() {
             let intro = self.intro("approval.intro", Whom::calls(card));
             elements.push(parts::markdown("intro", &intro));
         }
@@ -25,7 +25,7 @@ impl Painter<'_> {
         let room = if self.caps.whole { MAX_ROWS } else { self.caps.rows };
         let shown = card.actions.len().min(room);
         for (at, action) in card.actions.iter().take(shown).enumerate() {
-            elements.extend(self.action(at + 1, action, open));
+            elements.extend(self.action(at + 1, action, asks));
         }
         if card.actions.len() > shown {
             let more = self.say("approval.more_actions", json!({"count": card.actions.len() - shown}));
@@ -48,7 +48,7 @@ impl Painter<'_> {
             CardState::Decided { decision } => elements.push(self.settled(decision, Asked::Actions, None)),
             CardState::Informed => {}
         }
-        let summary = if open {
+        let summary = if asks.is_some() {
             self.say("approval.summary", json!({"count": card.actions.len()}))
         } else {
             format!("{} · {}", self.word("approval.title"), look.tag)
@@ -72,7 +72,7 @@ impl Painter<'_> {
         }
     }
 
-    fn action(&self, number: usize, action: &ActionView, open: bool) -> Vec<Value> {
+    fn action(&self, number: usize, action: &ActionView, asks: Option<&GateId>) -> Vec<Value> {
         let mut lines = vec![format!(
             "**{number}.** {} {} {}",
             super::tool(&action.tool),
@@ -105,14 +105,14 @@ impl Painter<'_> {
             let hidden = self.say("approval.hidden", json!({"count": action.hidden}));
             elements.push(parts::markdown(&format!("hid_{number}"), &format!("⚠️ {hidden}")));
         }
-        if open && matches!(action.status, ActionStatus::Pending | ActionStatus::Unknown) {
-            elements.push(self.action_buttons(number, action));
+        if let Some(gate) = asks.filter(|_| action.status.waits()) {
+            elements.push(self.action_buttons(number, action, gate));
         }
         elements
     }
 
-    fn action_buttons(&self, number: usize, action: &ActionView) -> Value {
-        let value = |verb: &str| json!({"action": verb, "action_id": action.id});
+    fn action_buttons(&self, number: usize, action: &ActionView, gate: &GateId) -> Value {
+        let value = |verb: &str| json!({"action": verb, "action_id": action.button_id(gate)});
         let destructive = action.effect == EffectClass::Destructive;
         let question = sure_key(action);
         let sure = question.map(|key| (self.word(&format!("{key}_title")), self.word(&format!("{key}_text"))));

@@ -6,19 +6,19 @@ use super::painter::{Painter, tool};
 use super::parts::{self, bold, text};
 use crate::channels::slack::escape;
 use crate::channels::wording::{Asked, Whom, effect_key, is_open, prompt_key, sure_key};
-use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass};
+use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 
 /// Rows with their buttons: two blocks each of the message's fifty, as many as on the other platforms.
 const MAX_ROWS: usize = 12;
 
 impl Painter<'_> {
     pub(super) fn approval(&self, card: &ApprovalCard) -> Vec<Value> {
-        let open = is_open(&card.state);
+        let asks = is_open(&card.state).then_some(&card.gate_id);
         let mut blocks = vec![
             parts::header(&self.word("approval.title")),
             self.status(&[self.approval_status(card)]),
         ];
-        if open {
+        if asks.is_some() {
             let intro = self.intro("approval.intro", Whom::calls(card));
             blocks.push(parts::rich("intro", vec![parts::section(intro)]));
         }
@@ -27,7 +27,7 @@ impl Painter<'_> {
         }
         let shown = if self.caps.whole { MAX_ROWS } else { self.caps.rows };
         for (at, action) in card.actions.iter().take(shown).enumerate() {
-            blocks.extend(self.action(at + 1, action, open));
+            blocks.extend(self.action(at + 1, action, asks));
         }
         if let Some(more) = self.more("approval.more_actions", card.actions.len(), shown) {
             blocks.push(parts::rich("more", vec![more]));
@@ -69,7 +69,7 @@ impl Painter<'_> {
         self.say("approval.settled", json!({"approved": approved, "refused": refused}))
     }
 
-    fn action(&self, number: usize, action: &ActionView, open: bool) -> Vec<Value> {
+    fn action(&self, number: usize, action: &ActionView, asks: Option<&GateId>) -> Vec<Value> {
         let words = format!(
             " ({}, {})",
             self.word(effect_key(action.effect)),
@@ -106,13 +106,13 @@ impl Painter<'_> {
             elements.push(parts::section(vec![text(&format!("⚠️ {hidden}"))]));
         }
         let mut drawn = vec![parts::rich(&format!("act_{number}"), elements)];
-        if open && matches!(action.status, ActionStatus::Pending | ActionStatus::Unknown) {
-            drawn.push(self.action_buttons(number, action));
+        if let Some(gate) = asks.filter(|_| action.status.waits()) {
+            drawn.push(self.action_buttons(number, action, gate));
         }
         drawn
     }
 
-    fn action_buttons(&self, number: usize, action: &ActionView) -> Value {
+    fn action_buttons(&self, number: usize, action: &ActionView, gate: &GateId) -> Value {
         let sure = |question: &str, yes: &str, danger: bool| {
             parts::confirm(
                 &self.word(&format!("{question}_title")),
@@ -126,12 +126,18 @@ impl Painter<'_> {
         let style = if destructive { "danger" } else { "primary" };
         let before_running = sure_key(action).map(|key| sure(key, "approval.approve", true));
         let before_refusing = Some(sure("approval.reject", "approval.reject", false));
-        let id = action.id.as_str();
+        let id = action.button_id(gate);
         parts::actions(
             &format!("row_{number}"),
             &[
-                parts::button("action_approve", id, &self.word("approval.approve"), Some(style), before_running),
-                parts::button("action_reject", id, &self.word("approval.reject"), None, before_refusing),
+                parts::button(
+                    "action_approve",
+                    id.as_str(),
+                    &self.word("approval.approve"),
+                    Some(style),
+                    before_running,
+                ),
+                parts::button("action_reject", id.as_str(), &self.word("approval.reject"), None, before_refusing),
             ],
         )
     }
