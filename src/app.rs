@@ -137,7 +137,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     if live.lark.enabled && boot.lark.encrypt_key.is_none() {
         warn!("Lark events come UNSIGNED: only the verification token protects them; set channels.lark.encrypt_key");
     }
-    // Whoever works needs them connected; who only takes events in knows their names.
+    // A process with workers needs them connected; one that only takes events in needs their names.
     let servers = match boot.workers {
         true => Servers::start(
             &boot.mcp_servers,

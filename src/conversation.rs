@@ -1,9 +1,9 @@
 //! Who said what to whom: triage of what came in, decisions at gates, commands.
 //!
 //! [`Desk::triage`] gives every inbox row its meaning: an answer to a gate becomes a vote and, if it settles, the decision;
-//! `/stop` a signal; anything else a task of its sender's lane. No lease is needed, each row is one transaction, so nobody's
-//! approval waits behind a running turn. `route` chooses (pure, a table of tests), the rest loads what it chooses from and
-//! carries the choice out. Buttons ([`Desk::click`]) and the API are decided in the request that brings them, by the same code.
+//! `/stop` a signal; anything else a task of its sender's lane. Each row is one transaction and needs no lease, so no approval
+//! waits behind a running turn. `route` chooses (pure, a table of tests); the rest loads what it chooses from and carries the
+//! choice out. Buttons ([`Desk::click`]) and the API are decided in the request that brings them, by the same code.
 
 mod approvals;
 mod changes;

@@ -42,7 +42,7 @@ pub type ModelSource = Arc<dyn Fn() -> Arc<dyn ChatModel> + Send + Sync>;
 pub struct Timings {
     /// How long a lane is leased, or a row of the outbox held.
     pub lease: Duration,
-    /// How often workers look for work that no bell announced.
+    /// How often workers look for work that no wake-up announced.
     pub poll: Duration,
     /// How often a running call looks for `/stop`.
     pub interrupt_poll: Duration,

@@ -57,7 +57,7 @@ fn note(edit: Edit, settings: &Settings, logs: &Logs) {
                 keys => info!("new settings are in force for every turn that starts now: {}", keys.join(", ")),
             };
             let level = live.log_level.clone();
-            // Before the line that says so: whoever reads it relies on it.
+            // Before the line that says so: its reader relies on it.
             let state = ConfigState {
                 problems: Vec::new(),
                 restart: restart.clone(),
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// The line that says that settings are in force is written when they are: whoever reads it relies on it.
+    /// The line that says that settings are in force is written when they are: its reader relies on it.
     #[test]
     fn the_line_is_true_when_it_is_written() {
         let live = |env: &[(&str, &str)]| {

@@ -15,8 +15,8 @@ pub use plain::plain_text;
 pub(super) use plain::{asking, body};
 pub(super) use whom::{Whom, requester};
 
-/// The wording of a notice. Foreign text in it (goals, ids) stands as it is: whoever puts the result into a
-/// platform's markup escapes it first.
+/// The wording of a notice. Foreign text in it (goals, ids) stands as it is: a caller that puts the result into
+/// a platform's markup escapes it first.
 #[must_use]
 pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> String {
     let mut values = serde_json::to_value(notice).unwrap_or_default();

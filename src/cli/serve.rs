@@ -20,7 +20,7 @@ pub(super) async fn serve(source: Source, greeting: fn(SocketAddr) -> String) ->
     };
     let reloader = Reloader::new(source, &loaded);
     let logs = telemetry::init(loaded.boot.log_json, &loaded.live.log_level);
-    // Installed before the ready line: whoever reads it may signal us right away.
+    // Installed before the ready line: its reader may signal us at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;

@@ -110,8 +110,8 @@ enum Meant<'a> {
     Nothing,
 }
 
-/// Rule 2, which gate. A yes to a message that is not ours, as far as we know, says nothing of what is open beside it: whoever says it
-/// to us is asked which card they mean, others talk to each other.
+/// Rule 2, which gate. A yes to a message that is not ours, as far as we know, says nothing of what is open beside it. A person who
+/// says it to us is asked which card they mean; others talk to each other.
 fn meant(scene: &Scene) -> Meant<'_> {
     match nearest(scene) {
         Meant::Gate(gate) if scene.agrees_elsewhere(gate) && scene.is_addressed() => Meant::Several(vec![gate]),
@@ -236,7 +236,7 @@ fn late(scene: &Scene) -> Option<Verdict> {
     let busy = scene.lane_turn.is_some() || scene.queued > 0 || !scene.elsewhere.is_empty();
     let same = |record: &&GateRecord| scene.own_turn().is_none_or(|turn| turn.id == record.gate.turn_id);
     match scene.closed.as_ref().filter(same) {
-        // Whoever says "stop" to a task of theirs that runs means it, whatever was decided before.
+        // A person who says "stop" to their running task means it, whatever was decided before.
         _ if busy && scene.phrase == Phrase::Cancel => Some(Verdict::Stop(None)),
         Some(closed) if !waits => Some(Verdict::Tell("late", scene.told(closed))),
         // Said too early, or about nothing: as a task of its own it would make no sense.

@@ -9,7 +9,7 @@ use super::{paint, say};
 use crate::domain::handshake::Actor;
 
 /// `/stop`: ends the sender's older tasks that are under way, in this lane and where the message replies to; or only `other`, the turn of
-/// somebody else at whose gate the sender may refuse. It overtakes the queue, and drops nothing of it: whoever waits was told that their
+/// somebody else at whose gate the sender may refuse. It overtakes the queue, and drops nothing of it: people who wait were told that their
 /// task comes next. With nothing under way the tasks that wait in this lane are what is meant.
 pub(super) async fn stop(
     session: &mut Session,

@@ -48,7 +48,7 @@ impl Desk {
             }
             seen += rows.len();
             after = rows.last().map_or(after, |row| row.id);
-            // Rows that wait hold up nobody: look behind them.
+            // Rows that wait hold up no others: look behind them.
             let full = i64::try_from(rows.len()).is_ok_and(|count| count >= BATCH);
             if handled > 0 || !full || seen >= FARTHEST {
                 return Ok(handled);

@@ -76,7 +76,7 @@ impl Outbound {
             Self::PlanCard(card) => card.approvers = approvers,
             Self::ApprovalCard(card) => card.approvers = approvers,
             Self::BudgetCard(card) => card.approvers = approvers,
-            // Its requester answers a question, whoever may approve.
+            // A question is answered by its requester, not by the approvers.
             Self::QuestionCard(_) | Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
         }
     }

@@ -115,7 +115,7 @@ pub struct Plan {
 impl Plan {
     /// `sha256:` and 64 hex digits over goal and ordered id, content, tools and intent; statuses never count. All of it but the ids
     /// stands whole on the plan's card. An id is only a handle: it says which step an approval, a result and a log belong to, and is
-    /// told to nobody who carries the step out.
+    /// not told to the model that carries the step out.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();

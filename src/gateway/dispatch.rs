@@ -116,7 +116,7 @@ impl Dispatcher {
                 }
                 drop(place);
                 // The next row of this queue, or one that found no place.
-                gateway.ledger.outbox_bell().notify_one();
+                gateway.ledger.outbox_wakeup().notify_one();
             });
         }
         Ok(taken)
@@ -243,7 +243,7 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, De
     }
     tx.commit().await?;
     // An answer to the card may have come in before the news of its arrival.
-    gateway.ledger.inbox_bell().notify_one();
+    gateway.ledger.inbox_wakeup().notify_one();
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! The workers: triage, lanes, dispatcher, the bot's identity, house-keeping.
 //!
-//! Each loop sleeps on a bell of the ledger, until the next moment that something is due, or one poll; a
-//! bell may be missed, work may not.
+//! Each loop sleeps until the ledger wakes it, until something is due, or for one poll. A wake-up may be missed, work may not.
 //!
 //! The loops hand leases to `Runner::work` directly. `conversation` has no part in it, so it does not stand between.
 
@@ -132,7 +131,7 @@ where
 }
 
 /// Runs `work` until it finds nothing, then waits; `work` says how much it found.
-async fn repeat<F>(gateway: &Gateway, stop: &CancellationToken, bell: &Notify, what: &str, mut work: impl FnMut() -> F)
+async fn repeat<F>(gateway: &Gateway, stop: &CancellationToken, wakeup: &Notify, what: &str, mut work: impl FnMut() -> F)
 where
     F: Future<Output = Result<usize, StoreError>>,
 {
@@ -141,7 +140,7 @@ where
             Ok(0) => {
                 tokio::select! {
                     () = stop.cancelled() => (),
-                    () = bell.notified() => (),
+                    () = wakeup.notified() => (),
                     () = tokio::time::sleep(gateway.timings.poll) => (),
                 }
             }
@@ -155,8 +154,8 @@ where
 }
 
 async fn triage_loop(gateway: Gateway, stop: CancellationToken) {
-    let bell = gateway.ledger.inbox_bell();
-    repeat(&gateway, &stop, &bell, "triage", || async {
+    let wakeup = gateway.ledger.inbox_wakeup();
+    repeat(&gateway, &stop, &wakeup, "triage", || async {
         let handled = gateway.desk.triage_until(|| stop.is_cancelled()).await?;
         if handled > 0 {
             gateway.failpoint.reach("triaged");
@@ -167,16 +166,16 @@ async fn triage_loop(gateway: Gateway, stop: CancellationToken) {
 }
 
 async fn dispatch_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker, owner: String) {
-    let bell = gateway.ledger.outbox_bell();
+    let wakeup = gateway.ledger.outbox_wakeup();
     let dispatcher = Dispatcher::new(gateway.clone(), owner, tasks);
-    repeat(&gateway, &stop, &bell, "dispatch", || dispatcher.dispatch()).await;
+    repeat(&gateway, &stop, &wakeup, "dispatch", || dispatcher.dispatch()).await;
 }
 
 async fn lane_loop(gateway: Gateway, stop: Stop, tasks: TaskTracker, owner: String) {
-    let bell = gateway.ledger.lane_bell();
+    let wakeup = gateway.ledger.lane_wakeup();
     let room = Arc::new(Semaphore::new(LANES));
     let lease_ms = i64::try_from(gateway.timings.lease.as_millis()).unwrap_or(i64::MAX);
-    repeat(&gateway, &stop.soon, &bell, "lanes", || async {
+    repeat(&gateway, &stop.soon, &wakeup, "lanes", || async {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else {
             return Ok(0);
         };
@@ -187,20 +186,19 @@ async fn lane_loop(gateway: Gateway, stop: Stop, tasks: TaskTracker, owner: Stri
         };
         tx.commit().await?;
         let hold = Hold::since(asked, gateway.timings.lease);
-        let (runner, stop, bell) = (gateway.runner.clone(), stop.clone(), Arc::clone(&bell));
+        let (runner, stop, wakeup) = (gateway.runner.clone(), stop.clone(), Arc::clone(&wakeup));
         tasks.spawn(async move {
             work(&runner, lease, hold, &stop).await;
             drop(place);
             // A free place, or a free slot of that chat, may be what another lane waits for.
-            bell.notify_one();
+            wakeup.notify_one();
         });
         Ok(1)
     })
     .await;
 }
 
-/// Works on a leased lane, and gives it back however that ends: nobody should have to wait for a lease to run out but for that of
-/// a process that died.
+/// Works on a leased lane, and gives it back however that ends. Only the leases of a process that died have to run out.
 async fn work(runner: &Runner, lease: Lease, hold: Hold, stop: &Stop) {
     let lane = &lease.lane_id;
     let pause = tokio::select! {
@@ -247,7 +245,7 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
                     Ok(()) => {
                         gateway.note_identity(kind, None);
                         info!(channel = kind.as_str(), bot = id, "the bot knows itself");
-                        gateway.ledger.inbox_bell().notify_one();
+                        gateway.ledger.inbox_wakeup().notify_one();
                         return;
                     }
                     Err(error) => warn!(%error, "the bot's identity could not be stored"),

@@ -89,7 +89,7 @@ impl Engine {
                     return Ok(Some(Input::Outdated { call_id, millis: millis() }));
                 }
                 Sent::Outdated => break,
-                // Its row says so to whoever reads the stop.
+                // Its row says so when the stop is read.
                 Sent::Left | Sent::Not => break,
             }
         }
@@ -132,7 +132,7 @@ impl Engine {
         let answered = match why {
             Ok(answered) => answered,
             Err(why) => {
-                // Whoever listens ends now and says what it has done, which is then the call's result like any other.
+                // A tool that listens ends now and says what it has done: that is the call's result, like any other.
                 halt.tell(why);
                 match tokio::time::timeout(self.timings.stop_grace, invocation).await {
                     Ok(Ok(result)) => Ok(result),

@@ -79,7 +79,7 @@ pub struct Notebook(Arc<Inner>);
 
 struct Inner {
     held: Mutex<Held>,
-    /// Rung when somebody has spoken.
+    /// Ready when somebody has spoken.
     words: Notify,
 }
 

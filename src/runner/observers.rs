@@ -16,8 +16,8 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 
 /// Watches turns: each method is told of one thing that happens, in order, and by default does nothing.
 ///
-/// Observers are asked before a step of the turn is journaled, one after the other, and the turn waits for them. So whoever is
-/// told knows it first, and may be told the same again: the step is taken anew after a crash, after a loss of the lease, and when
+/// Observers are asked before a step of the turn is journaled, one after the other, and the turn waits for them. An
+/// observer knows a step first, and may be told of it again: the step is taken anew after a crash, after a loss of the lease, and when
 /// words of the requester come in at its end. The future is dropped when the process has to let go of the turn.
 ///
 /// An error is an objection: the step is not taken, and the turn ends with [`TurnStatus::Failed`] and

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 pub(super) use review::Change;
-pub(super) use wakes::Rung;
+pub(super) use wakes::Ready;
 
 use crate::config::RedisAddress;
 use crate::domain::{GateId, Ids, LaneId};
@@ -67,8 +67,8 @@ pub(super) struct Redis {
     origin: String,
     jobs: mpsc::Sender<Job>,
     /// Wake-ups to publish.
-    rung: AtomicU8,
-    ring: Notify,
+    unpublished: AtomicU8,
+    publishing: Notify,
     /// Why it does not do what it is asked for.
     trouble: Mutex<Option<Trouble>>,
 }
@@ -98,20 +98,20 @@ impl Redis {
             prefix: prefix.to_owned(),
             origin: Ids::random().token(),
             jobs,
-            rung: AtomicU8::new(0),
-            ring: Notify::new(),
+            unpublished: AtomicU8::new(0),
+            publishing: Notify::new(),
             trouble: Mutex::default(),
         };
         Ok((Arc::new(redis), Jobs(list)))
     }
 
-    /// Connects, and starts the background tasks; `ring` is called for what other processes commit. A Redis that is down does not
+    /// Connects, and starts the background tasks; `wake_here` is called for what other processes commit. A Redis that is down does not
     /// hold up the start.
-    pub(super) async fn start(self: &Arc<Self>, jobs: Jobs, ring: impl Fn(Rung) + Send + Sync + 'static) -> Tasks {
+    pub(super) async fn start(self: &Arc<Self>, jobs: Jobs, wake_here: impl Fn(Ready) + Send + Sync + 'static) -> Tasks {
         let _late = tokio::time::timeout(FIRST_CONNECTION, self.wire.connect()).await;
         let tasks = [
             tokio::spawn(work(Arc::clone(self), jobs)),
-            tokio::spawn(wakes::listen(Arc::clone(self), ring)),
+            tokio::spawn(wakes::listen(Arc::clone(self), wake_here)),
             tokio::spawn(keep(Arc::clone(self))),
         ];
         Tasks(tasks.into_iter().map(AbortOnDropHandle::new).collect())
@@ -199,7 +199,7 @@ async fn work(redis: Arc<Redis>, mut jobs: Jobs) {
     loop {
         tokio::select! {
             biased;
-            () = redis.ring.notified() => redis.publish().await,
+            () = redis.publishing.notified() => redis.publish().await,
             job = jobs.0.recv() => match job {
                 // Without a connection it fails at once.
                 Some(Job::Write(change)) => drop(redis.wire.ask(change.name(), &[change.command(|lane| redis.key(lane))], BACKGROUND).await),
@@ -215,7 +215,7 @@ async fn keep(redis: Arc<Redis>) {
     loop {
         let probed = redis.probe().await;
         redis.note(probed.err());
-        redis.wake(Rung::default());
+        redis.wake(Ready::default());
         tokio::select! {
             () = tokio::time::sleep(ROUND) => (),
             // A server that was only started anew is back at once.

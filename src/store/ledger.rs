@@ -7,11 +7,11 @@ mod accept;
 mod actions;
 mod arrive;
 mod audit;
+mod chat_locks;
 mod close;
-mod bells;
+mod wakeups;
 mod decisions;
 mod depth;
-mod doors;
 mod events;
 pub(super) mod facts;
 mod fault;
@@ -48,12 +48,12 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use self::accept::Acceptor;
-use self::bells::{Bells, Touched};
-use self::doors::{Doors, Inside};
+use self::chat_locks::{ChatLock, ChatLocks};
 use self::ids::Sequence;
 use self::open::Pools;
 use self::pace::Paced;
 use self::turnstile::{Pass, Turnstile};
+use self::wakeups::{Touched, Wakeups};
 use super::coordination::Tasks;
 use super::{AuditEntry, StoreError};
 use crate::domain::{Clock, Conversation, GateId, LaneId, Millis};
@@ -89,9 +89,9 @@ struct Inner {
     pools: Pools,
     /// The queue of writers on SQLite, which has one at a time. `None` on PostgreSQL.
     turnstile: Option<Turnstile>,
-    /// The queues of the chats, where there are many writers.
-    doors: Doors,
-    bells: Bells,
+    /// On PostgreSQL, which has many writers.
+    chat_locks: ChatLocks,
+    wakeups: Wakeups,
     pace: Paced,
     /// Held as long as the ledger is open.
     lock: std::sync::Mutex<Option<lock::Held>>,
@@ -159,7 +159,7 @@ pub struct Tx {
     // Before the pass: the connection is on its way back when the next writer moves up.
     session: Session,
     pass: Option<Pass>,
-    inside: Option<Inside>,
+    chat_lock: Option<ChatLock>,
 }
 
 impl Deref for Tx {
@@ -185,7 +185,7 @@ impl Tx {
             begun,
             mut session,
             pass,
-            inside,
+            chat_lock,
         } = self;
         let trail = session.append_trail().await?;
         // What was added to the trail has proved it already.
@@ -201,8 +201,8 @@ impl Tx {
             return Err(Fate::lost());
         }
         session.tx.commit().await?;
-        drop((pass, inside));
-        session.inner.bells.ring(session.touched);
+        drop((pass, chat_lock));
+        session.inner.wakeups.after_commit(session.touched);
         if fate == Fate::Unheard { Err(Fate::lost()) } else { Ok(()) }
     }
 }
@@ -234,7 +234,7 @@ impl Ledger {
             begun: Instant::now(),
             session,
             pass,
-            inside: None,
+            chat_lock: None,
         })
     }
 
@@ -247,12 +247,12 @@ impl Ledger {
             return self.begin().await;
         }
         let chat = postgres::chat_number(place);
-        let inside = tokio::time::timeout(WRITE_WAIT, self.inner.doors.enter(chat))
+        let lock = tokio::time::timeout(WRITE_WAIT, self.inner.chat_locks.lock(chat))
             .await
             .map_err(|_| StoreError::Unavailable("another transaction of the chat takes too long".to_owned()))?;
         let mut tx = self.begin().await?;
         postgres::chat_lock(&mut tx.tx, chat).await?;
-        tx.inside = Some(inside);
+        tx.chat_lock = Some(lock);
         Ok(tx)
     }
 
@@ -271,27 +271,27 @@ impl Ledger {
         Ok(Session::new(&self.inner, tx, leave))
     }
 
-    /// Rings after a commit that put something new into the inbox. Take all there is after each ring.
+    /// Notified after a commit that put something new into the inbox. Take all there is each time.
     #[must_use]
-    pub fn inbox_bell(&self) -> Arc<Notify> {
-        Arc::clone(&self.inner.bells.inbox)
+    pub fn inbox_wakeup(&self) -> Arc<Notify> {
+        Arc::clone(&self.inner.wakeups.inbox)
     }
 
-    /// Rings after a commit that made a lane ready or freed one.
+    /// Notified after a commit that made a lane ready or freed one.
     #[must_use]
-    pub fn lane_bell(&self) -> Arc<Notify> {
-        Arc::clone(&self.inner.bells.lanes)
+    pub fn lane_wakeup(&self) -> Arc<Notify> {
+        Arc::clone(&self.inner.wakeups.lanes)
     }
 
-    /// Rings after a commit that enqueued something to send, or made the next of a queue its head.
+    /// Notified after a commit that enqueued something to send, or made the next of a queue its head.
     #[must_use]
-    pub fn outbox_bell(&self) -> Arc<Notify> {
-        Arc::clone(&self.inner.bells.outbox)
+    pub fn outbox_wakeup(&self) -> Arc<Notify> {
+        Arc::clone(&self.inner.wakeups.outbox)
     }
 
     /// Changes after every commit of this process. What other processes write is not told here.
     #[must_use]
     pub fn commits(&self) -> watch::Receiver<u64> {
-        self.inner.bells.commits.subscribe()
+        self.inner.wakeups.commits.subscribe()
     }
 }

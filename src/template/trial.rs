@@ -68,7 +68,7 @@ fn variables(env: &Environment<'static>, name: &str) -> Vec<String> {
     found
 }
 
-/// Does whoever provides the variables `known` provide `variable` too? Yes for what they contain, and for members
+/// Does code that provides the variables `known` provide `variable` too? Yes for what they contain, and for members
 /// of a value that the original hands on as a whole (`{{ plan|tojson }}` may become `{{ plan.goal }}`).
 fn is_provided(variable: &str, known: &[String]) -> bool {
     let is_opaque = |whole: &str| !known.iter().any(|other| other != whole && within(other, whole));

@@ -26,7 +26,7 @@ impl Group {
         self.leader.as_raw_pid()
     }
 
-    /// Comes back once the leader has ended, without taking its end away from whoever waits for it. `children` tells of every child
+    /// Comes back once the leader has ended, without taking its exit status from the code that waits for it. `children` tells of every child
     /// of ours that ends; it was asked for before the leader began, so that no end is missed. No thread waits meanwhile.
     pub(super) fn leader_ended(&self, mut children: tokio::signal::unix::Signal) -> impl Future<Output = ()> + Send + use<> {
         let leader = self.leader;

@@ -17,8 +17,8 @@ pub enum Halted {
 }
 
 /// Tells a running call to end. The runner does so once; a tool that can end early does so and answers with what it has done
-/// until then, which is then the call's true result. A tool that does not listen is given up after a while, and nobody
-/// knows what became of its call.
+/// until then, which is then the call's true result. A tool that does not listen is given up after a while;
+/// what became of its call is unknown then.
 #[derive(Clone, Debug, Default)]
 pub struct Halt {
     why: Arc<OnceLock<Halted>>,

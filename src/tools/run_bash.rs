@@ -42,8 +42,8 @@ const ROOM_FOR_NOTES: usize = 512;
 
 /// What bash does before it becomes the command. The limits that the system does not grant are left out: they are then
 /// stricter already. Of all processes the command is the one to go when memory runs out. Standard input is a pipe that ends
-/// with the gateway, even a killed one; a process of the group waits for that and takes the group along. What else is open came
-/// from whoever started the gateway, and is nobody's business here.
+/// with the gateway, even a killed one; a process of the group waits for that and takes the group along. Other open files are
+/// inherited from the gateway's parent and are closed.
 const BEFORE: &str = r#"
 { ulimit -c 0; ulimit -f "$1"; [ "$2" = 0 ] || ulimit -u "$2"; echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null
 exec 9<&0 </dev/null
@@ -145,7 +145,7 @@ impl RunBash {
             }
             halted
         };
-        // Before the leader is waited for: until then nobody else can have its number, which is the group's.
+        // Before the leader is waited for: until then no other process can have its number, which is the group's.
         drop(group);
         let status = child.wait().await.map_err(broken)?;
         let pipes = tokio::time::Instant::now() + PIPES;

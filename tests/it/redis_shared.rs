@@ -34,13 +34,13 @@ async fn a_commit_wakes_the_other_processes() {
         redis.cli(&["PUBSUB", "NUMSUB", "t:wake"]).await.ends_with("\n2").then_some(())
     })
     .await;
-    let (bell, mut commits) = (other.inbox_bell(), other.commits());
+    let (wakeup, mut commits) = (other.inbox_wakeup(), other.commits());
     for number in 0..21 {
         commits.mark_unchanged();
         let event = simple(&format!("e{number}"), &place("oc_1", ""), "ou_1");
         store.ledger.accept(&event).await.unwrap();
         // Nobody polls here: without the message from Redis there is no notification.
-        tokio::time::timeout(Duration::from_secs(20), bell.notified()).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(20), wakeup.notified()).await.unwrap();
         assert!(commits.has_changed().unwrap());
     }
 }
@@ -69,12 +69,12 @@ async fn wake_ups_come_back_with_redis() {
         redis.cli(&["PUBSUB", "NUMSUB", "t:wake"]).await.ends_with("\n2").then_some(())
     })
     .await;
-    let bell = other.inbox_bell();
-    eventually("a ring", || async {
+    let wakeup = other.inbox_wakeup();
+    eventually("a wake-up", || async {
         // The first words may fall into the time in which the speaker has no connection yet.
         let name = format!("{:?}", Instant::now());
         store.ledger.accept(&simple(&name, &place("oc_1", ""), "ou_1")).await.unwrap();
-        tokio::time::timeout(Duration::from_millis(200), bell.notified()).await.ok()
+        tokio::time::timeout(Duration::from_millis(200), wakeup.notified()).await.ok()
     })
     .await;
 }

@@ -46,15 +46,15 @@ async fn opens_and_decides(store: &Store, redis: &RedisServer) {
 }
 
 async fn wakes(store: &Store, other: &Store) {
-    let bell = other.ledger.inbox_bell();
+    let wakeup = other.ledger.inbox_wakeup();
     let mut number = 0;
-    eventually("a ring", || {
+    eventually("a wake-up", || {
         number += 1;
         let word = simple(&number.to_string(), &place("oc_w", ""), "ou_1");
-        let bell = &bell;
+        let wakeup = &wakeup;
         async move {
             store.ledger.accept(&word).await.unwrap();
-            tokio::time::timeout(Duration::from_millis(200), bell.notified()).await.ok()
+            tokio::time::timeout(Duration::from_millis(200), wakeup.notified()).await.ok()
         }
     })
     .await;

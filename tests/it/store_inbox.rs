@@ -74,7 +74,7 @@ async fn only_copies_are_dropped() {
     }
 }
 
-/// design: concurrent requests share one commit; each is told its own id, ids rise, and the bell rings.
+/// design: concurrent requests share one commit; each is told its own id, ids rise, and the workers are woken.
 #[tokio::test]
 async fn concurrent_events_share_commits() {
     for store in stores().await {
@@ -86,8 +86,8 @@ async fn concurrent_events_share_commits() {
         assert_eq!(rows(&store).await.into_iter().collect::<HashSet<_>>(), ids);
         let commits = store.ledger.accept_commits();
         assert!((1..100).contains(&commits), "{commits} commits for 200 events");
-        // The ring of a commit that came before anybody listened is not lost.
-        store.ledger.inbox_bell().notified().await;
+        // The wake-up of a commit that came before anybody listened is not lost.
+        store.ledger.inbox_wakeup().notified().await;
     }
 }
 

@@ -270,7 +270,7 @@ async fn signals_are_read_once() {
 
 /// design: workers are woken in process by the commit that made their work, not before it.
 #[tokio::test]
-async fn bells_ring_with_the_commit() {
+async fn workers_are_woken_with_the_commit() {
     use futures_util::FutureExt;
     for store in stores().await {
         let (lease, row) = working(&store, "a", &place("oc_1", ""), "ou_1").await;
@@ -279,16 +279,16 @@ async fn bells_ring_with_the_commit() {
         tx.open_gate(&lease, &opened).await.unwrap();
         assert!(tx.release(&lease, opened.expires_at).await.unwrap());
         tx.commit().await.unwrap();
-        let bell = store.ledger.lane_bell();
-        while bell.notified().now_or_never().is_some() {}
+        let wakeup = store.ledger.lane_wakeup();
+        while wakeup.notified().now_or_never().is_some() {}
 
         let mut tx = store.ledger.begin().await.unwrap();
         tx.decide(&opened, &decision(DecisionKind::Approve, "ou_1", store.clock.now()))
             .await
             .unwrap();
-        assert!(bell.notified().now_or_never().is_none());
+        assert!(wakeup.notified().now_or_never().is_none());
         tx.commit().await.unwrap();
-        assert!(bell.notified().now_or_never().is_some());
+        assert!(wakeup.notified().now_or_never().is_some());
         assert_eq!(claim(&store).await.unwrap().lane_id, lease.lane_id);
     }
 }

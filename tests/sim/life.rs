@@ -47,15 +47,15 @@ enum Part {
     Click,
 }
 
-/// Bells that rang for a process.
+/// What a process was woken for.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rung {
+struct Ready {
     inbox: bool,
     lanes: bool,
     outbox: bool,
 }
 
-const ALL: Rung = Rung {
+const ALL: Ready = Ready {
     inbox: true,
     lanes: true,
     outbox: true,
@@ -81,7 +81,7 @@ pub struct Life<'a> {
     author: Author,
     processes: [Process; 2],
     parts: BTreeMap<ActorId, (usize, Part)>,
-    rung: [Rung; 2],
+    ready: [Ready; 2],
     frozen: [Millis; 2],
     renewals_frozen: Millis,
     clicks: BTreeMap<String, Inbound>,
@@ -166,7 +166,7 @@ impl<'a> Life<'a> {
             author,
             processes,
             parts: BTreeMap::new(),
-            rung: [Rung::default(); 2],
+            ready: [Ready::default(); 2],
             frozen: [Millis(0); 2],
             renewals_frozen: Millis(0),
             clicks: BTreeMap::new(),
@@ -276,12 +276,12 @@ impl<'a> Life<'a> {
             self.parts.remove(&id);
         }
         let ledger = &self.lab.ledger;
-        let rang = Rung {
-            inbox: ledger.inbox_bell().notified().now_or_never().is_some(),
-            lanes: ledger.lane_bell().notified().now_or_never().is_some(),
-            outbox: ledger.outbox_bell().notified().now_or_never().is_some(),
+        let woken = Ready {
+            inbox: ledger.inbox_wakeup().notified().now_or_never().is_some(),
+            lanes: ledger.lane_wakeup().notified().now_or_never().is_some(),
+            outbox: ledger.outbox_wakeup().notified().now_or_never().is_some(),
         };
-        self.ring(rang);
+        self.wake(woken);
         let asked = std::mem::take(&mut self.stage.scene.waiting().asked);
         for (actor, request) in asked {
             if let Err(wrong) = checks::asked(self, actor, &request).await {
@@ -298,43 +298,43 @@ impl<'a> Life<'a> {
     }
 
     /// One of the processes hears it, or both; the other looks by itself when time passes.
-    fn ring(&mut self, rang: Rung) {
-        if !(rang.inbox || rang.lanes || rang.outbox) {
+    fn wake(&mut self, woken: Ready) {
+        if !(woken.inbox || woken.lanes || woken.outbox) {
             return;
         }
         let hears = [[true, false], [false, true], [true, true]][self.dice.weighted(&[2, 2, 1])];
-        for (rung, _) in self.rung.iter_mut().zip(hears).filter(|(_, hears)| *hears) {
-            rung.inbox |= rang.inbox;
-            rung.lanes |= rang.lanes;
-            rung.outbox |= rang.outbox;
+        for (ready, _) in self.ready.iter_mut().zip(hears).filter(|(_, hears)| *hears) {
+            ready.inbox |= woken.inbox;
+            ready.lanes |= woken.lanes;
+            ready.outbox |= woken.outbox;
         }
     }
 
     fn hear(&mut self, actor: ActorId, news: News) {
         let process = self.parts.get(&actor).map(|(process, _)| *process);
         self.note(|| format!("actor {actor}: {}", told::news(&news)));
-        let mut all = |set: fn(&mut Rung)| {
-            for (at, rung) in self.rung.iter_mut().enumerate() {
+        let mut all = |set: fn(&mut Ready)| {
+            for (at, ready) in self.ready.iter_mut().enumerate() {
                 if process.is_none_or(|process| process == at) {
-                    set(rung);
+                    set(ready);
                 }
             }
         };
         match news {
-            News::Triaged(Ok(0)) => all(|rung| rung.inbox = false),
-            News::Claimed(None) => all(|rung| rung.lanes = false),
-            News::Dispatched(0) => all(|rung| rung.outbox = false),
+            News::Triaged(Ok(0)) => all(|ready| ready.inbox = false),
+            News::Claimed(None) => all(|ready| ready.lanes = false),
+            News::Dispatched(0) => all(|ready| ready.outbox = false),
             News::Worked(lane, Err(error)) => {
                 self.wrong.get_or_insert(format!("work on lane {lane} failed: {error}"));
             }
             News::Worked(_, Ok(how)) => {
                 self.meet(how);
                 let lanes = how != "at rest";
-                self.ring(Rung { lanes, ..Rung::default() });
+                self.wake(Ready { lanes, ..Ready::default() });
             }
-            News::Dispatched(_) => self.ring(Rung {
+            News::Dispatched(_) => self.wake(Ready {
                 outbox: true,
-                ..Rung::default()
+                ..Ready::default()
             }),
             News::Clicked(key, Err(_)) => {
                 if let Some(click) = self.clicks.get(&key).filter(|_| self.dice.percent(50)) {
@@ -388,7 +388,7 @@ impl<'a> Life<'a> {
         self.frozen = [Millis(0); 2];
         self.renewals_frozen = Millis(0);
         self.note(|| String::from("from here on nobody disturbs"));
-        self.rung = [ALL; 2];
+        self.ready = [ALL; 2];
         // Some lives go on until everything that waits has lapsed.
         let mut lapses = if self.dice.percent(50) { 12 } else { 0 };
         let mut looked_at = None;
@@ -413,12 +413,12 @@ impl<'a> Life<'a> {
                         lapses -= usize::from(due.0 - now.0 > SOON);
                         self.pass(due.since(now) + Duration::from_millis(1)).await;
                     }
-                    // As processes do every second: bells are hints.
+                    // As processes do every second: wake-ups are hints.
                     Ok(_) => match *self.lab.ledger.commits().borrow() {
                         commits if looked_at == Some(commits) => return,
                         commits => {
                             looked_at = Some(commits);
-                            self.rung[0] = ALL;
+                            self.ready[0] = ALL;
                         }
                     },
                     Err(error) => {

@@ -177,7 +177,7 @@ impl Process {
         tx.commit().await?;
         // Words may wait for a card's arrival; of anything else nobody waits to hear.
         if row.new.gate_id.is_some() {
-            self.ledger.inbox_bell().notify_one();
+            self.ledger.inbox_wakeup().notify_one();
         }
         Ok(())
     }

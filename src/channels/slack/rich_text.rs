@@ -15,7 +15,7 @@ const MAX_CELL: usize = 1000;
 const MAX_RULES: usize = 8;
 
 /// `markdown` as blocks of the types `rich_text`, `table` (one at most) and `divider`; none for blank text. Nothing is
-/// cut: whoever puts them into a message keeps its text below the platform's limit.
+/// cut: the caller keeps the message's text below the platform's limit.
 pub(super) fn blocks(markdown: &str) -> Vec<Value> {
     let mut writer = Writer::default();
     for block in &parse(markdown) {

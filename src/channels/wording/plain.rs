@@ -11,8 +11,8 @@ use crate::domain::{
 };
 use crate::template::Templates;
 
-/// `content` as text that a person can read and answer without buttons. Foreign text stands as it is: whoever puts
-/// the result into a platform's markup escapes it first. Empty for a reaction.
+/// `content` as text that a person can read and answer without buttons. Foreign text stands as it is: a caller that
+/// puts the result into a platform's markup escapes it first. Empty for a reaction.
 #[must_use]
 pub fn plain_text(templates: &Templates, locale: Locale, content: &Outbound) -> String {
     let asking = asking(templates, locale, false, content, &str::to_owned);

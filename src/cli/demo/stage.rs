@@ -44,7 +44,7 @@ pub struct Stage {
 /// The memory itself; what happened so far is read and written as if its fields were here.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// Shared with whoever looks at it, and copied only when something happens while they do.
+    /// Shared with readers, and copied only when something happens while one reads.
     seen: Arc<Snapshot>,
     pub(super) recalled: BTreeSet<String>,
     /// Chats of people's messages.

@@ -70,7 +70,7 @@ impl Sockets {
 
     /// Comes back once there is none.
     pub(in crate::gateway) async fn all_free(&self) {
-        // An error means that the seats are closed, which nobody does.
+        // An error means that the semaphore was closed, which never happens.
         let _ = self.seats.acquire_many(SEATS).await;
     }
 }

@@ -33,7 +33,7 @@ impl LedgerJournal {
         let lease = &self.lease;
         let mut row = self.row().clone();
         let mut tx = self.ledger.begin_in(&lease.conversation).await?;
-        // Now that nobody is waited for any more: events are stamped shortly before they can be read.
+        // After the wait for the chat's lock: events are stamped shortly before they can be read.
         let now = self.clock.now();
         let ends = matches!(turn.state.status, TurnStatus::Completed | TurnStatus::Failed);
         // An objection stands, whatever is said at that moment; and a turn that is given up reads nothing any more.

@@ -8,8 +8,8 @@ use super::LedgerJournal;
 use crate::domain::TurnId;
 use crate::store::SignalKind;
 
-/// The last look at the unread signals of all turns. A thousand turns may wait for the model at a time: each of them looks at this, and
-/// whoever finds it too old looks at the ledger for all.
+/// The last look at the unread signals of all turns. A thousand turns may wait for the model at a time: each of them looks at this. The
+/// first that finds it too old asks the database for all of them.
 #[derive(Debug, Default)]
 pub(in crate::runner) struct Ears(Mutex<Option<Look>>);
 

@@ -8,8 +8,8 @@ use crate::runner::journal::{News, left, verdicts};
 use crate::store::{GateRecord, SignalKind, StoreError};
 
 impl LedgerJournal {
-    /// The next input from outside the turn, if there is one. A stop is read before a decision: whoever says
-    /// OK and then stop gets the stop.
+    /// The next input from outside the turn, if there is one. A stop is read before a decision: a person
+    /// who says OK and then stop gets the stop.
     pub(super) async fn look(&self, state: &TurnState) -> Result<Option<News>, StoreError> {
         let turn = self.row().id.clone();
         let mut session = self.ledger.read().await?;
@@ -33,7 +33,7 @@ impl LedgerJournal {
                 heard: signals.iter().map(|signal| signal.id).collect(),
             }));
         }
-        // Before a decision too: one that ends the turn must not find words that nobody has read.
+        // Before a decision too: one that ends the turn must leave no words unread.
         if let Some(steer) = signals.iter().find(|signal| signal.kind == SignalKind::Steer) {
             let input = Input::Steer(steer.text.clone().unwrap_or_default());
             return Ok(Some(News {

@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 /// The kinds of work that are ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::store) struct Rung {
+pub(in crate::store) struct Ready {
     pub(in crate::store) inbox: bool,
     pub(in crate::store) lanes: bool,
     pub(in crate::store) outbox: bool,
@@ -27,7 +27,7 @@ pub(in crate::store) struct Rung {
     pub(in crate::store) commit: bool,
 }
 
-impl Rung {
+impl Ready {
     const ALL: Self = Self {
         inbox: true,
         lanes: true,
@@ -55,13 +55,13 @@ impl Rung {
 
 impl Redis {
     /// Has the other processes woken soon. It never waits; what was not published yet becomes one message.
-    pub(in crate::store) fn wake(&self, rung: Rung) {
-        self.rung.fetch_or(rung.bits(), Ordering::SeqCst);
-        self.ring.notify_one();
+    pub(in crate::store) fn wake(&self, ready: Ready) {
+        self.unpublished.fetch_or(ready.bits(), Ordering::SeqCst);
+        self.publishing.notify_one();
     }
 
     pub(super) async fn publish(&self) {
-        let bits = self.rung.swap(0, Ordering::SeqCst);
+        let bits = self.unpublished.swap(0, Ordering::SeqCst);
         let mut command = redis::cmd("PUBLISH");
         command.arg(self.channel()).arg(format!("{} {bits}", self.origin));
         // Counted as an error; a lost message costs a second.
@@ -74,15 +74,15 @@ impl Redis {
     }
 }
 
-/// Listens to the other processes and calls `ring`, for ever.
-pub(super) async fn listen(redis: Arc<Redis>, ring: impl Fn(Rung) + Send) {
+/// Listens to the other processes and calls `wake_here`, for ever.
+pub(super) async fn listen(redis: Arc<Redis>, wake_here: impl Fn(Ready) + Send) {
     let mut deaf = false;
     loop {
         match redis.wire.listen(&redis.channel()).await {
             Ok(mut ears) => {
                 if deaf {
                     // Something may have been said meanwhile.
-                    ring(Rung::ALL);
+                    wake_here(Ready::ALL);
                 }
                 let mut words = ears.on_message();
                 let mut heard = 0;
@@ -99,7 +99,7 @@ pub(super) async fn listen(redis: Arc<Redis>, ring: impl Fn(Rung) + Send) {
                                 heard |= bits;
                             }
                         }
-                        () = sleep_until(due), if heard > 0 => ring(Rung::of(std::mem::take(&mut heard))),
+                        () = sleep_until(due), if heard > 0 => wake_here(Ready::of(std::mem::take(&mut heard))),
                     }
                 }
             }
@@ -118,8 +118,8 @@ mod tests {
     #[test]
     fn bells_go_through_their_bits() {
         for bits in 0..16 {
-            assert_eq!(Rung::of(bits).bits(), bits);
+            assert_eq!(Ready::of(bits).bits(), bits);
         }
-        assert_eq!(Rung::ALL.bits(), 15);
+        assert_eq!(Ready::ALL.bits(), 15);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::arrive::{self, BATCH, NewRow};
-use super::bells::Touched;
+use super::wakeups::Touched;
 use super::{Inner, Ledger, Result};
 use crate::domain::Inbound;
 use crate::store::StoreError;
@@ -116,7 +116,7 @@ async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commit
         let mut replies = Vec::with_capacity(jobs.len());
         for job in jobs.drain(..) {
             match job {
-                // Nobody waits any more: the platform was told to send it again.
+                // Its request was answered: the platform was told to send it again.
                 Job::Row(_, reply) if reply.is_closed() => {}
                 Job::Row(row, reply) => {
                     rows.push(row);
@@ -135,7 +135,7 @@ async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commit
                 // A closed reply means that the caller's time was up; the row is committed and its repeat a copy.
                 let _late = reply.send(outcome);
             }
-            inner.bells.ring(Touched {
+            inner.wakeups.after_commit(Touched {
                 inbox: new,
                 ..Touched::default()
             });

@@ -113,8 +113,8 @@ impl Session {
         self.trail.push(entry);
     }
 
-    /// Writes what was added to the trail; `false` when nothing was. Last of all: whoever else adds to the trail, in whatever
-    /// chat, waits from here to the commit.
+    /// Writes what was added to the trail; `false` when nothing was. Last of all: every other writer of the trail, of
+    /// any chat, waits from here to the commit.
     pub(super) async fn append_trail(&mut self) -> Result<bool> {
         let mut entries = std::mem::take(&mut self.trail);
         if entries.is_empty() {

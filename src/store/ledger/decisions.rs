@@ -1,7 +1,7 @@
 //! Votes and decisions: unique rows that need no lease, so that no answer waits for a running turn.
 
-use super::bells::Settled;
 use super::sql::{Columns, encode};
+use super::wakeups::Settled;
 use super::{Result, Session};
 use crate::domain::{Decision, DecisionKind, Gate, GateId, Vote};
 use crate::store::coordination::Change;

@@ -74,7 +74,7 @@ impl Session {
 
     /// Has Redis told after the commit, if there is one.
     pub(super) fn tell_redis(&mut self, change: impl FnOnce(Millis) -> Result<Change>) -> Result<()> {
-        if self.inner.bells.redis.is_some() {
+        if self.inner.wakeups.redis.is_some() {
             let change = change(self.now())?;
             self.touched.reviews.push(change);
         }
@@ -259,7 +259,7 @@ impl Session {
 
     /// Does anybody's gate wait in this chat, in any thread? The pre-filter for what `user` says beside us in groups.
     pub async fn anything_waits(&mut self, conversation: &Conversation, user: &str) -> Result<bool> {
-        if let Some(redis) = &self.inner.bells.redis {
+        if let Some(redis) = &self.inner.wakeups.redis {
             let lane = conversation.lane(user);
             // A hit saves the query below. Whether it still is a review that waits, the row says.
             if let Some(id) = redis.find(&lane).await

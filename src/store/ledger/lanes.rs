@@ -177,7 +177,7 @@ impl Session {
             return Ok(false);
         }
         self.held = None;
-        // Another lane of the chat may be due now, and whoever sleeps until the next due moment must reckon anew.
+        // Another lane of the chat may be due now: workers that sleep look again.
         self.touched.lanes = true;
         Ok(true)
     }

@@ -8,11 +8,11 @@ use secrecy::{ExposeSecret, SecretString};
 use sqlx::AnyPool;
 
 use super::accept::Acceptor;
-use super::bells::Bells;
-use super::doors::Doors;
+use super::chat_locks::ChatLocks;
 use super::ids::Sequence;
 use super::pace::Paced;
 use super::turnstile::Turnstile;
+use super::wakeups::Wakeups;
 use super::{Inner, Ledger, Result, file, postgres, sqlite};
 use crate::config::{Coordination, Stores};
 use crate::domain::Clock;
@@ -123,8 +123,8 @@ impl Ledger {
             sequence,
             pools,
             turnstile,
-            doors: Doors::default(),
-            bells: Bells::of(redis.clone()),
+            chat_locks: ChatLocks::default(),
+            wakeups: Wakeups::of(redis.clone()),
             pace: Paced::default(),
             lock: std::sync::Mutex::new(lock),
         });
@@ -135,7 +135,7 @@ impl Ledger {
         let redis_tasks = match redis.zip(jobs) {
             Some((redis, jobs)) => {
                 let here = Arc::clone(&inner);
-                Some(Arc::new(redis.start(jobs, move |rung| here.bells.sound(rung)).await))
+                Some(Arc::new(redis.start(jobs, move |ready| here.wakeups.wake_here(ready)).await))
             }
             None => None,
         };
@@ -161,8 +161,8 @@ impl Ledger {
                 sequence: Sequence::after(0, 0),
                 pools,
                 turnstile,
-                doors: Doors::default(),
-                bells: Bells::of(None),
+                chat_locks: ChatLocks::default(),
+                wakeups: Wakeups::of(None),
                 pace: Paced::default(),
                 lock: std::sync::Mutex::new(None),
             }),
@@ -205,7 +205,7 @@ impl Ledger {
     /// How the look-up of pending reviews and the wake-ups between processes stand.
     #[must_use]
     pub fn coordination(&self) -> Standing {
-        match &self.inner.bells.redis {
+        match &self.inner.wakeups.redis {
             Some(redis) => redis.standing(),
             None => Standing {
                 degraded: false,
@@ -219,7 +219,7 @@ impl Ledger {
         if let Some(acceptor) = &self.acceptor {
             acceptor.finish().await;
         }
-        if let Some(redis) = &self.inner.bells.redis {
+        if let Some(redis) = &self.inner.wakeups.redis {
             redis.finish().await;
         }
         if let Some(tasks) = &self.redis_tasks {

@@ -153,7 +153,7 @@ impl Session {
         let now = self.now().0;
         let until = now.saturating_add(hold_ms);
         let as_row = |line: &Line| {
-            // All hold what they take for the same time: whoever holds it until later has taken it since then.
+            // Every process holds rows for the same time: a row that is held until later was taken later.
             let lately = until
                 .saturating_sub(i64::try_from(line.within.as_millis()).unwrap_or(i64::MAX))
                 .max(now);

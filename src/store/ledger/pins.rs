@@ -47,8 +47,8 @@ impl Session {
         if found.is_empty() || confirmation_of(&found) != confirmation {
             return Ok(None);
         }
-        // Whoever takes what waits confirms it; who comes at the same moment waits here, and then finds it taken. So what is
-        // confirmed is read after the one before has written it.
+        // The admin who takes the waiting definitions confirms them. A second one at the same moment waits here, and then finds them
+        // taken. So the confirmed ones are read after the first has written them.
         let nothing = encode(&Definitions::new())?;
         if !facts::replace(&mut self.tx, &waiting(server), &stored, &nothing).await? {
             return Ok(None);

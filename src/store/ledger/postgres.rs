@@ -181,7 +181,7 @@ pub(super) async fn keep_time(inner: Weak<Inner>, time: Arc<ServerTime>) {
         match asked.await {
             Ok(()) => {}
             Err(_) if inner.pools.read.is_closed() => return,
-            // A clock that nobody sets is good for a while.
+            // The clock goes on, right for a while.
             Err(error) => tracing::debug!(%error, "the database's time is not known"),
         }
     }

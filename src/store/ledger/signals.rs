@@ -40,7 +40,7 @@ impl Session {
     }
 
     /// Is the turn about to end, whatever is said to it now? It was told to stop, or its last gate was refused or has lapsed, and
-    /// nobody has read that yet.
+    /// it has not read that yet.
     pub async fn is_ending(&mut self, turn: &TurnId) -> Result<bool> {
         let row = sqlx::query(
             "SELECT (SELECT COUNT(*) FROM signals WHERE turn_id = $1 AND consumed_at IS NULL AND kind IN ('cancel', 'supersede')) AS stops,

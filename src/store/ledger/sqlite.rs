@@ -106,7 +106,8 @@ async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool, closed: bool) -> 
         .execute(&mut *conn)
         .await?;
     }
-    // While nobody ran, nobody tried: what waits gets its whole time again. Who held a row may have sent it: the owner stays.
+    // While no process ran, none tried: what waits gets its whole time again. The process that held a row may have sent it: its
+    // name stays.
     sqlx::query("UPDATE outbox SET held_until = 0, give_up_at = $1 WHERE state = 'waiting'")
         .bind(clock.now().0.saturating_add(super::outbox::GIVE_UP_MS))
         .execute(&mut *conn)
@@ -164,7 +165,7 @@ async fn connect(path: &Path, access: Access) -> Result<AnyPool> {
         .idle_timeout(None)
         .max_lifetime(None)
         // When SQLite rolls back by itself (disk full, I/O error), the driver's ROLLBACK fails and it believes for ever
-        // that a transaction is open: later ones would be savepoints inside nothing, or inside one that nobody ends,
+        // that a transaction is open: later ones would be savepoints inside nothing, or inside one that is never ended,
         // and their "commits" not durable. Such a connection is replaced. The ping waits for a queued rollback; a connection
         // that is in no transaction has none queued.
         .after_release(|conn, _| {

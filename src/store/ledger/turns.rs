@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
-use super::bells::Settled;
 use super::page::{Cursor, page};
 use super::sql::{Columns, encode, named};
+use super::wakeups::Settled;
 use super::{Result, Session};
 use crate::domain::{Conversation, LaneId, Message, Millis, TurnId};
 use crate::store::{Lease, ListQuery, Page, StoreError, TurnRow, keys};
@@ -79,8 +79,8 @@ impl Session {
         Ok(())
     }
 
-    /// Saves state, status, reason, counters and times; a final status frees the lane, and nobody waits for an answer to the turn's
-    /// signals any more.
+    /// Saves state, status, reason, counters and times; a final status frees the lane and answers the turn's
+    /// signals.
     ///
     /// # Errors
     /// `Stale` when the lease is lost.

@@ -110,7 +110,7 @@ impl Child {
             self.group.terminate();
             let _ = timeout(GRACE, self.ended.cancelled()).await;
         }
-        // Whoever is left of the group, before the leader is reaped and its number is free.
+        // The rest of the group ends before the leader is reaped and its number is free.
         drop(self.group);
         let _ = timeout(GRACE, self.leader.wait()).await;
     }

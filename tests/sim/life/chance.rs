@@ -102,11 +102,11 @@ impl Life<'_> {
                 .parts
                 .iter()
                 .any(|(id, at)| *at == (process, Part::Work) && !leases.contains_key(id));
-            let rung = self.rung[process];
+            let ready = self.ready[process];
             for (part, due, most) in [
-                (Part::Triage, rung.inbox, 1),
-                (Part::Work, rung.lanes && !looks, WORKERS),
-                (Part::Dispatch, rung.outbox, 1),
+                (Part::Triage, ready.inbox, 1),
+                (Part::Work, ready.lanes && !looks, WORKERS),
+                (Part::Dispatch, ready.outbox, 1),
             ] {
                 if due && busy(part) < most {
                     moves.push((10, Move::Begin(part, process)));

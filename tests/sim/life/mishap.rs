@@ -33,7 +33,7 @@ impl Life<'_> {
         own.owner = format!("{}{}", ["a", "b"][process], self.starts);
         own.knows_time = self.dice.percent(70);
         self.frozen[process] = Millis(0);
-        self.rung[process] = ALL;
+        self.ready[process] = ALL;
     }
 
     /// A moment passes; the runtime hears of it after the move, for what was chosen must still be there.
@@ -78,8 +78,8 @@ impl Life<'_> {
         self.stage.leap(span + owed).await;
         // Each looks once a second; mostly what one leaves undone is soon found by either.
         match self.dice.below(4) {
-            0 => self.rung = [ALL; 2],
-            other => self.rung[other % 2] = ALL,
+            0 => self.ready = [ALL; 2],
+            other => self.ready[other % 2] = ALL,
         }
     }
 }

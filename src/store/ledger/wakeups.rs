@@ -8,12 +8,12 @@ use metrics::{counter, histogram};
 use tokio::sync::{Notify, watch};
 
 use crate::domain::{ChannelKind, DecisionKind, GateKind, TurnReason, TurnStatus, Via};
-use crate::store::coordination::{Change, Redis, Rung};
+use crate::store::coordination::{Change, Ready, Redis};
 
-/// One bell for each kind of work. A wake-up without a waiter is kept for the next one, so that a worker
+/// One signal for each kind of work. A wake-up without a waiter is kept for the next one, so that a worker
 /// that looks, finds nothing and then waits misses nothing.
 #[derive(Debug, Default)]
-pub(super) struct Bells {
+pub(super) struct Wakeups {
     pub(super) inbox: Arc<Notify>,
     pub(super) lanes: Arc<Notify>,
     pub(super) outbox: Arc<Notify>,
@@ -68,22 +68,22 @@ impl Settled {
     }
 }
 
-impl Bells {
+impl Wakeups {
     pub(super) fn of(redis: Option<Arc<Redis>>) -> Self {
         Self { redis, ..Self::default() }
     }
 
     /// After a commit of ours.
-    pub(super) fn ring(&self, touched: Touched) {
-        let rung = Rung {
+    pub(super) fn after_commit(&self, touched: Touched) {
+        let ready = Ready {
             inbox: touched.inbox,
             lanes: touched.lanes,
             outbox: touched.outbox,
             commit: true,
         };
-        self.sound(rung);
+        self.wake_here(ready);
         if let Some(redis) = &self.redis {
-            redis.wake(rung);
+            redis.wake(ready);
             for change in touched.reviews {
                 redis.write(change);
             }
@@ -94,13 +94,13 @@ impl Bells {
     }
 
     /// In this process only: after a commit, ours or another process'.
-    pub(super) fn sound(&self, rung: Rung) {
-        if rung.commit {
+    pub(super) fn wake_here(&self, ready: Ready) {
+        if ready.commit {
             self.commits.send_modify(|count| *count = count.wrapping_add(1));
         }
-        for (yes, bell) in [(rung.inbox, &self.inbox), (rung.lanes, &self.lanes), (rung.outbox, &self.outbox)] {
+        for (yes, wakeup) in [(ready.inbox, &self.inbox), (ready.lanes, &self.lanes), (ready.outbox, &self.outbox)] {
             if yes {
-                bell.notify_one();
+                wakeup.notify_one();
             }
         }
     }
