@@ -93,13 +93,19 @@ impl Share {
     /// Takes room for `more` bytes, if need be from those that began to arrive earlier.
     fn grow(&self, more: usize) -> Result<(), ApiError> {
         let mut shares = self.room.shares();
+        if !shares.arriving.contains_key(&self.number) {
+            return Err(ApiError::unavailable());
+        }
         while shares.taken + more > ROOM {
-            // All others may have arrived: a whole body is never given up.
-            let Some((_, oldest)) = shares.arriving.pop_first() else {
+            let holds = shares.arriving.iter().find(|(_, arriving)| arriving.bytes > 0);
+            // This one may be the oldest itself, or all others may have arrived.
+            let Some(oldest) = holds.map(|(number, _)| *number).filter(|oldest| *oldest < self.number) else {
                 return Err(ApiError::unavailable());
             };
-            shares.taken -= oldest.bytes;
-            oldest.given_up.cancel();
+            if let Some(oldest) = shares.arriving.remove(&oldest) {
+                shares.taken -= oldest.bytes;
+                oldest.given_up.cancel();
+            }
         }
         let Some(own) = shares.arriving.get_mut(&self.number) else {
             return Err(ApiError::unavailable());

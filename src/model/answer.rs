@@ -117,12 +117,17 @@ impl ChatReply {
         if self.text.len() + calls.sum::<usize>() > MAX_OUTPUT_BYTES {
             return Some(Failure::Nonsense(format!("more than {} KiB of text", MAX_OUTPUT_BYTES >> 10)));
         }
-        let arguments = self.calls.iter().filter_map(|call| serde_json::from_str(&call.arguments).ok());
-        if arguments.chain(self.raw.clone()).any(|value| depth(&value) > MAX_DEPTH) {
-            return Some(Failure::Nonsense(format!("a value nested more than {MAX_DEPTH} deep")));
-        }
         let kept = self.raw.as_ref().map_or(0, |raw| raw.to_string().len());
-        (kept > MAX_KEPT_BYTES).then(|| Failure::Nonsense(format!("more than {} KiB beside the text", MAX_KEPT_BYTES >> 10)))
+        if kept > MAX_KEPT_BYTES {
+            return Some(Failure::Nonsense(format!("more than {} KiB beside the text", MAX_KEPT_BYTES >> 10)));
+        }
+        // Arguments that are no JSON, nested too deep for it among them, are kept as text and refused as such.
+        let arguments = self.calls.iter().filter_map(|call| serde_json::from_str(&call.arguments).ok());
+        let deep = arguments
+            .map(|value| depth(&value))
+            .chain(self.raw.as_ref().map(depth))
+            .any(|depth| depth > MAX_DEPTH);
+        deep.then(|| Failure::Nonsense(format!("a value nested more than {MAX_DEPTH} deep")))
     }
 }
 

@@ -159,8 +159,8 @@ impl Runner {
         if let Ok(ended) = worked {
             return ended;
         }
-        error!(lane = %lease.lane_id, "a step panicked; its task is taken up again");
-        // What is given back must not be prolonged.
+        let turn = lease.turn_id.as_ref().map(ToString::to_string);
+        error!(lane = %lease.lane_id, turn, "a step panicked; its task is taken up again, and given up after the third time");
         drop(kept);
         self.give_back_as(&lease, PANIC_PAUSE, End::Panic).await;
         Ok(())

@@ -182,13 +182,14 @@ impl Session {
         Ok(true)
     }
 
-    /// Gives back the lane of a step that panicked. Its next claim counts a death: a panic comes again like a killed process does.
+    /// Gives back the lane of a step that panicked. Its next claim counts a death: a panic comes again like a killed process does. The
+    /// lease is over with that, also for a renewal that is under way.
     ///
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn release_crashed(&mut self, lease: &Lease, ready_at: Millis) -> Result<()> {
         self.hold(lease).await?;
-        sqlx::query("UPDATE lanes SET owner = 'crashed', lease_until = 0, ready_at = $1 WHERE id = $2 AND fence = $3")
+        sqlx::query("UPDATE lanes SET owner = 'crashed', fence = fence + 1, lease_until = 0, ready_at = $1 WHERE id = $2 AND fence = $3")
             .bind(ready_at.0)
             .bind(lease.lane_id.as_str())
             .bind(lease.fence)

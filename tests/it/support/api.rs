@@ -1,5 +1,6 @@
 //! A client of `/api/v1` for tests.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::HeaderMap;
@@ -91,6 +92,14 @@ impl Api {
     /// `POST` of JSON; status and body. A 503 says that the ledger did not answer in time, and to send again: on a busy machine that
     /// happens.
     pub async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        static SENT: AtomicUsize = AtomicUsize::new(0);
+        let mut body = body.clone();
+        // What was stored too late to say so is a copy then.
+        if let Some(message) = body.as_object_mut().filter(|_| path == "/api/v1/messages") {
+            let id = format!("sent-{}", SENT.fetch_add(1, Ordering::Relaxed));
+            message.entry("event_id").or_insert(Value::from(id));
+        }
+        let body = &body;
         eventually(&format!("POST {path} to be taken"), || async {
             let response = self.http.post(format!("{}{path}", self.base)).json(body).send().await.unwrap();
             let status = response.status().as_u16();
