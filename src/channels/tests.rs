@@ -36,7 +36,8 @@ fn shows(shown: &Value, card: &ApprovalCard) -> Result<(), TestCaseError> {
             row.id,
             card.actions.len()
         );
-        prop_assert!(found.iter().any(|text| text == row.id.as_str()), "the buttons of {}", row.id);
+        let button = row.button_id(&card.gate_id);
+        prop_assert!(found.iter().any(|text| text == button.as_str()), "the buttons of {button}");
         let count = row.hidden.to_string();
         prop_assert!(row.hidden == 0 || found.iter().any(|text| text.contains("⚠️") && text.contains(&count)));
     }
