@@ -10,9 +10,9 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use countersign::agent::{Beginning, CallOutcome, Env, Input, ModelReply, Next, Room, Turn, begin, prompt, step};
-use countersign::domain::{EffectClass, Millis, Policy, ToolCall, ToolResult, ToolSpec};
-use countersign::template::Templates;
+use countersign_agent::domain::{EffectClass, Millis, Policy, ToolCall, ToolResult, ToolSpec};
+use countersign_agent::reducer::{Beginning, CallOutcome, Env, Input, ModelReply, Next, Room, Turn, begin, prompt, step};
+use countersign_agent::template::Templates;
 use serde_json::json;
 
 const MESSAGES: usize = 200;

@@ -17,10 +17,10 @@
 
 use std::io::Write;
 
-use countersign::domain::{Outbound, Policy};
-use countersign::model::Demo;
-use countersign::runner::{Agent, Outcome};
-use countersign::tools::{file_tools, unpack_sample};
+use countersign_agent::domain::{Outbound, Policy};
+use countersign_agent::engine::{Agent, Outcome};
+use countersign_agent::model::Demo;
+use countersign_agent::tools::{file_tools, unpack_sample};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {

@@ -19,11 +19,11 @@ use std::sync::Arc;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router, http::StatusCode};
-use countersign::config::{McpReach, McpServer};
-use countersign::domain::{ActionStatus, EffectClass, Role, ToolCall};
-use countersign::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
-use countersign::runner::{Agent, Outcome, Verdict};
-use countersign::tools::{FirstSight, Servers};
+use countersign_agent::domain::{ActionStatus, EffectClass, Role, ToolCall};
+use countersign_agent::engine::{Agent, Outcome, Verdict};
+use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
+use countersign_agent::tools::{FirstSight, Servers};
+use countersign_agent::tools::{McpReach, McpServer};
 use serde_json::{Value, json};
 
 #[tokio::main(flavor = "current_thread")]

@@ -26,10 +26,10 @@
 
 use std::io::Write;
 
-use countersign::domain::Outbound;
-use countersign::model::Demo;
-use countersign::runner::{Agent, OpenGate, Outcome, Verdict};
-use countersign::tools::{file_tools, unpack_sample};
+use countersign_agent::domain::Outbound;
+use countersign_agent::engine::{Agent, OpenGate, Outcome, Verdict};
+use countersign_agent::model::Demo;
+use countersign_agent::tools::{file_tools, unpack_sample};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {

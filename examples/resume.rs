@@ -20,10 +20,10 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use countersign::domain::{EffectClass, GateKind, ToolSpec};
-use countersign::model::{BoxFuture, Demo};
-use countersign::runner::{Agent, Outcome, Task, Verdict};
-use countersign::tools::{Halt, Tool, ToolError, ToolOutput, file_tools, unpack_sample};
+use countersign_agent::domain::{EffectClass, GateKind, ToolSpec};
+use countersign_agent::engine::{Agent, Outcome, Task, Verdict};
+use countersign_agent::model::{BoxFuture, Demo};
+use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput, file_tools, unpack_sample};
 use serde_json::Value;
 use tokio::sync::Notify;
 

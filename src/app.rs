@@ -2,6 +2,7 @@
 
 mod pins;
 mod reload;
+mod toolbox;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,16 +16,19 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::channels::{ConsoleChannel, LarkClient, LarkHook, SlackClient, SlackHook};
-use crate::config::{Boot, Live, ModelLive, Provider, Reloader, Settings};
+use crate::config::{Boot, Live, Reloader, Settings};
 use crate::conversation::Desk;
-use crate::domain::{Clock, Failpoint, Ids};
 use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, serve, start_workers};
-use crate::model::{ChatModel, Demo, Remote};
-use crate::runner::{ModelSource, Runner, RunnerParts, Timings};
+use crate::lanes::{Intervals, Runner, RunnerParts};
 use crate::store::{Ledger, StoreError};
 use crate::telemetry::{Logs, Meters};
-use crate::template::{TemplateError, Templates};
-use crate::tools::{Servers, Toolbox, ToolboxError};
+use countersign_agent::domain::{Clock, Failpoint, Ids};
+use countersign_agent::engine::ModelSource;
+use countersign_agent::model::{ChatModel, Demo, Remote};
+use countersign_agent::model::{ModelLive, Provider};
+use countersign_agent::template::TemplateError;
+use countersign_agent::tools::{Servers, Toolbox, ToolboxError};
+pub use toolbox::toolbox;
 
 /// After a stop was asked for, the listener goes on this long, so that a balancer can notice `/readyz`.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -40,7 +44,7 @@ pub struct Parts {
     /// Random ids.
     pub ids: Ids,
     /// Lengths of leases and polls.
-    pub timings: Timings,
+    pub timings: Intervals,
     /// This model instead of the configured one.
     pub model: Option<Arc<dyn ChatModel>>,
     /// These action tools instead of the configured ones.
@@ -56,7 +60,7 @@ impl Default for Parts {
         Self {
             clock: Clock::system(),
             ids: Ids::random(),
-            timings: Timings::default(),
+            timings: Intervals::default(),
             model: None,
             tools: None,
             failpoint: Failpoint::default(),
@@ -120,10 +124,10 @@ pub struct Running {
 /// # Errors
 /// See [`StartError`]; nothing keeps running then.
 pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, StartError> {
-    let templates = Arc::new(Templates::load(boot.templates.as_deref())?);
+    let templates = Arc::new(crate::template::load(boot.templates.as_deref())?);
     let tools = match parts.tools {
         Some(tools) => tools,
-        None => Toolbox::from_config(&boot)?,
+        None => toolbox(&boot, &countersign_agent::tools::Reach::default())?,
     };
     // The port first: a second start of the same configuration then fails before it touches anything.
     let listener = TcpListener::bind(boot.bind)

@@ -13,7 +13,7 @@ mod console;
 use std::fmt;
 use std::time::Duration;
 
-use crate::domain::{ChannelKind, Conversation, Locale, Millis, Outbound};
+use countersign_agent::domain::{ChannelKind, Conversation, Locale, Millis, Outbound};
 
 pub use console::{
     Ask, Block, CallAsk, CallLine, CardPage, ConsoleChannel, StepLine, call_blocks, card_json, card_page, markdown_html,

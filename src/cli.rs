@@ -17,8 +17,8 @@ use clap::{Args, Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::config::{self, Loaded, Source};
-use crate::domain::Locale;
 use crate::store::AuditHead;
+use countersign_agent::domain::Locale;
 
 const AFTER_HELP: &str = "\
 Examples:

@@ -3,7 +3,6 @@
 mod table;
 mod hint;
 mod kind;
-mod yaml;
 mod problem;
 mod layer;
 mod file;
@@ -30,7 +29,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-pub use env::{environment, inherited, terminal_locale};
+pub use env::{environment, terminal_locale};
 pub use failpoint::{failpoint, lease, poll};
 pub use problem::Problem;
 pub use redis_address::{RedisAddress, RedisKind};
@@ -41,13 +40,14 @@ pub use summary::summary;
 pub use table::{KEYS, Key, Reload, Since};
 pub use values::Values;
 pub use watch::Watch;
-pub(crate) use yaml::{Node, Yaml, parse as parse_yaml};
 
-use crate::domain::{
+use check::Layered;
+use countersign_agent::domain::{
     ApprovalMode, Approvers, ChannelKind, Continuation, EffectClass, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode,
     Reflection, SessionMode,
 };
-use check::Layered;
+use countersign_agent::model::{ModelLive, Provider};
+use countersign_agent::tools::{McpReach, McpServer};
 use layer::Layer;
 use problem::Report;
 
@@ -168,36 +168,6 @@ pub struct Boot {
     pub templates: Option<PathBuf>,
     /// `telemetry.log_format` is `json`.
     pub log_json: bool,
-}
-
-/// One server of `tools.mcp_servers`.
-#[derive(Clone, Debug)]
-pub struct McpServer {
-    /// `name`, unique: what its tools' names begin with.
-    pub name: String,
-    /// How it is reached.
-    pub reach: McpReach,
-    /// `effects`, by the server's own names of its tools, or by what stands behind `NAME__` where models call them.
-    pub effects: BTreeMap<String, EffectClass>,
-}
-
-/// How an MCP server is reached.
-#[derive(Clone, Debug)]
-pub enum McpReach {
-    /// A child process that speaks over its standard input and output.
-    Command {
-        /// The program and its arguments.
-        command: Vec<String>,
-        /// Its variables, beside `PATH` and `HOME`.
-        env: BTreeMap<String, SecretString>,
-    },
-    /// Streamable HTTP.
-    Url {
-        /// The endpoint.
-        url: String,
-        /// Sent with every request.
-        headers: BTreeMap<String, SecretString>,
-    },
 }
 
 /// Where state lives; addresses may hold passwords.
@@ -346,34 +316,6 @@ pub struct AgentLive {
     pub reflection: Reflection,
     /// `prompt_language`.
     pub prompt_language: PromptLanguage,
-}
-
-/// Model providers of this version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Provider {
-    /// Built in, deterministic.
-    Demo,
-    /// Any OpenAI-compatible server.
-    OpenAi,
-    /// The Anthropic messages API.
-    Anthropic,
-}
-
-/// `model.*`.
-#[derive(Clone, Debug)]
-pub struct ModelLive {
-    /// `provider`.
-    pub provider: Provider,
-    /// `base_url`, without a trailing slash.
-    pub base_url: String,
-    /// `name`.
-    pub name: String,
-    /// `api_key`.
-    pub api_key: SecretString,
-    /// `timeout_seconds`.
-    pub timeout: Duration,
-    /// `parallel_tool_calls`.
-    pub parallel_tool_calls: bool,
 }
 
 impl Live {

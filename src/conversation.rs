@@ -23,8 +23,8 @@ pub use phrases::Phrase;
 pub use remote::{ApiDecision, DecideError};
 
 use crate::config::Settings;
-use crate::domain::{ChannelKind, Clock, Notice, Outbound};
 use crate::store::Ledger;
+use countersign_agent::domain::{ChannelKind, Clock, Notice, Outbound};
 
 use rights::Rights;
 

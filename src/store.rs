@@ -20,9 +20,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::{
-    Action, ActionId, ChannelKind, Conversation, Decision, Event, Gate, GateId, Inbound, LaneId, Millis, Outbound, TurnId, TurnReason,
-    TurnStatus,
+use countersign_agent::domain::{
+    Action, ActionId, ChannelKind, Conversation, Decision, Event, Gate, GateId, Inbound, LaneId, Millis, Outbound, SignalKind, TurnId,
+    TurnReason, TurnStatus,
 };
 
 /// What a caller can act on.
@@ -168,20 +168,6 @@ pub struct Signal {
     pub by: Option<String>,
 }
 
-/// Kinds of signals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SignalKind {
-    /// Stop the turn.
-    Cancel,
-    /// A newer task takes its place.
-    Supersede,
-    /// More words for the running turn.
-    Steer,
-    /// The request was edited.
-    Edited,
-}
-
 /// A timeline entry as stored and as the API gives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventRow {
@@ -262,7 +248,7 @@ pub enum OutboxOp {
 /// parts `["gate", gate id]`, the progress card of a turn `["progress", turn id]`.
 #[must_use]
 pub fn outbox_key(parts: &[&str]) -> String {
-    format!("o_{}", hex::encode(crate::domain::digest128(parts)))
+    format!("o_{}", hex::encode(countersign_agent::domain::digest128(parts)))
 }
 
 /// A row to enqueue.
@@ -384,7 +370,7 @@ pub struct GateRecord {
     /// The gate.
     pub gate: Gate,
     /// Approvals so far.
-    pub votes: Vec<crate::domain::Vote>,
+    pub votes: Vec<countersign_agent::domain::Vote>,
     /// The decision, if there is one.
     pub decision: Option<Decision>,
 }

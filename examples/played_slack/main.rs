@@ -18,7 +18,7 @@ use anyhow::Context;
 use clap::Parser;
 use countersign::cli::demo::{Event, FakeSlack, Fault, Tenant, Words};
 use countersign::config::{Source, environment};
-use countersign::domain::{Clock, Ids};
+use countersign_agent::domain::{Clock, Ids};
 use secrecy::ExposeSecret;
 use tokio::sync::mpsc;
 

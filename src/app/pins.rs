@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::Definitions;
 use crate::store::{Ledger, StoreError};
-use crate::tools::{BoxFuture, Pins};
+use countersign_agent::domain::Definitions;
+use countersign_agent::tools::{BoxFuture, Pins};
 
 /// The ledger's facts about MCP servers, as the tools want them.
 #[derive(Debug)]

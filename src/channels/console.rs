@@ -7,7 +7,7 @@ mod view;
 use serde_json::Value;
 
 use super::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
-use crate::domain::{ChannelKind, Clock, Outbound};
+use countersign_agent::domain::{ChannelKind, Clock, Outbound};
 
 pub use card::{call_blocks, card_page, markdown_html, step_lines};
 pub use view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
@@ -94,7 +94,7 @@ pub fn card_json(content: &Outbound) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Conversation, Locale, Millis, Notice, ReactionMark};
+    use countersign_agent::domain::{Conversation, Locale, Millis, Notice, ReactionMark};
 
     fn delivery(op: DeliveryOp) -> Delivery {
         Delivery {

@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use subtle::ConstantTimeEq;
 
-use crate::domain::Millis;
+use countersign_agent::domain::Millis;
 
 /// The value of header `name` when it was sent exactly once; two copies of a signature header are two opinions.
 pub(super) fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {

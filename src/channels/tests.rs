@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{card_page, check_card, check_slack, lark_card, slack_message};
-use crate::domain::{
+use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, Complexity, Decision, DecisionKind, EffectClass,
     GateId, Locale, Millis, Outbound, PlanCard, PlanWords, StepStatus, StepView, Via, on_one_card, plan_fits, visible,
 };
-use crate::template::Templates;
+use countersign_agent::template::Templates;
 
-static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| Templates::load(None).unwrap());
+static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| crate::template::load(None).unwrap());
 
 /// Strings anywhere in `node`, joiners that break up tags taken out.
 fn words(node: &Value, out: &mut Vec<String>) {

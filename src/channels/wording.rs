@@ -5,11 +5,11 @@ mod whom;
 
 use serde_json::{Value, json};
 
-use crate::domain::{
+use countersign_agent::domain::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, PlanCard,
     PlanEnd, PlanWords, StepStatus, StepView, TurnReason,
 };
-use crate::template::Templates;
+use countersign_agent::template::Templates;
 
 pub use plain::plain_text;
 pub(super) use plain::{asking, body};

@@ -12,19 +12,17 @@ use std::process::ExitCode;
 
 use super::{problem, result};
 use crate::config::{self, Loaded};
-use crate::template::Templates;
-use crate::tools::Toolbox;
 
 /// Every problem of the configuration and of the templates to stderr, or what it comes to when there is none; the effective YAML to stdout. `online`: also what
 /// the configuration points to, a line each.
 pub(super) async fn check(loaded: Loaded, online: bool) -> anyhow::Result<ExitCode> {
     let Loaded { boot, live, effective, .. } = loaded;
     let mut sound = true;
-    if let Err(error) = Templates::load(boot.templates.as_deref()) {
+    if let Err(error) = crate::template::load(boot.templates.as_deref()) {
         problem(&error.to_string());
         sound = false;
     }
-    if let Err(error) = Toolbox::from_config(&boot) {
+    if let Err(error) = crate::app::toolbox(&boot, &countersign_agent::tools::Reach::default()) {
         problem(&error.to_string());
         sound = false;
     }

@@ -12,7 +12,7 @@ use super::shape::{Console, CoordinationName, GroupTrigger, Lark, LogFormat, Pro
 use super::{
     AgentLive, Boot, ChannelLive, Coordination, LarkSecrets, Live, McpReach, McpServer, ModelLive, Provider, SlackSecrets, Stores,
 };
-use crate::domain::{Approvers, EffectClass, SessionMode};
+use countersign_agent::domain::{Approvers, EffectClass, SessionMode};
 
 /// The warning beside each key that lets commands run while the API wants no token.
 const OWN_APPROVAL: &str =

@@ -1,7 +1,6 @@
 //! The environment's layer: `COUNTERSIGN__SECTION__KEY`, secrets also from files through `…_FILE`.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::hint::{self, Hint};
@@ -9,8 +8,8 @@ use super::layer::Layer;
 use super::problem::{Place, Report};
 use super::secret;
 use super::table::{self, Key};
-use super::yaml::{self, Node, Yaml};
-use crate::domain::Locale;
+use countersign_agent::domain::Locale;
+use countersign_agent::template::yaml::{self, Node, Yaml};
 
 const PREFIX: &str = "COUNTERSIGN__";
 /// Begins every variable that may be meant for us.
@@ -35,12 +34,6 @@ pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .filter(|(name, _)| name.starts_with(NAME))
-}
-
-/// The variables that a child process needs to find programs and its home: `PATH` and `HOME`, as this process has them.
-pub fn inherited() -> Vec<(&'static str, OsString)> {
-    let kept = ["PATH", "HOME"].into_iter();
-    kept.filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
 }
 
 /// The language of the terminal, by `LANG`: Chinese for `zh…`, else English.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::Failpoint;
+use countersign_agent::domain::Failpoint;
 
 /// `COUNTERSIGN_FAILPOINT`, in debug builds; nothing in release builds.
 #[must_use]

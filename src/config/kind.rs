@@ -6,8 +6,8 @@ use std::path::Path;
 use config::{Map, ValueKind};
 
 use super::redis_address::RedisAddress;
-use super::yaml::{self, Node, Yaml};
 use super::{secret, servers};
+use countersign_agent::template::yaml::{self, Node, Yaml};
 
 /// Type and range of a key.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use config::{ConfigError, Map, Source, Value, ValueKind};
 
 use super::problem::{Place, Report};
 use super::table::{KEYS, Key, Since};
-use super::yaml::{self, Node};
+use countersign_agent::template::yaml::{self, Node};
 
 /// Values by path; a source of the crate `config`, which lays the layers over each other.
 #[derive(Clone, Default)]

@@ -5,7 +5,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use super::kind::{Kind, Refused, is_plain_url};
 use super::secret::HIDDEN;
-use super::yaml::{Entry, Node, Yaml};
+use countersign_agent::template::yaml::{Entry, Node, Yaml};
 
 /// What is allowed, in words.
 pub(super) const ALLOWED: &str = "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read}";
@@ -181,8 +181,9 @@ mod tests {
 
     use secrecy::ExposeSecret;
 
-    use crate::config::{Loaded, McpReach, load};
-    use crate::domain::EffectClass;
+    use crate::config::{Loaded, load};
+    use countersign_agent::domain::EffectClass;
+    use countersign_agent::tools::McpReach;
 
     fn loaded(yaml: &str, env: &[(&str, &str)]) -> Result<Loaded, String> {
         let file = tempfile::NamedTempFile::new().unwrap();

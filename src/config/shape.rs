@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
-use crate::domain::{
+use countersign_agent::domain::{
     ApprovalMode, Approvers, EffectClass, Locale, Mode, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode,
 };
 

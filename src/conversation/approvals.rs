@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::domain::Action;
-use crate::domain::handshake::{self, Actor};
 use crate::store::{GateRecord, Session, StoreError};
+use countersign_agent::domain::Action;
+use countersign_agent::domain::handshake::{self, Actor};
 
 use super::paint;
 use super::review::close;

@@ -1,6 +1,6 @@
 //! Slash commands in the text of a message.
 
-use crate::domain::Addressed;
+use countersign_agent::domain::Addressed;
 
 /// What somebody typed after the slash.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! How a gate's card looks after something happened to it: painted from the card as it was posted.
 
-use crate::domain::{Action, CardState, Decision, Outbound};
+use countersign_agent::domain::{Action, CardState, Decision, Outbound};
 
 /// Longest goal inside a notice, characters.
 const GOAL_LIMIT: usize = 80;

@@ -2,7 +2,7 @@
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::domain::{Addressed, is_invisible};
+use countersign_agent::domain::{Addressed, is_invisible};
 
 /// The words that approve, folded as [`fold`] folds. Slack writes emoji as `:+1:`, Lark as `[赞]`.
 const APPROVE: [&str; 18] = [

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::domain::handshake::{self, Act, Actor, Refusal};
-use crate::domain::{Decision, DecisionKind, Gate, GateKind, Millis, Notice, Vote};
 use crate::store::{GateRecord, Session, StoreError};
+use countersign_agent::domain::handshake::{self, Act, Actor, Refusal};
+use countersign_agent::domain::{Decision, DecisionKind, Gate, GateKind, Millis, Notice, Vote};
 
 use super::paint;
 use super::rights::Rights;

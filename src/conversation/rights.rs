@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use crate::config::ChannelLive;
-use crate::domain::handshake::{self, Act, Actor, Refusal, Settled, Standing};
-use crate::domain::{Approvers, Barrier, ChannelKind, Gate, Via, console_person};
 use crate::store::GateRecord;
+use countersign_agent::domain::handshake::{self, Act, Actor, Refusal, Settled, Standing};
+use countersign_agent::domain::{Approvers, Barrier, ChannelKind, Gate, Via, console_person};
 
 /// The rules of one channel at this moment.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! What triage says to a chat: rows of the outbox, each under a key that a second try makes again.
 
-use crate::domain::{Conversation, InboundBody, Millis, Notice, Outbound, ReactionMark};
 use crate::store::{InboxRow, NewOutbox, OutboxOp, Session, StoreError, outbox_key};
+use countersign_agent::domain::{Conversation, InboundBody, Millis, Notice, Outbound, ReactionMark};
 
 /// Milliseconds.
 const MINUTE: i64 = 60_000;

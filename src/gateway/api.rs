@@ -27,8 +27,8 @@ use super::console::{foreign_origin, local_host};
 use super::error::ApiError;
 use super::state::Gateway;
 use super::webhooks::require_json;
-use crate::domain::visible;
 use crate::store::{Cursor, ListQuery, Page};
+use countersign_agent::domain::visible;
 
 /// With `channels.console.token` set, every path wants it. Without, the server listens on loopback only, and
 /// a page of another site that had its name point here is told apart by the Host header. What a page of another site

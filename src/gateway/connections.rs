@@ -31,7 +31,7 @@ use tower::ServiceExt;
 use tracing::warn;
 
 use super::refusals::Refusals;
-use crate::domain::Clock;
+use countersign_agent::domain::Clock;
 
 /// The headers of a request are complete so long after its first byte.
 const HEAD_TIME: Duration = Duration::from_secs(10);

@@ -11,8 +11,8 @@ use tracing::{info, warn};
 
 use super::state::Gateway;
 use crate::channels::{Abreast, Delivery, DeliveryError, DeliveryOp, Receipt};
-use crate::domain::{ChannelKind, Millis, Outbound};
 use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError};
+use countersign_agent::domain::{ChannelKind, Millis, Outbound};
 
 /// Between two tries to write down what came of a delivery.
 const RETRY: Duration = Duration::from_millis(200);
@@ -301,8 +301,8 @@ fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Conversation;
     use crate::store::NewOutbox;
+    use countersign_agent::domain::Conversation;
 
     /// F-C1: repaints and marks leave places to posts; without many places there are none for them.
     #[test]

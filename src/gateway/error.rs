@@ -7,7 +7,7 @@ use serde_json::json;
 use tracing::error;
 
 use crate::conversation::DecideError;
-use crate::runner::WorkError;
+use crate::lanes::WorkError;
 use crate::store::StoreError;
 
 /// An error as the outside sees it: `{"error": {"code", "message"}}`. The message says what to mend and holds

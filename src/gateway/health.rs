@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::state::Gateway;
 use crate::config::ConfigState;
-use crate::domain::{ChannelKind, Millis, ServerStanding};
+use countersign_agent::domain::{ChannelKind, Millis, ServerStanding};
 
 /// A database that does not answer must not keep `/readyz` from saying so.
 const LOOK: Duration = Duration::from_secs(1);

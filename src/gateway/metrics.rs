@@ -7,8 +7,8 @@ use metrics::gauge;
 use tracing::warn;
 
 use super::state::Gateway;
-use crate::domain::Millis;
 use crate::store::Depth;
+use countersign_agent::domain::Millis;
 
 /// Prometheus text. A ledger that cannot be read is no reason to say nothing: its gauges keep their last values.
 pub(super) async fn metrics(State(gateway): State<Gateway>) -> Response {

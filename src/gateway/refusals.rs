@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::domain::Millis;
+use countersign_agent::domain::Millis;
 
 /// So many lines a minute for one reason.
 const LINES: u64 = 10;

@@ -18,11 +18,11 @@ use super::refusals::Refusals;
 use crate::channels::{Channel, DeliveryError, LarkHook, SLACK_APP, SlackClient, SlackHook};
 use crate::config::Settings;
 use crate::conversation::Desk;
-use crate::domain::{ChannelKind, Clock, Failpoint, Ids};
-use crate::runner::{Runner, Timings};
+use crate::lanes::{Intervals, Runner};
 use crate::store::Ledger;
 use crate::telemetry::Meters;
-use crate::template::Templates;
+use countersign_agent::domain::{ChannelKind, Clock, Failpoint, Ids};
+use countersign_agent::template::Templates;
 
 /// The channels of this process.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub struct GatewayParts {
     /// Which halves this process runs.
     pub roles: Roles,
     /// Lengths of leases and polls.
-    pub timings: Timings,
+    pub timings: Intervals,
     /// Where a test lets the process die.
     pub failpoint: Failpoint,
     /// `server.max_body_bytes`.

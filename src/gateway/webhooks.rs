@@ -20,7 +20,7 @@ use super::error::ApiError;
 use super::state::Gateway;
 use crate::channels::Refusal;
 use crate::conversation::ClickAnswer;
-use crate::domain::Inbound;
+use countersign_agent::domain::Inbound;
 
 pub(super) use lark::lark;
 pub(super) use slack::slack;

@@ -17,9 +17,9 @@ use tracing::{error, info, warn};
 use super::dispatch::Dispatcher;
 use super::state::Gateway;
 use crate::channels::DeliveryError;
-use crate::domain::ChannelKind;
-use crate::runner::{Runner, WorkError};
+use crate::lanes::{Runner, WorkError};
 use crate::store::{AuditHead, Hold, Lease, StoreError};
+use countersign_agent::domain::ChannelKind;
 
 /// Lanes worked on at a time. Most of them wait for the model, which costs memory only (docs/performance.md); more than these wait in the
 /// ledger, where they cost nothing.
@@ -294,7 +294,7 @@ async fn prune_loop(gateway: Gateway, stop: CancellationToken) {
             Ok(head) => info!(%head, "the approval trail"),
             Err(error) => warn!(%error, "the head of the approval trail cannot be read"),
         }
-        let before = crate::domain::Millis(
+        let before = countersign_agent::domain::Millis(
             gateway
                 .clock
                 .now()

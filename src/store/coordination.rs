@@ -20,8 +20,8 @@ pub(super) use review::Change;
 pub(super) use wakes::Ready;
 
 use crate::config::RedisAddress;
-use crate::domain::{GateId, Ids, LaneId};
 use crate::store::StoreError;
+use countersign_agent::domain::{GateId, Ids, LaneId};
 use wire::{Trouble, Wire};
 
 /// A look-up waits so long for Redis; then the connection is cut, and the next look-ups go to the database at once.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::domain::{Conversation, Inbound, digest128};
+use countersign_agent::domain::{Conversation, Inbound, digest128};
 
 /// First de-duplication key: channel, app, kind and event id.
 pub(super) fn event_key(inbound: &Inbound) -> Vec<u8> {

@@ -56,7 +56,7 @@ use self::turnstile::{Pass, Turnstile};
 use self::wakeups::{Touched, Wakeups};
 use super::coordination::Tasks;
 use super::{AuditEntry, StoreError};
-use crate::domain::{Clock, Conversation, GateId, LaneId, Millis};
+use countersign_agent::domain::{Clock, Conversation, GateId, LaneId, Millis};
 
 pub use self::audit::{AuditCheck, AuditHead, NoAuditHead};
 pub use self::depth::Depth;

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use countersign::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
-use countersign::model::{ChatModel, ChatReply, ChatRequest, Demo};
-use countersign::tools::{Halt, ToolError, Toolbox, unpack_sample};
+use countersign_agent::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
+use countersign_agent::model::{ChatModel, ChatReply, ChatRequest, Demo};
+use countersign_agent::tools::{Halt, ToolError, Toolbox, unpack_sample};
 use serde_json::{Value, json};
 
 use crate::support::workspace::toolbox;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign::app;
 use countersign::cli::demo::{FakeSlack, Fault, Tenant, Words};
 use countersign::config::SlackSecrets;
-use countersign::domain::{Clock, Ids};
+use countersign_agent::domain::{Clock, Ids};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "xoxb-slack-test-0123456789";

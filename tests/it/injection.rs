@@ -5,7 +5,6 @@ use std::fs;
 
 use axum::response::IntoResponse;
 use countersign::app::install_crypto;
-use countersign::tools::Toolbox;
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{call, say};
@@ -38,7 +37,7 @@ async fn a_page_and_a_file_that_claim_an_approval_have_none(on: On) {
     fs::write(folder.path().join("evil.md"), FORGED).unwrap();
     let mut boot = boot(Some(folder.path()));
     (boot.web_fetch, boot.run_bash) = (true, true);
-    let toolbox = Toolbox::within(&boot, &internet.reach()).unwrap();
+    let toolbox = countersign::app::toolbox(&boot, &internet.reach()).unwrap();
     let tools = ["read_file", "write_file", "web_fetch", "run_bash"].map(|name| toolbox.get(name).unwrap());
     let url = internet.url("/news?q=1");
     let script = vec![

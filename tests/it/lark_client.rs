@@ -6,7 +6,7 @@ use std::time::Duration;
 use countersign::channels::{Channel as _, Delivery, DeliveryError, DeliveryOp, LarkClient, Receipt};
 use countersign::cli::demo::{BOT, FakeLark, Fault, Snapshot};
 use countersign::config::LarkSecrets;
-use countersign::domain::{
+use countersign_agent::domain::{
     CardState, ChannelKind, Clock, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, ReactionMark, TurnReason,
 };
 use secrecy::SecretString;

@@ -1,7 +1,7 @@
 //! What Lark events mean: people, places, threads, clicks, and what is refused as malformed.
 
 use countersign::channels::{LarkReceived as Received, Refusal};
-use countersign::domain::{ChatType, InboundBody, Millis};
+use countersign_agent::domain::{ChatType, InboundBody, Millis};
 use serde_json::json;
 
 use crate::support::lark_push::{APP, TOKEN, event, inbound, message, message_event, push, with, without};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use countersign::channels::{LarkHook, LarkReceived as Received, Refusal, Sealed, seal};
 use countersign::config::LarkSecrets;
-use countersign::domain::{ChatType, ClickTarget, ClickVerb, Inbound, InboundBody, Millis};
+use countersign_agent::domain::{ChatType, ClickTarget, ClickVerb, Inbound, InboundBody, Millis};
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::config::Settings;
-use countersign::domain::{Failpoint, Ids, Millis};
-use countersign::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
-use countersign::runner::{Runner, RunnerParts, Timings, WorkError};
+use countersign::lanes::{Intervals, Runner, RunnerParts, WorkError};
 use countersign::store::{Hold, Lease, StoreError};
-use countersign::template::Templates;
-use countersign::tools::Toolbox;
+use countersign_agent::domain::{Failpoint, Ids, Millis};
+use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
+use countersign_agent::tools::Toolbox;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -42,12 +41,12 @@ fn runner(store: &Store, asked: &Arc<Semaphore>) -> Runner {
         settings: Settings::new(cards::live()),
         clock: store.clock.clone(),
         ids: Ids::random(),
-        templates: Arc::new(Templates::load(None).unwrap()),
+        templates: Arc::new(countersign::template::load(None).unwrap()),
         tools: Arc::new(Toolbox::new(Vec::new(), &BTreeMap::new())),
         models: Arc::new(move || Arc::clone(&model)),
-        timings: Timings {
+        timings: Intervals {
             lease: LEASE,
-            ..Timings::default()
+            ..Intervals::default()
         },
         failpoint: Failpoint::default(),
         observers: Vec::new(),

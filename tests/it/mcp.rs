@@ -8,8 +8,8 @@ mod turns;
 
 use std::sync::Arc;
 
-use countersign::config::McpServer;
-use countersign::tools::{FirstSight, Halt, Servers, ToolError, ToolOutput};
+use countersign_agent::tools::McpServer;
+use countersign_agent::tools::{FirstSight, Halt, Servers, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
 use crate::support::played_mcp::speak;

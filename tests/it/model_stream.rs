@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use countersign::config::{ModelLive, Provider};
-use countersign::domain::{EffectClass, Message, Role, ToolSpec};
-use countersign::model::{ChatModel, ChatReply, ChatRequest, ModelError, Remote};
+use countersign_agent::domain::{EffectClass, Message, Role, ToolSpec};
+use countersign_agent::model::{ChatModel, ChatReply, ChatRequest, ModelError, Remote};
+use countersign_agent::model::{ModelLive, Provider};
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{FakeModel, Script, Step, Then, call, say};

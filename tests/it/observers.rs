@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::agent::{PlanEnding, PlanMessage, StepChange, Turn};
 use countersign::config::Settings;
-use countersign::domain::{
+use countersign::lanes::{Intervals, Runner, RunnerParts};
+use countersign::store::{Hold, ListQuery, OutboxOp, TurnRow};
+use countersign_agent::domain::{
     ActionStatus, Answer, ApprovalMode, EffectClass, Failpoint, Ids, Mode, Notice, Outbound, Plan, Step, ToolCall, ToolSpec, TurnReason,
     TurnStatus,
 };
-use countersign::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
-use countersign::runner::{HookError, Observer, Runner, RunnerParts, Timings};
-use countersign::store::{Hold, ListQuery, OutboxOp, TurnRow};
-use countersign::template::Templates;
-use countersign::tools::{Halt, Tool, ToolError, ToolOutput, Toolbox};
+use countersign_agent::engine::{HookError, Observer};
+use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
+use countersign_agent::reducer::{PlanEnding, PlanMessage, StepChange, Turn};
+use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput, Toolbox};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -172,10 +172,10 @@ async fn play(store: &Store, script: Vec<ChatReply>, objects: Option<&'static st
         settings: Settings::new(live),
         clock: store.clock.clone(),
         ids: Ids::random(),
-        templates: Arc::new(Templates::load(None).unwrap()),
+        templates: Arc::new(countersign::template::load(None).unwrap()),
         tools: Arc::new(Toolbox::new(vec![note.clone()], &BTreeMap::new())),
         models: Arc::new(move || Arc::clone(&model)),
-        timings: Timings::default(),
+        timings: Intervals::default(),
         failpoint: Failpoint::default(),
         observers: vec![guard.clone()],
     });

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use countersign::config::{ModelLive, Provider};
-use countersign::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
-use countersign::model::{ChatModel, ChatReply, ChatRequest, ModelError, Remote};
+use countersign_agent::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
+use countersign_agent::model::{ChatModel, ChatReply, ChatRequest, ModelError, Remote};
+use countersign_agent::model::{ModelLive, Provider};
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{FakeModel, Gate, Script, Step, call, offered, say};

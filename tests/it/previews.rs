@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use countersign::tools::Toolbox;
+use countersign_agent::tools::Toolbox;
 use serde_json::{Value, json};
 
 use crate::support::workspace::toolbox;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use countersign::domain::{DecisionKind, Gate};
+use countersign_agent::domain::{DecisionKind, Gate};
 
 use crate::store_kit::{Store, TTL_MS, decision, open, place, review_key, working};
 use crate::support::api::{PATIENCE, eventually};

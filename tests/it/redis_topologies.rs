@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::domain::{DecisionKind, Gate};
+use countersign_agent::domain::{DecisionKind, Gate};
 
 use crate::store_kit::{Store, decision, open, place, review_key, simple, with_redis, working};
 use crate::support::api::eventually;

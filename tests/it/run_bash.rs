@@ -1,10 +1,11 @@
 //! `run_bash` with real commands: what they see, what they may use, how they end, and that nothing of them stays.
 
+use countersign_agent::tools::Reach;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use countersign::domain::EffectClass;
-use countersign::tools::{Halt, Halted, ToolError, ToolOutput, Toolbox};
+use countersign_agent::domain::EffectClass;
+use countersign_agent::tools::{Halt, Halted, ToolError, ToolOutput, Toolbox};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use crate::support::workspace::boot;
 fn toolbox(folder: &Path) -> Toolbox {
     let mut boot = boot(Some(folder));
     boot.run_bash = true;
-    Toolbox::from_config(&boot).unwrap()
+    countersign::app::toolbox(&boot, &Reach::default()).unwrap()
 }
 
 async fn run_until(folder: &Path, command: &str, halt: &Halt) -> ToolOutput {
@@ -368,7 +369,7 @@ async fn it_is_off_unless_switched_on() {
     let names = |run_bash: bool| {
         let mut boot = boot(Some(folder.path()));
         boot.run_bash = run_bash;
-        let specs = Toolbox::from_config(&boot).unwrap().specs();
+        let specs = countersign::app::toolbox(&boot, &Reach::default()).unwrap().specs();
         specs.into_iter().map(|spec| spec.name).collect::<Vec<_>>()
     };
     assert_eq!(names(false), ["list_files", "read_file", "write_file"]);

@@ -5,7 +5,7 @@ mod checker;
 use std::collections::BTreeSet;
 
 use countersign::channels::{FormContext, SlackMessage, check_slack, form_errors, plain_text, revise_form, slack_message};
-use countersign::domain::{
+use countersign_agent::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice,
     Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, ReactionMark, StepStatus, StepView, TurnReason,
 };

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use countersign::channels::{Channel as _, Delivery, DeliveryError, DeliveryOp, FormContext, Receipt, SlackClient, revise_form};
 use countersign::config::SlackSecrets;
-use countersign::domain::{CardState, ChannelKind, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, ReactionMark, TurnReason};
+use countersign_agent::domain::{
+    CardState, ChannelKind, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, ReactionMark, TurnReason,
+};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use stub::{Fault, Stub, TOKEN};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use countersign::cli::demo::{Posted, SLACK_BOT, TEAM, Words};
-use countersign::domain::{Ids, Millis};
+use countersign_agent::domain::{Ids, Millis};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -1,7 +1,7 @@
 //! Actions: settled once, run once, found again.
 
-use countersign::domain::{ActionStatus, DecisionKind, GateId, ToolResult};
 use countersign::store::{ListQuery, StoreError};
+use countersign_agent::domain::{ActionStatus, DecisionKind, GateId, ToolResult};
 
 use crate::store_kit::{START, TTL_MS, action, decision, open, place, stores, working};
 
@@ -23,7 +23,7 @@ async fn an_action_is_settled_once() {
         assert!(!tx.decide_action(&proposed.id, ActionStatus::Rejected, &no).await.unwrap());
         proposed.status = ActionStatus::Approved;
         proposed.decision = Some(yes);
-        proposed.expires_at = Some(countersign::domain::Millis(START.0 + TTL_MS));
+        proposed.expires_at = Some(countersign_agent::domain::Millis(START.0 + TTL_MS));
         assert_eq!(tx.actions_of_gate(&gate.id).await.unwrap(), [proposed]);
     }
 }

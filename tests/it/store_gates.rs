@@ -1,7 +1,7 @@
 //! Gates: one decision each, votes of different people, and a TTL that starts with the card.
 
-use countersign::domain::{DecisionKind, GateKind, Millis, TurnStatus, Via, Vote};
 use countersign::store::{ListQuery, NewOutbox, OutboxOp, outbox_key};
+use countersign_agent::domain::{DecisionKind, GateKind, Millis, TurnStatus, Via, Vote};
 
 use crate::store_kit::{START, Store, TTL_MS, claim, decision, open, place, plan_card, stores, working};
 
@@ -173,7 +173,7 @@ async fn anything_waits_covers_the_chat() {
         let (lease, turn) = working(&store, "a", &place("oc_1", "topic"), "ou_1").await;
         let mut other = place("oc_1", "");
         other.tenant = "t_2".to_owned();
-        let waits = async |place: &countersign::domain::Conversation| {
+        let waits = async |place: &countersign_agent::domain::Conversation| {
             let mut read = store.ledger.read().await.unwrap();
             let of_requester = read.anything_waits(place, "ou_1").await.unwrap();
             assert_eq!(of_requester, read.anything_waits(place, "ou_2").await.unwrap());

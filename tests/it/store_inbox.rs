@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use countersign::domain::{ChannelKind, Click, ClickVerb, Inbound, InboundBody};
+use countersign_agent::domain::{ChannelKind, Click, ClickVerb, Inbound, InboundBody};
 use futures_util::future::join_all;
 use proptest::prelude::*;
 
@@ -183,7 +183,7 @@ async fn a_task_waits_for_older_untriaged_rows_of_its_sender() {
         let lease = claim(&store).await.unwrap();
         let mut tx = store.ledger.begin().await.unwrap();
         assert!(tx.next_task(&lease).await.unwrap().is_none());
-        assert!(tx.release(&lease, countersign::domain::Millis::NEVER).await.unwrap());
+        assert!(tx.release(&lease, countersign_agent::domain::Millis::NEVER).await.unwrap());
         tx.commit().await.unwrap();
         assert!(claim(&store).await.is_none());
 

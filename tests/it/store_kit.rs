@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use countersign::config::{Coordination, Stores};
-use countersign::domain::CardState;
-use countersign::domain::{
+use countersign::store::{InboxRow, Lease, Ledger, TurnRow};
+use countersign_agent::domain::CardState;
+use countersign_agent::domain::{
     Action, ActionId, ActionStatus, ApprovalMode, Approvers, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision,
     DecisionKind, EffectClass, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, PlanWords,
     StepStatus, StepView, TurnId, TurnStatus, Via,
 };
-use countersign::store::{InboxRow, Lease, Ledger, TurnRow};
 use serde_json::json;
 
 use crate::support::stores::{Pairing, database_for, fresh_name, redis};

@@ -1,7 +1,8 @@
 //! Lanes: one worker at a time, wake-ups are never slept through, a stale worker writes nothing.
 
-use countersign::domain::{DecisionKind, Message, Millis, Role, TurnStatus};
-use countersign::store::{Lease, Renewal, SignalKind, StoreError};
+use countersign::store::{Lease, Renewal, StoreError};
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::{DecisionKind, Message, Millis, Role, TurnStatus};
 
 use crate::store_kit::{LEASE_MS, action, claim, decision, gate, lane_task, place, simple, stores, turn, working};
 
@@ -162,7 +163,7 @@ async fn leases_are_prolonged_together() {
 async fn a_stale_worker_writes_nothing() {
     for store in stores().await {
         let (stale, row) = working(&store, "a", &place("oc_1", ""), "ou_1").await;
-        let proposed = action(&row, "act_1", countersign::domain::ActionStatus::Approved, store.clock.now());
+        let proposed = action(&row, "act_1", countersign_agent::domain::ActionStatus::Approved, store.clock.now());
         let mut tx = store.ledger.begin().await.unwrap();
         tx.insert_action(&stale, &proposed).await.unwrap();
         tx.signal(&row, SignalKind::Steer, Some("more"), Some("ou_1")).await.unwrap();
@@ -170,7 +171,7 @@ async fn a_stale_worker_writes_nothing() {
         store.pass(LEASE_MS + 1);
         claim(&store).await.unwrap();
 
-        let result = countersign::domain::ToolResult {
+        let result = countersign_agent::domain::ToolResult {
             text: "done".to_owned(),
             exit_code: None,
             seconds: 0.5,
@@ -182,7 +183,7 @@ async fn a_stale_worker_writes_nothing() {
         done.status = TurnStatus::Completed;
         let new_gate = gate(&row, "rv_1", store.clock.now());
         let log = [Message::text(Role::User, "hello")];
-        let status = countersign::domain::ActionStatus::Executed;
+        let status = countersign_agent::domain::ActionStatus::Executed;
         let mut tx = store.ledger.begin().await.unwrap();
         let signals = tx.signals(&row.id).await.unwrap();
         let ids: Vec<i64> = signals.iter().map(|signal| signal.id).collect();
@@ -194,7 +195,7 @@ async fn a_stale_worker_writes_nothing() {
             tx.save_turn(&stale, &done).await,
             tx.append_messages(&stale, &row.id, 0, &log).await,
             tx.insert_action(&stale, &action(&row, "act_2", status, store.clock.now())).await,
-            tx.move_action(&stale, &proposed.id, countersign::domain::ActionStatus::Running, None)
+            tx.move_action(&stale, &proposed.id, countersign_agent::domain::ActionStatus::Running, None)
                 .await,
             tx.finish_action(&stale, &proposed.id, status, &result).await,
             tx.open_gate(&stale, &new_gate).await,

@@ -3,8 +3,8 @@
 
 mod lines;
 
-use countersign::domain::{ChannelKind, GateId, InboundBody, Millis, Outbound, ReactionMark, TurnId};
 use countersign::store::{NewOutbox, OutboxOp, OutboxRow, Said, outbox_key};
+use countersign_agent::domain::{ChannelKind, GateId, InboundBody, Millis, Outbound, ReactionMark, TurnId};
 
 use crate::store_kit::{START, Store, TTL_MS, accept, open, place, place_on, simple, stores, working};
 

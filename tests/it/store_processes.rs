@@ -3,11 +3,11 @@
 
 use std::collections::HashSet;
 
-use countersign::domain::{
+use countersign::store::{AuditCheck, AuditEntry, Ledger, NewOutbox, OutboxOp, Renewal, StoreError};
+use countersign_agent::domain::{
     ChannelKind, Clock, DecisionKind, Definition, Definitions, EffectClass, Gate, GateKind, Inbound, Millis, Outbound, TurnStatus, Via,
     Vote, confirmation_of,
 };
-use countersign::store::{AuditCheck, AuditEntry, Ledger, NewOutbox, OutboxOp, Renewal, StoreError};
 use futures_util::future::{join, join_all};
 use secrecy::ExposeSecret;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};

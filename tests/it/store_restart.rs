@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
 use countersign::config::Stores;
-use countersign::domain::{Clock, Millis};
 use countersign::store::{Ledger, Renewal, StoreError};
+use countersign_agent::domain::{Clock, Millis};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AnyConnection, Connection, Executor, Row};
 
@@ -87,7 +87,7 @@ async fn a_restart_keeps_rows_and_voids_leases() {
         conversation: home.clone(),
         op: countersign::store::OutboxOp::Post {
             reply_to: None,
-            content: countersign::domain::Outbound::Text { text: "x".to_owned() },
+            content: countersign_agent::domain::Outbound::Text { text: "x".to_owned() },
         },
     })
     .await

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::domain::{ActionStatus, DecisionKind, Message, Millis, Role, TurnStatus};
 use countersign::store::{AuditCheck, AuditEntry, ListQuery, Pruned};
+use countersign_agent::domain::{ActionStatus, DecisionKind, Message, Millis, Role, TurnStatus};
 
 use crate::store_kit::{START, accept, action, decision, handle_all, lane_task, open, place, simple, stores, working};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use countersign::config::Stores;
-use countersign::domain::Clock;
 use countersign::store::{AuditCheck, Ledger, Looked, Renewal, StoreError};
+use countersign_agent::domain::Clock;
 use futures_util::future::join_all;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
@@ -140,7 +140,12 @@ async fn an_older_program_goes_on_beside_a_newer_schema() {
         let mut tx = store.ledger.begin_in(&home).await.unwrap();
         tx.insert_action(
             &lease,
-            &crate::store_kit::action(&turn, &format!("act_{round}"), countersign::domain::ActionStatus::Pending, START),
+            &crate::store_kit::action(
+                &turn,
+                &format!("act_{round}"),
+                countersign_agent::domain::ActionStatus::Pending,
+                START,
+            ),
         )
         .await
         .unwrap();
@@ -153,7 +158,7 @@ async fn an_older_program_goes_on_beside_a_newer_schema() {
         tx.verify_audit(None).await.unwrap();
         tx.depth().await.unwrap();
         assert!(
-            tx.decide(&opened, &decision(countersign::domain::DecisionKind::Approve, "ou_9", START))
+            tx.decide(&opened, &decision(countersign_agent::domain::DecisionKind::Approve, "ou_9", START))
                 .await
                 .unwrap()
         );

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use countersign::domain::{ActionId, ActionStatus, DecisionKind, GateId, Millis, ToolResult, TurnId, TurnStatus};
 use countersign::store::{Lease, Ledger, Session, StoreError};
+use countersign_agent::domain::{ActionId, ActionStatus, DecisionKind, GateId, Millis, ToolResult, TurnId, TurnStatus};
 use proptest::prelude::*;
 
 use crate::store_kit::{LEASE_MS, Store, action, decision, gate, place, simple, stores, turn};

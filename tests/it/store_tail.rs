@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use countersign::domain::{Event, Millis, TurnId};
 use countersign::store::{AuditEntry, EventPlace, EventRow, Lease, Session, Tail, TurnRow, Tx, event_id};
+use countersign_agent::domain::{Event, Millis, TurnId};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use secrecy::ExposeSecret;

@@ -1,7 +1,8 @@
 //! Turns: what is saved reads back whole; lists and look-ups by chat and conversation.
 
-use countersign::domain::{Event, Message, Role, ToolCall, TurnReason, TurnStatus};
-use countersign::store::{Cursor, EventRow, ListQuery, NoCursor, SignalKind, StoreError};
+use countersign::store::{Cursor, EventRow, ListQuery, NoCursor, StoreError};
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::{Event, Message, Role, ToolCall, TurnReason, TurnStatus};
 use serde_json::json;
 
 use crate::store_kit::{place, stores, working};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use countersign::cli::demo::TENANT_KEY;
-use countersign::domain::Ids;
+use countersign_agent::domain::Ids;
 use serde_json::{Value, json};
 
 use crate::support::badinput::{Record, Request, Secrets, Values, bases, expand, mutations, requests};

@@ -1,13 +1,14 @@
 //! The file tools: what they do inside the workspace, and that nothing leads out of it.
 
+use countersign_agent::tools::Reach;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use countersign::domain::EffectClass;
-use countersign::tools::{Halt, ToolError, Toolbox, unpack_sample};
+use countersign_agent::domain::EffectClass;
+use countersign_agent::tools::{Halt, ToolError, Toolbox, unpack_sample};
 use serde_json::{Value, json};
 
 use crate::support::workspace::{boot, toolbox};
@@ -292,10 +293,15 @@ async fn writers_do_not_mix() {
 async fn the_box_follows_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let mut configured = boot(None);
-    assert!(Toolbox::from_config(&configured).unwrap().specs().is_empty());
+    assert!(
+        countersign::app::toolbox(&configured, &Reach::default())
+            .unwrap()
+            .specs()
+            .is_empty()
+    );
     configured.workspace = Some(folder.path().to_owned());
     configured.effects = [("read_file".to_owned(), EffectClass::Write)].into();
-    let tools = Toolbox::from_config(&configured).unwrap();
+    let tools = countersign::app::toolbox(&configured, &Reach::default()).unwrap();
     let classes: Vec<_> = tools.specs().into_iter().map(|spec| (spec.name, spec.effect)).collect();
     assert_eq!(
         classes,
@@ -312,7 +318,7 @@ async fn the_box_follows_the_configuration() {
     assert!(tools.get("run_bash").is_none());
     configured.effects = [("write_file".to_owned(), EffectClass::State)].into();
     assert_eq!(
-        Toolbox::from_config(&configured).unwrap_err().to_string(),
+        countersign::app::toolbox(&configured, &Reach::default()).unwrap_err().to_string(),
         "tools.effects.write_file: found state, allowed read, write, destructive"
     );
 }
@@ -322,7 +328,11 @@ async fn the_box_follows_the_configuration() {
 fn a_missing_workspace_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("no");
-    let problem = |path: &Path| Toolbox::from_config(&boot(Some(path))).unwrap_err().to_string();
+    let problem = |path: &Path| {
+        countersign::app::toolbox(&boot(Some(path)), &Reach::default())
+            .unwrap_err()
+            .to_string()
+    };
     assert_eq!(
         problem(&missing),
         format!(

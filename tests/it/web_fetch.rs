@@ -8,8 +8,8 @@ use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use countersign::app::install_crypto;
-use countersign::domain::EffectClass;
-use countersign::tools::{Halt, Halted, Reach, Tool, ToolError, ToolOutput, Toolbox};
+use countersign_agent::domain::EffectClass;
+use countersign_agent::tools::{Halt, Halted, Reach, Tool, ToolError, ToolOutput};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn tool(reach: &Reach) -> Arc<dyn Tool> {
     install_crypto();
     let mut boot = boot(None);
     boot.web_fetch = true;
-    Toolbox::within(&boot, reach).unwrap().get("web_fetch").unwrap()
+    countersign::app::toolbox(&boot, reach).unwrap().get("web_fetch").unwrap()
 }
 
 async fn try_fetch(internet: &Internet, url: &str) -> Result<ToolOutput, String> {
@@ -332,7 +332,12 @@ async fn a_stop_ends_a_fetch_at_once() {
 /// design: interface §5, `web_fetch` is a write, there only when it is switched on, and then without any allowance.
 #[tokio::test]
 async fn it_is_a_write_and_off_unless_switched_on() {
-    assert!(Toolbox::from_config(&boot(None)).unwrap().specs().is_empty());
+    assert!(
+        countersign::app::toolbox(&boot(None), &Reach::default())
+            .unwrap()
+            .specs()
+            .is_empty()
+    );
     let tool = tool(&Reach::default());
     assert_eq!(tool.spec().effect, EffectClass::Write);
     for url in [

@@ -11,8 +11,8 @@ mod words;
 
 use std::collections::HashMap;
 
-use countersign::agent::{Next, TurnState};
-use countersign::domain::{Action, ActionStatus, ApprovalMode, DecisionKind, EffectClass, Millis, Mode, TurnId, Via};
+use countersign_agent::domain::{Action, ActionStatus, ApprovalMode, DecisionKind, EffectClass, Millis, Mode, TurnId, Via};
+use countersign_agent::reducer::{Next, TurnState};
 use sqlx::Row;
 
 use super::life::Life;

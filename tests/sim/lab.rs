@@ -4,16 +4,17 @@ use std::sync::{Arc, LazyLock, Mutex, mpsc};
 use std::time::Duration;
 
 use countersign::config::Stores;
-use countersign::domain::{Clock, Millis};
 use countersign::store::Ledger;
-use countersign::template::Templates;
+use countersign_agent::domain::{Clock, Millis};
+use countersign_agent::template::Templates;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor};
 use tokio::runtime::{Builder, Runtime};
 
 use super::stage::{Pacer, Scene, unpaced};
 use super::words::{BOT, place};
 
-static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(Templates::load(None).expect("the embedded templates are sound")));
+static TEMPLATES: LazyLock<Arc<Templates>> =
+    LazyLock::new(|| Arc::new(countersign::template::load(None).expect("the embedded templates are sound")));
 
 /// Rows of lives, children first.
 const TABLES: [&str; 13] = [

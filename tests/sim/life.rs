@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use countersign::config::{Live, Settings};
 use countersign::conversation::Desk;
-use countersign::domain::{Failpoint, Ids, Inbound, InboundBody, Millis, Mode};
-use countersign::runner::{Runner, RunnerParts, Timings};
+use countersign::lanes::{Intervals, Runner, RunnerParts};
 use countersign::store::Fate;
-use countersign::tools::{Tool, ToolError, ToolOutput, Toolbox};
+use countersign_agent::domain::{Failpoint, Ids, Inbound, InboundBody, Millis, Mode};
+use countersign_agent::tools::{Tool, ToolError, ToolOutput, Toolbox};
 use futures_util::FutureExt;
 
 use super::chat::Chat;
@@ -119,7 +119,7 @@ impl<'a> Life<'a> {
                 effect: *effect,
             }) as Arc<dyn Tool>
         });
-        let model: Arc<dyn countersign::model::ChatModel> = Arc::new(Model(Arc::clone(&stage.scene)));
+        let model: Arc<dyn countersign_agent::model::ChatModel> = Arc::new(Model(Arc::clone(&stage.scene)));
         let runner = Runner::new(RunnerParts {
             ledger: lab.ledger.clone(),
             settings: settings.clone(),
@@ -128,9 +128,9 @@ impl<'a> Life<'a> {
             templates: Arc::clone(&lab.templates),
             tools: Arc::new(Toolbox::new(tools.collect(), &BTreeMap::new())),
             models: Arc::new(move || Arc::clone(&model)),
-            timings: Timings {
+            timings: Intervals {
                 lease,
-                ..Timings::default()
+                ..Intervals::default()
             },
             failpoint: Failpoint::default(),
             observers: Vec::new(),

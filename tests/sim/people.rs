@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use countersign::domain::{ActionId, Click, ClickTarget, ClickVerb, GateId, GateKind, Inbound, InboundBody, Millis};
+use countersign_agent::domain::{ActionId, Click, ClickTarget, ClickVerb, GateId, GateKind, Inbound, InboundBody, Millis};
 
 use super::chat::{Card, Chat};
 use super::dice::Dice;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::conversation::Desk;
-use countersign::domain::{Clock, Inbound, LaneId, Millis, Notice};
-use countersign::runner::{Runner, WorkError};
+use countersign::lanes::{Runner, WorkError};
 use countersign::store::{Hold, Lease, Ledger, OutboxOp, OutboxRow, StoreError};
+use countersign_agent::domain::{Clock, Inbound, LaneId, Millis, Notice};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

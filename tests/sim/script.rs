@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use countersign::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
-use countersign::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
-use countersign::tools::{Halt, Tool, ToolError, ToolOutput};
+use countersign_agent::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
+use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
+use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
 use super::dice::Dice;

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use countersign::model::{ChatReply, ChatRequest, ModelError};
 use countersign::store::{Fate, Leave, Pace, StoreError};
-use countersign::tools::{ToolError, ToolOutput};
+use countersign_agent::model::{ChatReply, ChatRequest, ModelError};
+use countersign_agent::tools::{ToolError, ToolOutput};
 use futures_util::task::AtomicWaker;
 use serde_json::Value;
 use tokio::sync::oneshot;

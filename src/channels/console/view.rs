@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::domain::{ActionStatus, EffectClass};
+use countersign_agent::domain::{ActionStatus, EffectClass};
 
 /// A message of the bot. Texts are plain and get escaped by the template, except members named `html`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

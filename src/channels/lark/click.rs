@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::wire::{CardAction, object, string};
 use crate::channels::strict_json;
-use crate::domain::{ActionId, Click, ClickTarget, ClickVerb, GateId};
+use countersign_agent::domain::{ActionId, Click, ClickTarget, ClickVerb, GateId};
 
 /// Longest text of the edit form, in characters; the platform's own limit for an input is 1000.
 const MAX_FEEDBACK: usize = 16_384;

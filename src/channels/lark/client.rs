@@ -17,9 +17,9 @@ use crate::channels::pace::{PATIENCE, Pace};
 use crate::channels::wording::{asking, body, notice_people, notice_text, one_line, requester};
 use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::LarkSecrets;
-use crate::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
-use crate::template::Templates;
 use answer::{Answer, Refused};
+use countersign_agent::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
+use countersign_agent::template::Templates;
 use pace::rates;
 use token::Tokens;
 

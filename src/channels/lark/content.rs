@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::wire::{Object, object};
 use crate::channels::strict_json;
-use crate::domain::{ChatType, InboundMessage, Mention};
+use countersign_agent::domain::{ChatType, InboundMessage, Mention};
 
 /// Longest text that we take, in characters.
 const MAX_TEXT: usize = 16_384;

@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use crate::config::LarkSecrets;
-use crate::domain::Millis;
+use countersign_agent::domain::Millis;
 
 const BLOCK: usize = 16;
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::domain::visible;
+use countersign_agent::domain::visible;
 
 /// Zero-width space: breaks a tag without changing what people see, where entities might be shown as they are (code).
 const BREAK: char = '\u{200b}';

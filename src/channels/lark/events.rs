@@ -10,7 +10,7 @@ use super::wire::{
     object, string,
 };
 use crate::channels::Refusal;
-use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
 
 pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
 const MAX_ID: usize = 256;

@@ -7,7 +7,7 @@ use super::events::{Origin, UNREADABLE, chat_type, id, optional_id, replies};
 use super::webhook::Received;
 use super::wire::object;
 use crate::channels::Refusal;
-use crate::domain::{InboundBody, Millis};
+use countersign_agent::domain::{InboundBody, Millis};
 
 #[derive(Deserialize)]
 struct Callback {
@@ -113,9 +113,9 @@ fn moment(text: &str) -> Option<Millis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{ChatType, Mention};
+    use countersign_agent::domain::{ChatType, Mention};
 
-    fn group(text: &str) -> crate::domain::InboundMessage {
+    fn group(text: &str) -> countersign_agent::domain::InboundMessage {
         words(text.to_owned())
             .unwrap()
             .into_message("om".to_owned(), ChatType::Group, Vec::new())

@@ -12,7 +12,7 @@ use super::wire::{Credentials, Envelope, UrlVerification, object, string};
 use super::{events, v1};
 use crate::channels::{Refusal, signature, strict_json};
 use crate::config::LarkSecrets;
-use crate::domain::{Inbound, Millis};
+use countersign_agent::domain::{Inbound, Millis};
 
 /// Re-pushes come up to 7 h 05 m 15 s later, and it is undocumented whether they are signed anew.
 const PAST_SECONDS: i64 = 8 * 3600;

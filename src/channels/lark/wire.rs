@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::domain::Millis;
+use countersign_agent::domain::Millis;
 
 pub(super) use crate::channels::typed_json::{Object, object, string};
 

@@ -1,7 +1,7 @@
 //! What is done to a text before it is parsed, so that Markdown as models write it, in Chinese above all, means what
 //! it was meant to mean.
 
-use crate::domain::visible;
+use countersign_agent::domain::visible;
 
 /// Stands beside a mark and counts as a letter for the parser; taken out again.
 const JOINER: char = '\u{fdd0}';

@@ -21,9 +21,9 @@ use super::fallback::{fallback, whisper};
 use crate::channels::pace::{PATIENCE, Pace};
 use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::SlackSecrets;
-use crate::domain::{ChannelKind, Locale, Millis, Outbound, ReactionMark};
-use crate::template::Templates;
 use answer::Refused;
+use countersign_agent::domain::{ChannelKind, Locale, Millis, Outbound, ReactionMark};
+use countersign_agent::template::Templates;
 use method::Method;
 
 /// Time for one call, connection included.

@@ -6,7 +6,7 @@ use super::text::Words;
 use super::webhook::SlackReceived;
 use super::wire::{UNREADABLE, first_id, id};
 use crate::channels::Refusal;
-use crate::domain::{Inbound, InboundBody, InboundMessage, Millis};
+use countersign_agent::domain::{Inbound, InboundBody, InboundMessage, Millis};
 
 /// Our own commands, which people type behind Slack's without a slash: `/countersign help`. Longer ones would read like tasks.
 const BARE: [&str; 3] = ["help", "status", "stop"];

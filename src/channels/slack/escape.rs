@@ -1,7 +1,7 @@
 //! Foreign text on its way into Slack: after these functions it can be read, but it can no longer be a mention, a
 //! broadcast, a link or an entity of ours.
 
-use crate::domain::visible;
+use countersign_agent::domain::visible;
 
 /// Word joiner: breaks a token without changing what people see.
 const JOINER: char = '\u{2060}';

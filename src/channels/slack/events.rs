@@ -9,7 +9,7 @@ use super::wire::{
 };
 use crate::channels::Refusal;
 use crate::channels::typed_json::Object;
-use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
 
 const NOT_A_PERSON: SlackReceived = SlackReceived::Ignored("not sent by a person");
 /// The platform's own voice: reminders, answers to commands, tombstones.

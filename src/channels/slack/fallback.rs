@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::escape;
 use crate::channels::wording::{asking, body, notice_people, notice_text, one_line, requester};
-use crate::domain::{Locale, Outbound};
-use crate::template::Templates;
+use countersign_agent::domain::{Locale, Outbound};
+use countersign_agent::template::Templates;
 
 /// Room for `text`, UTF-16 units. Above 4,000 the platform cuts it, or refuses an update.
 const MAX_TEXT: usize = 3_900;
@@ -60,12 +60,12 @@ fn mrkdwn_words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Notice;
+    use countersign_agent::domain::Notice;
 
     /// M-5: ids are mentioned whole, also where one begins with another.
     #[test]
     fn a_refusal_mentions_whole_ids() {
-        let templates = Templates::load(None).unwrap();
+        let templates = crate::template::load(None).unwrap();
         let refused = Outbound::Notice(Notice::NotEntitled {
             requester: String::from("UBOSS, UBOSS2"),
         });

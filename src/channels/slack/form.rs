@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::escape;
 use crate::channels::wording::{clip, notice_text};
-use crate::domain::{Locale, Notice};
-use crate::template::Templates;
+use countersign_agent::domain::{Locale, Notice};
+use countersign_agent::template::Templates;
 
 /// What the form carries in `private_metadata`, since a submission names neither chat nor card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

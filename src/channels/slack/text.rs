@@ -1,6 +1,6 @@
 //! What a message says: entities and tokens of Slack's markup as readable text, mentions as keys.
 
-use crate::domain::{ChatType, InboundMessage, Mention};
+use countersign_agent::domain::{ChatType, InboundMessage, Mention};
 
 /// Longest text that we take, in characters.
 const MAX_TEXT: usize = 16_384;

@@ -11,7 +11,7 @@ use super::fields::Fields;
 use super::{command, events, interactions};
 use crate::channels::{Refusal, signature, strict_json};
 use crate::config::SlackSecrets;
-use crate::domain::{Inbound, Millis};
+use countersign_agent::domain::{Inbound, Millis};
 
 const WINDOW_SECONDS: i64 = 300;
 const SIGNATURE: &str = "x-slack-signature";

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::channels::Refusal;
 use crate::channels::typed_json::{Object, object};
-use crate::domain::Millis;
+use countersign_agent::domain::Millis;
 
 pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
 const MAX_ID: usize = 256;

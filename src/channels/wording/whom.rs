@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::{ApprovalCard, Approvers, BudgetCard, Outbound, PlanCard};
+use countersign_agent::domain::{ApprovalCard, Approvers, BudgetCard, Outbound, PlanCard};
 
 /// People named on one card; more are counted.
 const MAX_NAMED: usize = 10;

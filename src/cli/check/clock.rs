@@ -7,7 +7,7 @@ use reqwest::header::DATE;
 
 use super::online::Verdict;
 use crate::app::Http;
-use crate::domain::Clock;
+use countersign_agent::domain::Clock;
 
 /// More is told.
 const NOTABLE: Duration = Duration::from_secs(60);

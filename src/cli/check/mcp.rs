@@ -5,8 +5,8 @@ use std::path::Path;
 use futures_util::future::join_all;
 
 use super::online::Verdict;
-use crate::config::McpServer;
-use crate::tools::try_server;
+use countersign_agent::tools::McpServer;
+use countersign_agent::tools::try_server;
 
 /// A verdict a server, by name.
 pub(super) async fn verdicts(servers: &[McpServer], folder: Option<&Path>) -> Vec<(String, Verdict)> {
@@ -28,7 +28,7 @@ pub(super) async fn verdicts(servers: &[McpServer], folder: Option<&Path>) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::McpReach;
+    use countersign_agent::tools::McpReach;
 
     /// F-T1: a server that says nothing is given the time that a download may take, as the gateway gives it, and no more.
     #[tokio::test(start_paused = true)]

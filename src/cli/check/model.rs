@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::online::{Verdict, transport};
-use crate::config::{ModelLive, Provider};
-use crate::model::Remote;
+use countersign_agent::model::Remote;
+use countersign_agent::model::{ModelLive, Provider};
 
 pub(super) async fn verdict(model: &ModelLive, http: reqwest::Client) -> Verdict {
     if model.provider == Provider::Demo {

@@ -8,9 +8,9 @@ use super::{clock, database, mcp, model, redis, slack};
 use crate::app::Http;
 use crate::channels::{Channel, DeliveryError, LarkClient};
 use crate::cli::{problem, result};
-use crate::config::{Boot, Live, Provider};
-use crate::domain::Clock;
-use crate::template::Templates;
+use crate::config::{Boot, Live};
+use countersign_agent::domain::Clock;
+use countersign_agent::model::Provider;
 
 /// For one trial, all its requests together.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -56,7 +56,7 @@ impl Tried {
 pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Tried>> {
     let http = Http::new()?;
     // The admin's own templates were checked before; for a trial the built-in ones do.
-    let templates = Arc::new(Templates::load(None)?);
+    let templates = Arc::new(crate::template::load(None)?);
     let mut hosts = Vec::new();
     let lark = live.lark.enabled.then(|| {
         hosts.push(boot.lark.base_url.as_str());

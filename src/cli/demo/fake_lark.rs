@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::stage::Stage;
-use crate::domain::Clock;
+use countersign_agent::domain::Clock;
 
 /// The bot's open id in this tenant.
 pub const BOT: &str = "ou_bot";

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::stage::Stage;
-use crate::domain::{Clock, Ids, Millis};
+use countersign_agent::domain::{Clock, Ids, Millis};
 
 /// The bot's user id in this workspace.
 pub const SLACK_BOT: &str = "U0BOT";

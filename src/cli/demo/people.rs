@@ -13,7 +13,7 @@ use slack::SlackPeople;
 use super::fake_slack::Workspace;
 use super::posted::Form;
 use crate::config::{LarkSecrets, SlackSecrets};
-use crate::domain::{Clock, Ids, Millis};
+use countersign_agent::domain::{Clock, Ids, Millis};
 
 /// Sends events to one gateway.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::Millis;
+use countersign_agent::domain::Millis;
 
 /// A message of the bot.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::posted::{Call, Posted, Snapshot};
-use crate::domain::{Clock, Millis};
+use countersign_agent::domain::{Clock, Millis};
 
 /// How a call goes wrong.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Kinds: what each takes, what it refuses, and in which words.
 
 use super::*;
-use crate::config::yaml;
+use countersign_agent::template::yaml;
 
 fn check(kind: Kind, yaml: &str) -> Result<ValueKind, String> {
     kind.read(&yaml::parse(yaml).unwrap()).map_err(|refused| refused.why)

@@ -6,10 +6,10 @@ mod search;
 
 use crate::conversation::phrases::is_plain_ok;
 use crate::conversation::{commands, review::told, rights::Rights};
-use crate::domain::{
+use crate::store::TurnRow;
+use countersign_agent::domain::{
     Addressed, Approvers, BudgetCard, CardState, ChannelKind, Conversation, Decision, GateId, Millis, Outbound, TurnStatus, Via,
 };
-use crate::store::TurnRow;
 
 use super::*;
 

@@ -8,8 +8,8 @@ use crate::conversation::review::{lapse, words_under_way};
 use crate::conversation::rights::Rights;
 use crate::conversation::route::{Reply, ReplyTo, Scene};
 use crate::conversation::{commands, say};
-use crate::domain::{ChatType, GateId, InboundMessage, Millis};
 use crate::store::{GateRecord, InboxRow, ListQuery, Session, StoreError, TurnRow};
+use countersign_agent::domain::{ChatType, GateId, InboundMessage, Millis};
 
 /// A listed word this long after a gate was closed is still about that gate.
 const LATE: Duration = Duration::from_secs(24 * 60 * 60);

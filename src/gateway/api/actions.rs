@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::{Id, ListParams, NoParams, Params, body, check_id, check_text, page, principal, views};
 use crate::conversation::ApiDecision;
-use crate::domain::{ActionId, DecisionKind, GateId};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::ActionRecord;
+use countersign_agent::domain::{ActionId, DecisionKind, GateId};
 
 const STATUSES: &[&str] = &[
     "pending", "approved", "rejected", "expired", "running", "executed", "failed", "unknown",

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{MAX_TEXT, NoParams, Params, body, check_id, cursor, limit, next, views};
-use crate::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, console_person};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::Said;
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, console_person};
 
 /// Body of a message.
 #[derive(Debug, Deserialize)]

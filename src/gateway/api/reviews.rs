@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::{Id, ListParams, NoParams, Params, body, check_id, check_text, page, principal, views};
 use crate::conversation::ApiDecision;
-use crate::domain::{Approvers, DecisionKind, GateId, GateKind};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::GateRecord;
+use countersign_agent::domain::{Approvers, DecisionKind, GateId, GateKind};
 
 const STATUSES: &[&str] = &["pending", "approved", "revised", "cancelled", "expired", "superseded"];
 

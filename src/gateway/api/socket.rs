@@ -25,11 +25,11 @@ use tracing::{debug, warn};
 
 use self::cursor::{Cursor, SocketParams, cursor};
 use super::{Params, views};
-use crate::domain::TurnId;
 use crate::gateway::console::foreign_origin;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::{Session, StoreError};
+use countersign_agent::domain::TurnId;
 
 /// The subprotocol under which a browser sends its token.
 pub(super) const PROTOCOL: &[u8] = b"bearer";

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Id, ListParams, NoParams, Params, body, check_id, limit, next, principal, views};
-use crate::domain::TurnId;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use crate::runner::{Details, WorkError};
+use crate::lanes::{Details, WorkError};
 use crate::store::{Session, TurnRow};
+use countersign_agent::domain::TurnId;
 
 const STATUSES: &[&str] = &["queued", "running", "paused", "completed", "failed", "cancelled"];
 

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::channels::{card_json, console_message_id, message_kind, plain_text};
-use crate::domain::{
+use crate::store::{ActionRecord, EventRow, GateRecord, InboxRow, TurnRow};
+use countersign_agent::domain::{
     API_TOKEN, Budget, Complexity, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan,
     Step, StepView,
 };
-use crate::store::{ActionRecord, EventRow, GateRecord, InboxRow, TurnRow};
-use crate::template::Templates;
+use countersign_agent::template::Templates;
 
 fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)

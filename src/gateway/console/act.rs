@@ -12,11 +12,11 @@ use super::page::{Scene, Toast};
 use super::{Form, see};
 use crate::channels::notice_text;
 use crate::conversation::{ApiDecision, DecideError};
-use crate::domain::{ActionId, Approvers, ChannelKind, DecisionKind, GateId, GateKind, Notice};
 use crate::gateway::api::messages::{NewMessage, accept};
 use crate::gateway::api::{check_text, principal};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
+use countersign_agent::domain::{ActionId, Approvers, ChannelKind, DecisionKind, GateId, GateKind, Notice};
 
 /// The person in whose name the console decides for other channels, where nobody can be played.
 const OPERATOR: &str = "console";

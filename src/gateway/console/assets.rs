@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::gateway::api::Id;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use crate::template::Templates;
+use countersign_agent::template::Templates;
 
 /// Where the page finds its files.
 #[derive(Clone, Debug, Serialize)]

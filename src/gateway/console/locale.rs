@@ -7,8 +7,8 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::{login, see};
-use crate::domain::Locale;
 use crate::gateway::state::Gateway;
+use countersign_agent::domain::Locale;
 
 /// Keeps what the reader chose.
 const COOKIE: &str = "countersign_locale";

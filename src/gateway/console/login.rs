@@ -19,9 +19,9 @@ use super::assets::Assets;
 use super::locale::PageLocale;
 use super::page::merge;
 use super::{Form, see};
-use crate::domain::Millis;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
+use countersign_agent::domain::Millis;
 
 /// Begins the cookie's name; the rest tells the token, for browsers do not keep ports apart: two gateways on one host
 /// would end each other's sessions.

@@ -14,13 +14,14 @@ use super::locale::PageLocale;
 use super::people::{self, People, Person};
 use super::{talk, tasks};
 use crate::channels::{CardPage, card_page};
-use crate::config::{Live, Provider};
-use crate::domain::{ChannelKind, Outbound};
+use crate::config::Live;
 use crate::gateway::api::{Params, check_id};
 use crate::gateway::error::ApiError;
 use crate::gateway::health;
 use crate::gateway::state::Gateway;
 use crate::store::ListQuery;
+use countersign_agent::domain::{ChannelKind, Outbound};
+use countersign_agent::model::Provider;
 
 /// The chat that is open when none is named.
 const CHAT: &str = "demo";

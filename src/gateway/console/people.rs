@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::config::ChannelLive;
-use crate::domain::{Approvers, Locale, console_person};
 use crate::gateway::api::check_id;
 use crate::gateway::error::ApiError;
-use crate::template::Templates;
+use countersign_agent::domain::{Approvers, Locale, console_person};
+use countersign_agent::template::Templates;
 
 /// Played from the start; more stand in the list of approvers.
 const CAST: [&str; 3] = ["lin", "zhao", "chen"];

@@ -10,10 +10,10 @@ use super::locale::PageLocale;
 use super::page::{Scene, merge};
 use super::tasks;
 use crate::channels::{call_blocks, markdown_html};
-use crate::domain::{Action, ActionView, Message, TurnId};
 use crate::gateway::api::Id;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
+use countersign_agent::domain::{Action, ActionView, Message, TurnId};
 
 /// Timeline entries; longer ones are in the API, page by page.
 const EVENTS: i64 = 500;

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::page::Scene;
 use super::people::{self, Person};
 use crate::channels::{CardPage, console_message_id};
-use crate::domain::{ChannelKind, InboundBody, Millis, TurnStatus};
 use crate::gateway::error::ApiError;
 use crate::store::{ListQuery, Said, Session};
+use countersign_agent::domain::{ChannelKind, InboundBody, Millis, TurnStatus};
 
 /// Newest messages on the page; the API has the others.
 const SHOWN: i64 = 60;

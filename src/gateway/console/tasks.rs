@@ -7,9 +7,9 @@ use super::page::Scene;
 use super::talk::clock;
 use super::timeline::{Entry, entries};
 use crate::channels::{CardPage, StepLine, step_lines};
-use crate::domain::{Action, CardState, ChannelKind, EffectClass, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
 use crate::gateway::error::ApiError;
 use crate::store::{EventRow, ListQuery, Session, TurnRow};
+use countersign_agent::domain::{Action, CardState, ChannelKind, EffectClass, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
 
 /// Waiting gates on the page.
 const WAITING: i64 = 20;

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::page::Scene;
 use super::talk::clock;
-use crate::domain::{ChannelKind, Event};
 use crate::store::EventRow;
+use countersign_agent::domain::{ChannelKind, Event};
 
 /// A line of the timeline.
 #[derive(Debug, Serialize)]

@@ -9,10 +9,10 @@ use tracing::info;
 
 use super::{Outcome, Sent, accept, click, metered, read_push, refused, require_json};
 use crate::channels::{LarkReceived as Received, click_response};
-use crate::domain::InboundBody;
 use crate::gateway::error::ApiError;
 use crate::gateway::linger::Lingering;
 use crate::gateway::state::Gateway;
+use countersign_agent::domain::InboundBody;
 
 /// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
 pub(in crate::gateway) async fn lark(

@@ -10,10 +10,10 @@ use tracing::{info, warn};
 
 use super::{FORM, JSON, Outcome, Sent, accept, click, metered, read_push, refused, require_type};
 use crate::channels::{FormContext, SlackReceived as Received, form_errors, notice_text, revise_form};
-use crate::domain::{ClickTarget, Inbound, InboundBody, Locale, Notice};
 use crate::gateway::error::ApiError;
 use crate::gateway::linger::Lingering;
 use crate::gateway::state::Gateway;
+use countersign_agent::domain::{ClickTarget, Inbound, InboundBody, Locale, Notice};
 
 /// `POST /webhooks/slack/events`, `/interactions` and `/commands`; each takes every kind.
 pub(in crate::gateway) async fn slack(

@@ -2,8 +2,8 @@
 
 use redis::{Cmd, cmd};
 
-use crate::domain::{Gate, GateId, LaneId, Millis, Outbound};
 use crate::store::StoreError;
+use countersign_agent::domain::{Gate, GateId, LaneId, Millis, Outbound};
 
 /// The field that names the review.
 pub(super) const ID: &str = "review_id";

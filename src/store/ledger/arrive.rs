@@ -8,8 +8,8 @@ use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Executor, Row};
 use super::accept::DEADLINE;
 use super::sql::encode;
 use super::{Inner, Result, fault};
-use crate::domain::{Inbound, Millis};
 use crate::store::{StoreError, keys};
+use countersign_agent::domain::{Inbound, Millis};
 
 /// Rows of one commit at most.
 pub(super) const BATCH: usize = 64;

@@ -10,8 +10,8 @@ use sqlx::any::AnyRow;
 use super::seal::{Seal, SealPart};
 use super::sql::{Columns, encode};
 use super::{Result, Session};
-use crate::domain::{ActionId, GateId, TurnId};
 use crate::store::{AuditEntry, keys};
+use countersign_agent::domain::{ActionId, GateId, TurnId};
 
 /// Rows read at a time.
 const PAGE: i64 = 1000;

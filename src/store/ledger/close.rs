@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Result, Session};
-use crate::domain::handshake::Actor;
-use crate::domain::{Action, ActionId, CardState, Decision, Gate, GateKind, Outbound};
 use crate::store::{AuditEntry, NewOutbox, OutboxOp, outbox_key};
+use countersign_agent::domain::handshake::Actor;
+use countersign_agent::domain::{Action, ActionId, CardState, Decision, Gate, GateKind, Outbound};
 
 impl Session {
     /// Gives `gate` the decision of `actor`; what comes back are its rows as they stand then. `None`: somebody was first.

@@ -3,9 +3,9 @@
 use super::sql::{Columns, encode};
 use super::wakeups::Settled;
 use super::{Result, Session};
-use crate::domain::{Decision, DecisionKind, Gate, GateId, Vote};
 use crate::store::coordination::Change;
 use crate::store::keys;
+use countersign_agent::domain::{Decision, DecisionKind, Gate, GateId, Vote};
 
 impl Session {
     /// Adds a vote, once per person; false: an earlier one stands. A person's own vote takes the place of one that the API gave in

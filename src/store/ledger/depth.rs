@@ -2,7 +2,7 @@
 
 use super::sql::Columns;
 use super::{Result, Session};
-use crate::domain::Millis;
+use countersign_agent::domain::Millis;
 
 /// What waits now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use sqlx::any::AnyRow;
 use super::sql::{Columns, encode};
 use super::tail::BEHIND;
 use super::{Result, Session};
-use crate::domain::{Millis, TurnId};
 use crate::store::{EventRow, Lease, StoreError, keys};
+use countersign_agent::domain::{Millis, TurnId};
 
 impl Session {
     /// Appends timeline entries of one turn; `seq` is given by the caller. Their times are set forward where a clock went back: never

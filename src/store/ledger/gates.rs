@@ -6,9 +6,9 @@ use sqlx::any::AnyRow;
 use super::page::{Cursor, page};
 use super::sql::{Columns, encode, named, unsigned};
 use super::{Result, Session};
-use crate::domain::{Conversation, Gate, GateId, LaneId, Millis, TurnId};
 use crate::store::coordination::Change;
 use crate::store::{GateRecord, Lease, ListQuery, Page, keys};
+use countersign_agent::domain::{Conversation, Gate, GateId, LaneId, Millis, TurnId};
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {

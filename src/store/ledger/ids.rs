@@ -9,8 +9,8 @@ use sqlx::{AnyConnection, Row};
 
 use super::Result;
 use super::sql::Columns;
-use crate::domain::Millis;
 use crate::store::StoreError;
+use countersign_agent::domain::Millis;
 
 /// Low bits: which process it was, then what it has counted within the millisecond.
 const COUNT_BITS: u32 = 8;

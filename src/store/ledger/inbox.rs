@@ -5,8 +5,8 @@ use sqlx::any::AnyRow;
 use super::arrive::{self, NewRow};
 use super::sql::{Columns, named};
 use super::{Result, Session};
-use crate::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
 use crate::store::{InboxRow, Lease, keys};
+use countersign_agent::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
 
 /// Copies of a row that were looked at before it. Their keys are unique among all that were (`inbox_event`, `inbox_message`).
 macro_rules! handled {

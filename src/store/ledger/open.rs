@@ -15,9 +15,9 @@ use super::turnstile::Turnstile;
 use super::wakeups::Wakeups;
 use super::{Inner, Ledger, Result, file, postgres, sqlite};
 use crate::config::{Coordination, Stores};
-use crate::domain::Clock;
 use crate::store::StoreError;
 use crate::store::coordination::{Redis, Standing};
+use countersign_agent::domain::Clock;
 
 /// A look at the database for `/readyz`.
 const PING: Duration = Duration::from_secs(1);

@@ -8,8 +8,8 @@ use sqlx::any::AnyRow;
 
 use super::sql::{Columns, encode};
 use super::{Result, Session};
-use crate::domain::{GateId, Millis, TurnId};
 use crate::store::{Line, LineKind, NewOutbox, OutboxOp, OutboxRow, keys};
+use countersign_agent::domain::{GateId, Millis, TurnId};
 
 /// A row that could not be sent for this long (milliseconds) is given up.
 pub(super) const GIVE_UP_MS: i64 = 10 * 60 * 1000;

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use sqlx::any::AnyRow;
 
 use super::Result;
-use crate::domain::Millis;
 use crate::store::{ListQuery, Page};
+use countersign_agent::domain::Millis;
 
 /// Where a page ended: the next one has older rows only. Spelled as hex, opaque to those who carry it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,8 +17,8 @@ use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, Row, Transaction};
 use super::ids::Sequence;
 use super::open::{Looked, Pools};
 use super::{Inner, Result, fault, schema};
-use crate::domain::{Conversation, Millis, ServerTime, digest128};
 use crate::store::StoreError;
+use countersign_agent::domain::{Conversation, Millis, ServerTime, digest128};
 
 /// How long a verb waits for a connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(2);

@@ -6,8 +6,8 @@ use super::inbox;
 use super::page::Cursor;
 use super::sql::{Columns, decode};
 use super::{Result, Session};
-use crate::domain::{Conversation, Millis};
 use crate::store::{OutboxOp, Page, Said, keys};
+use countersign_agent::domain::{Conversation, Millis};
 
 impl Session {
     /// A page of what was said in a console chat, newest first.

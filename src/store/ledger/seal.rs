@@ -11,8 +11,8 @@ use sqlx::any::AnyRow;
 
 use super::sql::Columns;
 use super::{Result, Session};
-use crate::domain::{GateId, TurnId};
 use crate::store::AuditEntry;
+use countersign_agent::domain::{GateId, TurnId};
 
 /// Gates looked at at a time.
 const PAGE: i64 = 500;

@@ -5,8 +5,9 @@ use sqlx::any::AnyRow;
 
 use super::sql::{Columns, encode, named};
 use super::{Result, Session};
-use crate::domain::TurnId;
-use crate::store::{Lease, Signal, SignalKind, TurnRow};
+use crate::store::{Lease, Signal, TurnRow};
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::TurnId;
 
 #[derive(Serialize, Deserialize)]
 struct Said {

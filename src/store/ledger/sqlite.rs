@@ -9,8 +9,8 @@ use sqlx::{AnyConnection, AnyPool, Connection, Executor, Row};
 use super::ids::Sequence;
 use super::open::{Looked, Pools};
 use super::{Result, file, lock, schema};
-use crate::domain::Clock;
 use crate::store::StoreError;
+use countersign_agent::domain::Clock;
 
 /// How long a verb waits for a connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(2);

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::sql::Columns;
 use super::{Result, Session};
-use crate::domain::{Millis, TurnId};
 use crate::store::{EventPlace, EventSpan, event_id, keys};
+use countersign_agent::domain::{Millis, TurnId};
 
 /// How far an event may be stamped before the newest one.
 pub(super) const BEHIND: Duration = Duration::from_secs(30);

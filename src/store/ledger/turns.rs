@@ -7,8 +7,8 @@ use super::page::{Cursor, page};
 use super::sql::{Columns, encode, named};
 use super::wakeups::Settled;
 use super::{Result, Session};
-use crate::domain::{Conversation, LaneId, Message, Millis, TurnId};
 use crate::store::{Lease, ListQuery, Page, StoreError, TurnRow, keys};
+use countersign_agent::domain::{Conversation, LaneId, Message, Millis, TurnId};
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {
@@ -55,7 +55,7 @@ impl Session {
         })?)
         .bind(turn.inbox_id)
         .bind(turn.status.as_str())
-        .bind(turn.reason.map(crate::domain::TurnReason::as_str))
+        .bind(turn.reason.map(countersign_agent::domain::TurnReason::as_str))
         .bind(&turn.state)
         .bind(turn.messages)
         .bind(turn.events)
@@ -91,7 +91,7 @@ impl Session {
              WHERE id = $9 AND lane_id = $10",
         )
         .bind(turn.status.as_str())
-        .bind(turn.reason.map(crate::domain::TurnReason::as_str))
+        .bind(turn.reason.map(countersign_agent::domain::TurnReason::as_str))
         .bind(&turn.state)
         .bind(turn.messages)
         .bind(turn.events)

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use countersign::cli::demo::FakeLark;
-use countersign::domain::Clock;
+use countersign_agent::domain::Clock;
 use serde_json::{Value, json};
 
 use crate::support::command::{Ran, run};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use countersign::app::{self, Parts, Running};
 use countersign::config::{self, Loaded};
-use countersign::domain::Clock;
-use countersign::model::{ChatModel, ChatReply, ChatRequest, ModelError};
+use countersign_agent::domain::Clock;
+use countersign_agent::model::{ChatModel, ChatReply, ChatRequest, ModelError};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tempfile::TempDir;

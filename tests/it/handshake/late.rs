@@ -39,11 +39,15 @@ async fn an_ok_from_before_the_card_does_not_approve(on: On) {
     world.clock.advance(Duration::from_secs(5));
     // At the very moment of the card, and a millisecond before it; delivered late.
     world.say_at(card.at, u, c, "OK", GROUP).await;
-    world.say_at(countersign::domain::Millis(card.at.0 - 1), u, c, "OK", GROUP).await;
+    world
+        .say_at(countersign_agent::domain::Millis(card.at.0 - 1), u, c, "OK", GROUP)
+        .await;
     world.quiet().await;
     assert_eq!(world.review_of(&card).await["status"], "pending");
     assert_eq!((world.continuations(), world.turns_in(c).await.len()), (0, 1));
-    world.say_at(countersign::domain::Millis(card.at.0 + 1), u, c, "OK", GROUP).await;
+    world
+        .say_at(countersign_agent::domain::Millis(card.at.0 + 1), u, c, "OK", GROUP)
+        .await;
     world.hears(c, "全部完成").await;
     world.end().await;
 }

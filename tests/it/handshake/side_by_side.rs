@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use countersign::domain::{EffectClass, ToolSpec};
-use countersign::tools::{BoxFuture, Halt, Tool, ToolError, ToolOutput};
+use countersign_agent::domain::{EffectClass, ToolSpec};
+use countersign_agent::tools::{BoxFuture, Halt, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 

@@ -1,7 +1,7 @@
 //! The checker of Card JSON 2.0: what the platform refuses, it refuses, one broken rule at a time.
 
 use countersign::channels::{check_card, lark_card};
-use countersign::domain::{CardState, Locale, Outbound};
+use countersign_agent::domain::{CardState, Locale, Outbound};
 use serde_json::{Value, json};
 
 use crate::support::gallery::{plan, templates};

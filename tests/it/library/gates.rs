@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::domain::{
+use countersign_agent::domain::{
     ActionStatus, CardState, Clock, DecisionKind, EffectClass, Event, GateKind, Millis, Outbound, Policy, TurnReason, TurnStatus,
 };
-use countersign::runner::{Heard, Outcome, TaskError, Verdict, VerdictError};
+use countersign_agent::engine::{Heard, Outcome, TaskError, Verdict, VerdictError};
 use serde_json::json;
 
 use super::played::{Note, Played, agent, all_at_once, calls, ends, said, says, three_notes, waits};

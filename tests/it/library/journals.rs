@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use countersign::agent::{Effect, TurnState};
-use countersign::domain::{ActionId, ApprovalMode, EffectClass, Millis, Policy, ToolResult, TurnStatus};
-use countersign::model::BoxFuture;
-use countersign::runner::{Entry, Journal, Left, News, Sending};
-use countersign::store::{SignalKind, StoreError};
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::{ActionId, ApprovalMode, EffectClass, Millis, Policy, ToolResult, TurnStatus};
+use countersign_agent::engine::{Entry, Journal, JournalError, Left, News, Sending};
+use countersign_agent::model::BoxFuture;
+use countersign_agent::reducer::{Effect, TurnState};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -27,11 +27,11 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 }
 
 impl Journal for List {
-    fn news<'a>(&'a self, _: &'a TurnState) -> BoxFuture<'a, Result<Option<News>, StoreError>> {
+    fn news<'a>(&'a self, _: &'a TurnState) -> BoxFuture<'a, Result<Option<News>, JournalError>> {
         ready(Ok(None))
     }
 
-    fn commit<'a>(&'a self, entry: Entry<'a>) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn commit<'a>(&'a self, entry: Entry<'a>) -> BoxFuture<'a, Result<bool, JournalError>> {
         let effects = entry
             .effects
             .iter()
@@ -40,7 +40,7 @@ impl Journal for List {
         ready(Ok(true))
     }
 
-    fn due<'a>(&'a self, _: &'a TurnState) -> BoxFuture<'a, Result<Millis, StoreError>> {
+    fn due<'a>(&'a self, _: &'a TurnState) -> BoxFuture<'a, Result<Millis, JournalError>> {
         ready(Ok(Millis::NEVER))
     }
 
@@ -48,12 +48,12 @@ impl Journal for List {
         Box::pin(std::future::pending())
     }
 
-    fn sending<'a>(&'a self, _: &'a ActionId, begins: bool) -> BoxFuture<'a, Result<Sending, StoreError>> {
+    fn sending<'a>(&'a self, _: &'a ActionId, begins: bool) -> BoxFuture<'a, Result<Sending, JournalError>> {
         self.add(format!("sending {begins}"));
         ready(Ok(Sending::Now))
     }
 
-    fn done<'a>(&'a self, _: &'a ActionId, result: &'a ToolResult) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn done<'a>(&'a self, _: &'a ActionId, result: &'a ToolResult) -> BoxFuture<'a, Result<(), JournalError>> {
         self.add(format!("done {}", result.text));
         ready(Ok(()))
     }

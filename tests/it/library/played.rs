@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use countersign::domain::{EffectClass, Role, ToolCall, ToolSpec};
-use countersign::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
-use countersign::runner::{Agent, AgentBuilder, Ending, OpenGate, Outcome, Task};
-use countersign::tools::{Halt, Tool, ToolError, ToolOutput};
+use countersign_agent::domain::{EffectClass, Role, ToolCall, ToolSpec};
+use countersign_agent::engine::{Agent, AgentBuilder, Ending, OpenGate, Outcome, Task};
+use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
+use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 

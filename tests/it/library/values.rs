@@ -3,9 +3,8 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use countersign::domain::{ActionStatus, ApprovalMode, EffectClass, Message, Policy, Role, StepStatus, TurnReason, TurnStatus};
-use countersign::runner::{FORMAT, Outcome, RestoreError, Task, TaskError, Verdict};
-use countersign::store::StoreError;
+use countersign_agent::domain::{ActionStatus, ApprovalMode, EffectClass, Message, Policy, Role, StepStatus, TurnReason, TurnStatus};
+use countersign_agent::engine::{FORMAT, JournalError, Outcome, RestoreError, Task, TaskError, Verdict};
 use serde_json::{Value, json};
 
 use super::played::{Note, Played, agent, calls, ends, said, says, three_notes, waits};
@@ -131,7 +130,7 @@ async fn what_cannot_be_kept_does_not_happen() {
     task.notebook().decide(&gate.id, "ann", Verdict::Approve).unwrap();
     *full.lock().unwrap() = true;
     let stopped = task.execute().await.unwrap_err();
-    assert!(matches!(stopped, TaskError::Journal(StoreError::Unavailable(_))), "{stopped}");
+    assert!(matches!(stopped, TaskError::Journal(JournalError::Unavailable(_))), "{stopped}");
     assert!(note.kept().is_empty());
     *full.lock().unwrap() = false;
     ends(&mut task).await;

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use countersign::agent::{PlanEnding, Turn};
-use countersign::domain::{EffectClass, Plan, Step, StepStatus, TurnReason, TurnStatus};
-use countersign::model::BoxFuture;
-use countersign::runner::{HookError, Notebook, Observer, Verdict};
+use countersign_agent::domain::{EffectClass, Plan, Step, StepStatus, TurnReason, TurnStatus};
+use countersign_agent::engine::{HookError, Notebook, Observer, Verdict};
+use countersign_agent::model::BoxFuture;
+use countersign_agent::reducer::{PlanEnding, Turn};
 
 use super::played::{Note, Played, agent, ends, three_notes, waits};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use countersign::domain::{EffectClass, ToolSpec, TurnStatus};
-use countersign::model::BoxFuture;
-use countersign::runner::{Agent, BuildError, Timings};
-use countersign::tools::{Halt, Tool, ToolError, ToolOutput};
+use countersign_agent::domain::{EffectClass, ToolSpec, TurnStatus};
+use countersign_agent::engine::{Agent, BuildError, Timings};
+use countersign_agent::model::BoxFuture;
+use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Duration;

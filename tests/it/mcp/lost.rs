@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use countersign::config::{McpReach, McpServer};
-use countersign::domain::ServerStanding;
-use countersign::tools::{FirstSight, Halt, Halted, Servers, ToolError};
+use countersign_agent::domain::ServerStanding;
+use countersign_agent::tools::{FirstSight, Halt, Halted, Servers, ToolError};
+use countersign_agent::tools::{McpReach, McpServer};
 use serde_json::json;
 
 use super::{call, connected, text, told};

@@ -1,7 +1,7 @@
 //! What is offered and what a call gives, over both transports.
 
-use countersign::domain::{EffectClass, ServerStanding};
-use countersign::tools::Servers;
+use countersign_agent::domain::{EffectClass, ServerStanding};
+use countersign_agent::tools::Servers;
 use serde_json::json;
 
 use super::{call, connected, text, told};

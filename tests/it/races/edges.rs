@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::domain::Millis;
+use countersign_agent::domain::Millis;
 use futures_util::future::join;
 
 use super::kit::{Race, Round, TASK};

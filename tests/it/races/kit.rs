@@ -59,7 +59,7 @@ impl Race {
     pub async fn new(row: &'static str, on: On, world: World) -> Self {
         let set = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
         let seed = set("COUNTERSIGN_SEED").unwrap_or_else(|| {
-            let now = countersign::domain::Clock::system().now().0;
+            let now = countersign_agent::domain::Clock::system().now().0;
             u64::try_from(now).unwrap() % 1_000_000_007
         });
         let second = match Pairing::of_this_run() {

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use countersign::config::Stores;
-use countersign::domain::Clock;
 use countersign::store::Ledger;
+use countersign_agent::domain::Clock;
 use futures_util::poll;
 use sqlx::{AnyConnection, Connection, Row};
 

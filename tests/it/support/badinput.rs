@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign::channels::seal;
-use countersign::domain::{Ids, Millis};
+use countersign_agent::domain::{Ids, Millis};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};

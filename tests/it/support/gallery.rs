@@ -4,19 +4,19 @@ mod notices;
 
 use std::sync::{Arc, LazyLock};
 
-use countersign::domain::{
+use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, Decision,
     DecisionKind, EffectClass, GateId, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
     StepStatus, StepView, TurnReason, Via,
 };
-use countersign::template::Templates;
+use countersign_agent::template::Templates;
 use serde_json::Value;
 
 pub use self::notices::{declared_notices, notices};
 
 /// Loaded once: all tests read, none writes.
 pub fn templates() -> Arc<Templates> {
-    static LOADED: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(Templates::load(None).unwrap()));
+    static LOADED: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(countersign::template::load(None).unwrap()));
     Arc::clone(&LOADED)
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::extract::Request;
 use axum::response::Response;
-use countersign::tools::Reach;
+use countersign_agent::tools::Reach;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 

@@ -1,7 +1,7 @@
 //! Pushes to a Lark app as the platform makes them, straight into the hook, and the event that most tests vary.
 
 use countersign::channels::{LarkHook, LarkReceived as Received, Refusal, seal};
-use countersign::domain::{Inbound, InboundBody, InboundMessage};
+use countersign_agent::domain::{Inbound, InboundBody, InboundMessage};
 use serde_json::{Value, json};
 
 use super::sign::{NOW, header_map, lark_digest, lark_secrets};

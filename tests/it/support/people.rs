@@ -2,7 +2,7 @@
 
 use countersign::channels::Sealed;
 use countersign::cli::demo::{Event, Posted, Words};
-use countersign::domain::Millis;
+use countersign_agent::domain::Millis;
 use serde_json::{Value, json};
 
 use super::api::eventually;

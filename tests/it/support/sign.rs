@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use countersign::config::LarkSecrets;
-use countersign::domain::Millis;
+use countersign_agent::domain::Millis;
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 

@@ -2,7 +2,7 @@
 
 use countersign::channels::{Refusal, SlackHook, SlackReceived as Received};
 use countersign::config::SlackSecrets;
-use countersign::domain::{Inbound, InboundBody, InboundMessage};
+use countersign_agent::domain::{Inbound, InboundBody, InboundMessage};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 

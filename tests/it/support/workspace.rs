@@ -1,10 +1,11 @@
 //! File tools on a folder of the test's own.
 
+use countersign_agent::tools::Reach;
 use std::path::Path;
 use std::time::Duration;
 
 use countersign::config::{Boot, LarkSecrets, SlackSecrets};
-use countersign::tools::Toolbox;
+use countersign_agent::tools::Toolbox;
 
 /// A configuration of which only the workspace matters.
 pub(crate) fn boot(workspace: Option<&Path>) -> Boot {
@@ -44,5 +45,5 @@ pub(crate) fn boot(workspace: Option<&Path>) -> Boot {
 
 /// The file tools of `folder`.
 pub(crate) fn toolbox(folder: &Path) -> Toolbox {
-    Toolbox::from_config(&boot(Some(folder))).unwrap()
+    countersign::app::toolbox(&boot(Some(folder)), &Reach::default()).unwrap()
 }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use countersign::app::{self, Parts, Running, StartError};
 use countersign::cli::demo::{BOT, FakeLark, FakeSlack, Posted, Snapshot, Stage, Tenant};
 use countersign::config::{self, Loaded};
-use countersign::domain::{Clock, Ids};
-use countersign::runner::Timings;
+use countersign::lanes::Intervals;
 use countersign::store::StoreError;
-use countersign::tools::{Tool, Toolbox};
+use countersign_agent::domain::{Clock, Ids};
+use countersign_agent::tools::{Tool, Toolbox};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -276,7 +276,7 @@ impl World {
     }
 
     /// The same, with some of its timings changed.
-    pub async fn another_with(&self, change: impl FnOnce(&mut Timings)) -> Running {
+    pub async fn another_with(&self, change: impl FnOnce(&mut Intervals)) -> Running {
         let Loaded { boot, live, .. } = load(&self.settings);
         let mut parts = Parts {
             clock: self.clock.clone(),
@@ -285,7 +285,7 @@ impl World {
             ..Parts::default()
         };
         parts.timings.poll = Duration::from_millis(20);
-        parts.timings.interrupt_poll = Duration::from_millis(20);
+        parts.timings.calls.interrupt_poll = Duration::from_millis(20);
         change(&mut parts.timings);
         for _ in 0..STARTS {
             match Box::pin(app::start(boot.clone(), live.clone(), parts.clone())).await {

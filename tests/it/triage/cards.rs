@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use countersign::config::{AgentLive, ChannelLive, Live, ModelLive, Provider};
-use countersign::domain::{
+use countersign::config::{AgentLive, ChannelLive, Live};
+use countersign::store::TurnRow;
+use countersign_agent::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, EffectClass,
     Gate, GateId, GateKind, Locale, Mode, Outbound, PlanCard, PlanWords, PromptFeature, PromptLanguage, QuestionCard, QueueMode,
     Reflection, SessionMode, StepStatus, StepView,
 };
-use countersign::store::TurnRow;
+use countersign_agent::model::{ModelLive, Provider};
 
 pub const TTL: Duration = Duration::from_secs(3600);
 

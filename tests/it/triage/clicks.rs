@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::domain::{
+use countersign_agent::domain::{
     ActionId, ActionStatus, Approvers, ClickTarget, ClickVerb, DecisionKind, Gate, GateId, GateKind, Inbound, InboundBody, Notice,
 };
 

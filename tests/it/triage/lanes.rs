@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use countersign::domain::{GateKind, InboundBody, Notice, Outbound, QueueMode, ReactionMark};
-use countersign::store::{OutboxOp, SignalKind};
+use countersign::store::OutboxOp;
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::{GateKind, InboundBody, Notice, Outbound, QueueMode, ReactionMark};
 
 use super::cards::TTL;
 use super::words::{happens, says};

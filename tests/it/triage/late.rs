@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::domain::{Approvers, ClickTarget, ClickVerb, GateKind, Notice};
+use countersign_agent::domain::{Approvers, ClickTarget, ClickVerb, GateKind, Notice};
 
 use super::cards::TTL;
 use super::words::says;

@@ -1,8 +1,9 @@
 //! Decisions over the API.
 
 use countersign::conversation::{ApiDecision, DecideError};
-use countersign::domain::{ActionStatus, Approvers, ChannelKind, DecisionKind, Gate, GateId, GateKind, TurnId, Via};
-use countersign::store::{SignalKind, TurnRow};
+use countersign::store::TurnRow;
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::{ActionStatus, Approvers, ChannelKind, DecisionKind, Gate, GateId, GateKind, TurnId, Via};
 
 use super::cards::TTL;
 use super::words::{Words, says};
@@ -173,7 +174,7 @@ async fn a_repeated_approval_is_none_of_the_second_try() {
         let repeated = world.desk.decide_action(&row, named, approve()).await;
         assert!(matches!(repeated, Err(DecideError::AskedAgain)), "{named:?}: {repeated:?}");
     }
-    let found = |rows: Vec<countersign::domain::Action>| rows.into_iter().find(|one| one.id == row).unwrap().status;
+    let found = |rows: Vec<countersign_agent::domain::Action>| rows.into_iter().find(|one| one.id == row).unwrap().status;
     assert_eq!(found(world.actions(&second).await), ActionStatus::Unknown);
     world.desk.decide_action(&row, Some(&second.id), approve()).await.unwrap();
     assert_eq!(found(world.actions(&second).await), ActionStatus::Approved);

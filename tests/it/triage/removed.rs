@@ -1,6 +1,6 @@
 //! Gates that are removed, for their age, between the look of whoever answers and the answer's commit.
 
-use countersign::domain::{ClickTarget, ClickVerb, GateKind, Notice};
+use countersign_agent::domain::{ClickTarget, ClickVerb, GateKind, Notice};
 use secrecy::ExposeSecret;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
 

@@ -1,6 +1,6 @@
 //! What people do in these tests: messages, clicks and the rest, as the channels would hand them over.
 
-use countersign::domain::{
+use countersign_agent::domain::{
     ChannelKind, ChatType, Click, ClickTarget, ClickVerb, Conversation, Inbound, InboundBody, InboundMessage, Mention, Millis,
 };
 

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use countersign::config::{Live, Settings};
 use countersign::conversation::Desk;
-use countersign::domain::{
+use countersign::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, TurnRow, Tx, outbox_key};
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::{
     Action, ActionId, ActionStatus, ClickTarget, ClickVerb, Clock, Gate, GateId, GateKind, Inbound, InboundBody, Millis, Notice, Outbound,
     TurnId, TurnStatus,
 };
-use countersign::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, SignalKind, TurnRow, Tx, outbox_key};
 
 use crate::store_kit::{Store, stores};
 

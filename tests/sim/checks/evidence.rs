@@ -1,8 +1,8 @@
 //! Who allowed it: decisions against what people really sent, and against what the cards that they saw said.
 
-use countersign::agent::TurnState;
-use countersign::domain::{Action, ClickTarget, Decision, DecisionKind, Outbound, Plan, Via, digest128};
 use countersign::store::TurnRow;
+use countersign_agent::domain::{Action, ClickTarget, Decision, DecisionKind, Outbound, Plan, Via, digest128};
+use countersign_agent::reducer::TurnState;
 use sqlx::Row;
 
 use crate::life::Life;

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use countersign::agent::Next;
-use countersign::domain::{Decision, DecisionKind, Millis, TurnStatus, Via, Vote};
+use countersign_agent::domain::{Decision, DecisionKind, Millis, TurnStatus, Via, Vote};
+use countersign_agent::reducer::Next;
 use sqlx::Row;
 
 use super::evidence;

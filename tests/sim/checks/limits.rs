@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use countersign::domain::{Budget, DecisionKind, GateKind, Meter, TurnReason};
+use countersign_agent::domain::{Budget, DecisionKind, GateKind, Meter, TurnReason};
 
 use super::gates::Settled;
 use super::rest::{Found, Told};

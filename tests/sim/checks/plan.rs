@@ -5,10 +5,10 @@ mod reading;
 
 use std::collections::HashMap;
 
-use countersign::domain::{
+use countersign_agent::domain::{
     Complexity, DecisionKind, EffectClass, Message, Plan, Reflection, Role, Step, StepStatus, TurnReason, TurnStatus,
 };
-use countersign::model::ChatRequest;
+use countersign_agent::model::ChatRequest;
 use sqlx::Row;
 
 use super::rest::{Found, read, rows, rows_of};

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use countersign::agent::{Next, TurnState};
-use countersign::domain::{Message, Mode, Role};
-use countersign::model::ChatRequest;
+use countersign_agent::domain::{Message, Mode, Role};
+use countersign_agent::model::ChatRequest;
+use countersign_agent::reducer::{Next, TurnState};
 use serde_json::{Value, json};
 
 use super::{Held, Runs, holder, plan, spent};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use countersign::domain::{Budget, Message, Meter, Plan, TurnReason};
+use countersign_agent::domain::{Budget, Message, Meter, Plan, TurnReason};
 
 use super::{Held, prompt};
 use crate::life::Life;

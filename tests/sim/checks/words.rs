@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use countersign::domain::{Inbound, InboundBody, TurnReason, TurnStatus};
+use countersign_agent::domain::{Inbound, InboundBody, TurnReason, TurnStatus};
 use sqlx::Row;
 
 use super::rest::{Found, read, rows, rows_of};
@@ -41,7 +41,7 @@ pub(super) async fn arrived(life: &mut Life<'_>, turns: &[Found]) -> Result<(), 
 }
 
 /// What was said to a turn is in its log once, and came before the model of one that was completed.
-pub(super) async fn heard(life: &mut Life<'_>, turn: &Found, log: &[countersign::domain::Message]) -> Result<(), String> {
+pub(super) async fn heard(life: &mut Life<'_>, turn: &Found, log: &[countersign_agent::domain::Message]) -> Result<(), String> {
     let steers = rows_of(
         life,
         "SELECT body, consumed_at FROM signals WHERE turn_id = $1 AND kind = 'steer'",
@@ -53,7 +53,7 @@ pub(super) async fn heard(life: &mut Life<'_>, turn: &Found, log: &[countersign:
     for steer in steers {
         let words = words_of(steer.get(0))?;
         let consumed: Option<i64> = steer.get(1);
-        let is_it = |message: &&countersign::domain::Message| {
+        let is_it = |message: &&countersign_agent::domain::Message| {
             message.content.starts_with("<mailbox>") && message.content.lines().any(|line| line.trim() == words)
         };
         let times = log.iter().filter(is_it).count();

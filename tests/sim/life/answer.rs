@@ -1,6 +1,6 @@
 //! What model, tools and platform give back.
 
-use countersign::model::ModelError;
+use countersign_agent::model::ModelError;
 
 use super::Life;
 use crate::chat::Receipt;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::config::Live;
-use countersign::domain::{ApprovalMode, Approvers, Mode, QueueMode, Reflection, SessionMode};
+use countersign_agent::domain::{ApprovalMode, Approvers, Mode, QueueMode, Reflection, SessionMode};
 
 use super::{Life, Part, WORKERS};
 use crate::cards;

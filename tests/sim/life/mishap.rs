@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::domain::Millis;
+use countersign_agent::domain::Millis;
 
 use super::{ALL, Life, Part};
 use crate::stage::{ActorId, Want};

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Look, Painter, escape, parts};
 use crate::channels::wording::{Asked, Whom, effect_key, is_open, prompt_key, sure_key};
-use crate::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
+use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 
 /// Rows with blocks and buttons: each costs up to ten of the card's 200 components.
 const MAX_ROWS: usize = 12;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Painter, parts};
 use crate::channels::wording::{Asked, Whom, capitalized, is_open, one_line, spent};
-use crate::domain::{BudgetCard, CardState, QuestionCard};
+use countersign_agent::domain::{BudgetCard, CardState, QuestionCard};
 
 impl Painter<'_> {
     pub(super) fn question(&self, card: &QuestionCard) -> Value {

@@ -10,7 +10,7 @@ use super::CALL_TIMEOUT;
 use super::answer::{Answer, Refused};
 use crate::channels::DeliveryError;
 use crate::config::LarkSecrets;
-use crate::domain::{Clock, Millis};
+use countersign_agent::domain::{Clock, Millis};
 
 /// Refreshed when less than this remains: by then the platform hands out a new one, and both stay valid.
 const MARGIN: Duration = Duration::from_secs(600);

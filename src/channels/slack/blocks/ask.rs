@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::painter::{Painter, mention};
 use super::parts::{self, bold, text};
 use crate::channels::wording::{Asked, Whom, capitalized, is_open, spent};
-use crate::domain::{BudgetCard, CardState, QuestionCard};
+use countersign_agent::domain::{BudgetCard, CardState, QuestionCard};
 
 impl Painter<'_> {
     pub(super) fn question(&self, card: &QuestionCard) -> Vec<Value> {

@@ -8,8 +8,8 @@ use crate::channels::wording::{
     Asked, Whom, capitalized, clip, decided_by, decision_words, end_text, left_off, mark_of, minutes, one_line, settled_text, state_key,
     words_key,
 };
-use crate::domain::{CardState, Decision, Locale, PlanEnd, StepView};
-use crate::template::Templates;
+use countersign_agent::domain::{CardState, Decision, Locale, PlanEnd, StepView};
+use countersign_agent::template::Templates;
 
 /// How much of the foreign text is shown.
 #[derive(Clone, Copy, Debug)]

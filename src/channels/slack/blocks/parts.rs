@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::painter::Line;
 use crate::channels::slack::escape;
-use crate::domain::digest128;
+use countersign_agent::domain::digest128;
 
 /// The head of a card; ours.
 pub(super) fn header(title: &str) -> Value {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::painter::{Line, Painter};
 use super::parts::{self, text};
 use crate::channels::wording::{Whom, asked_of, done_steps, end_text, is_open, plan_key, under_way};
-use crate::domain::{CardState, Complexity, PlanCard};
+use countersign_agent::domain::{CardState, Complexity, PlanCard};
 
 impl Painter<'_> {
     pub(super) fn plan(&self, card: &PlanCard) -> Vec<Value> {

@@ -6,7 +6,7 @@ use super::painter::{Painter, mention};
 use super::parts::{self, text};
 use crate::channels::slack::escape;
 use crate::channels::wording::{done_steps, end_key, end_text, one_line, why_ended};
-use crate::domain::{Answer, ProgressView};
+use countersign_agent::domain::{Answer, ProgressView};
 
 impl Painter<'_> {
     pub(super) fn progress(&self, view: &ProgressView) -> Vec<Value> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::Millis;
+use countersign_agent::domain::Millis;
 
 /// Type of our metadata.
 const EVENT_TYPE: &str = "countersign_outbox";

@@ -1,7 +1,7 @@
 //! Slack's markup, said back in plain words.
 
 use super::*;
-use crate::domain::Addressed;
+use countersign_agent::domain::Addressed;
 
 const BOT: &str = "U0BOT0001";
 

@@ -6,7 +6,7 @@ use super::handlers::{Answer, Refusal, text};
 use super::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, Shared, TEAM};
 use crate::channels::check_slack;
 use crate::cli::demo::posted::{Form, Note, Posted, words};
-use crate::domain::Millis;
+use countersign_agent::domain::Millis;
 
 /// `chat.postMessage`.
 pub(super) fn post(shared: &Shared, arguments: &Value) -> Answer {

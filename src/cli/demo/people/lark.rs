@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Event, Parcel, Words};
 use crate::channels::seal;
 use crate::config::LarkSecrets;
-use crate::domain::{Clock, Ids, Millis};
+use countersign_agent::domain::{Clock, Ids, Millis};
 
 /// Key of the tenant that all events name.
 pub const TENANT_KEY: &str = "tk_demo";

@@ -8,7 +8,7 @@ use sha2::Sha256;
 use super::{Event, Parcel, Words};
 use crate::cli::demo::fake_slack::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, TEAM, Workspace};
 use crate::cli::demo::posted::Form;
-use crate::domain::{Clock, Ids, Millis};
+use countersign_agent::domain::{Clock, Ids, Millis};
 
 /// What a Slack workspace knows.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::cli::demo::{Snapshot, draw};
-use crate::domain::Clock;
-use crate::model::ChatRequest;
+use countersign_agent::domain::Clock;
+use countersign_agent::model::ChatRequest;
 
 /// Shared by the show and its model.
 #[derive(Clone, Debug)]

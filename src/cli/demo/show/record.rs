@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::print::Printer;
-use crate::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, Demo, ModelError};
+use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, Demo, ModelError};
 
 /// The demo model, with every request shown.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use crate::cli::demo::{BOT, FakeLark, FakeSlack, Stage, Tenant};
 use crate::config::Boot;
-use crate::domain::{Clock, Ids, Locale};
+use countersign_agent::domain::{Clock, Ids, Locale};
 
 /// Any secrets will do on this machine.
 const BOT_TOKEN: &str = "xoxb-demo-bot-token-0123456789";

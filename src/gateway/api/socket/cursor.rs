@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
-use crate::domain::TurnId;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::{EventPlace, Session, Tail};
+use countersign_agent::domain::TurnId;
 
 /// So many events may `after` name.
 const NAMED: usize = 100;

@@ -1,10 +1,10 @@
 //! One notice of each kind.
 
-use countersign::domain::{Barrier, DecisionKind, Notice, StepStatus};
+use countersign_agent::domain::{Barrier, DecisionKind, Notice, StepStatus};
 
 /// How many variants the domain declares, so that a new one cannot be forgotten here.
 pub fn declared_notices() -> usize {
-    let source = include_str!("../../../../src/domain/notice.rs");
+    let source = include_str!("../../../../crates/agent/src/domain/notice.rs");
     let body = source.split_once("pub enum Notice {").unwrap().1.split_once("\n}").unwrap().0;
     body.lines()
         .filter(|line| line.starts_with("    ") && line[4..].starts_with(|c: char| c.is_ascii_uppercase()))

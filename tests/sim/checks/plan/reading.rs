@@ -1,6 +1,6 @@
 //! A log of plan mode as a reader takes it who knows nothing of our marks: which message belongs to which step, and what is due next.
 
-use countersign::domain::{Message, Role, StepStatus};
+use countersign_agent::domain::{Message, Role, StepStatus};
 
 /// What is asked of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

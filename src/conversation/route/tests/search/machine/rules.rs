@@ -1,7 +1,7 @@
 //! What must hold between the states of the machine.
 
 use super::{Card, Machine, Outcome, PEOPLE, State};
-use crate::domain::{DecisionKind, GateKind};
+use countersign_agent::domain::{DecisionKind, GateKind};
 
 impl Machine {
     /// What is wrong with a step.

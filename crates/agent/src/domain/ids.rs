@@ -1,0 +1,223 @@
+//! Identifiers: newtypes, the key of a conversation and of a lane, and the source of random ids.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use unicode_normalization::UnicodeNormalization;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Wraps an id that is already known.
+            pub fn new(id: impl Into<String>) -> Self {
+                Self(id.into())
+            }
+
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// A turn, `turn_…`; the `run_id` of the contract.
+    TurnId
+);
+id!(
+    /// A gate of any kind, `rv_…`; too random to be guessed.
+    GateId
+);
+id!(
+    /// One proposed tool call, `act_…`.
+    ActionId
+);
+
+/// Hex digits of a gate's id in a marked action id: enough to be told from any other gate of the call, and short enough for a button.
+const MARK: usize = 16;
+
+impl ActionId {
+    /// The id on a button of `gate`, which asks about this call again: `act_…-0123456789abcdef`. The call keeps its id, so a plain
+    /// id could come from a button of an earlier card.
+    #[must_use]
+    pub fn marked(&self, gate: &GateId) -> Self {
+        Self(format!("{}-{}", self.0, gate.mark()))
+    }
+
+    /// The call's id, and the mark of the gate whose button named it.
+    #[must_use]
+    pub fn unmarked(&self) -> (Self, Option<&str>) {
+        match self.0.rsplit_once('-') {
+            Some((id, mark)) => (Self(id.to_owned()), Some(mark)),
+            None => (self.clone(), None),
+        }
+    }
+}
+
+impl GateId {
+    /// The mark on buttons of this gate ([`ActionId::marked`]).
+    #[must_use]
+    pub fn mark(&self) -> String {
+        self.0.chars().skip("rv_".len()).take(MARK).collect()
+    }
+}
+
+id!(
+    /// A lane: digest of conversation and requester, 32 hex digits.
+    LaneId
+);
+
+/// The chat platforms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChannelKind {
+    /// Lark and Feishu.
+    Lark,
+    /// Slack.
+    Slack,
+    /// Our own API and web page.
+    Console,
+}
+
+impl ChannelKind {
+    /// Lower-case name as used in the ledger, the API and the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lark => "lark",
+            Self::Slack => "slack",
+            Self::Console => "console",
+        }
+    }
+
+    /// The kind named by `text`, if any.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Lark, Self::Slack, Self::Console]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// Where something is said: channel, app, tenant, chat and thread.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Conversation {
+    /// The platform.
+    pub channel: ChannelKind,
+    /// App (bot) id on that platform; two bots of one group must not share state.
+    pub app: String,
+    /// Tenant or team.
+    pub tenant: String,
+    /// Chat or channel id.
+    pub chat: String,
+    /// Thread or topic; empty in direct messages and flat groups.
+    pub thread: String,
+}
+
+impl Conversation {
+    /// Key of the small fact that holds the bot's own user id.
+    #[must_use]
+    pub fn bot_fact(&self) -> String {
+        format!("bot.{}.{}", self.channel.as_str(), self.app)
+    }
+
+    /// The lane of `user` in this conversation.
+    #[must_use]
+    pub fn lane(&self, user: &str) -> LaneId {
+        LaneId::new(hex::encode(digest128(&[
+            self.channel.as_str(),
+            &self.app,
+            &self.tenant,
+            &self.chat,
+            &self.thread,
+            user,
+        ])))
+    }
+}
+
+/// The one form of a person's id on the console, where ids are made up: without blanks around it, compatible characters as one, in
+/// lower case. `alice`, `ALICE` and `ａｌｉｃｅ ` are the same person.
+#[must_use]
+pub fn console_person(id: &str) -> String {
+    let folded: String = id.nfkc().flat_map(char::to_lowercase).nfkc().collect();
+    folded.trim().to_owned()
+}
+
+/// First 16 bytes of SHA-256 over length-prefixed (u32, big endian) parts: ids of other people's choosing
+/// never enter a key raw, and no two part lists collide by moving a delimiter.
+#[must_use]
+pub fn digest128(parts: &[&str]) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
+        hash.update(length.to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut out = [0; 16];
+    out.copy_from_slice(&hash.finalize()[..16]);
+    out
+}
+
+/// Source of random ids: the operating system in production, a counted sequence in tests.
+#[derive(Clone, Debug)]
+pub struct Ids(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    System,
+    Counted(Arc<AtomicU64>),
+}
+
+impl Ids {
+    /// Random ids from the operating system.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(Source::System)
+    }
+
+    /// Ids that repeat from run to run; for tests only.
+    #[must_use]
+    pub fn counted() -> Self {
+        Self(Source::Counted(Arc::default()))
+    }
+
+    /// 128 bits as 32 hex digits.
+    ///
+    /// # Panics
+    /// When the operating system has no randomness to give: nothing safe can be done then.
+    #[must_use]
+    pub fn token(&self) -> String {
+        let mut bytes = [0; 16];
+        match &self.0 {
+            #[expect(clippy::expect_used, reason = "without randomness no id is unguessable, so nothing may go on")]
+            Source::System => getrandom::fill(&mut bytes).expect("the operating system gives random bytes"),
+            Source::Counted(count) => {
+                let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+                bytes[8..].copy_from_slice(&number.to_be_bytes());
+            }
+        }
+        hex::encode(bytes)
+    }
+
+    /// A fresh turn id.
+    #[must_use]
+    pub fn turn(&self) -> TurnId {
+        TurnId::new(format!("turn_{}", self.token()))
+    }
+}

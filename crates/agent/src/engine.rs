@@ -1,0 +1,58 @@
+//! Carries the reducer's effects out: journal first, then act, then feed the result back as the next input.
+//!
+//! The engine takes a turn on over a [`Journal`] and knows no more of it: the gateway's is a ledger in SQL, that of a program of yours
+//! a [`Notebook`].
+
+mod journal;
+mod drive;
+mod model_call;
+mod execute;
+mod observers;
+mod preview;
+mod agent;
+mod task;
+mod notebook;
+
+pub use agent::{Agent, AgentBuilder, BuildError};
+pub use drive::{Asking, Engine, Left, RETRY};
+pub use journal::{Entry, Journal, JournalError, News, Sending, left, left_behind, verdicts};
+pub use notebook::{FORMAT, Happened, Heard, Keeper, Notebook, OpenGate, RestoreError, Verdict, VerdictError};
+pub use observers::{HookError, Observer, Observers};
+pub use task::{Ending, Outcome, Task, TaskError};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::domain::Millis;
+use crate::model::ChatModel;
+
+/// Gives the model of the settings in force; asked anew for every call.
+pub type ModelSource = Arc<dyn Fn() -> Arc<dyn ChatModel> + Send + Sync>;
+
+/// Lengths of calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Timings {
+    /// How often a running call looks for a stop.
+    pub interrupt_poll: Duration,
+    /// How long a write call that was already sent is waited for after it was told to end.
+    pub stop_grace: Duration,
+    /// Longest run of one tool call; then it is told to end.
+    pub tool_timeout: Duration,
+}
+
+impl Default for Timings {
+    fn default() -> Self {
+        Self {
+            interrupt_poll: Duration::from_millis(250),
+            stop_grace: Duration::from_secs(10),
+            tool_timeout: Duration::from_secs(120),
+        }
+    }
+}
+
+/// How the last model call went; shown in `/readyz`.
+#[derive(Clone, Debug)]
+pub struct ModelHealth {
+    /// `None` before the first call.
+    pub last: Option<(Millis, Result<(), String>)>,
+}

@@ -1,0 +1,200 @@
+//! The engine: takes one turn on, step by step, until it waits or ends. Journal first, then act, then feed the result back.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::JournalError;
+use super::journal::{Entry, Journal};
+use super::observers::Observers;
+use super::{ModelHealth, Timings};
+use crate::domain::{Clock, Failpoint, Ids, Millis, ToolSpec};
+use crate::model::ChatModel;
+use crate::reducer::{self, Env, Input, Next, Room, Turn};
+use crate::template::Templates;
+use crate::tools::Toolbox;
+
+/// Between two tries to tell the journal something that only this process knows.
+pub const RETRY: Duration = Duration::from_millis(200);
+
+/// How the model is asked; looked up anew for every call.
+#[derive(Clone)]
+pub struct Asking {
+    /// The model.
+    pub model: Arc<dyn ChatModel>,
+    /// Added to the base prompt.
+    pub system_prompt: String,
+    /// May it ask for several calls at once?
+    pub parallel_tool_calls: bool,
+}
+
+/// Everything that turns have in common. A turn and its journal are given to each call. [`super::Agent`] wraps it for most programs.
+#[derive(Clone)]
+pub struct Engine {
+    /// How the model is asked.
+    pub asking: Arc<dyn Fn() -> Asking + Send + Sync>,
+    /// Wall clock.
+    pub clock: Clock,
+    /// Random ids.
+    pub ids: Ids,
+    /// Prompts.
+    pub templates: Arc<Templates>,
+    /// Action tools.
+    pub tools: Arc<Toolbox>,
+    /// Lengths of calls.
+    pub timings: Timings,
+    /// Where a test lets the process die.
+    pub failpoint: Failpoint,
+    /// The observers, in the order in which they are asked.
+    pub observers: Observers,
+    /// How the last model call went.
+    pub health: Arc<Mutex<ModelHealth>>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+/// A turn being worked on.
+pub(super) struct Run<'a> {
+    pub(super) journal: &'a dyn Journal,
+    pub(super) turn: &'a mut Turn,
+    /// Messages of its log that are in the journal.
+    journaled: usize,
+    pub(super) specs: Vec<ToolSpec>,
+    /// What the model was found to read at once.
+    pub(super) room: Room,
+    /// Spent on model calls that were interrupted, or whose answer came to nothing, and not yet charged: the next call pays for it.
+    pub(super) unpaid: Unpaid,
+}
+
+/// The cost of model calls that is not charged to the turn yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unpaid {
+    pub(super) time: Duration,
+    pub(super) tokens: u64,
+}
+
+impl Unpaid {
+    fn owe(&mut self, spent: Self) {
+        self.time += spent.time;
+        self.tokens = self.tokens.saturating_add(spent.tokens);
+    }
+
+    /// What this input would have charged.
+    fn with(input: &Input) -> Self {
+        let (millis, tokens) = match input {
+            Input::Reply(reply) => (reply.millis, reply.tokens),
+            Input::ModelFailed { millis, .. } | Input::ToolResults { millis, .. } | Input::Outdated { millis, .. } => (*millis, 0),
+            Input::Start
+            | Input::Decided { .. }
+            | Input::Steer(_)
+            | Input::Edited
+            | Input::Cancel { .. }
+            | Input::Undeliverable
+            | Input::Crashed { .. }
+            | Input::HookFailed { .. } => (0, 0),
+        };
+        Self {
+            time: Duration::from_millis(millis),
+            tokens,
+        }
+    }
+}
+
+/// Where a turn was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It waits; look again at this moment.
+    Parked(Millis),
+    /// It is over.
+    Finished,
+}
+
+impl Engine {
+    /// How the last model call went.
+    pub fn model_health(&self) -> ModelHealth {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes `turn` on until it waits, ends, or `stop` asks to leave it at the next step. On an error `turn` is as the journal has
+    /// it, as far as this process knows.
+    pub async fn drive(&self, journal: &dyn Journal, turn: &mut Turn, stop: &CancellationToken) -> Result<Left, JournalError> {
+        let mut run = Run {
+            journal,
+            journaled: turn.log.len(),
+            turn,
+            specs: self.tools.specs(),
+            room: Room::default(),
+            unpaid: Unpaid::default(),
+        };
+        info!(status = run.turn.state.status.as_str(), next = ?run.turn.state.next, "turn taken up");
+        loop {
+            if stop.is_cancelled() {
+                return Ok(Left::Parked(Millis::ALWAYS));
+            }
+            // People come first: a decision or a stop is read before every effect.
+            let (input, mut heard) = match journal.news(&run.turn.state).await? {
+                Some(news) => (news.input, news.heard),
+                None => {
+                    let input = match run.turn.state.next.clone() {
+                        Next::Start => Some(Input::Start),
+                        Next::CallModel { last } => Box::pin(self.call_model(&mut run, last, stop)).await?,
+                        Next::RunTools { calls } => Box::pin(self.run_tools(&run, &calls, stop)).await?,
+                        Next::Wait => return Ok(Left::Parked(journal.due(&run.turn.state).await?)),
+                        Next::Nothing => return Ok(Left::Finished),
+                    };
+                    // None: interrupted by a person; the news above says what happened.
+                    let Some(input) = input else { continue };
+                    (input, Vec::new())
+                }
+            };
+            let edits = journal.edits().await?;
+            let edited = !edits.is_empty();
+            heard.extend(edits);
+            let cost = Unpaid::with(&input);
+            if !self.take(&mut run, input, edited, &heard).await? {
+                // Words came in at the last moment: they are read first.
+                run.unpaid.owe(cost);
+            }
+            if let Some(lag) = self.failpoint.lag("step_journaled") {
+                tokio::time::sleep(lag).await;
+            }
+        }
+    }
+
+    /// One step: reducer, those who watch, then journal. False, or an error: it is undone.
+    async fn take(&self, run: &mut Run<'_>, input: Input, edited: bool, heard: &[i64]) -> Result<bool, JournalError> {
+        let before = run.turn.state.clone();
+        let env = Env {
+            now: self.clock.now(),
+            tools: &run.specs,
+            prompts: &self.templates,
+        };
+        if edited {
+            reducer::step(run.turn, &env, Input::Edited);
+        }
+        let mut effects = Box::pin(self.observers.step(run.turn, &env, input, &self.ids)).await;
+        self.preview(&mut run.turn.state, &mut effects).await;
+        let entry = Entry {
+            before: &before,
+            turn: run.turn,
+            fresh: run.turn.log.get(run.journaled..).unwrap_or_default(),
+            effects,
+            heard,
+        };
+        let committed = run.journal.commit(entry).await;
+        if matches!(committed, Ok(true)) {
+            run.journaled = run.turn.log.len();
+        } else {
+            run.turn.state = before;
+            run.turn.log.truncate(run.journaled);
+        }
+        committed
+    }
+}

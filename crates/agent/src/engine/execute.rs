@@ -1,0 +1,239 @@
+//! Running tools: reads together, write calls one by one, each journaled `sent` before and `done` after.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use metrics::{counter, histogram};
+use serde_json::Value;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+use super::JournalError;
+use super::drive::{Engine, RETRY, Run};
+use super::journal::Sending;
+use super::model_call::interrupted;
+use crate::domain::{ActionId, ToolResult};
+use crate::reducer::{CallOutcome, Input, OpenCall};
+use crate::tools::{Halt, Halted, MAX_OUTPUT_BYTES, ToolError, ToolOutput};
+
+/// A call that was sent and not answered, and what a reader is told of it.
+struct Unanswered(ToolResult);
+
+/// What became of a write call.
+enum Sent {
+    /// It answered, now or before a crash.
+    Answered(ToolResult),
+    /// It was sent before a crash, or did not answer in time: whether it ran is unknown.
+    Unknown,
+    /// The turn was stopped and the call did not end in its grace; its row stays `running`.
+    Left,
+    /// It was not sent, and must not be before a person has seen what it would change now.
+    Outdated,
+    /// It was not sent, and is not now.
+    Not,
+}
+
+impl Engine {
+    /// Runs the named open calls. When a person stops the turn (or a shutdown begins) in between, the results so far
+    /// are handed in and the rest stays to be run. `None` means there is nothing to hand in.
+    pub(super) async fn run_tools(&self, run: &Run<'_>, calls: &[String], stop: &CancellationToken) -> Result<Option<Input>, JournalError> {
+        let started = Instant::now();
+        let open: Vec<&OpenCall> = run
+            .turn
+            .state
+            .open_calls
+            .iter()
+            .filter(|call| calls.contains(&call.call.id))
+            .collect();
+        let (writes, reads): (Vec<&OpenCall>, Vec<&OpenCall>) = open.into_iter().partition(|call| call.action.is_some());
+        // Repeating a read is harmless, so reads carry no journal of their own and may be dropped at a stop.
+        let reading = join_all(reads.into_iter().map(|call| async {
+            let halt = Halt::default();
+            let reading = self.invoke(call, &halt);
+            let result = tokio::time::timeout(self.timings.tool_timeout, reading).await;
+            CallOutcome {
+                call_id: call.call.id.clone(),
+                result: Some(match result {
+                    // A read that may or may not have been made can be made again.
+                    Ok(Ok(result) | Err(Unanswered(result))) => result,
+                    Err(_) => late(self.timings.tool_timeout),
+                }),
+            }
+        }));
+        let mut outcomes = tokio::select! {
+            outcomes = reading => outcomes,
+            () = interrupted(run) => return Ok(None),
+            () = stop.cancelled() => return Ok(None),
+        };
+        let millis = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        for call in writes {
+            // No call is begun once the time is up: a long batch must not run on past the limit. What was sent before a crash is
+            // read all the same: the turn must not take it for a call that never ran.
+            let late = !outcomes.is_empty() && time_is_up(run, started.elapsed());
+            let begins = !late && !stop.is_cancelled() && run.journal.news(&run.turn.state).await?.is_none();
+            let call_id = call.call.id.clone();
+            match self.run_write(run, call, begins).await? {
+                Sent::Answered(result) => outcomes.push(CallOutcome {
+                    call_id,
+                    result: Some(result),
+                }),
+                Sent::Unknown => {
+                    // Later writes must not overtake one that may have to be run again.
+                    outcomes.push(CallOutcome { call_id, result: None });
+                    break;
+                }
+                // What ran before it is told first; then its turn comes again.
+                Sent::Outdated if outcomes.is_empty() => {
+                    return Ok(Some(Input::Outdated { call_id, millis: millis() }));
+                }
+                Sent::Outdated => break,
+                // Its row says so when the stop is read.
+                Sent::Left | Sent::Not => break,
+            }
+        }
+        if outcomes.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Input::ToolResults {
+            outcomes,
+            millis: millis(),
+        }))
+    }
+
+    /// One write call, at most once; `begins`: it may be sent now, if it was not before.
+    async fn run_write(&self, run: &Run<'_>, call: &OpenCall, begins: bool) -> Result<Sent, JournalError> {
+        let Some(id) = call.action.as_deref().map(ActionId::new) else {
+            return Err(JournalError::Corrupt(format!("call {} has no row in actions", call.call.id)));
+        };
+        let outdated = begins && self.is_outdated(call).await;
+        match run.journal.sending(&id, begins && !outdated).await? {
+            Sending::Now => (),
+            // Only of a call that was never sent: one that was may have changed the thing itself.
+            Sending::Not if outdated => return Ok(Sent::Outdated),
+            Sending::Answered(result) => return Ok(Sent::Answered(result)),
+            Sending::Unknown => return Ok(Sent::Unknown),
+            Sending::Not => return Ok(Sent::Not),
+        }
+        let halt = Halt::default();
+        let invocation = async {
+            if let Some(lag) = self.failpoint.lag("action_sent") {
+                tokio::time::sleep(lag).await;
+            }
+            self.invoke(call, &halt).await
+        };
+        let mut invocation = pin!(invocation);
+        let why = tokio::select! {
+            result = &mut invocation => Ok(result),
+            () = interrupted(run) => Err(Halted::ByPerson),
+            () = tokio::time::sleep(self.timings.tool_timeout) => Err(Halted::ByTime),
+        };
+        let answered = match why {
+            Ok(answered) => answered,
+            Err(why) => {
+                // A tool that listens ends now and says what it has done: that is the call's result, like any other.
+                halt.tell(why);
+                match tokio::time::timeout(self.timings.stop_grace, invocation).await {
+                    Ok(Ok(result)) => Ok(result),
+                    Ok(Err(_)) | Err(_) if why == Halted::ByPerson => return Ok(Sent::Left),
+                    // It may still land; only a person can say whether it should be run again.
+                    Ok(Err(_)) | Err(_) => return Ok(Sent::Unknown),
+                }
+            }
+        };
+        let Ok(result) = answered else { return Ok(Sent::Unknown) };
+        self.failpoint.reach("action_ran");
+        // What came of it is known here and nowhere else: the ledger is told as soon as it answers, as long as the lane is ours.
+        while let Err(error) = run.journal.done(&id, &result).await {
+            let JournalError::Unavailable(_) = error else {
+                return Err(error);
+            };
+            warn!(action.id = %id, %error, "the result of a write call could not be journaled; trying again");
+            tokio::time::sleep(RETRY).await;
+        }
+        self.failpoint.reach("action_journaled");
+        Ok(Sent::Answered(result))
+    }
+
+    async fn invoke(&self, call: &OpenCall, halt: &Halt) -> Result<ToolResult, Unanswered> {
+        let (name, started) = (&call.call.name, Instant::now());
+        let tool = self.tools.get_for(name, call.definition.as_deref());
+        let answered = match (tool, serde_json::from_str::<Value>(&call.call.arguments)) {
+            (Some(tool), Ok(arguments)) => tool.run(&arguments, halt).await,
+            (None, _) => Err(ToolError::TellModel(format!("there is no tool `{name}` any more"))),
+            (_, Err(error)) => Err(ToolError::TellModel(format!("the arguments are not JSON: {error}"))),
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        // Only names that the admin configured: the model makes names up without end.
+        if self.tools.offers(name) {
+            let outcome = if answered.is_ok() { "ok" } else { "failed" };
+            counter!("countersign_tool_calls_total", "tool" => name.to_owned(), "outcome" => outcome).increment(1);
+            histogram!("countersign_tool_call_seconds", "tool" => name.to_owned()).record(seconds);
+        }
+        match answered {
+            Ok(ToolOutput {
+                text,
+                exit_code,
+                truncated,
+                exit,
+            }) => {
+                let (text, cut) = cut(text);
+                Ok(ToolResult {
+                    text,
+                    exit_code,
+                    seconds,
+                    truncated: truncated || cut,
+                    ok: true,
+                    exit,
+                })
+            }
+            Err(failure) => {
+                if let ToolError::Fatal(reason) = &failure {
+                    error!(tool = %name, reason, "tool failed");
+                }
+                let (text, truncated) = cut(failure.to_string());
+                let result = ToolResult {
+                    text,
+                    exit_code: None,
+                    seconds,
+                    truncated,
+                    ok: false,
+                    exit: None,
+                };
+                match failure {
+                    ToolError::Unknown(_) => Err(Unanswered(result)),
+                    ToolError::TellModel(_) | ToolError::Fatal(_) => Ok(result),
+                }
+            }
+        }
+    }
+}
+
+/// Has the turn worked as long as it may, `more` included?
+fn time_is_up(run: &Run<'_>, more: Duration) -> bool {
+    let mut millis = run.turn.state.budget.millis;
+    millis.used = millis.used.saturating_add(u64::try_from(more.as_millis()).unwrap_or(u64::MAX));
+    millis.spent()
+}
+
+/// What the model hears of a read that took too long.
+fn late(limit: Duration) -> ToolResult {
+    ToolResult {
+        text: format!("no answer within {} s", limit.as_secs()),
+        exit_code: None,
+        seconds: limit.as_secs_f64(),
+        truncated: false,
+        ok: false,
+        exit: None,
+    }
+}
+
+/// Cuts at the cap, on a character border.
+fn cut(mut text: String) -> (String, bool) {
+    let whole = text.len() <= MAX_OUTPUT_BYTES;
+    if !whole {
+        text.truncate(text.floor_char_boundary(MAX_OUTPUT_BYTES));
+    }
+    (text, !whole)
+}

@@ -1,0 +1,158 @@
+//! One call of the model: prompt, deadline, interruption, and its failures in words for people.
+//!
+//! A prompt that the provider finds too long is halved: oldest tool outputs first, then newer ones, until it fits. Tokens are not counted,
+//! because only the provider knows how. An interrupted call costs its time, which is charged with the next call, and no step.
+
+use std::time::Duration;
+
+use metrics::{counter, histogram};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::JournalError;
+use super::ModelHealth;
+use super::drive::{Asking, Engine, Run};
+use crate::domain::SignalKind::{Cancel, Steer, Supersede};
+use crate::domain::{Message, Notice};
+use crate::model::{ChatReply, ChatRequest, ModelError};
+use crate::reducer::{self, Env, Input, ModelReply, Room};
+
+/// The flagged last call has time of its own, whatever the turn has left.
+const LAST_CALL: Duration = Duration::from_secs(30);
+
+impl Engine {
+    /// Asks the model. `None` means a person (or a shutdown) interrupted; nothing of the answer is kept, and the connection is closed.
+    pub(super) async fn call_model(&self, run: &mut Run<'_>, last: bool, stop: &CancellationToken) -> Result<Option<Input>, JournalError> {
+        let asking = (self.asking)();
+        // What servers offer changes while a turn is under way: its calls are judged by what the model was shown last.
+        run.specs = self.tools.specs();
+        let history = run.journal.history(&run.turn.state.policy).await?;
+        let budget = &run.turn.state.budget;
+        let left = Duration::from_millis(budget.millis.limit.saturating_sub(budget.millis.used)).saturating_sub(run.unpaid.time);
+        let whole = if last { LAST_CALL } else { left };
+        let mut request = ChatRequest {
+            messages: self.prompt(run, run.room, &asking, &history),
+            tools: reducer::offered(run.turn, &run.specs),
+            parallel_tool_calls: asking.parallel_tool_calls,
+            deadline: whole,
+        };
+        let started = Instant::now();
+        let outcome = loop {
+            request.deadline = whole.saturating_sub(started.elapsed());
+            let outcome = tokio::select! {
+                outcome = asking.model.chat(&request) => outcome.and_then(ChatReply::bounded),
+                () = run.journal.heard(&[Cancel, Supersede, Steer]) => {
+                    run.unpaid.time += started.elapsed();
+                    counter!("countersign_model_calls_total", "outcome" => "interrupted").increment(1);
+                    return Ok(None);
+                }
+                () = stop.cancelled() => return Ok(None),
+            };
+            match outcome {
+                Err(ModelError::TooLong) if self.fold(run, &mut request, &asking, &history) => {}
+                outcome => break outcome,
+            }
+        };
+        let unpaid = std::mem::take(&mut run.unpaid);
+        let worked = unpaid.time + started.elapsed();
+        let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
+        self.note_health(&outcome);
+        count(&outcome, started.elapsed());
+        self.failpoint.reach("model_answered");
+        Ok(Some(match outcome {
+            Ok(ChatReply { text, calls, raw, tokens }) => {
+                info!(
+                    millis,
+                    tokens,
+                    calls = calls.len(),
+                    text_chars = text.chars().count(),
+                    "model answered"
+                );
+                Input::Reply(ModelReply {
+                    text,
+                    calls,
+                    raw,
+                    tokens: tokens.saturating_add(unpaid.tokens),
+                    millis,
+                })
+            }
+            Err(error) => {
+                run.unpaid.tokens = unpaid.tokens;
+                let incident = self.ids.token()[..8].to_owned();
+                warn!(millis, incident, %error, "the model did not answer");
+                Input::ModelFailed {
+                    notice: notice_for(&error),
+                    incident,
+                    millis,
+                }
+            }
+        }))
+    }
+
+    fn prompt(&self, run: &Run<'_>, room: Room, asking: &Asking, history: &[Message]) -> Vec<Message> {
+        let env = Env {
+            now: self.clock.now(),
+            tools: &run.specs,
+            prompts: &self.templates,
+        };
+        reducer::prompt(run.turn, &env, &asking.system_prompt, history, room)
+    }
+
+    /// Makes the request shorter, for this call and for the next ones. `false` means nothing more can go.
+    fn fold(&self, run: &mut Run<'_>, request: &mut ChatRequest, asking: &Asking, history: &[Message]) -> bool {
+        let room = run.room.tighter(&request.messages);
+        let messages = self.prompt(run, room, asking, history);
+        if messages == request.messages {
+            return false;
+        }
+        info!(
+            bytes = room.bytes,
+            "the prompt is too long for the model; asking again with less of the old outputs"
+        );
+        run.room = room;
+        request.messages = messages;
+        true
+    }
+
+    fn note_health(&self, outcome: &Result<ChatReply, ModelError>) {
+        let last = outcome.as_ref().map(|_| ()).map_err(ToString::to_string);
+        let health = ModelHealth {
+            last: Some((self.clock.now(), last)),
+        };
+        *self.health.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = health;
+    }
+}
+
+/// Comes back once a person has stopped the turn (or something newer took its place).
+pub(super) async fn interrupted(run: &Run<'_>) {
+    run.journal.heard(&[Cancel, Supersede]).await;
+}
+
+fn count(outcome: &Result<ChatReply, ModelError>, took: Duration) {
+    let name = match outcome {
+        Ok(_) => "answered",
+        Err(ModelError::Unreachable(_)) => "unreachable",
+        Err(ModelError::Refused { .. }) => "refused",
+        Err(ModelError::Timeout) => "timeout",
+        Err(ModelError::TooLong) => "too_long",
+        Err(ModelError::Filtered) => "filtered",
+        Err(ModelError::Nonsense(_)) => "nonsense",
+    };
+    counter!("countersign_model_calls_total", "outcome" => name).increment(1);
+    histogram!("countersign_model_call_seconds").record(took.as_secs_f64());
+    if let Ok(reply) = outcome {
+        counter!("countersign_model_tokens_total").increment(reply.tokens);
+    }
+}
+
+fn notice_for(error: &ModelError) -> Notice {
+    match error {
+        ModelError::Unreachable(_) => Notice::ModelUnreachable {},
+        ModelError::Refused { .. } => Notice::ModelRefused {},
+        ModelError::Timeout => Notice::ModelTimeout {},
+        ModelError::Nonsense(_) => Notice::ModelNonsense {},
+        ModelError::TooLong => Notice::ModelTooLong {},
+        ModelError::Filtered => Notice::ModelFiltered {},
+    }
+}

@@ -1,0 +1,318 @@
+//! A turn as a value: its journal in memory, with what people say to it; written out as JSON and read back.
+
+mod page;
+
+pub use page::{FORMAT, Happened, OpenGate, RestoreError};
+
+use std::fmt;
+use std::io;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+pub(super) use self::page::Page;
+use super::journal::{Entry, Journal, News, Sending};
+use super::task::TaskError;
+use crate::domain::SignalKind;
+use crate::domain::handshake::{Act, Actor};
+use crate::domain::{Action, ActionId, Clock, GateId, Message, Millis, Outbound, Policy, ToolResult, Via};
+use crate::engine::JournalError;
+use crate::model::BoxFuture;
+use crate::reducer::{Turn, TurnState};
+
+/// Keeps what a notebook holds: called with the whole of it, as JSON, before a change counts. Called on the task that makes the
+/// change, one call at a time, while the notebook is held: it must not use the notebook itself.
+pub type Keeper = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
+
+/// What a person says at an open gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Go ahead; on a gate of tool calls: with all that wait.
+    Approve,
+    /// Changes to the plan, or the answer to the question.
+    Revise(String),
+    /// None of the calls that wait, for this reason.
+    Reject(Option<String>),
+    /// Give the task up; at a gate of tool calls: run none of those that wait ([`Notebook::stop`] ends the task).
+    Cancel,
+}
+
+/// What came of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// The gate is decided; run the turn again.
+    Decided,
+    /// One of several approvals, or of several calls: the gate still waits.
+    Waits,
+}
+
+/// Why a word about a gate does not count. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum VerdictError {
+    /// No such gate is open: it was decided, or a newer one took its place.
+    #[error("there is no open gate {0}")]
+    NotOpen(String),
+    /// Its time is over; the next run says so to the model or ends the turn.
+    #[error("the gate lapsed")]
+    Lapsed,
+    /// The card does not show all that would be allowed. A call is decided on its own, by [`Notebook::decide_call`]; of a plan a shorter
+    /// one can be asked for.
+    #[error("the card does not show everything: decide each call on its own, or ask for a shorter plan")]
+    Hidden,
+    /// The verdict makes no sense at this gate; says what to mend.
+    #[error("{0}")]
+    Invalid(&'static str),
+    /// No such call waits at the open gate.
+    #[error("no call {0} waits for a verdict")]
+    NoCall(String),
+    /// It could not be kept.
+    #[error(transparent)]
+    Store(#[from] JournalError),
+}
+
+/// The journal of one turn in memory; cheap to clone, all clones are the same notebook.
+///
+/// Everything that happens to the turn from outside goes through it, also while the turn runs: [`Notebook::decide`],
+/// [`Notebook::say`], [`Notebook::stop`]. Who may say what is for the program to know: a notebook takes every `by` for true.
+#[derive(Clone)]
+pub struct Notebook(Arc<Inner>);
+
+struct Inner {
+    held: Mutex<Held>,
+    /// Ready when somebody has spoken.
+    words: Notify,
+}
+
+struct Held {
+    page: Page,
+    clock: Clock,
+    keeper: Option<Keeper>,
+}
+
+impl fmt::Debug for Notebook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notebook").field("page", &self.held().page).finish_non_exhaustive()
+    }
+}
+
+impl Notebook {
+    pub(super) fn new(page: Page, clock: Clock) -> Self {
+        let held = Held { page, clock, keeper: None };
+        Self(Arc::new(Inner {
+            held: Mutex::new(held),
+            words: Notify::new(),
+        }))
+    }
+
+    pub(super) fn set_clock(&self, clock: Clock) {
+        self.held().clock = clock;
+    }
+
+    pub(super) fn set_keeper(&self, keeper: Keeper) {
+        self.held().keeper = Some(keeper);
+    }
+
+    /// Changes what is kept with the next step.
+    pub(super) fn prepare(&self, edit: impl FnOnce(&mut Page)) {
+        edit(&mut self.held().page);
+    }
+
+    /// Somebody has said something that the turn has not read: words, or a decision of its gate.
+    pub(super) fn has_news(&self) -> bool {
+        let held = self.held();
+        let decided = held.page.gate.as_ref().is_some_and(|gate| gate.decision.is_some());
+        decided || !held.page.words.is_empty()
+    }
+
+    /// The turn as it was last written: its state and its log.
+    #[must_use]
+    pub fn turn(&self) -> Turn {
+        self.held().page.turn()
+    }
+
+    /// The gate at which it waits for a person, if it waits and is not decided yet.
+    #[must_use]
+    pub fn gate(&self) -> Option<OpenGate> {
+        self.held().page.gate.clone().filter(|gate| gate.decision.is_none())
+    }
+
+    /// Write calls that were proposed or granted, in order, with what became of them.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Action> {
+        self.held().page.actions.clone()
+    }
+
+    /// What was said to the person, in order: answers and notices. Cards are at their gates.
+    #[must_use]
+    pub fn said(&self) -> Vec<Outbound> {
+        self.held().page.said.clone()
+    }
+
+    /// The timeline.
+    #[must_use]
+    pub fn events(&self) -> Vec<Happened> {
+        self.held().page.events.clone()
+    }
+
+    /// Everything, as JSON with a format version. Contains what was said and what tools gave; no keys or settings of providers.
+    #[must_use]
+    pub fn serialize(&self) -> String {
+        self.held().page.encode()
+    }
+
+    /// Says `verdict` at the gate `id`, which names exactly what was shown: a plan that changed since has another.
+    ///
+    /// # Errors
+    /// [`VerdictError`].
+    pub fn decide(&self, id: &GateId, by: &str, verdict: Verdict) -> Result<Heard, VerdictError> {
+        let act = match verdict {
+            Verdict::Approve => Act::Approve,
+            Verdict::Revise(text) => Act::Revise(text),
+            Verdict::Reject(reason) => Act::Reject(reason),
+            Verdict::Cancel => Act::Cancel,
+        };
+        let actor = self.actor(by);
+        self.change(|page| page.decide(id, act, &actor).map(Some))
+            .map(|heard| heard.unwrap_or(Heard::Waits))
+    }
+
+    /// Approves one call of the gate `gate`, or rejects it (`reason` is told to the model). A call of unknown outcome is asked about
+    /// again at another gate: a word for the earlier one does not count there.
+    ///
+    /// # Errors
+    /// [`VerdictError`].
+    pub fn decide_call(
+        &self,
+        gate: &GateId,
+        call: &ActionId,
+        by: &str,
+        approve: bool,
+        reason: Option<String>,
+    ) -> Result<Heard, VerdictError> {
+        let actor = self.actor(by);
+        self.change(|page| page.decide_call(gate, call, approve, reason, &actor).map(Some))
+            .map(|heard| heard.unwrap_or(Heard::Waits))
+    }
+
+    /// More words for the turn: read before the next call of the model, one that is under way is made anew.
+    ///
+    /// # Errors
+    /// [`TaskError::AlreadyExecuted`] when the turn has ended, [`TaskError::Journal`] when they could not be kept.
+    pub fn say(&self, by: &str, text: &str) -> Result<(), TaskError> {
+        self.add(SignalKind::Steer, by, Some(text.to_owned()))
+    }
+
+    /// Stops the turn: at the next run, or now if it runs. A write call under way is given time to end, and told of.
+    ///
+    /// # Errors
+    /// As for [`Notebook::say`].
+    pub fn stop(&self, by: &str) -> Result<(), TaskError> {
+        self.add(SignalKind::Cancel, by, None)
+    }
+
+    fn add(&self, kind: SignalKind, by: &str, text: Option<String>) -> Result<(), TaskError> {
+        self.change(|page| {
+            if page.state.status.is_final() {
+                return Err(TaskError::AlreadyExecuted(page.state.status));
+            }
+            page.hear(kind, by, text);
+            Ok(Some(()))
+        })?;
+        self.0.words.notify_waiters();
+        Ok(())
+    }
+
+    fn actor(&self, by: &str) -> Actor {
+        Actor {
+            user: Some(by.to_owned()),
+            via: Via::Api,
+            ..Actor::system(self.now())
+        }
+    }
+
+    /// Changes the page whole, and only once that is kept. `None` means there is nothing to change.
+    fn change<T, E: From<JournalError>>(&self, edit: impl FnOnce(&mut Page) -> Result<Option<T>, E>) -> Result<Option<T>, E> {
+        let mut held = self.held();
+        let mut next = held.page.clone();
+        let Some(given) = edit(&mut next)? else { return Ok(None) };
+        if let Some(keep) = &held.keeper {
+            keep(&next.encode()).map_err(|error| JournalError::Unavailable(error.to_string()))?;
+        }
+        held.page = next;
+        Ok(Some(given))
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Millis {
+        self.held().clock.now()
+    }
+
+    fn news_now(&self, state: &TurnState) -> Result<Option<News>, JournalError> {
+        let now = self.now();
+        // A gate whose time is over takes its decision here, unless somebody was first.
+        self.change(|page| Ok::<_, JournalError>(page.lapse(now).then_some(())))?;
+        Ok(self.held().page.news(state))
+    }
+}
+
+fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
+    Box::pin(std::future::ready(value))
+}
+
+impl Journal for Notebook {
+    fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<News>, JournalError>> {
+        ready(self.news_now(state))
+    }
+
+    fn commit<'a>(&'a self, entry: Entry<'a>) -> BoxFuture<'a, Result<bool, JournalError>> {
+        let now = self.now();
+        ready(
+            self.change(|page| Ok(page.write(entry, now).then_some(())))
+                .map(|written| written.is_some()),
+        )
+    }
+
+    fn due<'a>(&'a self, _: &'a TurnState) -> BoxFuture<'a, Result<Millis, JournalError>> {
+        ready(Ok(self.held().page.gate.as_ref().map_or(Millis::NEVER, |gate| gate.expires_at)))
+    }
+
+    fn history<'a>(&'a self, _: &'a Policy) -> BoxFuture<'a, Result<Vec<Message>, JournalError>> {
+        ready(Ok(self.held().page.history.clone()))
+    }
+
+    fn heard<'a>(&'a self, kinds: &'a [SignalKind]) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            loop {
+                let mut word = pin!(self.0.words.notified());
+                // Before the look: a word that comes between the two is not missed.
+                word.as_mut().enable();
+                if self.held().page.words.iter().any(|word| kinds.contains(&word.kind)) {
+                    return;
+                }
+                word.await;
+            }
+        })
+    }
+
+    fn sending<'a>(&'a self, action: &'a ActionId, begins: bool) -> BoxFuture<'a, Result<Sending, JournalError>> {
+        // Looked at and marked in one change: of two who ask, one gets to send it.
+        let mut found = Ok(Sending::Not);
+        let marked = self.change(|page| {
+            found = Sending::of(page.action(action)?, begins);
+            let now = matches!(found, Ok(Sending::Now));
+            if now {
+                page.sent(action)?;
+            }
+            Ok::<_, JournalError>(now.then_some(()))
+        });
+        ready(marked.and(found))
+    }
+
+    fn done<'a>(&'a self, action: &'a ActionId, result: &'a ToolResult) -> BoxFuture<'a, Result<(), JournalError>> {
+        ready(self.change(|page| page.done(action, result).map(Some)).map(drop))
+    }
+}

@@ -1,0 +1,135 @@
+//! What the calls of an approval card would change, asked of their tools when the card is made; kept with the card and with the
+//! calls.
+//!
+//! The preview decides nothing: the gate's digest is over the calls. A tool also gives a digest of what it compared with (`Tool::base`). If
+//! that differs when the call is sent, the call asks again with a fresh preview.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use super::drive::Engine;
+use crate::domain::{ActionView, Outbound};
+use crate::reducer::{Effect, OpenCall, TurnState};
+use crate::tools::AS_ASKED;
+
+/// Bytes of a preview.
+const PREVIEW_CAP: usize = 4 * 1024;
+/// A tool that takes longer to look gives no preview: a card must not wait for a slow disk.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// In the place of what a slow tool compares with. Once it can be read, the call asks again.
+const UNREAD: &str = "unread";
+
+impl Engine {
+    /// Completes the approval card that `effects` open: each call with what its tool says that it would change. `state` is the
+    /// turn's after the step that made them.
+    pub(super) async fn preview(&self, state: &mut TurnState, effects: &mut [Effect]) {
+        let mut foreseen = Vec::new();
+        for effect in effects.iter_mut() {
+            if let Effect::OpenGate(opening) = effect
+                && let Outbound::ApprovalCard(card) = &mut opening.card
+            {
+                let bases = join_all(card.actions.iter_mut().map(|row| self.foresee(state, row))).await;
+                for (row, base) in card.actions.iter().zip(bases) {
+                    if let Some(open) = state
+                        .open_calls
+                        .iter_mut()
+                        .find(|open| open.action.as_deref() == Some(row.id.as_str()))
+                    {
+                        open.base = base;
+                    }
+                }
+                foreseen.extend(card.actions.iter().map(|row| (row.id.clone(), row.preview.clone())));
+            }
+        }
+        for effect in effects {
+            if let Effect::Propose(action) = effect
+                && let Some((_, preview)) = foreseen.iter().find(|(id, _)| *id == action.id)
+            {
+                action.preview.clone_from(preview);
+            }
+        }
+    }
+
+    /// Gives the row its preview; tells what stands for the thing that the preview compares with.
+    async fn foresee(&self, state: &TurnState, row: &mut ActionView) -> Option<String> {
+        let open = state
+            .open_calls
+            .iter()
+            .find(|open| open.action.as_deref() == Some(row.id.as_str()))?;
+        // First what it stands on: a change between the two looks has the person asked again, never passes unseen.
+        let base = self.base(open).await;
+        let arguments: Value = serde_json::from_str(&open.call.arguments).ok()?;
+        let tool = self.tools.get(&open.call.name)?;
+        let looked = tokio::time::timeout(PATIENCE, tool.preview(&arguments)).await;
+        row.preview = looked.ok().flatten().map(|text| cut(&text));
+        base
+    }
+
+    /// [`Tool::base`](crate::tools::Tool::base) of a call, as it is now.
+    async fn base(&self, open: &OpenCall) -> Option<String> {
+        let arguments: Value = serde_json::from_str(&open.call.arguments).ok()?;
+        let tool = self.tools.get(&open.call.name)?;
+        in_time(tool.base(&arguments)).await
+    }
+
+    /// Is what the call would change another thing than what the person was shown who approved it? Where everything is already as the
+    /// call would make it, nothing is lost, and no question is repeated.
+    pub(super) async fn is_outdated(&self, open: &OpenCall) -> bool {
+        open.base.is_some() && differs(open.base.as_deref(), self.base(open).await.as_deref())
+    }
+}
+
+/// What a tool compares with, or [`UNREAD`].
+async fn in_time(base: impl Future<Output = Option<String>>) -> Option<String> {
+    tokio::time::timeout(PATIENCE, base)
+        .await
+        .unwrap_or_else(|_| Some(UNREAD.to_owned()))
+}
+
+fn differs(base: Option<&str>, now: Option<&str>) -> bool {
+    now != base && now != Some(AS_ASKED)
+}
+
+/// At most [`PREVIEW_CAP`] bytes, whole lines where there are any, and what is missing is told.
+fn cut(text: &str) -> String {
+    let text = text.trim_end();
+    if text.len() <= PREVIEW_CAP {
+        return text.to_owned();
+    }
+    let head = &text[..text.floor_char_boundary(PREVIEW_CAP)];
+    let head = head.rsplit_once('\n').map_or(head, |(lines, _)| lines);
+    format!("{head}\n[cut: {} more bytes]", text.len() - head.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::{AS_ASKED, PREVIEW_CAP, UNREAD, cut, differs, in_time};
+
+    /// interface: a thing that could not be read in time, at the card or at the sending, is not the thing that was approved; as long as it
+    /// cannot be read at all, the person knows as much as the card said.
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_read_in_time_asks_again() {
+        let unread = in_time(pending()).await;
+        assert_eq!(unread.as_deref(), Some(UNREAD));
+        let unread = unread.as_deref();
+        assert!(differs(unread, Some("a")) && differs(Some("a"), unread) && differs(Some("a"), None));
+        assert!(!differs(unread, unread) && !differs(Some("a"), Some("a")) && !differs(Some("a"), Some(AS_ASKED)));
+    }
+
+    /// S4-12: a long preview keeps its first whole lines and says how much is missing; one endless line is cut inside.
+    #[test]
+    fn long_previews_are_cut_and_say_so() {
+        assert_eq!(cut("+a\n+b\n"), "+a\n+b");
+        let lines = "+一行很长的文字\n".repeat(1000);
+        let shown = cut(&lines);
+        let (kept, told) = shown.rsplit_once('\n').unwrap();
+        assert!(shown.len() < PREVIEW_CAP + 40 && kept.ends_with("文字"), "{shown}");
+        assert_eq!(told, format!("[cut: {} more bytes]", lines.trim_end().len() - kept.len()));
+        let endless = cut(&"字".repeat(10_000));
+        assert!(endless.starts_with("字字") && endless.ends_with(" more bytes]") && endless.len() < PREVIEW_CAP + 40);
+    }
+}

@@ -1,0 +1,329 @@
+//! A model behind HTTP: one request, one answer, streamed or not; tries, time and limits for all providers.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use reqwest::{Client, Response};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::dialect::{Assembly, Dialect, Target};
+use super::refusal::{self, Unknown};
+use super::retry::{self, Failure, TRIES, Verdict};
+use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer, sse};
+use crate::model::ModelLive;
+
+/// An answer may be this long on the wire; a longer one is dropped unread.
+const MAX_ANSWER_BYTES: usize = 10 << 20;
+/// Of an error's body only the code and its first words are of use.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+/// How long the end of a stream is waited for when the answer is there.
+const LEFTOVER: Duration = Duration::from_secs(1);
+/// Bytes of JSON to a token, for servers that do not count.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// How an answer is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Delivery {
+    /// As a stream that ends with its token count.
+    Counted = 0,
+    /// As a stream.
+    Streamed = 1,
+    /// In one piece.
+    Whole = 2,
+}
+
+/// A chat model behind HTTP, in the protocol of `model.provider`.
+pub struct Remote {
+    http: Client,
+    name: String,
+    timeout: Duration,
+    dialect: Dialect,
+    /// Where and with what headers, or why these settings can never work.
+    target: Result<Target, &'static str>,
+    /// A [`Delivery`]: what this server is known not to do is not asked for again.
+    delivery: AtomicU8,
+}
+
+impl Remote {
+    /// A client with these settings. Settings that cannot work (a base URL that is none, a key that no
+    /// header can carry) fail each call with [`ModelError::Unreachable`].
+    #[must_use]
+    pub fn new(http: Client, model: &ModelLive) -> Self {
+        let dialect = Dialect::of(model.provider);
+        Self {
+            http,
+            name: model.name.clone(),
+            timeout: model.timeout,
+            dialect,
+            target: dialect.target(&model.base_url, &model.api_key),
+            delivery: AtomicU8::new(Delivery::Counted as u8),
+        }
+    }
+
+    /// A request for the server's list of models, which costs nothing.
+    ///
+    /// # Errors
+    /// Why these settings can never work.
+    pub fn catalogue(http: &Client, model: &ModelLive) -> Result<reqwest::RequestBuilder, &'static str> {
+        let target = Dialect::of(model.provider).catalogue(&model.base_url, &model.api_key)?;
+        Ok(http.get(target.url).headers(target.headers))
+    }
+
+    async fn ask(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
+        let target = self.target.as_ref().map_err(|why| ModelError::Unreachable((*why).to_owned()))?;
+        let started = Instant::now();
+        let mut attempt = 1;
+        loop {
+            let left = request.deadline.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return Err(ModelError::Timeout);
+            }
+            let delivery = self.delivery();
+            let body = Bytes::from(self.dialect.body(&self.name, request, delivery).to_string());
+            let (size, spread) = (body.len(), spread(&body));
+            // Given away: what was sent need not be held while a slow model thinks.
+            let failure = match self.once(target, body, left.min(self.timeout), request).await {
+                Ok(reply) => return Ok(counted(reply, size)),
+                Err(failure) => failure,
+            };
+            if let Failure::Unknown(part) = &failure
+                && self.do_without(*part, delivery)
+            {
+                tracing::info!(
+                    ?part,
+                    "the model's server does not stream as asked; asking in a simpler way from now on"
+                );
+                continue;
+            }
+            let left = request.deadline.saturating_sub(started.elapsed());
+            let verdict = retry::decide(failure.clone(), attempt, left, spread);
+            tracing::warn!(
+                attempt,
+                tries = TRIES,
+                failure = retry::spell(&failure),
+                ?verdict,
+                "the model did not answer"
+            );
+            match verdict {
+                Verdict::Again(pause) => sleep(pause).await,
+                Verdict::GiveUp(error) => return Err(error),
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn once(&self, target: &Target, body: Bytes, within: Duration, request: &ChatRequest) -> Result<ChatReply, Failure> {
+        let call = self.http.post(target.url.clone()).headers(target.headers.clone());
+        // As a body of its own kind, which the client cannot copy for a second try, and so does not keep.
+        let call = call.timeout(within).body(reqwest::Body::wrap(Full::new(body)));
+        let mut response = call.send().await.map_err(|error| transport(&error))?;
+        let status = response.status();
+        if !status.is_success() {
+            let retry_after =
+                header(response.headers(), &RETRY_AFTER).and_then(|value| retry::retry_after(value, header(response.headers(), &DATE)));
+            // Without its body the status is still known.
+            let body = read(&mut response, MAX_ERROR_BYTES).await.ok().flatten().unwrap_or_default();
+            return Err(target.without_secrets(refusal::by_status(status.as_u16(), &body, retry_after)));
+        }
+        let streamed = header(response.headers(), &CONTENT_TYPE).is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let answer = if streamed {
+            self.follow(&mut response).await
+        } else {
+            let whole = read(&mut response, MAX_ANSWER_BYTES).await?.ok_or_else(too_big)?;
+            self.parse(&whole)
+        };
+        let read = answer.and_then(|answer| self.dialect.reply(&answer, request));
+        read.map_err(|failure| target.without_secrets(failure))
+    }
+
+    /// Reads a stream to its end. Dropping this closes the connection, and the server may stop to think.
+    async fn follow(&self, response: &mut Response) -> Result<Value, Failure> {
+        let mut parser = sse::Parser::default();
+        let mut assembly = self.dialect.assembly();
+        let mut size = 0;
+        // What came before the first event: perhaps it is no stream at all.
+        let mut head = Some(Vec::new());
+        loop {
+            let next = response.chunk();
+            let next = if assembly.is_answered() {
+                timeout(LEFTOVER, next).await.unwrap_or(Ok(None))
+            } else {
+                next.await
+            };
+            let piece = match next {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                // What is whole needs no orderly end.
+                Err(error) => return assembly.finish().ok_or_else(|| transport(&error)),
+            };
+            size += piece.len();
+            if size > MAX_ANSWER_BYTES {
+                return Err(too_big());
+            }
+            if let Some(head) = &mut head {
+                head.extend_from_slice(&piece);
+            }
+            for event in parser.feed(&piece) {
+                head = None;
+                if take(&mut assembly, &event)? {
+                    return assembly.finish().ok_or_else(broken);
+                }
+            }
+        }
+        match (parser.end(), head) {
+            (Some(event), _) => drop(take(&mut assembly, &event)?),
+            (None, Some(head)) if !head.is_empty() => return self.parse(&head),
+            (None, _) => {}
+        }
+        assembly.finish().ok_or_else(broken)
+    }
+
+    /// Reads an answer in one piece; a stream under a wrong content type is one too.
+    fn parse(&self, whole: &[u8]) -> Result<Value, Failure> {
+        let body = whole.strip_prefix("\u{feff}".as_bytes()).unwrap_or(whole).trim_ascii_start();
+        let is_stream = [&b"data:"[..], b"event:", b"id:", b"retry:", b":"]
+            .iter()
+            .any(|start| body.starts_with(start));
+        if is_stream {
+            let mut parser = sse::Parser::default();
+            let mut assembly = self.dialect.assembly();
+            let events = parser.feed(whole);
+            for event in events.into_iter().chain(parser.end()) {
+                if take(&mut assembly, &event)? {
+                    break;
+                }
+            }
+            return assembly.finish().ok_or_else(broken);
+        }
+        let answer = answer::parse(body, if body.starts_with(b"<") { "a web page" } else { "no JSON" })?;
+        match refusal::inside(&answer) {
+            Some(failure) => Err(failure),
+            None => Ok(answer),
+        }
+    }
+
+    fn delivery(&self) -> Delivery {
+        match self.delivery.load(Ordering::Relaxed) {
+            0 => Delivery::Counted,
+            1 => Delivery::Streamed,
+            _ => Delivery::Whole,
+        }
+    }
+
+    /// Asks for less from now on. `false` means it was not asked for, so there is nothing to leave out.
+    fn do_without(&self, part: Unknown, asked: Delivery) -> bool {
+        let less = match part {
+            Unknown::Usage => Delivery::Streamed,
+            Unknown::Stream => Delivery::Whole,
+        };
+        self.delivery.fetch_max(less as u8, Ordering::Relaxed);
+        less > asked
+    }
+}
+
+impl ChatModel for Remote {
+    fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        Box::pin(self.ask(request))
+    }
+}
+
+/// Shows neither the key nor the URL, which may hold credentials.
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote")
+            .field("dialect", &self.dialect)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Takes one event into the answer; true when it was the last one.
+fn take(assembly: &mut Assembly, event: &sse::Event) -> Result<bool, Failure> {
+    let data = event.data.trim();
+    if data.contains('\n') && serde_json::from_str::<IgnoredAny>(data).is_err() {
+        // Some servers leave out the blank line that ends an event: then each line is one.
+        for line in data.lines() {
+            if take_data(assembly, line.trim())? {
+                return Ok(true);
+            }
+        }
+        return Ok(false);
+    }
+    take_data(assembly, data)
+}
+
+fn take_data(assembly: &mut Assembly, data: &str) -> Result<bool, Failure> {
+    if data == "[DONE]" {
+        assembly.end();
+        return Ok(true);
+    }
+    if data.is_empty() {
+        return Ok(false);
+    }
+    let data = answer::parse(data.as_bytes(), "no JSON in the stream")?;
+    match refusal::inside(&data) {
+        Some(failure) => Err(failure),
+        None => assembly.take(&data),
+    }
+}
+
+/// Limits on tokens hold with servers that do not count, too: then by the size of what was sent and read.
+fn counted(mut reply: ChatReply, asked: usize) -> ChatReply {
+    if reply.tokens == 0 {
+        let calls = reply.calls.iter().map(|call| call.name.len() + call.arguments.len());
+        let bytes = asked + reply.text.len() + calls.sum::<usize>();
+        reply.tokens = u64::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(u64::MAX);
+    }
+    reply
+}
+
+/// The whole body, or none when it is longer than `limit` bytes.
+async fn read(response: &mut Response, limit: usize) -> Result<Option<Vec<u8>>, Failure> {
+    let mut whole = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| transport(&error))? {
+        if whole.len() + piece.len() > limit {
+            return Ok(None);
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(Some(whole))
+}
+
+fn too_big() -> Failure {
+    Failure::Nonsense(format!("more than {} MiB", MAX_ANSWER_BYTES >> 20))
+}
+
+fn broken() -> Failure {
+    Failure::Transport("the stream ended before the answer")
+}
+
+/// Names the trouble in our own words: an error of the HTTP client carries the URL.
+fn transport(error: &reqwest::Error) -> Failure {
+    if error.is_timeout() {
+        Failure::Timeout
+    } else if error.is_connect() {
+        Failure::Transport("no connection")
+    } else if error.is_redirect() {
+        Failure::nonsense("too many redirects")
+    } else {
+        Failure::Transport("the connection broke off")
+    }
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Differs between requests, is the same for the same one: enough to spread retries without randomness.
+fn spread(body: &[u8]) -> u64 {
+    let mut hash = DefaultHasher::new();
+    body.hash(&mut hash);
+    hash.finish()
+}

@@ -1,0 +1,478 @@
+//! The driver: feeds inputs, remembers effects, and checks after every step what must always hold.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::domain::{
+    Action, ActionStatus, Answer, ApprovalMode, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis, Notice, Outbound,
+    Policy, Role, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
+};
+use crate::reducer::{
+    Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin, offered,
+    prompt, step,
+};
+use crate::template::Templates;
+
+use super::watch::Watch;
+
+pub(super) fn policy() -> Policy {
+    Policy::default()
+}
+
+pub(super) fn tools() -> Vec<ToolSpec> {
+    let tool = |name: &str, member: &str, effect| ToolSpec {
+        name: name.to_owned(),
+        description: format!("{name} for tests"),
+        parameters:
+            json!({"type": "object", "properties": {member: {"type": "string"}, "content": {"type": "string"}}, "required": [member]})
+                .into(),
+        effect,
+    };
+    vec![
+        tool("read_file", "path", EffectClass::Read),
+        tool("write_file", "path", EffectClass::Write),
+        tool("web_fetch", "url", EffectClass::Write),
+        tool("run_bash", "command", EffectClass::Destructive),
+    ]
+}
+
+/// Loaded once: parsing every template takes longer than most scenarios.
+static PROMPTS: LazyLock<Templates> = LazyLock::new(|| Templates::load(None).unwrap());
+
+/// One turn being played.
+pub(super) struct Play {
+    pub(super) turn: Turn,
+    pub(super) tools: Vec<ToolSpec>,
+    /// Effects of the last step.
+    pub(super) last: Vec<Effect>,
+    /// Effects of all steps.
+    pub(super) all: Vec<Effect>,
+    /// Who is told of all steps.
+    pub(super) watch: Watch,
+    calls: u32,
+    now: i64,
+}
+
+impl Play {
+    pub(super) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// A started turn under a changed policy.
+    pub(super) fn with(change: impl FnOnce(&mut Policy)) -> Self {
+        let mut play = Self::queued(change, "请整理周报");
+        play.feed(Input::Start);
+        play
+    }
+
+    pub(super) fn queued(change: impl FnOnce(&mut Policy), task: &str) -> Self {
+        let mut policy = policy();
+        change(&mut policy);
+        let turn = begin(Beginning {
+            turn_id: "turn_1".into(),
+            seed: "00112233445566778899aabbccddeeff".into(),
+            task: task.into(),
+            requester: "ou_u1".into(),
+            group: true,
+            policy,
+            demo: false,
+        });
+        Self {
+            turn,
+            tools: tools(),
+            last: Vec::new(),
+            all: Vec::new(),
+            watch: Watch::default(),
+            calls: 0,
+            now: 1_000,
+        }
+    }
+
+    pub(super) fn env(&self) -> Env<'_> {
+        Env {
+            now: Millis(self.now),
+            tools: &self.tools,
+            prompts: &PROMPTS,
+        }
+    }
+
+    /// One step. A twin that went through JSON takes the same step and must do the same (replay).
+    pub(super) fn feed(&mut self, input: Input) -> &mut Self {
+        self.now += 1;
+        let mut twin = stored(&self.turn);
+        let mut turn = self.turn.clone();
+        let given: Vec<String> = match &input {
+            Input::ToolResults { outcomes, .. } | Input::Cancel { left: outcomes, .. } | Input::HookFailed { left: outcomes, .. } => {
+                let given = outcomes.iter().filter(|outcome| outcome.result.is_some());
+                given.map(|outcome| outcome.call_id.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let lost = self.turn.state.open_calls.iter().filter(|open| open.lost && open.answer.is_none());
+        let lost: Vec<String> = lost.map(|open| open.call.id.clone()).filter(|id| !given.contains(id)).collect();
+        let effects = step(&mut turn, &self.env(), input.clone());
+        let again = step(&mut twin, &self.env(), input);
+        assert_eq!(effects, again, "a turn read back from JSON goes another way");
+        assert_eq!(turn, twin, "a turn read back from JSON becomes another one");
+        for message in turn
+            .log
+            .iter()
+            .filter(|message| message.call_id.as_ref().is_some_and(|id| lost.contains(id)))
+        {
+            assert!(message.content.contains("may or may not have run"), "{message:?}");
+        }
+        self.watch.see(&self.turn, &turn);
+        self.turn = turn;
+        self.all.extend(effects.iter().cloned());
+        self.last = effects;
+        self.check();
+        self
+    }
+
+    /// What holds after every step.
+    fn check(&self) {
+        let state = &self.turn.state;
+        match &state.next {
+            Next::CallModel { last } => {
+                assert_paired(&self.turn.log);
+                assert_eq!(state.status, TurnStatus::Running);
+                assert!(state.open_calls.is_empty() && state.gate.is_none() && state.mailbox.is_empty());
+                assert_eq!(*last, state.last_call);
+            }
+            Next::RunTools { calls } => {
+                assert!(!calls.is_empty());
+                let unknown = |open: &OpenCall| open.answer.is_none() && open.status == ActionStatus::Unknown;
+                assert!(
+                    !state.open_calls.iter().any(unknown),
+                    "something overtakes a call of unknown outcome"
+                );
+                for call in calls {
+                    self.assert_allowed(call);
+                }
+            }
+            Next::Wait => assert!(state.gate.is_some() && state.status == TurnStatus::Paused),
+            Next::Nothing => {
+                assert_paired(&self.turn.log);
+                assert!(state.status.is_final() && state.reason.is_some() && state.gate.is_none());
+            }
+            Next::Start => assert_eq!(state.status, TurnStatus::Queued),
+        }
+        let limit = state.budget.steps.limit;
+        assert!(
+            limit == 0 || state.budget.steps.used <= limit + 1,
+            "past the limit there is only the flagged last call"
+        );
+        let finals = self.all.iter().filter(|effect| matches!(effect, Effect::Finish)).count();
+        assert_eq!(finals, usize::from(state.status.is_final()), "exactly one end");
+        let answers = self
+            .all
+            .iter()
+            .filter(|effect| matches!(effect, Effect::Say(Outbound::Answer(_))))
+            .count();
+        assert!(answers <= 1, "exactly one final answer");
+        for effect in &self.all {
+            if let Effect::Emit { event, summary, .. } = effect {
+                assert!(summary.chars().count() <= 200);
+                assert!(event.phase().is_none_or(|phase| summary.starts_with(phase.tag())), "{summary}");
+            }
+        }
+    }
+
+    /// No write runs without a grant, a policy that asks nobody, or a person's approval of its row.
+    fn assert_allowed(&self, call_id: &str) {
+        let state = &self.turn.state;
+        let open = state.open_calls.iter().find(|open| open.call.id == call_id).expect("an open call");
+        assert!(open.answer.is_none() && open.status == ActionStatus::Approved);
+        let effect = self.tools.iter().find(|spec| spec.name == open.call.name).expect("a tool").effect;
+        if effect == EffectClass::Read {
+            return;
+        }
+        let row = open.action.as_ref().expect("every changing call has a row");
+        let approved_row = self.all.iter().chain(&self.last).any(|effect| {
+            matches!(effect, Effect::Emit { event: Event::ActionStatus { action_id, status: ActionStatus::Approved }, .. } if action_id.as_str() == row)
+        });
+        let granted = state.grants.contains(&open.call.name)
+            && state.plan.as_ref().is_some_and(|plan| state.approved_digest == Some(plan.digest()))
+            && effect == EffectClass::Write;
+        let unasked = effect == EffectClass::Write && state.policy.approval == ApprovalMode::Never;
+        let granted = granted && state.policy.approval != ApprovalMode::Always;
+        assert!(approved_row || granted || unasked, "{} runs unasked", open.call.name);
+        assert!(
+            self.turn.state.showing != crate::reducer::Showing::Review
+                || state.plan.as_ref().is_some_and(|plan| state.approved_digest == Some(plan.digest()))
+        );
+    }
+
+    pub(super) fn state(&self) -> &TurnState {
+        &self.turn.state
+    }
+
+    /// The model answers in words.
+    pub(super) fn says(&mut self, text: &str) -> &mut Self {
+        self.reply(text, &[])
+    }
+
+    /// The model calls one tool.
+    pub(super) fn calls(&mut self, name: &str, arguments: Value) -> &mut Self {
+        self.reply("", &[(name, arguments)])
+    }
+
+    /// The model answers with words and calls.
+    pub(super) fn reply(&mut self, text: &str, calls: &[(&str, Value)]) -> &mut Self {
+        let calls = calls.iter().map(|(name, arguments)| {
+            self.calls += 1;
+            ToolCall {
+                id: format!("call_{}", self.calls),
+                name: (*name).to_owned(),
+                arguments: arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned),
+            }
+        });
+        let reply = ModelReply {
+            text: text.into(),
+            calls: calls.collect(),
+            raw: None,
+            tokens: 10,
+            millis: 100,
+        };
+        self.feed(Input::Reply(reply))
+    }
+
+    /// Every running call answers `text`.
+    pub(super) fn tools_answer(&mut self, text: &str) -> &mut Self {
+        self.tools_give(|_| Some(ok(text)))
+    }
+
+    /// Every running call gives what `result` says for its tool.
+    pub(super) fn tools_give(&mut self, result: impl Fn(&str) -> Option<ToolResult>) -> &mut Self {
+        let Next::RunTools { calls } = &self.turn.state.next else {
+            panic!("no tools run: {:?}", self.turn.state.next)
+        };
+        let name = |id: &String| {
+            self.turn
+                .state
+                .open_calls
+                .iter()
+                .find(|open| open.call.id == *id)
+                .unwrap()
+                .call
+                .name
+                .clone()
+        };
+        // Any order will do.
+        let outcomes = calls.iter().rev().map(|id| CallOutcome {
+            call_id: id.clone(),
+            result: result(&name(id)),
+        });
+        let input = Input::ToolResults {
+            outcomes: outcomes.collect(),
+            millis: 50,
+        };
+        self.feed(input)
+    }
+
+    /// A person decides the open gate.
+    pub(super) fn decides(&mut self, kind: DecisionKind, text: Option<&str>) -> &mut Self {
+        self.feed(Input::Decided {
+            decision: decision(kind, text),
+            rows: Vec::new(),
+        })
+    }
+
+    pub(super) fn approves(&mut self) -> &mut Self {
+        self.decides(DecisionKind::Approve, Some("OK"))
+    }
+
+    /// A person settles the rows of the open approval card, in order.
+    pub(super) fn settles(&mut self, verdicts: &[(ActionStatus, Option<&str>)]) -> &mut Self {
+        let rows = self.rows();
+        assert_eq!(rows.len(), verdicts.len(), "rows of the card");
+        let rows = rows.into_iter().zip(verdicts).map(|(action, (status, reason))| RowVerdict {
+            action,
+            status: *status,
+            reason: reason.map(str::to_owned),
+        });
+        let input = Input::Decided {
+            decision: decision(DecisionKind::Reject, None),
+            rows: rows.collect(),
+        };
+        self.feed(input)
+    }
+
+    /// Action ids on the last approval card.
+    pub(super) fn rows(&self) -> Vec<String> {
+        match &self.gate().card {
+            Outbound::ApprovalCard(card) => card.actions.iter().map(|row| row.id.as_str().to_owned()).collect(),
+            other => panic!("no approval card: {other:?}"),
+        }
+    }
+
+    /// The gate that was opened last.
+    pub(super) fn gate(&self) -> &GateOpening {
+        self.gates().last().copied().expect("a gate")
+    }
+
+    pub(super) fn gates(&self) -> Vec<&GateOpening> {
+        let opened = self.all.iter().filter_map(|effect| match effect {
+            Effect::OpenGate(opening) => Some(&**opening),
+            _ => None,
+        });
+        opened.collect()
+    }
+
+    /// The turn waits at a gate of `kind`.
+    #[track_caller]
+    pub(super) fn waits_for(&self, kind: GateKind) {
+        assert_eq!(self.turn.state.gate.as_ref().map(|gate| gate.kind), Some(kind));
+        assert_eq!(self.turn.state.next, Next::Wait);
+    }
+
+    #[track_caller]
+    pub(super) fn calls_model(&self) {
+        assert_eq!(self.turn.state.next, Next::CallModel { last: false });
+    }
+
+    /// Names of the tools that run now.
+    pub(super) fn running(&self) -> Vec<&str> {
+        let Next::RunTools { calls } = &self.turn.state.next else {
+            return Vec::new();
+        };
+        let open = self.turn.state.open_calls.iter().filter(|open| calls.contains(&open.call.id));
+        open.map(|open| open.call.name.as_str()).collect()
+    }
+
+    #[track_caller]
+    pub(super) fn ended(&self, status: TurnStatus, reason: TurnReason) {
+        assert_eq!((self.turn.state.status, self.turn.state.reason), (status, Some(reason)));
+    }
+
+    pub(super) fn answer(&self) -> &Answer {
+        let answer = self.all.iter().find_map(|effect| match effect {
+            Effect::Say(Outbound::Answer(answer)) => Some(answer),
+            _ => None,
+        });
+        answer.expect("an answer")
+    }
+
+    pub(super) fn notices(&self) -> Vec<&Notice> {
+        let said = self.all.iter().filter_map(|effect| match effect {
+            Effect::Say(Outbound::Notice(notice)) => Some(notice),
+            _ => None,
+        });
+        said.collect()
+    }
+
+    pub(super) fn events(&self) -> Vec<&Event> {
+        let emitted = self.all.iter().filter_map(|effect| match effect {
+            Effect::Emit { event, .. } => Some(event),
+            _ => None,
+        });
+        emitted.collect()
+    }
+
+    pub(super) fn actions(&self) -> Vec<&Action> {
+        let proposed = self.all.iter().filter_map(|effect| match effect {
+            Effect::Propose(action) => Some(&**action),
+            _ => None,
+        });
+        proposed.collect()
+    }
+
+    /// Contents of the log's messages of `role`.
+    pub(super) fn log(&self, role: Role) -> Vec<&str> {
+        self.turn
+            .log
+            .iter()
+            .filter(|message| message.role == role)
+            .map(|message| message.content.as_str())
+            .collect()
+    }
+
+    /// The last tool message.
+    pub(super) fn told(&self) -> &str {
+        self.log(Role::Tool).last().copied().unwrap_or_default()
+    }
+
+    pub(super) fn request(&self) -> (Vec<Message>, Vec<ToolSpec>) {
+        (
+            prompt(&self.turn, &self.env(), "", &[], Room::default()),
+            offered(&self.turn, &self.tools),
+        )
+    }
+
+    /// A complex plan of three steps that declares `write_file`, approved, its task declared.
+    pub(super) fn at_work() -> Self {
+        let mut play = Self::new();
+        play.calls("plan", three_steps())
+            .approves()
+            .calls("clarify", json!({"task_goal_ui": "first"}));
+        play.calls_model();
+        play
+    }
+}
+
+pub(super) fn three_steps() -> Value {
+    plan(
+        "complex",
+        json!([{"id": "1", "content": "read", "tools": ["read_file"]}, {"id": "2", "content": "write", "tools": ["write_file"]},
+        {"id": "3", "content": "tell"}]),
+    )
+}
+
+pub(super) fn plan(complexity: &str, steps: Value) -> Value {
+    json!({"overall_goal_ui": "Weekly report", "complexity": complexity, "internal_plan": steps})
+}
+
+pub(super) fn decision(kind: DecisionKind, text: Option<&str>) -> Decision {
+    Decision {
+        kind,
+        by: (kind != DecisionKind::Expire).then(|| "ou_u1".into()),
+        via: Via::Text,
+        through_api: false,
+        text: text.map(str::to_owned),
+        at: Millis(5),
+        event_id: Some("ev_1".into()),
+        approvers: Vec::new(),
+    }
+}
+
+pub(super) fn ok(text: &str) -> ToolResult {
+    ToolResult {
+        text: text.into(),
+        exit_code: None,
+        seconds: 0.5,
+        truncated: false,
+        ok: true,
+        exit: None,
+    }
+}
+
+/// The turn as it comes back from the ledger.
+fn stored(turn: &Turn) -> Turn {
+    let through = |value: Value| value.to_string();
+    Turn {
+        state: serde_json::from_str(&through(serde_json::to_value(&turn.state).unwrap())).unwrap(),
+        log: serde_json::from_str(&through(serde_json::to_value(&turn.log).unwrap())).unwrap(),
+    }
+}
+
+/// Each call has exactly one answer, after it and before the next message of anybody else.
+pub(super) fn assert_paired(log: &[Message]) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for message in log {
+        if message.role == Role::Tool {
+            let id = message.call_id.as_deref().expect("a tool message answers a call");
+            assert_eq!(open.first(), Some(&id), "answers come in call order");
+            open.remove(0);
+            continue;
+        }
+        assert!(open.is_empty(), "unanswered calls: {open:?}");
+        open.extend(message.calls.iter().map(|call| call.id.as_str()));
+        assert!(
+            message.calls.iter().all(|call| seen.insert(call.id.clone())),
+            "a call id came twice"
+        );
+    }
+    assert!(open.is_empty(), "unanswered calls: {open:?}");
+}

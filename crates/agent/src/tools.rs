@@ -1,0 +1,192 @@
+//! Action tools: the trait, and the box that holds those that the configuration switches on.
+
+mod files;
+mod group;
+mod halt;
+mod mcp;
+mod run_bash;
+mod sample;
+mod web_fetch;
+mod workspace;
+
+pub use futures_util::future::BoxFuture;
+pub use halt::{Halt, Halted};
+pub use mcp::{FirstSight, McpReach, McpServer, Pins, SEEN_WITHIN, Servers, try_server};
+pub use run_bash::tool as bash_tool;
+pub use sample::unpack_sample;
+pub use web_fetch::{Reach, tool as web_tool};
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::domain::{EffectClass, Ids, ToolSpec};
+
+/// Longest output of a tool that is kept, in bytes.
+pub const MAX_OUTPUT_BYTES: usize = 64 << 10;
+
+/// What a tool answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// Output as the model sees it (the `[tool_result:NAME]` head is added elsewhere).
+    pub text: String,
+    /// Exit code of a command.
+    pub exit_code: Option<i32>,
+    /// There was more than `text` holds.
+    pub truncated: bool,
+    /// End the turn with this text once the batch is answered.
+    pub exit: Option<String>,
+}
+
+/// Why a tool did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// The model can do something about it: wrong arguments, no such file.
+    #[error("{0}")]
+    TellModel(String),
+    /// It was sent and not answered: whether it was carried out is unknown. A person is asked about a write call.
+    #[error("{0}")]
+    Unknown(String),
+    /// Something is wrong with the tool itself: the model is told, and it is written to the log as an error.
+    #[error("{0}")]
+    Fatal(String),
+}
+
+/// An action tool.
+pub trait Tool: Send + Sync + fmt::Debug {
+    /// Name, schema, effect class.
+    fn spec(&self) -> ToolSpec;
+
+    /// Runs it with arguments that are a JSON object. Once `halt` is told, a tool that can end early does, and answers with
+    /// what was done until then. Whatever it has begun ends when the future is dropped.
+    ///
+    /// # Errors
+    /// [`ToolError::TellModel`] for everything the model can mend.
+    fn run<'a>(&'a self, arguments: &'a Value, halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+    /// What [`Tool::run`] would change if it ran now, for the person who is asked: files as a unified diff. It changes nothing
+    /// itself. `None` means the arguments say it all.
+    fn preview<'a>(&'a self, _arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// What stands for the thing that [`Tool::run`] would replace, as it is now: a digest of the file, say. A call that a person approved is
+    /// sent only while this is what it was when they were asked; else they are asked again, with a new [`Tool::preview`]. `None` means nothing
+    /// is replaced, or it cannot be known.
+    fn base<'a>(&'a self, _arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+/// What [`Tool::base`] of a file tool says when the file holds exactly what the call would write.
+pub const AS_ASKED: &str = "as asked";
+
+/// The file tools (`list_files`, `read_file`, `write_file` and those beside them), which see nothing outside of `folder`.
+///
+/// # Errors
+/// [`ToolboxError::Workspace`]: it is no folder, or it cannot be opened.
+pub fn file_tools(folder: &Path) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
+    files::tools(folder, &Ids::random())
+}
+
+/// The action tools that are switched on, in the order in which the model sees them.
+#[derive(Clone, Debug, Default)]
+pub struct Toolbox {
+    tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
+    servers: Servers,
+}
+
+/// Why the configured tools cannot be offered. For the person who wrote the configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolboxError {
+    /// `tools.workspace` cannot be used.
+    #[error("tools.workspace: `{folder}` {why}")]
+    Workspace {
+        /// As configured.
+        folder: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// `tools.effects` gives a tool a class that only the agent's own tools may have.
+    #[error("tools.effects.{0}: found state, allowed read, write, destructive")]
+    Effect(String),
+    /// `tools.run_bash` without bash.
+    #[error("tools.run_bash: there is no bash on this machine")]
+    NoBash,
+    /// `tools.web_fetch` without a client: TLS roots of this machine.
+    #[error("tools.web_fetch: cannot set up the HTTP client: {0}")]
+    Http(String),
+}
+
+impl Toolbox {
+    /// These tools; `effects` overrides the effect class that a tool gives itself. Tools of servers have theirs from [`McpServer::effects`].
+    #[must_use]
+    pub fn new(tools: Vec<Arc<dyn Tool>>, effects: &BTreeMap<String, EffectClass>) -> Self {
+        Self {
+            tools: tools.into_iter().map(|tool| (overridden(tool.spec(), effects), tool)).collect(),
+            servers: Servers::default(),
+        }
+    }
+
+    /// These and what the MCP servers offer at any moment.
+    #[must_use]
+    pub fn with_servers(mut self, servers: Servers) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// The MCP servers.
+    #[must_use]
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// What is offered, with effect classes after overrides.
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        let own = self.tools.iter().map(|(spec, _)| spec.clone());
+        own.chain(self.servers.specs()).collect()
+    }
+
+    /// Is a tool of that name offered?
+    #[must_use]
+    pub fn offers(&self, name: &str) -> bool {
+        self.tools.iter().any(|(spec, _)| spec.name == name) || self.servers.offers(name)
+    }
+
+    /// The tool of that name. One of an MCP server that is not offered now tells the model why.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.get_for(name, None)
+    }
+
+    /// The tool for a call that was made under `definition` ([`ToolSpec::digest`]; `None` when it is not known). A server's tool whose definition
+    /// is another one by now tells the model so, and nothing is sent. Definitions of our own tools come with the program.
+    #[must_use]
+    pub fn get_for(&self, name: &str, definition: Option<&str>) -> Option<Arc<dyn Tool>> {
+        let own = self.tools.iter().find(|(spec, _)| spec.name == name);
+        own.map(|(_, tool)| Arc::clone(tool))
+            .or_else(|| self.servers.get_for(name, definition))
+    }
+}
+
+fn overridden(mut spec: ToolSpec, effects: &BTreeMap<String, EffectClass>) -> ToolSpec {
+    if let Some(class) = effects.get(&spec.name) {
+        spec.effect = *class;
+    }
+    spec
+}
+
+/// The arguments as the tool wants them.
+fn read_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
+    T::deserialize(arguments).map_err(|error| ToolError::TellModel(format!("wrong arguments: {error}")))
+}
+
+/// Foreign text with U+FFFD in place of the control characters that a reader cannot see.
+fn visible(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r'), "\u{fffd}")
+}

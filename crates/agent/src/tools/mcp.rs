@@ -1,0 +1,444 @@
+//! Tools of MCP servers, offered as `SERVER__TOOL`.
+//!
+//! Each server of the configuration has a task of its own that connects, lists its tools, hands in their definitions to be compared
+//! with what is confirmed, and begins again when the connection ends. Only what is confirmed as it is now is offered. What is offered
+//! stays on offer while a server is away: its calls then fail, and say so.
+
+mod answer;
+mod child;
+mod definition;
+mod link;
+mod settings;
+mod tool;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use self::definition::Offered;
+use self::link::Link;
+use self::tool::{Absent, McpTool};
+use super::{BoxFuture, Tool};
+use crate::domain::{Definition, Definitions, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
+pub use settings::{McpReach, McpServer};
+
+/// Work waits this long after the start for servers that have not connected yet.
+const SETTLE: Duration = Duration::from_secs(10);
+/// For a connection with its handshake: a server may have to be downloaded first.
+const CONNECT: Duration = Duration::from_secs(60);
+/// For a list of tools.
+const LIST: Duration = Duration::from_secs(20);
+/// Between two looks at what is confirmed: how long a confirmation takes to have its effect.
+pub const SEEN_WITHIN: Duration = Duration::from_secs(2);
+/// Between two lists without a notice of the server; it is also how an address that went silent is noticed.
+const RELIST: Duration = Duration::from_secs(60);
+/// After a change was announced, so that a server which announces without end is not asked without end.
+const CALM: Duration = Duration::from_millis(200);
+/// Between two tries to connect; doubled each time, from the first to the last.
+const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(30)];
+/// A connection that lasted so long was a good one.
+const STEADY: Duration = Duration::from_secs(30);
+/// For ending all servers.
+const FAREWELL: Duration = Duration::from_secs(4);
+/// Tools of one server; what is beyond is left out.
+const MAX_TOOLS: usize = 128;
+/// Reasons why tools cannot be offered that one line of the log holds.
+const MAX_FAULTS: usize = 16;
+
+/// Keeps which definitions an admin has confirmed. A trait, because tools know no ledger.
+pub trait Pins: Send + Sync + fmt::Debug {
+    /// Compares what `server` offers with what is confirmed (all of it, when the server was never seen) and notes what is not.
+    /// `listed`: the server was asked just now. Gives the names of what is confirmed as it is.
+    ///
+    /// # Errors
+    /// It cannot be known now, and why.
+    fn compare<'a>(&'a self, server: &'a str, found: &'a Definitions, listed: bool) -> BoxFuture<'a, Result<BTreeSet<String>, String>>;
+}
+
+/// Pins of a program that keeps none: what a server offered first holds as long as the program runs.
+#[derive(Debug, Default)]
+pub struct FirstSight(Mutex<BTreeMap<String, Definitions>>);
+
+impl Pins for FirstSight {
+    fn compare<'a>(&'a self, server: &'a str, found: &'a Definitions, _: bool) -> BoxFuture<'a, Result<BTreeSet<String>, String>> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = seen.entry(server.to_owned()).or_insert_with(|| found.clone());
+        let same = found
+            .iter()
+            .filter(|(name, tool)| first.get(*name).is_some_and(|pinned| pinned.digest == tool.digest));
+        Box::pin(std::future::ready(Ok(same.map(|(name, _)| name.clone()).collect())))
+    }
+}
+
+/// The configured servers. Clones are the same servers; none by default.
+#[derive(Clone, Debug, Default)]
+pub struct Servers {
+    servers: Arc<[Arc<Server>]>,
+    /// Waited for until then. `None` when this process does not connect.
+    settle_by: Option<Instant>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+#[derive(Debug)]
+struct Server {
+    config: McpServer,
+    folder: Option<PathBuf>,
+    now: Mutex<Now>,
+    /// The first try to connect has come to its end.
+    settled: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Now {
+    peer: Option<link::Peer>,
+    /// Confirmed and offered, in the server's order.
+    tools: Vec<Offered>,
+    /// What an admin has to confirm.
+    waiting: Definitions,
+    /// How many tools cannot be offered.
+    unusable: usize,
+    /// Why it is not connected.
+    problem: Option<String>,
+}
+
+impl Servers {
+    /// Begins to connect to `servers`. Those that are commands run in `folder`, or where we are.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn start(servers: &[McpServer], folder: Option<&Path>, pins: Arc<dyn Pins>) -> Self {
+        let these = Self {
+            settle_by: Some(Instant::now() + SETTLE),
+            ..Self::elsewhere(servers, folder)
+        };
+        for server in &*these.servers {
+            these.tasks.spawn(keep(Arc::clone(server), Arc::clone(&pins), these.stop.clone()));
+        }
+        these
+    }
+
+    /// The servers of the configuration, connected by other processes and not by this one.
+    #[must_use]
+    pub fn elsewhere(servers: &[McpServer], folder: Option<&Path>) -> Self {
+        let known = |config: &McpServer| {
+            Arc::new(Server {
+                config: config.clone(),
+                folder: folder.map(Path::to_path_buf),
+                now: Mutex::default(),
+                settled: CancellationToken::new(),
+            })
+        };
+        Self {
+            servers: servers.iter().map(known).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Comes back once every server has been tried, or has had its time: what was on offer before a restart should be again.
+    pub async fn settled(&self) {
+        let Some(by) = self.settle_by else { return };
+        let _ = timeout_at(by, join_all(self.servers.iter().map(|server| server.settled.cancelled()))).await;
+    }
+
+    /// What is offered now.
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        let offered = |server: &Arc<Server>| server.now().tools.iter().map(|tool| tool.spec.clone()).collect::<Vec<_>>();
+        self.servers.iter().flat_map(offered).collect()
+    }
+
+    /// Is a tool of that name offered now?
+    #[must_use]
+    pub fn offers(&self, name: &str) -> bool {
+        self.servers
+            .iter()
+            .any(|server| server.now().tools.iter().any(|tool| tool.spec.name == name))
+    }
+
+    /// The tool of that name. One that a server of ours does not offer (now) says why when it is called. `None` means no server's.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.get_for(name, None)
+    }
+
+    /// The tool for a call that was made under `definition` ([`ToolSpec::digest`]; `None` when it is not known): one whose definition is another
+    /// one by now says so when it is called.
+    #[must_use]
+    pub fn get_for(&self, name: &str, definition: Option<&str>) -> Option<Arc<dyn Tool>> {
+        let server = name.split_once("__")?.0;
+        let server = self.servers.iter().find(|known| known.config.name == server)?;
+        let offered = server.now().tools.iter().find(|tool| tool.spec.name == name).cloned();
+        let absent = |why| Absent {
+            name: name.to_owned(),
+            why,
+        };
+        Some(match offered {
+            Some(offered) if definition.is_some_and(|meant| offered.spec.digest() != meant) => Arc::new(absent(format!(
+                "the definition of {name} has changed since this call was made: what it does, its arguments or its effect. Nothing was \
+                 sent. Look at it as it is now, and call it again if it is still what you need"
+            ))),
+            Some(offered) => Arc::new(McpTool {
+                server: Arc::clone(server),
+                offered,
+            }),
+            None => Arc::new(absent(server.lacks(name))),
+        })
+    }
+
+    /// How each server stands.
+    #[must_use]
+    pub fn health(&self) -> Vec<ServerHealth> {
+        let elsewhere = self.settle_by.is_none();
+        self.servers.iter().map(|server| server.health(elsewhere)).collect()
+    }
+
+    /// Ends all connections and what was started for them, within some seconds.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        if timeout(FAREWELL, self.tasks.wait()).await.is_err() {
+            warn!("an MCP server did not come to its end in time");
+        }
+    }
+}
+
+impl Server {
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection.
+    ///
+    /// # Errors
+    /// There is none, in words for the model.
+    fn peer(&self) -> Result<link::Peer, String> {
+        let name = &self.config.name;
+        let peer = self.now().peer.clone();
+        peer.ok_or_else(|| {
+            format!("the MCP server {name} is not connected now; nothing was sent to it. Try again later, or go on without it")
+        })
+    }
+
+    /// Why a tool with one of our names is not on offer.
+    fn lacks(&self, name: &str) -> String {
+        let now = self.now();
+        let waits = now
+            .waiting
+            .iter()
+            .any(|(raw, _)| definition::offered_name(&self.config.name, raw) == name);
+        match (waits, &now.peer) {
+            (true, _) => {
+                format!("{name} is disabled: its definition is new or has changed, and an admin has to confirm it first. Nothing was sent")
+            }
+            (false, Some(_)) => format!("the MCP server {} has no tool {name} (any more)", self.config.name),
+            (false, None) => format!(
+                "the MCP server {} is not connected, so that {name} cannot be called now. Nothing was sent",
+                self.config.name
+            ),
+        }
+    }
+
+    fn health(&self, elsewhere: bool) -> ServerHealth {
+        let now = self.now();
+        let told = |standing, message: String| (standing, Some(message));
+        let (standing, message) = match &now.problem {
+            _ if elsewhere => told(ServerStanding::Good, String::from("connected by processes with the role workers")),
+            Some(why) => told(ServerStanding::Lost, format!("not connected: {why}; trying again")),
+            None if now.peer.is_none() => told(ServerStanding::Partly, String::from("not connected yet")),
+            None if !now.waiting.is_empty() => {
+                let names: Vec<&str> = now.waiting.keys().map(String::as_str).take(5).collect();
+                let more = if now.waiting.len() > names.len() { ", …" } else { "" };
+                let confirmation = confirmation_of(&now.waiting);
+                told(
+                    ServerStanding::Partly,
+                    format!(
+                        "{} of its tools disabled, new or changed since they were confirmed: {}{more}; see `countersign mcp list` ({confirmation})",
+                        now.waiting.len(),
+                        names.join(", ")
+                    ),
+                )
+            }
+            None if now.unusable > 0 => told(
+                ServerStanding::Partly,
+                format!("{} of its tools cannot be offered; the log says why", now.unusable),
+            ),
+            None => told(ServerStanding::Good, format!("{} tools", now.tools.len())),
+        };
+        ServerHealth {
+            name: self.config.name.clone(),
+            standing,
+            message,
+        }
+    }
+
+    fn lost(&self, why: &str) {
+        warn!(server = self.config.name, why, "an MCP server is not connected; trying again");
+        let mut now = self.now();
+        now.peer = None;
+        now.problem = Some(why.to_owned());
+    }
+
+    fn offer(&self, peer: &link::Peer, listed: &[Offered], unusable: usize, confirmed: &BTreeSet<String>) {
+        let (tools, waiting): (Vec<&Offered>, Vec<&Offered>) = listed.iter().partition(|tool| confirmed.contains(&tool.raw));
+        let waiting: Definitions = waiting.into_iter().map(pair).collect();
+        let mut now = self.now();
+        if now.peer.is_none() || waiting != now.waiting || tools.len() != now.tools.len() {
+            let disabled: Vec<&str> = waiting.keys().map(String::as_str).collect();
+            info!(
+                server = self.config.name,
+                tools = tools.len(),
+                ?disabled,
+                "an MCP server offers its tools"
+            );
+        }
+        *now = Now {
+            peer: Some(peer.clone()),
+            tools: tools.into_iter().cloned().collect(),
+            waiting,
+            unusable,
+            problem: None,
+        };
+    }
+}
+
+fn pair(tool: &Offered) -> (String, Definition) {
+    (tool.raw.clone(), tool.definition.clone())
+}
+
+/// Connects, and connects again.
+async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken) {
+    let mut pause = PAUSES[0];
+    while !stop.is_cancelled() {
+        let began = Instant::now();
+        let changed = Arc::new(Notify::new());
+        let opened = tokio::select! {
+            opened = connect(&server.config, server.folder.as_deref(), Arc::clone(&changed)) => opened,
+            () = stop.cancelled() => break,
+        };
+        let why = match opened {
+            Ok(link) => {
+                let ended = tokio::select! {
+                    why = serve(&server, &link, &*pins, &changed) => Some(why),
+                    () = stop.cancelled() => None,
+                };
+                if let Some(why) = &ended {
+                    server.lost(why);
+                }
+                link.end().await;
+                ended
+            }
+            Err(why) => Some(why).inspect(|why| server.lost(why)),
+        };
+        server.settled.cancel();
+        if why.is_none() {
+            break;
+        }
+        if began.elapsed() > STEADY {
+            pause = PAUSES[0];
+        }
+        tokio::select! {
+            () = sleep(pause) => (),
+            () = stop.cancelled() => break,
+        }
+        pause = (pause * 2).min(PAUSES[1]);
+    }
+    server.now().peer = None;
+}
+
+/// Keeps what is offered true until the connection ends; why it did.
+async fn serve(server: &Server, link: &Link, pins: &dyn Pins, changed: &Notify) -> String {
+    loop {
+        let listed = tokio::select! {
+            listed = list(link) => listed,
+            () = link.closed() => return String::from("the connection ended"),
+        };
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(why) => return why,
+        };
+        let (tools, unusable) = usable(&server.config, &listed);
+        let found: Definitions = tools.iter().map(pair).collect();
+        let again = Instant::now() + RELIST;
+        let mut fresh = true;
+        while Instant::now() < again {
+            match pins.compare(&server.config.name, &found, fresh).await {
+                Ok(confirmed) => {
+                    server.offer(&link.peer(), &tools, unusable, &confirmed);
+                    server.settled.cancel();
+                    fresh = false;
+                }
+                // What was confirmed before stays on offer: it was so a moment ago. Something new is not offered before it is known.
+                Err(why) => warn!(
+                    server = server.config.name,
+                    why, "what is confirmed of an MCP server cannot be known now"
+                ),
+            }
+            tokio::select! {
+                () = link.closed() => return String::from("the connection ended"),
+                () = changed.notified() => {
+                    sleep(CALM).await;
+                    break;
+                }
+                () = sleep(SEEN_WITHIN) => (),
+            }
+        }
+    }
+}
+
+/// What of a list can be offered, each name once, and how much cannot.
+fn usable(server: &McpServer, listed: &[serde_json::Value]) -> (Vec<Offered>, usize) {
+    let mut tools: Vec<Offered> = Vec::new();
+    let mut faults = Vec::new();
+    for tool in listed {
+        match definition::read(server, tool) {
+            Ok(_) if tools.len() == MAX_TOOLS => faults.push(format!("there are more than {MAX_TOOLS}")),
+            Ok(tool) if tools.iter().any(|known| known.raw == tool.raw || known.spec.name == tool.spec.name) => {
+                faults.push(format!("{} is there twice", tool.raw));
+            }
+            Ok(tool) => tools.push(tool),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let unusable = faults.len();
+    if unusable > 0 {
+        faults.truncate(MAX_FAULTS);
+        warn!(server = server.name, unusable, ?faults, "tools of an MCP server cannot be offered");
+    }
+    (tools, unusable)
+}
+
+/// Connects once and lists: what the server would offer, and how many of its tools could not be offered. For trying a configuration, with
+/// the patience of [`Servers`]: up to 60 s for a connection (a server may have to be downloaded first), 20 s for the list.
+///
+/// # Errors
+/// It cannot be reached or gives no list, and why.
+pub async fn try_server(server: &McpServer, folder: Option<&Path>) -> Result<(Definitions, usize), String> {
+    let link = connect(server, folder, Arc::default()).await?;
+    let listed = list(&link).await;
+    link.end().await;
+    let (tools, unusable) = usable(server, &listed?);
+    Ok((tools.iter().map(pair).collect(), unusable))
+}
+
+async fn connect(server: &McpServer, folder: Option<&Path>, changed: Arc<Notify>) -> Result<Link, String> {
+    let late = || Err(format!("no answer within {} s", CONNECT.as_secs()));
+    timeout(CONNECT, Link::open(server, folder, changed))
+        .await
+        .unwrap_or_else(|_| late())
+}
+
+async fn list(link: &Link) -> Result<Vec<serde_json::Value>, String> {
+    let late = || Err(format!("no list of its tools within {} s", LIST.as_secs()));
+    timeout(LIST, link.list()).await.unwrap_or_else(|_| late())
+}

@@ -1,0 +1,27 @@
+//! The tools that the configuration switches on.
+
+use countersign_agent::domain::EffectClass;
+use countersign_agent::tools::{Reach, Toolbox, ToolboxError, bash_tool, file_tools, web_tool};
+
+use crate::config::Boot;
+
+/// The file tools and `run_bash` in the workspace, and `web_fetch` bound to `reach`, as far as `boot` switches them on.
+///
+/// # Errors
+/// The workspace is no folder or cannot be opened; there is no bash; an override that would take a tool out of review.
+pub fn toolbox(boot: &Boot, reach: &Reach) -> Result<Toolbox, ToolboxError> {
+    if let Some((name, _)) = boot.effects.iter().find(|(_, class)| **class == EffectClass::State) {
+        return Err(ToolboxError::Effect(name.clone()));
+    }
+    let mut tools = Vec::new();
+    if let Some(folder) = &boot.workspace {
+        tools = file_tools(folder)?;
+        if boot.run_bash {
+            tools.push(bash_tool(folder)?);
+        }
+    }
+    if boot.web_fetch {
+        tools.push(web_tool(reach)?);
+    }
+    Ok(Toolbox::new(tools, &boot.effects))
+}

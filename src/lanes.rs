@@ -1,0 +1,65 @@
+//! Works on the lanes of the ledger: leases, the ledger as the engine's journal, and what others may see of a stored turn.
+
+mod state;
+mod ledger;
+mod worker;
+mod leases;
+mod inspect;
+
+pub use inspect::Details;
+pub use worker::{Runner, RunnerParts};
+
+use std::time::Duration;
+
+use countersign_agent::engine::{JournalError, Timings};
+
+use crate::store::StoreError;
+
+/// Lengths of leases, polls and calls. Fixed in production; process tests shorten them.
+#[derive(Clone, Copy, Debug)]
+pub struct Intervals {
+    /// How long a lane is leased, or a row of the outbox held.
+    pub lease: Duration,
+    /// How often workers look for work that no wake-up announced.
+    pub poll: Duration,
+    /// How often a reader of events is pinged; a reader that has not answered by the next ping is disconnected.
+    pub socket_ping: Duration,
+    /// How long a reader of events may take to read one.
+    pub socket_patience: Duration,
+    /// Those of calls.
+    pub calls: Timings,
+}
+
+impl Default for Intervals {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(30),
+            poll: Duration::from_secs(1),
+            socket_ping: Duration::from_secs(30),
+            socket_patience: Duration::from_secs(10),
+            calls: Timings::default(),
+        }
+    }
+}
+
+/// Why work on a lane stopped before it was done.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkError {
+    /// The store failed; a lost lease is one of these.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The turn was written by a newer version or is damaged: left for somebody who can read it.
+    #[error("turn {turn_id} cannot be read here: {reason}")]
+    Unreadable {
+        /// The turn.
+        turn_id: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl From<JournalError> for WorkError {
+    fn from(error: JournalError) -> Self {
+        Self::Store(error.into())
+    }
+}

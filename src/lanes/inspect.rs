@@ -1,0 +1,72 @@
+//! A stored turn as others may see it, in domain types.
+
+use super::state::read;
+use super::{Runner, WorkError};
+use crate::store::TurnRow;
+use countersign_agent::domain::{Budget, GateId, Message, Plan, Todo};
+use countersign_agent::reducer::{self, Capsule, Env, Turn};
+
+/// What the API shows of a turn beyond its row.
+#[derive(Clone, Debug)]
+pub struct Details {
+    /// The plan, once there is one.
+    pub plan: Option<Plan>,
+    /// The model's own list.
+    pub todos: Vec<Todo>,
+    /// Replacements of that list.
+    pub todos_revision: u32,
+    /// Limits.
+    pub budget: Budget,
+    /// How often it paused.
+    pub pauses: u32,
+    /// Final words.
+    pub answer: Option<String>,
+    /// Steps that were open at the end.
+    pub open_steps: Vec<String>,
+    /// Memory for later turns.
+    pub capsule: Option<Capsule>,
+    /// The gate it waits at.
+    pub gate: Option<GateId>,
+}
+
+impl Runner {
+    /// Reads what is stored in the turn's state.
+    ///
+    /// # Errors
+    /// [`WorkError::Unreadable`] for a turn of a newer version.
+    pub fn details(&self, row: &TurnRow) -> Result<Details, WorkError> {
+        let state = read(row)?;
+        Ok(Details {
+            gate: state.gate.map(|gate| gate.id),
+            plan: state.plan,
+            todos: state.todos,
+            todos_revision: state.todos_revision,
+            budget: state.budget,
+            pauses: state.pauses,
+            answer: state.answer,
+            open_steps: state.open_steps,
+            capsule: state.capsule,
+        })
+    }
+
+    /// Names of the action tools that this process offers to the model.
+    #[must_use]
+    pub fn tool_names(&self) -> Vec<String> {
+        self.engine.tools.specs().into_iter().map(|spec| spec.name).collect()
+    }
+
+    /// The turn's messages as the model sees them, with the marker of an open plan review.
+    ///
+    /// # Errors
+    /// [`WorkError::Unreadable`] for a turn of a newer version.
+    pub fn view(&self, row: &TurnRow, log: Vec<Message>) -> Result<Vec<Message>, WorkError> {
+        let turn = Turn { state: read(row)?, log };
+        let specs = self.engine.tools.specs();
+        let env = Env {
+            now: self.engine.clock.now(),
+            tools: &specs,
+            prompts: &self.engine.templates,
+        };
+        Ok(reducer::view(&turn, &env, &self.settings.current().agent.system_prompt))
+    }
+}

@@ -1,0 +1,398 @@
+//! One step of the reducer becomes one transaction.
+
+use std::time::Duration;
+
+use metrics::counter;
+use serde_json::json;
+use tracing::{debug, info};
+
+use super::LedgerJournal;
+use super::split::split;
+use super::successor::{carry_votes, succeed};
+use crate::lanes::state::encode;
+use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, StoreError, TurnRow, Tx, event_id, outbox_key};
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::handshake::Actor;
+use countersign_agent::domain::{
+    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
+    ReactionMark, TurnReason, TurnStatus,
+};
+use countersign_agent::engine::{Entry, left_behind};
+use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
+
+impl LedgerJournal {
+    /// Writes everything that a step changed, in one transaction under the fence. `false` means nothing is written,
+    /// because the step would end the turn while there are unread words of the requester.
+    pub(super) async fn write(&self, entry: Entry<'_>) -> Result<bool, StoreError> {
+        let Entry {
+            before,
+            turn,
+            fresh,
+            effects,
+            heard,
+        } = entry;
+        let lease = &self.lease;
+        let mut row = self.row().clone();
+        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
+        // After the wait for the chat's lock: events are stamped shortly before they can be read.
+        let now = self.clock.now();
+        let ends = matches!(turn.state.status, TurnStatus::Completed | TurnStatus::Failed);
+        // An objection stands, whatever is said at that moment; and a turn that is given up reads nothing any more.
+        if ends && !matches!(turn.state.reason, Some(TurnReason::Hook | TurnReason::Crashed)) {
+            let unread = tx.signals(&row.id).await?;
+            if unread
+                .iter()
+                .any(|signal| signal.kind == SignalKind::Steer && !heard.contains(&signal.id))
+            {
+                return Ok(false);
+            }
+        }
+        tx.append_messages(lease, &row.id, row.messages, fresh).await?;
+        row.messages += i64::try_from(fresh.len()).unwrap_or(0);
+        let mut events = Vec::new();
+        let opened = effects.iter().any(|effect| matches!(effect, Effect::OpenGate(_)));
+        let finished = effects.iter().any(|effect| matches!(effect, Effect::Finish));
+        for effect in effects {
+            match effect {
+                Effect::Say(content) => say(&mut tx, &mut row, content).await?,
+                Effect::Progress => show_progress(&mut tx, &mut row, before, turn).await?,
+                Effect::Propose(action) => tx.insert_action(lease, &action).await?,
+                Effect::ActionMoved { action, status, gate } => {
+                    tx.move_action(lease, &ActionId::new(action), status, gate.as_ref()).await?;
+                }
+                Effect::OpenGate(opening) => {
+                    open_gate(&mut tx, lease, &row, self.asking(*opening), turn.state.policy.ttl_ms, now).await?;
+                }
+                Effect::Emit { iteration, event, summary } => {
+                    row.events += 1;
+                    debug!(seq = row.events, summary, "event");
+                    events.push(EventRow {
+                        seq: row.events,
+                        id: event_id(&row.id, row.events),
+                        turn_id: row.id.clone(),
+                        chat: row.conversation.chat.clone(),
+                        at: now,
+                        event,
+                        summary,
+                        iteration,
+                    });
+                }
+                Effect::Finish => finish(&mut tx, lease, &row, before, turn, now).await?,
+            }
+        }
+        tx.append_events(lease, &events).await?;
+        row.status = turn.state.status;
+        row.reason = turn.state.reason;
+        row.started_at = row.started_at.or(Some(now));
+        row.finished_at = row.status.is_final().then_some(now);
+        row.state = encode(&turn.state)?;
+        tx.save_turn(lease, &row).await?;
+        tx.consume(lease, heard).await?;
+        tx.commit().await?;
+        row.state = String::new();
+        *self.row() = row;
+        for stored in &events {
+            let kind = match stored.event {
+                Event::PlanContinuation { .. } => "nudge",
+                Event::ContinuationProgress { .. } => "signal",
+                _ => continue,
+            };
+            counter!("countersign_continuations_total", "kind" => kind).increment(1);
+        }
+        if opened {
+            self.failpoint.reach("gate_journaled");
+        }
+        if finished {
+            self.failpoint.reach("finish_journaled");
+        }
+        Ok(true)
+    }
+
+    /// `opening` with those who may approve now on its card.
+    fn asking(&self, mut opening: GateOpening) -> GateOpening {
+        let live = self.settings.current();
+        opening.card.ask(live.channel(self.lease.conversation.channel).approvers.clone());
+        opening
+    }
+}
+
+/// One row for each message, in order: a restart sends those that are left, each under its own key.
+async fn say(tx: &mut Tx, row: &mut TurnRow, content: Outbound) -> Result<(), StoreError> {
+    for content in messages(content) {
+        row.said += 1;
+        let key = outbox_key(&["say", row.id.as_str(), &row.said.to_string()]);
+        tx.enqueue(&post(row, key, None, content)).await?;
+    }
+    Ok(())
+}
+
+/// No row of a turn that is over claims to be under way, or about to be; neither does its card.
+async fn settle_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState) -> Result<(), StoreError> {
+    let mut gates = Vec::new();
+    for action in tx.actions_of_turn(&row.id).await? {
+        let status = left_behind(&action, before);
+        if status != action.status {
+            tx.move_action(lease, &action.id, status, None).await?;
+            gates.extend(action.gate_id.filter(|gate| !gates.contains(gate)));
+        }
+    }
+    for gate in gates {
+        if let Some(record) = tx.gate(&gate).await?
+            && let Some(decision) = &record.decision
+        {
+            repaint(tx, &record.gate, decision).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The turn is over: an open gate must not be answered any more, its cards say how it ended, and the request gets its mark.
+async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, turn: &Turn, now: Millis) -> Result<(), StoreError> {
+    let state = &turn.state;
+    info!(
+        status = state.status.as_str(),
+        reason = state.reason.map(TurnReason::as_str),
+        "turn over"
+    );
+    // Not the gate of the state: a turn that is given up may end without its state.
+    if let Some(gate) = tx.open_gate_of_lane(&row.lane_id).await?
+        && gate.turn_id == row.id
+    {
+        let kind = if state.reason == Some(TurnReason::Superseded) {
+            DecisionKind::Supersede
+        } else {
+            DecisionKind::Cancel
+        };
+        let actor = Actor::system(now);
+        tx.close_gate(&gate, &actor.decision(kind, None), &actor).await?;
+    }
+    settle_rows(tx, lease, row, before).await?;
+    end_review(tx, row, turn).await?;
+    if let Some(message_id) = row.request_message.clone() {
+        let mark = if state.status == TurnStatus::Completed {
+            ReactionMark::Done
+        } else {
+            ReactionMark::Failed
+        };
+        let key = outbox_key(&["mark", row.id.as_str()]);
+        tx.enqueue(&NewOutbox {
+            queue: format!("mark:{}", row.id),
+            op: OutboxOp::React {
+                message_id,
+                content: Outbound::Reaction(mark),
+            },
+            ..post(row, key, None, Outbound::Reaction(mark))
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// The card of the last review, if it was not approved, says how the turn ended, where its decision does not say it: no plan came after the
+/// words, or the turn failed while it waited. The card of an approved plan says so as its progress.
+async fn end_review(tx: &mut Tx, row: &TurnRow, turn: &Turn) -> Result<(), StoreError> {
+    let state = &turn.state;
+    let (Some(end), Some(review)) = (reducer::plan_end(turn), &state.last_review) else {
+        return Ok(());
+    };
+    let Some(record) = tx.gate(review).await? else { return Ok(()) };
+    let silent = |decision: &Decision| match decision.kind {
+        DecisionKind::Revise => true,
+        DecisionKind::Cancel => state.status == TurnStatus::Failed,
+        DecisionKind::Approve | DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede => false,
+    };
+    let Some(decision) = record.decision.filter(silent) else {
+        return Ok(());
+    };
+    let replaced = state.plan.as_ref().is_some_and(|plan| plan.version != record.gate.plan_version);
+    let end = if replaced { PlanEnd::Replaced } else { end };
+    let content = record.gate.card.painted(CardState::Decided { decision }, &[]).ended(end);
+    let key = outbox_key(&["ended", review.as_str()]);
+    let patch = NewOutbox {
+        op: OutboxOp::Patch {
+            target: outbox_key(&["gate", review.as_str()]),
+            content: content.clone(),
+        },
+        ..post(row, key, None, content)
+    };
+    tx.enqueue(&patch).await
+}
+
+/// `content` as the messages that it takes. All but the last of a long answer are words alone: only the last one says
+/// how the turn ended. Words beyond any chat's patience stay in the turn, and people are told.
+fn messages(content: Outbound) -> Vec<Outbound> {
+    let split = match &content {
+        Outbound::Answer(answer) => split(&answer.text),
+        Outbound::Text { text } => split(text),
+        _ => return vec![content],
+    };
+    let mut texts = split.parts;
+    let last = texts.pop().unwrap_or_default();
+    let mut said: Vec<Outbound> = texts.into_iter().map(|text| Outbound::Text { text }).collect();
+    said.push(match content {
+        Outbound::Answer(answer) => Outbound::Answer(Answer { text: last, ..answer }),
+        _ => Outbound::Text { text: last },
+    });
+    if split.cut {
+        said.push(Outbound::Notice(Notice::CutShort {}));
+    }
+    said
+}
+
+fn post(row: &TurnRow, key: String, gate_id: Option<GateId>, content: Outbound) -> NewOutbox {
+    NewOutbox {
+        key,
+        queue: row.id.to_string(),
+        gate_id,
+        turn_id: Some(row.id.clone()),
+        conversation: row.conversation.clone(),
+        op: OutboxOp::Post {
+            reply_to: row.request_message.clone(),
+            content,
+        },
+    }
+}
+
+async fn open_gate(tx: &mut Tx, lease: &Lease, row: &TurnRow, opening: GateOpening, ttl_ms: i64, now: Millis) -> Result<(), StoreError> {
+    let GateOpening {
+        id,
+        kind,
+        digest,
+        plan_version,
+        quorum,
+        card,
+        replaces,
+    } = opening;
+    let hard_limit = Duration::from_millis(u64::try_from(ttl_ms.saturating_mul(2)).unwrap_or(0));
+    let older = match &replaces {
+        Some(older) => tx.gate(older).await?,
+        None => None,
+    };
+    let mut gate = Gate {
+        id: id.clone(),
+        turn_id: row.id.clone(),
+        lane_id: row.lane_id.clone(),
+        kind,
+        conversation: row.conversation.clone(),
+        requester: row.user.clone(),
+        request_message: row.request_message.clone(),
+        digest: digest.clone(),
+        plan_version,
+        card: card.clone(),
+        quorum,
+        opened_at: now,
+        delivered_at: None,
+        card_at: None,
+        card_message: None,
+        expires_at: now.plus(hard_limit),
+        ttl_ms,
+        replaces: None,
+    };
+    if let Some(older) = &older {
+        succeed(tx, older, &mut gate).await?;
+    }
+    let card = gate.card.clone();
+    tx.open_gate(lease, &gate).await?;
+    if let Some(older) = older.as_ref().filter(|_| gate.replaces.is_some()) {
+        carry_votes(tx, older, &gate).await?;
+    }
+    let replaced = older.and_then(|record| record.gate.card_message);
+    // Said in reply to the card whose place it takes: where platforms have replies, the two lead to each other.
+    let posted = NewOutbox {
+        op: OutboxOp::Post {
+            reply_to: replaced.or_else(|| row.request_message.clone()),
+            content: card.clone(),
+        },
+        ..post(row, outbox_key(&["gate", id.as_str()]), Some(id.clone()), card)
+    };
+    tx.enqueue(&posted).await?;
+    tx.audit(AuditEntry {
+        kind: "gate_opened",
+        turn_id: Some(row.id.clone()),
+        gate_id: Some(id.clone()),
+        action_id: None,
+        principal: Some(row.user.clone()),
+        details: json!({
+            "kind": kind.as_str(), "digest": digest, "plan_version": plan_version, "quorum": quorum, "replaces": gate.replaces,
+        }),
+    });
+    info!(gate.id = %id, kind = kind.as_str(), "waiting for a person");
+    Ok(())
+}
+
+/// Paints the plan's progress on the plan card, or on a progress card of the turn's own.
+async fn show_progress(tx: &mut Tx, row: &mut TurnRow, before: &TurnState, turn: &Turn) -> Result<(), StoreError> {
+    let Some((gate, content)) = reducer::progress(turn) else {
+        return Ok(());
+    };
+    let target = match &gate {
+        Some(gate) => outbox_key(&["gate", gate.as_str()]),
+        None => outbox_key(&["progress", row.id.as_str()]),
+    };
+    if gate.is_none() && !before.progress_posted {
+        tx.enqueue(&post(row, target, None, content)).await?;
+        return Ok(());
+    }
+    row.said += 1;
+    let key = outbox_key(&["progress", row.id.as_str(), &row.said.to_string()]);
+    let patch = NewOutbox {
+        op: OutboxOp::Patch {
+            target,
+            content: content.clone(),
+        },
+        ..post(row, key, None, content)
+    };
+    tx.enqueue(&patch).await
+}
+
+/// Repaints a gate's card with its decision, its rows and what came of them; the buttons go.
+pub(super) async fn repaint(session: &mut Session, gate: &Gate, decision: &Decision) -> Result<(), StoreError> {
+    let rows = session.actions_of_gate(&gate.id).await?;
+    let content = gate.card.painted(
+        CardState::Decided {
+            decision: decision.clone(),
+        },
+        &rows,
+    );
+    // Distinct per look of the card: each row that gets done, or never will, repaints it.
+    let over = |row: &&Action| row.result.is_some() || matches!(row.status, ActionStatus::Expired | ActionStatus::Unknown);
+    let done = rows.iter().filter(over).count().to_string();
+    session.repaint_card(gate, &format!("rows {done}"), content).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str) -> Outbound {
+        Outbound::Answer(Answer {
+            text: text.to_owned(),
+            requester: String::from("ou_u1"),
+            reason: TurnReason::BudgetExhausted,
+            open_steps: vec![String::from("2. b")],
+            problem: None,
+            incident: Some(String::from("x1")),
+            group: true,
+            demo: false,
+            at: Millis(1),
+        })
+    }
+
+    /// M-5: of a long answer only the last message is the answer: it alone says how the turn ended, and to whom.
+    #[test]
+    fn the_last_part_is_the_answer() {
+        assert_eq!(messages(answer("短")), [answer("短")]);
+        let said = messages(answer(&"一句话。".repeat(2000)));
+        let (last, parts) = said.split_last().unwrap();
+        assert!(matches!(last, Outbound::Answer(answer) if answer.open_steps.len() == 1 && answer.text.starts_with("一句话。")));
+        assert!(!parts.is_empty() && parts.iter().all(|part| matches!(part, Outbound::Text { .. })));
+    }
+
+    /// M-5: an answer beyond what a chat is given is cut, and the chat is told where the rest is.
+    #[test]
+    fn a_cut_is_told() {
+        let said = messages(answer(&"字".repeat(200_000)));
+        assert_eq!(said.last(), Some(&Outbound::Notice(Notice::CutShort {})));
+        assert!(matches!(said[said.len() - 2], Outbound::Answer(_)));
+    }
+}

@@ -1,0 +1,62 @@
+//! A review that takes the place of an earlier one of its turn: what it takes over, and what the earlier card says from now on.
+
+use serde_json::json;
+
+use crate::store::{AuditEntry, GateRecord, NewOutbox, OutboxOp, StoreError, Tx, outbox_key};
+use countersign_agent::domain::{CardState, DecisionKind, Gate, Outbound, PlanWords, Vote};
+
+/// `gate` takes the place of `older`, whose card says from now on what came of the words that settled it. They were a question if the plan
+/// is the same: then those who have approved it have approved this.
+pub(super) async fn succeed(tx: &mut Tx, older: &GateRecord, gate: &mut Gate) -> Result<(), StoreError> {
+    let Some(decision) = older.decision.as_ref().filter(|decision| decision.kind == DecisionKind::Revise) else {
+        return Ok(());
+    };
+    let asked = gate.asks_the_same(&older.gate);
+    if asked {
+        gate.replaces = Some(older.gate.id.clone());
+        // Whether all of them may still approve is asked when the next vote comes, as on every card.
+        let votes = u32::try_from(Vote::approvers(&older.votes, |_| true).len()).unwrap_or(u32::MAX);
+        gate.card = gate.card.painted(CardState::Open { votes }, &[]);
+    }
+    let Outbound::PlanCard(mut card) = older.gate.card.painted(
+        CardState::Decided {
+            decision: decision.clone(),
+        },
+        &[],
+    ) else {
+        return Ok(());
+    };
+    card.words = if asked { PlanWords::Question } else { PlanWords::Changes };
+    let patch = NewOutbox {
+        key: outbox_key(&["repaint", older.gate.id.as_str(), "understood"]),
+        queue: gate.turn_id.to_string(),
+        gate_id: None,
+        turn_id: Some(gate.turn_id.clone()),
+        conversation: gate.conversation.clone(),
+        op: OutboxOp::Patch {
+            target: outbox_key(&["gate", older.gate.id.as_str()]),
+            content: Outbound::PlanCard(card),
+        },
+    };
+    tx.enqueue(&patch).await
+}
+
+/// Those who have approved at `older` have approved at `gate`, each with their own evidence.
+pub(super) async fn carry_votes(tx: &mut Tx, older: &GateRecord, gate: &Gate) -> Result<(), StoreError> {
+    for vote in &older.votes {
+        tx.vote(&gate.id, vote).await?;
+        let mut details = json!({ "digest": gate.digest, "via": vote.via, "event_id": vote.event_id, "given_at": older.gate.id });
+        if vote.principal.is_some() {
+            details["on_behalf_of"] = json!(vote.by);
+        }
+        tx.audit(AuditEntry {
+            kind: "vote",
+            turn_id: Some(gate.turn_id.clone()),
+            gate_id: Some(gate.id.clone()),
+            action_id: None,
+            principal: vote.principal.clone().or_else(|| Some(vote.by.clone())),
+            details,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,364 @@
+//! The loop over one lane of the ledger: begin its next task, or have its turn taken on until it waits or ends.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, error, info_span, warn};
+
+use super::leases::Leases;
+use super::ledger::{Ears, LedgerJournal};
+use super::state::{encode, read};
+use super::{Intervals, WorkError};
+use crate::config::Settings;
+use crate::store::{Hold, InboxRow, Lease, Ledger, MAX_CRASHES, StoreError, TurnRow};
+use countersign_agent::domain::{ChatType, Clock, Failpoint, Ids, InboundBody, Millis, Mode, ServerHealth, ToolSpec, TurnStatus};
+use countersign_agent::engine::{Asking, Engine, Left, RETRY};
+use countersign_agent::engine::{Entry, Journal};
+use countersign_agent::engine::{ModelHealth, ModelSource};
+use countersign_agent::engine::{Observer, Observers};
+use countersign_agent::reducer::{self, Beginning, Env, Input, Turn};
+use countersign_agent::template::Templates;
+use countersign_agent::tools::Toolbox;
+
+/// Bytes of the state of a turn that is given up, of which a plan card can be repainted. No plan takes more.
+const READ_AT_THE_END: i64 = 256 << 10;
+
+/// Before a task whose step panicked is taken up again.
+const PANIC_PAUSE: Duration = Duration::from_secs(1);
+
+/// How work on a lane ended that was not done.
+#[derive(Clone, Copy)]
+enum End {
+    /// By an error, or by a stop.
+    InOrder,
+    /// By a panic.
+    Panic,
+}
+
+/// Works on lanes of the ledger, one leased lane at a time, until the lane has nothing to do. Everything it writes carries the
+/// lease's fence; when the lease is lost it stops without another effect.
+#[derive(Clone)]
+pub struct Runner {
+    pub(super) engine: Engine,
+    pub(super) settings: Settings,
+    ledger: Ledger,
+    ears: Arc<Ears>,
+    leases: Arc<Leases>,
+    /// How long a lane is leased.
+    lease: Duration,
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}
+
+/// The parts that the composition root picks.
+#[derive(Clone)]
+pub struct RunnerParts {
+    /// Store.
+    pub ledger: Ledger,
+    /// Settings in force.
+    pub settings: Settings,
+    /// Wall clock.
+    pub clock: Clock,
+    /// Random ids.
+    pub ids: Ids,
+    /// Prompts.
+    pub templates: Arc<Templates>,
+    /// Action tools.
+    pub tools: Arc<Toolbox>,
+    /// Model of the settings in force.
+    pub models: ModelSource,
+    /// Lengths.
+    pub timings: Intervals,
+    /// Where a test lets the process die.
+    pub failpoint: Failpoint,
+    /// The observers, in the order in which they are asked.
+    pub observers: Vec<Arc<dyn Observer>>,
+}
+
+impl fmt::Debug for RunnerParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunnerParts").finish_non_exhaustive()
+    }
+}
+
+impl Runner {
+    /// Puts a runner together.
+    #[must_use]
+    pub fn new(parts: RunnerParts) -> Self {
+        let (settings, models) = (parts.settings.clone(), parts.models);
+        let asking = move || {
+            let live = settings.current();
+            Asking {
+                model: models(),
+                system_prompt: live.agent.system_prompt.clone(),
+                parallel_tool_calls: live.model.parallel_tool_calls,
+            }
+        };
+        let engine = Engine {
+            asking: Arc::new(asking),
+            clock: parts.clock,
+            ids: parts.ids,
+            templates: parts.templates,
+            tools: parts.tools,
+            timings: parts.timings.calls,
+            failpoint: parts.failpoint,
+            observers: Observers::new(parts.observers),
+            health: Arc::new(Mutex::new(ModelHealth { last: None })),
+        };
+        Self {
+            engine,
+            settings: parts.settings,
+            ledger: parts.ledger,
+            ears: Arc::default(),
+            leases: Arc::default(),
+            lease: parts.timings.lease,
+        }
+    }
+
+    /// How the MCP servers stand.
+    #[must_use]
+    pub fn server_health(&self) -> Vec<ServerHealth> {
+        self.engine.tools.servers().health()
+    }
+
+    /// What the MCP servers offer now.
+    #[must_use]
+    pub fn server_tools(&self) -> Vec<ToolSpec> {
+        self.engine.tools.servers().specs()
+    }
+
+    /// How the last model call went.
+    #[must_use]
+    pub fn model_health(&self) -> ModelHealth {
+        self.engine.model_health()
+    }
+
+    /// Handles the lane until it has nothing to do, then gives it back. `stop` asks to give it back at the next
+    /// step: a model call or read is dropped and made again later, a write call is waited for. `hold` is the lease as
+    /// this process sees it.
+    ///
+    /// # Errors
+    /// [`WorkError::Store`] with `Stale` when the lease was lost: somebody else goes on. Other errors leave
+    /// the lane leased: [`Runner::give_back`].
+    pub async fn work(&self, lease: Lease, hold: Hold, stop: CancellationToken) -> Result<(), WorkError> {
+        // Ends with this call, however it ends: a lease that outlived its worker would never run out.
+        let kept = self.leases.keep(&self.ledger, self.lease, &lease, &hold);
+        // Boxed, as below: what waits for a model for minutes should not hold the room of every other move.
+        let working = Box::pin(AssertUnwindSafe(self.lane(lease.clone(), &stop)).catch_unwind());
+        let worked = tokio::select! {
+            // A write must not be cut off half way by our own choice: losing the lease only stops us at an await,
+            // and everything written afterwards would be refused by the fence anyway.
+            () = kept.lost() => return Err(WorkError::Store(StoreError::Stale)),
+            worked = hold.guard(working) => worked?,
+        };
+        if let Ok(ended) = worked {
+            return ended;
+        }
+        let turn = lease.turn_id.as_ref().map(ToString::to_string);
+        error!(lane = %lease.lane_id, turn, "a step panicked; its task is taken up again, and given up after the third time");
+        drop(kept);
+        self.give_back_as(&lease, PANIC_PAUSE, End::Panic).await;
+        Ok(())
+    }
+
+    /// Gives back a lane whose work broke off, to be taken up again after `pause` by any process: as soon as the ledger answers, or
+    /// not at all when the lease runs out before.
+    pub async fn give_back(&self, lease: &Lease, pause: Duration) {
+        self.give_back_as(lease, pause, End::InOrder).await;
+    }
+
+    async fn give_back_as(&self, lease: &Lease, pause: Duration, end: End) {
+        let giving = async {
+            loop {
+                let released = async {
+                    let mut tx = self.ledger.begin_in(&lease.conversation).await?;
+                    // Whether it was woken meanwhile is all the same here: it is looked at again in any case.
+                    let lease = tx.refresh(lease).await?;
+                    let ready_at = if pause.is_zero() {
+                        Millis::ALWAYS
+                    } else {
+                        self.engine.clock.now().plus(pause)
+                    };
+                    match end {
+                        End::InOrder => drop(tx.release(&lease, ready_at).await?),
+                        End::Panic => tx.release_crashed(&lease, ready_at).await?,
+                    }
+                    tx.commit().await
+                };
+                match released.await {
+                    Ok(()) | Err(StoreError::Stale) => return,
+                    Err(_) => tokio::time::sleep(RETRY).await,
+                }
+            }
+        };
+        // No longer than a lease lasts, whatever is left of this one: the fence tells when it is somebody else's.
+        if Hold::since(Instant::now(), self.lease).guard(giving).await.is_err() {
+            warn!(lane = %lease.lane_id, "the ledger does not answer; the lane is free when its lease runs out");
+        }
+    }
+
+    async fn lane(&self, mut lease: Lease, stop: &CancellationToken) -> Result<(), WorkError> {
+        // After a start: a turn that was under way should find the tools that it had.
+        tokio::select! {
+            () = Box::pin(self.engine.tools.servers().settled()) => (),
+            () = stop.cancelled() => (),
+        }
+        loop {
+            if lease.is_given_up() {
+                self.give_up(&lease).await?;
+                (lease.turn_id, lease.crashes) = (None, 0);
+            }
+            let ready_at = match Box::pin(self.take_up(&lease, stop)).await? {
+                None if stop.is_cancelled() => Millis::ALWAYS,
+                None => Millis::NEVER,
+                Some((journal, mut turn)) => {
+                    let span = info_span!("turn", turn.id = %turn.state.turn_id, chat = %lease.conversation.chat);
+                    match Box::pin(self.engine.drive(&journal, &mut turn, stop)).instrument(span).await? {
+                        Left::Finished => {
+                            lease.turn_id = None;
+                            continue;
+                        }
+                        Left::Parked(at) => at,
+                    }
+                }
+            };
+            let mut tx = self.ledger.begin_in(&lease.conversation).await?;
+            if tx.release(&lease, ready_at).await? {
+                tx.commit().await?;
+                return Ok(());
+            }
+            // Woken between our last look and the release: look again.
+            lease = tx.refresh(&lease).await?;
+            tx.commit().await?;
+        }
+    }
+
+    /// The lane's unfinished turn, or a new one for its oldest task.
+    async fn take_up(&self, lease: &Lease, stop: &CancellationToken) -> Result<Option<(LedgerJournal, Box<Turn>)>, WorkError> {
+        if stop.is_cancelled() {
+            return Ok(None);
+        }
+        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
+        let (row, turn) = match &lease.turn_id {
+            Some(id) => {
+                let Some(row) = tx.turn(id).await? else {
+                    return Err(StoreError::Corrupt(format!("lane {} names the missing turn {id}", lease.lane_id)).into());
+                };
+                self.engine.failpoint.reach("turn_loaded");
+                let log = tx.messages(id).await?;
+                let state = read(&row)?;
+                (row, Turn { state, log })
+            }
+            None => {
+                let Some(task) = tx.next_task(lease).await? else { return Ok(None) };
+                tx.finish_task(task.id, "turn").await?;
+                let bot = tx.fact(&lease.conversation.bot_fact()).await?.unwrap_or_default();
+                let (row, turn) = self.begin_turn(lease, &task, &bot)?;
+                tx.create_turn(lease, &row).await?;
+                (row, turn)
+            }
+        };
+        tx.commit().await?;
+        if lease.turn_id.is_none() {
+            self.engine.failpoint.reach("turn_begun");
+        }
+        let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.ears, &self.settings, lease.clone(), row);
+        Ok(Some((journal, Box::new(turn))))
+    }
+
+    /// Ends the lane's turn, with which process after process has died. What killed them may be the reading of it: its log is not read,
+    /// and its state only when it is short, and only once. So the next claim ends it also when this process dies here.
+    async fn give_up(&self, lease: &Lease) -> Result<(), WorkError> {
+        let Some(id) = &lease.turn_id else { return Ok(()) };
+        let most = if lease.crashes > MAX_CRASHES { 0 } else { READ_AT_THE_END };
+        let row = self.ledger.read().await?.turn_in_brief(id, most).await?;
+        let row = row.ok_or_else(|| StoreError::Corrupt(format!("lane {} names the missing turn {id}", lease.lane_id)))?;
+        let mut turn = match read(&row) {
+            Ok(state) => Turn { state, log: Vec::new() },
+            // Nothing of the plan is known then, but whom to tell.
+            Err(_) => reducer::begin(Beginning {
+                turn_id: id.to_string(),
+                seed: self.engine.ids.token(),
+                task: row.text.clone(),
+                requester: row.user.clone(),
+                group: true,
+                policy: self.settings.current().policy(lease.conversation.channel),
+                demo: false,
+            }),
+        };
+        let before = turn.state.clone();
+        let env = Env {
+            now: self.engine.clock.now(),
+            tools: &[],
+            prompts: &self.engine.templates,
+        };
+        let incident = self.engine.ids.token()[..8].to_owned();
+        error!(
+            turn.id = %id, chat = %lease.conversation.chat, crashes = lease.crashes, incident,
+            "processes died again and again while they worked on this turn; it is given up"
+        );
+        let effects = reducer::step(&mut turn, &env, Input::Crashed { incident });
+        let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.ears, &self.settings, lease.clone(), row);
+        let entry = Entry {
+            before: &before,
+            turn: &turn,
+            fresh: &turn.log,
+            effects,
+            heard: &[],
+        };
+        journal.commit(entry).await?;
+        Ok(())
+    }
+
+    fn begin_turn(&self, lease: &Lease, task: &InboxRow, bot: &str) -> Result<(TurnRow, Turn), StoreError> {
+        let InboundBody::Message(message) = &task.inbound.body else {
+            return Err(StoreError::Corrupt(format!("inbox row {} is no task", task.id)));
+        };
+        let live = self.settings.current();
+        let conversation = lease.conversation.clone();
+        let id = self.engine.ids.turn();
+        let said = message.addressed(bot);
+        let text = said.task().to_owned();
+        let mut policy = live.policy(conversation.channel);
+        if said.asks_for_plan_mode() {
+            policy.mode = Mode::Plan;
+        }
+        let turn = reducer::begin(Beginning {
+            turn_id: id.to_string(),
+            seed: self.engine.ids.token(),
+            task: text.clone(),
+            requester: task.inbound.sender.clone(),
+            group: message.chat_type == ChatType::Group,
+            policy,
+            demo: (self.engine.asking)().model.is_demo(),
+        });
+        let row = TurnRow {
+            id,
+            lane_id: lease.lane_id.clone(),
+            conversation,
+            user: task.inbound.sender.clone(),
+            text,
+            request_message: message.message_id.clone(),
+            inbox_id: task.id,
+            status: TurnStatus::Queued,
+            reason: None,
+            state: encode(&turn.state)?,
+            messages: 0,
+            events: 0,
+            said: 0,
+            created_at: task.received_at,
+            started_at: None,
+            finished_at: None,
+        };
+        Ok((row, turn))
+    }
+}
