@@ -9,6 +9,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use countersign_agent::domain::{Clock, Failpoint, Ids};
+use countersign_agent::engine::ModelSource;
+use countersign_agent::model::{ChatModel, Demo, Remote};
+use countersign_agent::model::{ModelLive, Provider};
+use countersign_agent::template::TemplateError;
+use countersign_agent::tools::{Servers, Toolbox, ToolboxError};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -22,12 +28,7 @@ use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, se
 use crate::lanes::{Intervals, Runner, RunnerParts};
 use crate::store::{Ledger, StoreError};
 use crate::telemetry::{Logs, Meters};
-use countersign_agent::domain::{Clock, Failpoint, Ids};
-use countersign_agent::engine::ModelSource;
-use countersign_agent::model::{ChatModel, Demo, Remote};
-use countersign_agent::model::{ModelLive, Provider};
-use countersign_agent::template::TemplateError;
-use countersign_agent::tools::{Servers, Toolbox, ToolboxError};
+pub use countersign_agent::tls::install as install_crypto;
 pub use toolbox::toolbox;
 
 /// After a stop was asked for, the listener goes on this long, so that a balancer can notice `/readyz`.
@@ -337,10 +338,4 @@ fn pick(live: &ModelLive, http: &Http) -> Arc<dyn ChatModel> {
         Provider::Demo => Arc::new(Demo),
         Provider::OpenAi | Provider::Anthropic => Arc::new(Remote::new(http.for_url(&live.base_url), live)),
     }
-}
-
-/// The one crypto provider of the process; call it before any HTTP client is built. Later calls do nothing.
-pub fn install_crypto() {
-    // An error means that it is installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
 }

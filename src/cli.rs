@@ -14,11 +14,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use countersign_agent::domain::Locale;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::config::{self, Loaded, Source};
 use crate::store::AuditHead;
-use countersign_agent::domain::Locale;
 
 const AFTER_HELP: &str = "\
 Examples:

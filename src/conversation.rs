@@ -24,8 +24,8 @@ pub use remote::{ApiDecision, DecideError};
 
 use crate::config::Settings;
 use crate::store::Ledger;
-use countersign_agent::domain::{ChannelKind, Clock, Notice, Outbound};
 
+use countersign_agent::domain::{ChannelKind, Clock, Notice, Outbound};
 use rights::Rights;
 
 /// Gives meaning to what came in and settles gates. Cheap to clone.

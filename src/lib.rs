@@ -14,8 +14,3 @@ pub mod conversation;
 pub mod gateway;
 pub mod app;
 pub mod cli;
-
-/// The guide's code is compiled and run with the tests.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/library.md")]
-struct Guide;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::store::{Ledger, StoreError};
 use countersign_agent::domain::Definitions;
 use countersign_agent::tools::{BoxFuture, Pins};
+
+use crate::store::{Ledger, StoreError};
 
 /// The ledger's facts about MCP servers, as the tools want them.
 #[derive(Debug)]

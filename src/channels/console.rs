@@ -4,10 +4,10 @@ mod card;
 mod markdown;
 mod view;
 
+use countersign_agent::domain::{ChannelKind, Clock, Outbound};
 use serde_json::Value;
 
 use super::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
-use countersign_agent::domain::{ChannelKind, Clock, Outbound};
 
 pub use card::{call_blocks, card_page, markdown_html, step_lines};
 pub use view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};

@@ -2,15 +2,15 @@
 
 use std::sync::LazyLock;
 
-use proptest::prelude::*;
-use serde_json::{Value, json};
-
-use super::{card_page, check_card, check_slack, lark_card, slack_message};
 use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, Complexity, Decision, DecisionKind, EffectClass,
     GateId, Locale, Millis, Outbound, PlanCard, PlanWords, StepStatus, StepView, Via, on_one_card, plan_fits, visible,
 };
 use countersign_agent::template::Templates;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{card_page, check_card, check_slack, lark_card, slack_message};
 
 static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| crate::template::load(None).unwrap());
 

@@ -5,14 +5,14 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use countersign_agent::domain::{ApprovalMode, visible};
+use countersign_agent::tools::SEEN_WITHIN;
 use reqwest::{Client, Method, StatusCode, Url};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
 use super::{failed, result};
 use crate::config::Loaded;
-use countersign_agent::domain::{ApprovalMode, visible};
-use countersign_agent::tools::SEEN_WITHIN;
 
 /// Prints every server; what waits in full, for this is what is confirmed. `all`: also the tools that are confirmed.
 pub(super) async fn list(loaded: &Loaded, url: Option<String>, all: bool) -> anyhow::Result<ExitCode> {

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
+use countersign_agent::domain::{Clock, Ids};
 use secrecy::ExposeSecret;
 
 use super::demo::{Tenant, Words};
 use super::{SendArgs, failed, result};
 use crate::config::Loaded;
-use countersign_agent::domain::{Clock, Ids};
 
 /// Sends a direct message, so that no mention is needed, encrypted and signed as Lark does it.
 pub(super) async fn lark(loaded: Loaded, args: SendArgs) -> anyhow::Result<ExitCode> {

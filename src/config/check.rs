@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use config::{Value, ValueKind};
+use countersign_agent::domain::{Approvers, EffectClass, SessionMode};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::problem::Report;
@@ -12,7 +13,6 @@ use super::shape::{Console, CoordinationName, GroupTrigger, Lark, LogFormat, Pro
 use super::{
     AgentLive, Boot, ChannelLive, Coordination, LarkSecrets, Live, McpReach, McpServer, ModelLive, Provider, SlackSecrets, Stores,
 };
-use countersign_agent::domain::{Approvers, EffectClass, SessionMode};
 
 /// The warning beside each key that lets commands run while the API wants no token.
 const OWN_APPROVAL: &str =

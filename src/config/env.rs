@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use countersign_agent::domain::Locale;
+use countersign_agent::template::yaml::{self, Node, Yaml};
+
 use super::hint::{self, Hint};
 use super::layer::Layer;
 use super::problem::{Place, Report};
 use super::secret;
 use super::table::{self, Key};
-use countersign_agent::domain::Locale;
-use countersign_agent::template::yaml::{self, Node, Yaml};
 
 const PREFIX: &str = "COUNTERSIGN__";
 /// Begins every variable that may be meant for us.

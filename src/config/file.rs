@@ -5,11 +5,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use countersign_agent::template::yaml::{self, Node, Yaml};
+
 use super::hint::{self, Hint};
 use super::layer::Layer;
 use super::problem::{Place, Report};
 use super::table;
-use countersign_agent::template::yaml::{self, Node, Yaml};
 
 /// The layer of the file at `path`; none when there is no file, which is a problem if one is `needed`.
 pub(super) fn read(path: &Path, needed: bool, report: &mut Report) -> Option<Layer> {

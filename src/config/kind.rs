@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use config::{Map, ValueKind};
+use countersign_agent::template::yaml::{self, Node, Yaml};
 
 use super::redis_address::RedisAddress;
 use super::{secret, servers};
-use countersign_agent::template::yaml::{self, Node, Yaml};
 
 /// Type and range of a key.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use config::{ConfigError, Map, Source, Value, ValueKind};
+use countersign_agent::template::yaml::{self, Node};
 
 use super::problem::{Place, Report};
 use super::table::{KEYS, Key, Since};
-use countersign_agent::template::yaml::{self, Node};
 
 /// Values by path; a source of the crate `config`, which lays the layers over each other.
 #[derive(Clone, Default)]

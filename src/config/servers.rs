@@ -1,11 +1,11 @@
 //! `tools.mcp_servers`: what an entry of the list may be, how a wrong one is told, and what of it is never shown.
 
 use config::{Map, Value, ValueKind};
+use countersign_agent::template::yaml::{Entry, Node, Yaml};
 use reqwest::header::{HeaderName, HeaderValue};
 
 use super::kind::{Kind, Refused, is_plain_url};
 use super::secret::HIDDEN;
-use countersign_agent::template::yaml::{Entry, Node, Yaml};
 
 /// What is allowed, in words.
 pub(super) const ALLOWED: &str = "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read}";

@@ -1,10 +1,10 @@
 //! Settling single rows of a tool approval; with the last row the gate is settled too.
 
+use countersign_agent::domain::Action;
+use countersign_agent::domain::handshake::{self, Actor};
 use serde_json::json;
 
 use crate::store::{GateRecord, Session, StoreError};
-use countersign_agent::domain::Action;
-use countersign_agent::domain::handshake::{self, Actor};
 
 use super::paint;
 use super::review::close;

@@ -1,15 +1,16 @@
 //! What happens to messages and chats from outside: recalled, edited, joined, left.
 
-use crate::store::{InboxRow, InboxState, Session, StoreError};
 use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{DecisionKind, Millis};
+
+use crate::store::{InboxRow, InboxState, Session, StoreError};
 
 use super::review::votes_at;
 use super::rights::Rights;
 use super::stop::{end, open_gate};
 use super::triage::Outcome;
 use super::{paint, say};
-use countersign_agent::domain::handshake::Actor;
 
 /// A message was recalled: its task ends, or is dropped while it still waits. Other messages change nothing.
 pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: &str, now: Millis) -> Result<Outcome, StoreError> {

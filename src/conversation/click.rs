@@ -1,11 +1,12 @@
 //! Buttons and forms of our cards, decided in the request that brings them: one transaction for the inbox row and the decision.
 
-use crate::store::{GateRecord, Session, StoreError};
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, Barrier, Click, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice,
     Outbound, Via,
 };
+
+use crate::store::{GateRecord, Session, StoreError};
 
 use super::approvals::{RowSettled, settle_row};
 use super::review::{Settled, current, lapse, settle, told, told_decision, votes_at, words_under_way};

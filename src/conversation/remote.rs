@@ -1,12 +1,13 @@
 //! Decisions over the API: the same gates, another door.
 
-use crate::store::{ActionRecord, GateRecord, StoreError, TurnRow, Tx};
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
     ActionId, ActionStatus, Approver, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Millis, TurnId, TurnReason, Via,
     console_person,
 };
+
+use crate::store::{ActionRecord, GateRecord, StoreError, TurnRow, Tx};
 
 use super::Desk;
 use super::approvals::{RowSettled, settle_row};

@@ -1,10 +1,10 @@
 //! Settling gates: the act is judged by [`handshake`], and written down here. Text, buttons and the API all come here.
 
+use countersign_agent::domain::handshake::{self, Act, Actor, Refusal};
+use countersign_agent::domain::{Decision, DecisionKind, Gate, GateKind, Millis, Notice, Vote};
 use serde_json::json;
 
 use crate::store::{GateRecord, Session, StoreError};
-use countersign_agent::domain::handshake::{self, Act, Actor, Refusal};
-use countersign_agent::domain::{Decision, DecisionKind, Gate, GateKind, Millis, Notice, Vote};
 
 use super::paint;
 use super::rights::Rights;

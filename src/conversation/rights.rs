@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::config::ChannelLive;
-use crate::store::GateRecord;
 use countersign_agent::domain::handshake::{self, Act, Actor, Refusal, Settled, Standing};
 use countersign_agent::domain::{Approvers, Barrier, ChannelKind, Gate, Via, console_person};
+
+use crate::config::ChannelLive;
+use crate::store::GateRecord;
 
 /// The rules of one channel at this moment.
 #[derive(Clone, Debug)]

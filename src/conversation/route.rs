@@ -6,12 +6,13 @@ mod tests;
 
 pub(super) use scene::{Reply, ReplyTo, Scene};
 
-use crate::store::GateRecord;
+use countersign_agent::domain::handshake::Act;
 use countersign_agent::domain::{DecisionKind, Gate, GateKind, Notice, QueueMode, TurnId};
+
+use crate::store::GateRecord;
 
 use super::commands::Command;
 use super::phrases::Phrase;
-use countersign_agent::domain::handshake::Act;
 
 /// Tasks of one person that may wait in one chat, in all its threads together: where each message begins a thread of its own, a limit
 /// per lane would not limit a person.

@@ -1,7 +1,8 @@
 //! What triage says to a chat: rows of the outbox, each under a key that a second try makes again.
 
-use crate::store::{InboxRow, NewOutbox, OutboxOp, Session, StoreError, outbox_key};
 use countersign_agent::domain::{Conversation, InboundBody, Millis, Notice, Outbound, ReactionMark};
+
+use crate::store::{InboxRow, NewOutbox, OutboxOp, Session, StoreError, outbox_key};
 
 /// Milliseconds.
 const MINUTE: i64 = 60_000;

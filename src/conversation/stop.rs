@@ -1,13 +1,14 @@
 //! Stopping, superseding and telling where a lane's work stands.
 
-use crate::store::{InboxRow, Session, StoreError, TurnRow};
 use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, Plan, Step, TurnId};
+
+use crate::store::{InboxRow, Session, StoreError, TurnRow};
 
 use super::review::close;
 use super::route::Scene;
 use super::{paint, say};
-use countersign_agent::domain::handshake::Actor;
 
 /// `/stop`: ends the sender's older tasks that are under way, in this lane and where the message replies to; or only `other`, the turn of
 /// somebody else at whose gate the sender may refuse. It overtakes the queue, and drops nothing of it: people who wait were told that their

@@ -4,17 +4,17 @@ mod look;
 
 use std::collections::HashSet;
 
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::handshake::Actor;
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Notice, Via};
 use metrics::counter;
 
 use crate::store::{InboxRow, StoreError, Tx};
-use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Notice, Via};
 
 use super::click::refused;
 use super::review::{Settled, settle, told_decision};
 use super::route::{Scene, Verdict, queue, route};
 use super::{Desk, changes, say, stop};
-use countersign_agent::domain::handshake::Actor;
 
 /// Rows looked at in one go.
 const BATCH: i64 = 64;

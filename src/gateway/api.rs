@@ -14,6 +14,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use countersign_agent::domain::visible;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -28,7 +29,6 @@ use super::error::ApiError;
 use super::state::Gateway;
 use super::webhooks::require_json;
 use crate::store::{Cursor, ListQuery, Page};
-use countersign_agent::domain::visible;
 
 /// With `channels.console.token` set, every path wants it. Without, the server listens on loopback only, and
 /// a page of another site that had its name point here is told apart by the Host header. What a page of another site

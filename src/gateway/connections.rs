@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::{Request, StatusCode};
+use countersign_agent::domain::Clock;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -31,7 +32,6 @@ use tower::ServiceExt;
 use tracing::warn;
 
 use super::refusals::Refusals;
-use countersign_agent::domain::Clock;
 
 /// The headers of a request are complete so long after its first byte.
 const HEAD_TIME: Duration = Duration::from_secs(10);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_agent::domain::{ChannelKind, Millis, Outbound};
 use metrics::{counter, histogram};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -12,7 +13,6 @@ use tracing::{info, warn};
 use super::state::Gateway;
 use crate::channels::{Abreast, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError};
-use countersign_agent::domain::{ChannelKind, Millis, Outbound};
 
 /// Between two tries to write down what came of a delivery.
 const RETRY: Duration = Duration::from_millis(200);

@@ -8,11 +8,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use countersign_agent::domain::{ChannelKind, Millis, ServerStanding};
 use serde_json::{Value, json};
 
 use super::state::Gateway;
 use crate::config::ConfigState;
-use countersign_agent::domain::{ChannelKind, Millis, ServerStanding};
 
 /// A database that does not answer must not keep `/readyz` from saying so.
 const LOOK: Duration = Duration::from_secs(1);

@@ -3,12 +3,12 @@
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use countersign_agent::domain::Millis;
 use metrics::gauge;
 use tracing::warn;
 
 use super::state::Gateway;
 use crate::store::Depth;
-use countersign_agent::domain::Millis;
 
 /// Prometheus text. A ledger that cannot be read is no reason to say nothing: its gauges keep their last values.
 pub(super) async fn metrics(State(gateway): State<Gateway>) -> Response {

@@ -5,6 +5,8 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use countersign_agent::domain::{ChannelKind, Clock, Failpoint, Ids};
+use countersign_agent::template::Templates;
 use metrics::counter;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -21,8 +23,6 @@ use crate::conversation::Desk;
 use crate::lanes::{Intervals, Runner};
 use crate::store::Ledger;
 use crate::telemetry::Meters;
-use countersign_agent::domain::{ChannelKind, Clock, Failpoint, Ids};
-use countersign_agent::template::Templates;
 
 /// The channels of this process.
 #[derive(Clone, Debug)]

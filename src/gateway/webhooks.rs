@@ -12,6 +12,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
+use countersign_agent::domain::Inbound;
 use metrics::{counter, histogram};
 use tracing::{debug, error, warn};
 
@@ -20,7 +21,6 @@ use super::error::ApiError;
 use super::state::Gateway;
 use crate::channels::Refusal;
 use crate::conversation::ClickAnswer;
-use countersign_agent::domain::Inbound;
 
 pub(super) use lark::lark;
 pub(super) use slack::slack;

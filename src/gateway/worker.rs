@@ -8,6 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_agent::domain::ChannelKind;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,6 @@ use super::state::Gateway;
 use crate::channels::DeliveryError;
 use crate::lanes::{Runner, WorkError};
 use crate::store::{AuditHead, Hold, Lease, StoreError};
-use countersign_agent::domain::ChannelKind;
 
 /// Lanes worked on at a time. Most of them wait for the model, which costs memory only (docs/performance.md); more than these wait in the
 /// ledger, where they cost nothing.

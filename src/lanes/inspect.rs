@@ -1,10 +1,11 @@
 //! A stored turn as others may see it, in domain types.
 
+use countersign_agent::domain::{Budget, GateId, Message, Plan, Todo};
+use countersign_agent::reducer::{self, Capsule, Env, Turn};
+
 use super::state::read;
 use super::{Runner, WorkError};
 use crate::store::TurnRow;
-use countersign_agent::domain::{Budget, GateId, Message, Plan, Todo};
-use countersign_agent::reducer::{self, Capsule, Env, Turn};
 
 /// What the API shows of a turn beyond its row.
 #[derive(Clone, Debug)]

@@ -11,6 +11,11 @@ pub(super) use ears::Ears;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::{ActionId, ActionStatus, Clock, Failpoint, Message, Millis, Policy, SessionMode, ToolResult};
+use countersign_agent::engine::{Engine, Entry, Journal, JournalError, News, Sending};
+use countersign_agent::model::BoxFuture;
+use countersign_agent::reducer::{self, TurnState};
 use serde_json::json;
 use tracing::info;
 
@@ -18,11 +23,6 @@ use self::commit::repaint;
 use super::state;
 use crate::config::Settings;
 use crate::store::{AuditEntry, GateRecord, Lease, Ledger, StoreError, TurnRow};
-use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::{ActionId, ActionStatus, Clock, Failpoint, Message, Millis, Policy, SessionMode, ToolResult};
-use countersign_agent::engine::{Engine, Entry, Journal, JournalError, News, Sending};
-use countersign_agent::model::BoxFuture;
-use countersign_agent::reducer::{self, TurnState};
 use futures_util::TryFutureExt;
 
 /// The journal of one turn in the ledger.

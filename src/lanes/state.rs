@@ -1,8 +1,9 @@
 //! The reducer's state as text: written with its schema version, read back from this and older ones.
 
+use countersign_agent::reducer::{SCHEMA_VERSION, TurnState};
+
 use super::WorkError;
 use crate::store::{StoreError, TurnRow};
-use countersign_agent::reducer::{SCHEMA_VERSION, TurnState};
 
 /// Why a stored state does not read back.
 #[derive(Debug, thiserror::Error)]

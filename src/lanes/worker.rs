@@ -5,6 +5,14 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign_agent::domain::{ChatType, Clock, Failpoint, Ids, InboundBody, Millis, Mode, ServerHealth, ToolSpec, TurnStatus};
+use countersign_agent::engine::{Asking, Engine, Left, RETRY};
+use countersign_agent::engine::{Entry, Journal};
+use countersign_agent::engine::{ModelHealth, ModelSource};
+use countersign_agent::engine::{Observer, Observers};
+use countersign_agent::reducer::{self, Beginning, Env, Input, Turn};
+use countersign_agent::template::Templates;
+use countersign_agent::tools::Toolbox;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,14 +24,6 @@ use super::state::{encode, read};
 use super::{Intervals, WorkError};
 use crate::config::Settings;
 use crate::store::{Hold, InboxRow, Lease, Ledger, MAX_CRASHES, StoreError, TurnRow};
-use countersign_agent::domain::{ChatType, Clock, Failpoint, Ids, InboundBody, Millis, Mode, ServerHealth, ToolSpec, TurnStatus};
-use countersign_agent::engine::{Asking, Engine, Left, RETRY};
-use countersign_agent::engine::{Entry, Journal};
-use countersign_agent::engine::{ModelHealth, ModelSource};
-use countersign_agent::engine::{Observer, Observers};
-use countersign_agent::reducer::{self, Beginning, Env, Input, Turn};
-use countersign_agent::template::Templates;
-use countersign_agent::tools::Toolbox;
 
 /// Bytes of the state of a turn that is given up, of which a plan card can be repainted. No plan takes more.
 const READ_AT_THE_END: i64 = 256 << 10;
@@ -209,7 +209,7 @@ impl Runner {
     async fn lane(&self, mut lease: Lease, stop: &CancellationToken) -> Result<(), WorkError> {
         // After a start: a turn that was under way should find the tools that it had.
         tokio::select! {
-            () = Box::pin(self.engine.tools.servers().settled()) => (),
+            () = Box::pin(self.engine.tools.settled()) => (),
             () = stop.cancelled() => (),
         }
         loop {

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use countersign_agent::domain::{GateId, Ids, LaneId};
 use redis::Value;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -21,7 +22,6 @@ pub(super) use wakes::Ready;
 
 use crate::config::RedisAddress;
 use crate::store::StoreError;
-use countersign_agent::domain::{GateId, Ids, LaneId};
 use wire::{Trouble, Wire};
 
 /// A look-up waits so long for Redis; then the connection is cut, and the next look-ups go to the database at once.

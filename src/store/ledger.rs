@@ -43,6 +43,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_agent::domain::{Clock, Conversation, GateId, LaneId, Millis};
 use sqlx::{Any, AssertSqlSafe, Transaction};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -56,7 +57,6 @@ use self::turnstile::{Pass, Turnstile};
 use self::wakeups::{Touched, Wakeups};
 use super::coordination::Tasks;
 use super::{AuditEntry, StoreError};
-use countersign_agent::domain::{Clock, Conversation, GateId, LaneId, Millis};
 
 pub use self::audit::{AuditCheck, AuditHead, NoAuditHead};
 pub use self::depth::Depth;

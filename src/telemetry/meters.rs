@@ -319,7 +319,8 @@ mod tests {
         let guide = include_str!("../../docs/metrics.md");
         let rules = include_str!("../../deploy/alerts.yaml");
         let mut in_code = std::collections::BTreeSet::new();
-        let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut folders = vec![root.join("src"), root.join("crates/agent/src")];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();

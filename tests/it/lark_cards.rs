@@ -4,14 +4,15 @@ mod checker;
 
 use std::collections::BTreeSet;
 
-use crate::support::gallery::{
-    action, answer, approval, budget, decided, declared_notices, element, gallery, listed, notices, plan, step, templates, walk,
-};
-use countersign::channels::{check_card, click_response, lark_card, message_kind, notice_text, plain_text};
 use countersign_agent::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice,
     Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
 };
+
+use crate::support::gallery::{
+    action, answer, approval, budget, decided, declared_notices, element, gallery, listed, notices, plan, step, templates, walk,
+};
+use countersign::channels::{check_card, click_response, lark_card, message_kind, notice_text, plain_text};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

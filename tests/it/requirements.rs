@@ -60,7 +60,7 @@ type Claims = BTreeMap<(String, u32, String), Vec<(String, String)>>;
 fn claims(root: &Path) -> Claims {
     let mut found = Claims::new();
     let mut files = Vec::new();
-    for folder in ["src", "tests"] {
+    for folder in ["src", "crates", "tests"] {
         collect(&root.join(folder), &mut files);
     }
     files.sort();

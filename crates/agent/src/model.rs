@@ -1,20 +1,33 @@
 //! Language models behind one trait: a request in, one reply out.
 
 mod demo;
+#[cfg(feature = "http-models")]
 mod settings;
+#[cfg(feature = "http-models")]
 mod remote;
+#[cfg(feature = "http-models")]
 mod dialect;
+#[cfg(feature = "http-models")]
 mod openai;
+#[cfg(feature = "http-models")]
 mod anthropic;
+mod limits;
+#[cfg(feature = "http-models")]
 mod answer;
+#[cfg(feature = "http-models")]
 mod sse;
+#[cfg(feature = "http-models")]
 mod refusal;
+#[cfg(feature = "http-models")]
 mod retry;
+#[cfg(feature = "http-models")]
 mod advice;
 
 pub use demo::Demo;
 pub use futures_util::future::BoxFuture;
+#[cfg(feature = "http-models")]
 pub use remote::Remote;
+#[cfg(feature = "http-models")]
 pub use settings::{ModelLive, Provider};
 
 use std::fmt;

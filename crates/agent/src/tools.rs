@@ -1,19 +1,26 @@
 //! Action tools: the trait, and the box that holds those that the configuration switches on.
 
 mod files;
+#[cfg(any(feature = "bash", feature = "mcp"))]
 mod group;
 mod halt;
+#[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "bash")]
 mod run_bash;
 mod sample;
+#[cfg(feature = "web")]
 mod web_fetch;
 mod workspace;
 
 pub use futures_util::future::BoxFuture;
 pub use halt::{Halt, Halted};
+#[cfg(feature = "mcp")]
 pub use mcp::{FirstSight, McpReach, McpServer, Pins, SEEN_WITHIN, Servers, try_server};
+#[cfg(feature = "bash")]
 pub use run_bash::tool as bash_tool;
 pub use sample::unpack_sample;
+#[cfg(feature = "web")]
 pub use web_fetch::{Reach, tool as web_tool};
 
 use std::collections::BTreeMap;
@@ -97,6 +104,7 @@ pub fn file_tools(folder: &Path) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
 #[derive(Clone, Debug, Default)]
 pub struct Toolbox {
     tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
+    #[cfg(feature = "mcp")]
     servers: Servers,
 }
 
@@ -128,11 +136,13 @@ impl Toolbox {
     pub fn new(tools: Vec<Arc<dyn Tool>>, effects: &BTreeMap<String, EffectClass>) -> Self {
         Self {
             tools: tools.into_iter().map(|tool| (overridden(tool.spec(), effects), tool)).collect(),
+            #[cfg(feature = "mcp")]
             servers: Servers::default(),
         }
     }
 
     /// These and what the MCP servers offer at any moment.
+    #[cfg(feature = "mcp")]
     #[must_use]
     pub fn with_servers(mut self, servers: Servers) -> Self {
         self.servers = servers;
@@ -140,22 +150,34 @@ impl Toolbox {
     }
 
     /// The MCP servers.
+    #[cfg(feature = "mcp")]
     #[must_use]
     pub fn servers(&self) -> &Servers {
         &self.servers
+    }
+
+    /// Returns once every MCP server has connected for the first time, or has had ten seconds for it.
+    pub async fn settled(&self) {
+        #[cfg(feature = "mcp")]
+        self.servers.settled().await;
     }
 
     /// What is offered, with effect classes after overrides.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
         let own = self.tools.iter().map(|(spec, _)| spec.clone());
-        own.chain(self.servers.specs()).collect()
+        #[cfg(feature = "mcp")]
+        let own = own.chain(self.servers.specs());
+        own.collect()
     }
 
     /// Is a tool of that name offered?
     #[must_use]
     pub fn offers(&self, name: &str) -> bool {
-        self.tools.iter().any(|(spec, _)| spec.name == name) || self.servers.offers(name)
+        let own = self.tools.iter().any(|(spec, _)| spec.name == name);
+        #[cfg(feature = "mcp")]
+        let own = own || self.servers.offers(name);
+        own
     }
 
     /// The tool of that name. One of an MCP server that is not offered now tells the model why.
@@ -167,10 +189,19 @@ impl Toolbox {
     /// The tool for a call that was made under `definition` ([`ToolSpec::digest`]; `None` when it is not known). A server's tool whose definition
     /// is another one by now tells the model so, and nothing is sent. Definitions of our own tools come with the program.
     #[must_use]
+    #[cfg_attr(
+        not(feature = "mcp"),
+        expect(unused_variables, reason = "only tools of servers are asked for by their definition")
+    )]
     pub fn get_for(&self, name: &str, definition: Option<&str>) -> Option<Arc<dyn Tool>> {
-        let own = self.tools.iter().find(|(spec, _)| spec.name == name);
-        own.map(|(_, tool)| Arc::clone(tool))
-            .or_else(|| self.servers.get_for(name, definition))
+        let own = self
+            .tools
+            .iter()
+            .find(|(spec, _)| spec.name == name)
+            .map(|(_, tool)| Arc::clone(tool));
+        #[cfg(feature = "mcp")]
+        let own = own.or_else(|| self.servers.get_for(name, definition));
+        own
     }
 }
 
@@ -186,6 +217,7 @@ fn read_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError
     T::deserialize(arguments).map_err(|error| ToolError::TellModel(format!("wrong arguments: {error}")))
 }
 
+#[cfg(any(feature = "web", feature = "bash", feature = "mcp"))]
 /// Foreign text with U+FFFD in place of the control characters that a reader cannot see.
 fn visible(text: &str) -> String {
     text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r'), "\u{fffd}")

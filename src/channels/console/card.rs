@@ -1,5 +1,10 @@
 //! What we say, as the console's views.
 
+use countersign_agent::domain::{
+    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, GateId, Locale, Outbound, PlanCard,
+    PlanEnd, ProgressView, QuestionCard, StepStatus, StepView,
+};
+use countersign_agent::template::Templates;
 use serde_json::json;
 
 use super::markdown;
@@ -8,11 +13,6 @@ use crate::channels::wording::{
     Asked, Tone, Whom, asked_of, capitalized, decided_by, decision_words, effect_key, end_key, end_text, minutes, notice_people,
     notice_text, opening, plan_key, prompt_key, settled_text, spent, state_key, sure_key, under_way, why_ended, words_key,
 };
-use countersign_agent::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, GateId, Locale, Outbound, PlanCard,
-    PlanEnd, ProgressView, QuestionCard, StepStatus, StepView,
-};
-use countersign_agent::template::Templates;
 
 /// `content` as the console draws it; none for what is no message. `name` gives people their names.
 #[must_use]

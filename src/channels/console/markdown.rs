@@ -1,7 +1,8 @@
 //! The tree of a Markdown text as HTML: our own tags around escaped text, nothing else.
 
-use crate::channels::markdown::{Block, Item, Span, Table, parse};
 use countersign_agent::domain::visible;
+
+use crate::channels::markdown::{Block, Item, Span, Table, parse};
 
 /// Longest text that is rendered, in bytes; what is behind it is cut with a mark.
 const MOST: usize = 64 << 10;

@@ -9,6 +9,8 @@ mod parts;
 mod plan;
 mod report;
 
+use countersign_agent::domain::{CardState, Decision, DecisionKind, Locale, Outbound, PlanEnd, StepView};
+use countersign_agent::template::Templates;
 use serde_json::{Value, json};
 
 use super::escape;
@@ -16,8 +18,6 @@ use crate::channels::wording::{
     Asked, Tone, Whom, decided_by, decision_words, end_key, end_text, left_off, mark_of, minutes, one_line, opening, settled_text,
     state_key, words_key,
 };
-use countersign_agent::domain::{CardState, Decision, DecisionKind, Locale, Outbound, PlanEnd, StepView};
-use countersign_agent::template::Templates;
 use parts::markdown;
 
 /// Room for a whole card, bytes of its JSON. The platform refuses above 30 KB (error 230025), "styles count extra".

@@ -1,11 +1,11 @@
 //! A pressed button or a sent form of a card: which of ours, if it is ours.
 
+use countersign_agent::domain::{ActionId, Click, ClickTarget, ClickVerb, GateId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::{CardAction, object, string};
 use crate::channels::strict_json;
-use countersign_agent::domain::{ActionId, Click, ClickTarget, ClickVerb, GateId};
 
 /// Longest text of the edit form, in characters; the platform's own limit for an input is 1000.
 const MAX_FEEDBACK: usize = 16_384;

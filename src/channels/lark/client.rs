@@ -8,6 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_agent::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
+use countersign_agent::template::Templates;
 use reqwest::{Method, RequestBuilder};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
@@ -18,8 +20,6 @@ use crate::channels::wording::{asking, body, notice_people, notice_text, one_lin
 use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::LarkSecrets;
 use answer::{Answer, Refused};
-use countersign_agent::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
-use countersign_agent::template::Templates;
 use pace::rates;
 use token::Tokens;
 

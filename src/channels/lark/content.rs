@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use countersign_agent::domain::{ChatType, InboundMessage, Mention};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::{Object, object};
 use crate::channels::strict_json;
-use countersign_agent::domain::{ChatType, InboundMessage, Mention};
 
 /// Longest text that we take, in characters.
 const MAX_TEXT: usize = 16_384;

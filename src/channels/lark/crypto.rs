@@ -9,11 +9,11 @@ use aes::cipher::block_padding::Pkcs7;
 use aes::cipher::{BlockModeDecrypt, BlockModeEncrypt, InnerIvInit, KeyInit};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use countersign_agent::domain::Millis;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use crate::config::LarkSecrets;
-use countersign_agent::domain::Millis;
 
 const BLOCK: usize = 16;
 

@@ -1,5 +1,6 @@
 //! Events of schema 2.0 in our words.
 
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
 use serde_json::value::RawValue;
 
 use super::click;
@@ -10,7 +11,6 @@ use super::wire::{
     object, string,
 };
 use crate::channels::Refusal;
-use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
 
 pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
 const MAX_ID: usize = 256;

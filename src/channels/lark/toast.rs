@@ -1,11 +1,11 @@
 //! The answer to a click: a toast, and the card as it stands now.
 
+use countersign_agent::domain::{Locale, Notice, Outbound};
+use countersign_agent::template::Templates;
 use serde_json::{Value, json};
 
 use super::card::card;
 use crate::channels::wording::{clip, notice_text};
-use countersign_agent::domain::{Locale, Notice, Outbound};
-use countersign_agent::template::Templates;
 
 /// The body of the HTTP answer to `card.action.trigger`: `notice` as toast, `shown` as the card that replaces the
 /// clicked one (`data` is an object here, not a string).

@@ -1,5 +1,6 @@
 //! Messages of event schema 1.0: token and unique id at the top level, no header.
 
+use countersign_agent::domain::{InboundBody, Millis};
 use serde::Deserialize;
 
 use super::content::Content;
@@ -7,9 +8,9 @@ use super::events::{Origin, UNREADABLE, chat_type, id, optional_id, replies};
 use super::webhook::Received;
 use super::wire::object;
 use crate::channels::Refusal;
-use countersign_agent::domain::{InboundBody, Millis};
 
 #[derive(Deserialize)]
+
 struct Callback {
     #[serde(rename = "type")]
     kind: String,

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::http::HeaderMap;
+use countersign_agent::domain::{Inbound, Millis};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::crypto::Key;
@@ -12,7 +13,6 @@ use super::wire::{Credentials, Envelope, UrlVerification, object, string};
 use super::{events, v1};
 use crate::channels::{Refusal, signature, strict_json};
 use crate::config::LarkSecrets;
-use countersign_agent::domain::{Inbound, Millis};
 
 /// Re-pushes come up to 7 h 05 m 15 s later, and it is undocumented whether they are signed anew.
 const PAST_SECONDS: i64 = 8 * 3600;

@@ -10,12 +10,12 @@ mod parts;
 mod plan;
 mod report;
 
+use countersign_agent::domain::{Locale, Outbound};
+use countersign_agent::template::Templates;
 use serde_json::Value;
 
 use super::check::{MAX_BLOCKS, MAX_WEIGHT, weight};
 use super::fallback::fallback;
-use countersign_agent::domain::{Locale, Outbound};
-use countersign_agent::template::Templates;
 use painter::{CAPS, Caps, Painter};
 
 /// One message: `text` is the notification and what a screen reader says, `blocks` is what is seen.

@@ -11,6 +11,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_agent::domain::{ChannelKind, Locale, Millis, Outbound, ReactionMark};
+use countersign_agent::template::Templates;
 use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
@@ -22,8 +24,6 @@ use crate::channels::pace::{PATIENCE, Pace};
 use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::SlackSecrets;
 use answer::Refused;
-use countersign_agent::domain::{ChannelKind, Locale, Millis, Outbound, ReactionMark};
-use countersign_agent::template::Templates;
 use method::Method;
 
 /// Time for one call, connection included.

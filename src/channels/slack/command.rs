@@ -1,12 +1,13 @@
 //! A slash command: what was typed behind it is said to the bot.
 
+use countersign_agent::domain::{Inbound, InboundBody, InboundMessage, Millis};
+
 use super::events::{chat_type, place};
 use super::fields::Fields;
 use super::text::Words;
 use super::webhook::SlackReceived;
 use super::wire::{UNREADABLE, first_id, id};
 use crate::channels::Refusal;
-use countersign_agent::domain::{Inbound, InboundBody, InboundMessage, Millis};
 
 /// Our own commands, which people type behind Slack's without a slash: `/countersign help`. Longer ones would read like tasks.
 const BARE: [&str; 3] = ["help", "status", "stop"];

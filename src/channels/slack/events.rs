@@ -1,5 +1,7 @@
 //! Events of the Events API in our words.
 
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
+
 use super::SLACK_APP;
 use super::text::Words;
 use super::webhook::SlackReceived;
@@ -9,7 +11,6 @@ use super::wire::{
 };
 use crate::channels::Refusal;
 use crate::channels::typed_json::Object;
-use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
 
 const NOT_A_PERSON: SlackReceived = SlackReceived::Ignored("not sent by a person");
 /// The platform's own voice: reminders, answers to commands, tombstones.

@@ -1,11 +1,11 @@
 //! What a message says without its blocks: in notifications, to screen readers, and where blocks were refused.
 
+use countersign_agent::domain::{Locale, Outbound};
+use countersign_agent::template::Templates;
 use serde_json::json;
 
 use super::escape;
 use crate::channels::wording::{asking, body, notice_people, notice_text, one_line, requester};
-use countersign_agent::domain::{Locale, Outbound};
-use countersign_agent::template::Templates;
 
 /// Room for `text`, UTF-16 units. Above 4,000 the platform cuts it, or refuses an update.
 const MAX_TEXT: usize = 3_900;

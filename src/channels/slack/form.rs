@@ -3,13 +3,13 @@
 //! A sent form is known by its view, its hash and its words. Slack keeps the hash while a form stays open with an error; without the words
 //! the corrected form would count as a copy of the wrong one.
 
+use countersign_agent::domain::{Locale, Notice};
+use countersign_agent::template::Templates;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::escape;
 use crate::channels::wording::{clip, notice_text};
-use countersign_agent::domain::{Locale, Notice};
-use countersign_agent::template::Templates;
 
 /// What the form carries in `private_metadata`, since a submission names neither chat nor card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

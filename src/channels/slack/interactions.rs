@@ -1,11 +1,12 @@
 //! Pressed buttons and sent forms: which of ours, if they are ours.
 
+use countersign_agent::domain::{ActionId, Click, ClickTarget, ClickVerb, Conversation, GateId, Inbound, InboundBody, Millis, digest128};
+
 use super::FormContext;
 use super::events::place;
 use super::webhook::SlackReceived;
 use super::wire::{By, Interaction, Pressed, UNREADABLE, View, ViewKind, first_id, id, needed, optional_id};
 use crate::channels::{Refusal, strict_json};
-use countersign_agent::domain::{ActionId, Click, ClickTarget, ClickVerb, Conversation, GateId, Inbound, InboundBody, Millis, digest128};
 
 /// `callback_id` of our form.
 const REVISE_FORM: &str = "plan_revise_submit";

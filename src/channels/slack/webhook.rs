@@ -3,6 +3,7 @@
 use std::fmt;
 
 use axum::http::{HeaderMap, header};
+use countersign_agent::domain::{Inbound, Millis};
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
@@ -11,7 +12,6 @@ use super::fields::Fields;
 use super::{command, events, interactions};
 use crate::channels::{Refusal, signature, strict_json};
 use crate::config::SlackSecrets;
-use countersign_agent::domain::{Inbound, Millis};
 
 const WINDOW_SECONDS: i64 = 300;
 const SIGNATURE: &str = "x-slack-signature";

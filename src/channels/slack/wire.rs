@@ -1,11 +1,11 @@
 //! The shapes of Slack's JSON, as far as we read it: unknown members are skipped, needed ones have one type.
 
+use countersign_agent::domain::Millis;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::channels::Refusal;
 use crate::channels::typed_json::{Object, object};
-use countersign_agent::domain::Millis;
 
 pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
 const MAX_ID: usize = 256;

@@ -1,15 +1,15 @@
 //! Everything we say as plain text: for the API's message list, and for a chat that refused the card.
 
+use countersign_agent::domain::{
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepView,
+};
+use countersign_agent::template::Templates;
 use serde_json::json;
 
 use super::{
     Asked, Whom, asked_of, capitalized, decided_by, decision_words, effect_key, end_key, end_text, left_off, mark_of, minutes, notice_text,
     one_line, opening, plan_key, prompt_key, settled_text, spent, state_key, under_way, why_ended, words_key,
 };
-use countersign_agent::domain::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Locale, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepView,
-};
-use countersign_agent::template::Templates;
 
 /// `content` as text that a person can read and answer without buttons. Foreign text stands as it is: a caller that
 /// puts the result into a platform's markup escapes it first. Empty for a reaction.

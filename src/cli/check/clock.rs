@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use countersign_agent::domain::Clock;
 use futures_util::future::join_all;
 use reqwest::header::DATE;
 
 use super::online::Verdict;
 use crate::app::Http;
-use countersign_agent::domain::Clock;
 
 /// More is told.
 const NOTABLE: Duration = Duration::from_secs(60);

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use countersign_agent::tools::McpServer;
+use countersign_agent::tools::try_server;
 use futures_util::future::join_all;
 
 use super::online::Verdict;
-use countersign_agent::tools::McpServer;
-use countersign_agent::tools::try_server;
 
 /// A verdict a server, by name.
 pub(super) async fn verdicts(servers: &[McpServer], folder: Option<&Path>) -> Vec<(String, Verdict)> {

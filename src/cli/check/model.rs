@@ -1,10 +1,10 @@
 //! Is the model's server there, and does it take the key? Its list of models is asked for: that costs nothing.
 
+use countersign_agent::model::Remote;
+use countersign_agent::model::{ModelLive, Provider};
 use serde_json::Value;
 
 use super::online::{Verdict, transport};
-use countersign_agent::model::Remote;
-use countersign_agent::model::{ModelLive, Provider};
 
 pub(super) async fn verdict(model: &ModelLive, http: reqwest::Client) -> Verdict {
     if model.provider == Provider::Demo {

@@ -4,13 +4,14 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_agent::domain::Clock;
+use countersign_agent::model::Provider;
+
 use super::{clock, database, mcp, model, redis, slack};
 use crate::app::Http;
 use crate::channels::{Channel, DeliveryError, LarkClient};
 use crate::cli::{problem, result};
 use crate::config::{Boot, Live};
-use countersign_agent::domain::Clock;
-use countersign_agent::model::Provider;
 
 /// For one trial, all its requests together.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::routing::{get, patch, post};
+use countersign_agent::domain::Clock;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::stage::Stage;
-use countersign_agent::domain::Clock;
 
 /// The bot's open id in this tenant.
 pub const BOT: &str = "ou_bot";

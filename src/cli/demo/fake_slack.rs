@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
+use countersign_agent::domain::{Clock, Ids, Millis};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::stage::Stage;
-use countersign_agent::domain::{Clock, Ids, Millis};
 
 /// The bot's user id in this workspace.
 pub const SLACK_BOT: &str = "U0BOT";

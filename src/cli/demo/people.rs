@@ -4,6 +4,7 @@ mod lark;
 mod slack;
 
 use anyhow::Context;
+use countersign_agent::domain::{Clock, Ids, Millis};
 use serde_json::{Value, json};
 
 use lark::LarkPeople;
@@ -13,7 +14,6 @@ use slack::SlackPeople;
 use super::fake_slack::Workspace;
 use super::posted::Form;
 use crate::config::{LarkSecrets, SlackSecrets};
-use countersign_agent::domain::{Clock, Ids, Millis};
 
 /// Sends events to one gateway.
 #[derive(Clone, Debug)]

@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use countersign_agent::domain::{Clock, Ids, Locale};
+use countersign_agent::model::Demo;
+use countersign_agent::tools::unpack_sample;
 use serde_json::Value;
 
 use super::{Posted, Stage, Tenant, Words};
@@ -19,9 +22,6 @@ use crate::app::{self, Parts};
 use crate::cli::serve::serve;
 use crate::config::{self, Loaded, Source};
 use crate::telemetry;
-use countersign_agent::domain::{Clock, Ids, Locale};
-use countersign_agent::model::Demo;
-use countersign_agent::tools::unpack_sample;
 use print::Printer;
 use record::Recorded;
 use scene::Scene;

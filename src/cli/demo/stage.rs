@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use countersign_agent::domain::{Clock, Millis};
 use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::posted::{Call, Posted, Snapshot};
-use countersign_agent::domain::{Clock, Millis};
 
 /// How a call goes wrong.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
 //! Kinds: what each takes, what it refuses, and in which words.
 
-use super::*;
 use countersign_agent::template::yaml;
+
+use super::*;
 
 fn check(kind: Kind, yaml: &str) -> Result<ValueKind, String> {
     kind.read(&yaml::parse(yaml).unwrap()).map_err(|refused| refused.why)

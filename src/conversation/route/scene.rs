@@ -1,11 +1,12 @@
 //! All that the meaning of a message depends on, loaded beforehand.
 
+use countersign_agent::domain::{Addressed, Gate, GateId, LaneId, Millis, Notice, QueueMode, TurnId};
+
 use crate::conversation::commands::Command;
 use crate::conversation::phrases::Phrase;
 use crate::conversation::review::told;
 use crate::conversation::rights::Rights;
 use crate::store::{GateRecord, TurnRow};
-use countersign_agent::domain::{Addressed, Gate, GateId, LaneId, Millis, Notice, QueueMode, TurnId};
 
 /// One message and what surrounds it.
 #[derive(Clone, Debug)]

@@ -4,12 +4,13 @@ mod gates;
 mod others;
 mod search;
 
-use crate::conversation::phrases::is_plain_ok;
-use crate::conversation::{commands, review::told, rights::Rights};
-use crate::store::TurnRow;
 use countersign_agent::domain::{
     Addressed, Approvers, BudgetCard, CardState, ChannelKind, Conversation, Decision, GateId, Millis, Outbound, TurnStatus, Via,
 };
+
+use crate::conversation::phrases::is_plain_ok;
+use crate::conversation::{commands, review::told, rights::Rights};
+use crate::store::TurnRow;
 
 use super::*;
 

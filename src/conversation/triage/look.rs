@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use countersign_agent::domain::{ChatType, GateId, InboundMessage, Millis};
+
 use crate::config::Live;
 use crate::conversation::phrases::{Phrase, is_plain_ok};
 use crate::conversation::review::{lapse, words_under_way};
@@ -9,7 +11,6 @@ use crate::conversation::rights::Rights;
 use crate::conversation::route::{Reply, ReplyTo, Scene};
 use crate::conversation::{commands, say};
 use crate::store::{GateRecord, InboxRow, ListQuery, Session, StoreError, TurnRow};
-use countersign_agent::domain::{ChatType, GateId, InboundMessage, Millis};
 
 /// A listed word this long after a gate was closed is still about that gate.
 const LATE: Duration = Duration::from_secs(24 * 60 * 60);

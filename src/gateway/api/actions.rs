@@ -4,6 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use countersign_agent::domain::{ActionId, DecisionKind, GateId};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,7 +13,6 @@ use crate::conversation::ApiDecision;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::ActionRecord;
-use countersign_agent::domain::{ActionId, DecisionKind, GateId};
 
 const STATUSES: &[&str] = &[
     "pending", "approved", "rejected", "expired", "running", "executed", "failed", "unknown",

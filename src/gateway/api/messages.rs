@@ -4,6 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, console_person};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -11,7 +12,6 @@ use super::{MAX_TEXT, NoParams, Params, body, check_id, cursor, limit, next, vie
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::Said;
-use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, console_person};
 
 /// Body of a message.
 #[derive(Debug, Deserialize)]

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use countersign_agent::domain::{Approvers, DecisionKind, GateId, GateKind};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,7 +13,6 @@ use crate::conversation::ApiDecision;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::GateRecord;
-use countersign_agent::domain::{Approvers, DecisionKind, GateId, GateKind};
 
 const STATUSES: &[&str] = &["pending", "approved", "revised", "cancelled", "expired", "superseded"];
 

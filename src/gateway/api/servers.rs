@@ -4,13 +4,13 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use countersign_agent::domain::{Definition, Definitions, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Id, NoParams, Params, body, principal};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use countersign_agent::domain::{Definition, Definitions, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 
 /// `GET /mcp`: every configured server, its tools, and what of it waits.
 pub(in crate::gateway) async fn list(

@@ -15,6 +15,7 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use countersign_agent::domain::TurnId;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use metrics::counter;
@@ -29,7 +30,6 @@ use crate::gateway::console::foreign_origin;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::{Session, StoreError};
-use countersign_agent::domain::TurnId;
 
 /// The subprotocol under which a browser sends its token.
 pub(super) const PROTOCOL: &[u8] = b"bearer";

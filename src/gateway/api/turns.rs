@@ -4,6 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use countersign_agent::domain::TurnId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,7 +13,6 @@ use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::lanes::{Details, WorkError};
 use crate::store::{Session, TurnRow};
-use countersign_agent::domain::TurnId;
 
 const STATUSES: &[&str] = &["queued", "running", "paused", "completed", "failed", "cancelled"];
 

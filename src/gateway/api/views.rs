@@ -1,14 +1,14 @@
 //! The API's JSON, built from stored rows; shapes as promised, absent members are null.
 
-use serde_json::{Value, json};
-
-use crate::channels::{card_json, console_message_id, message_kind, plain_text};
-use crate::store::{ActionRecord, EventRow, GateRecord, InboxRow, TurnRow};
 use countersign_agent::domain::{
     API_TOKEN, Budget, Complexity, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan,
     Step, StepView,
 };
 use countersign_agent::template::Templates;
+use serde_json::{Value, json};
+
+use crate::channels::{card_json, console_message_id, message_kind, plain_text};
+use crate::store::{ActionRecord, EventRow, GateRecord, InboxRow, TurnRow};
 
 fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)

@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use countersign_agent::domain::{ActionId, Approvers, ChannelKind, DecisionKind, GateId, GateKind, Notice};
 use serde_json::json;
 
 use super::locale::PageLocale;
@@ -16,7 +17,6 @@ use crate::gateway::api::messages::{NewMessage, accept};
 use crate::gateway::api::{check_text, principal};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use countersign_agent::domain::{ActionId, Approvers, ChannelKind, DecisionKind, GateId, GateKind, Notice};
 
 /// The person in whose name the console decides for other channels, where nobody can be played.
 const OPERATOR: &str = "console";

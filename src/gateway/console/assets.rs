@@ -3,12 +3,12 @@
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use countersign_agent::template::Templates;
 use serde::Serialize;
 
 use crate::gateway::api::Id;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use countersign_agent::template::Templates;
 
 /// Where the page finds its files.
 #[derive(Clone, Debug, Serialize)]

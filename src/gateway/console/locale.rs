@@ -4,11 +4,11 @@ use axum::extract::{FromRequestParts, RawQuery, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use countersign_agent::domain::Locale;
 use serde_json::{Value, json};
 
 use super::{login, see};
 use crate::gateway::state::Gateway;
-use countersign_agent::domain::Locale;
 
 /// Keeps what the reader chose.
 const COOKIE: &str = "countersign_locale";

@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
+use countersign_agent::domain::Millis;
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -21,7 +22,6 @@ use super::page::merge;
 use super::{Form, see};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use countersign_agent::domain::Millis;
 
 /// Begins the cookie's name; the rest tells the token, for browsers do not keep ports apart: two gateways on one host
 /// would end each other's sessions.

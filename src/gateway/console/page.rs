@@ -5,6 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
+use countersign_agent::domain::{ChannelKind, Outbound};
+use countersign_agent::model::Provider;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -20,8 +22,6 @@ use crate::gateway::error::ApiError;
 use crate::gateway::health;
 use crate::gateway::state::Gateway;
 use crate::store::ListQuery;
-use countersign_agent::domain::{ChannelKind, Outbound};
-use countersign_agent::model::Provider;
 
 /// The chat that is open when none is named.
 const CHAT: &str = "demo";

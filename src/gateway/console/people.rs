@@ -1,13 +1,13 @@
 //! The people whom one reader of the page can play, and everybody else who speaks.
 
+use countersign_agent::domain::{Approvers, Locale, console_person};
+use countersign_agent::template::Templates;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::config::ChannelLive;
 use crate::gateway::api::check_id;
 use crate::gateway::error::ApiError;
-use countersign_agent::domain::{Approvers, Locale, console_person};
-use countersign_agent::template::Templates;
 
 /// Played from the start; more stand in the list of approvers.
 const CAST: [&str; 3] = ["lin", "zhao", "chen"];

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
+use countersign_agent::domain::{Action, ActionView, Message, TurnId};
 use serde_json::{Value, json};
 
 use super::assets::Assets;
@@ -13,7 +14,6 @@ use crate::channels::{call_blocks, markdown_html};
 use crate::gateway::api::Id;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use countersign_agent::domain::{Action, ActionView, Message, TurnId};
 
 /// Timeline entries; longer ones are in the API, page by page.
 const EVENTS: i64 = 500;

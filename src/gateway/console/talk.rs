@@ -1,5 +1,6 @@
 //! What was said in the chat, and whether we are at it.
 
+use countersign_agent::domain::{ChannelKind, InboundBody, Millis, TurnStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -8,7 +9,6 @@ use super::people::{self, Person};
 use crate::channels::{CardPage, console_message_id};
 use crate::gateway::error::ApiError;
 use crate::store::{ListQuery, Said, Session};
-use countersign_agent::domain::{ChannelKind, InboundBody, Millis, TurnStatus};
 
 /// Newest messages on the page; the API has the others.
 const SHOWN: i64 = 60;

@@ -1,5 +1,6 @@
 //! What waits for a person, in every channel, and the last tasks.
 
+use countersign_agent::domain::{Action, CardState, ChannelKind, EffectClass, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -9,7 +10,6 @@ use super::timeline::{Entry, entries};
 use crate::channels::{CardPage, StepLine, step_lines};
 use crate::gateway::error::ApiError;
 use crate::store::{EventRow, ListQuery, Session, TurnRow};
-use countersign_agent::domain::{Action, CardState, ChannelKind, EffectClass, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
 
 /// Waiting gates on the page.
 const WAITING: i64 = 20;

@@ -1,12 +1,12 @@
 //! The timeline in the reader's language, where an event says no foreign words; the others as they were summed up.
 
+use countersign_agent::domain::{ChannelKind, Event};
 use serde::Serialize;
 use serde_json::json;
 
 use super::page::Scene;
 use super::talk::clock;
 use crate::store::EventRow;
-use countersign_agent::domain::{ChannelKind, Event};
 
 /// A line of the timeline.
 #[derive(Debug, Serialize)]

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use countersign_agent::domain::InboundBody;
 use serde_json::json;
 use tracing::info;
 
@@ -12,7 +13,6 @@ use crate::channels::{LarkReceived as Received, click_response};
 use crate::gateway::error::ApiError;
 use crate::gateway::linger::Lingering;
 use crate::gateway::state::Gateway;
-use countersign_agent::domain::InboundBody;
 
 /// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
 pub(in crate::gateway) async fn lark(

@@ -5,6 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use countersign_agent::domain::{ClickTarget, Inbound, InboundBody, Locale, Notice};
 use serde_json::json;
 use tracing::{info, warn};
 
@@ -13,7 +14,6 @@ use crate::channels::{FormContext, SlackReceived as Received, form_errors, notic
 use crate::gateway::error::ApiError;
 use crate::gateway::linger::Lingering;
 use crate::gateway::state::Gateway;
-use countersign_agent::domain::{ClickTarget, Inbound, InboundBody, Locale, Notice};
 
 /// `POST /webhooks/slack/events`, `/interactions` and `/commands`; each takes every kind.
 pub(in crate::gateway) async fn slack(

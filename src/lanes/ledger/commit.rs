@@ -2,6 +2,14 @@
 
 use std::time::Duration;
 
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::handshake::Actor;
+use countersign_agent::domain::{
+    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
+    ReactionMark, TurnReason, TurnStatus,
+};
+use countersign_agent::engine::{Entry, left_behind};
+use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
 use metrics::counter;
 use serde_json::json;
 use tracing::{debug, info};
@@ -11,14 +19,6 @@ use super::split::split;
 use super::successor::{carry_votes, succeed};
 use crate::lanes::state::encode;
 use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, StoreError, TurnRow, Tx, event_id, outbox_key};
-use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
-    ReactionMark, TurnReason, TurnStatus,
-};
-use countersign_agent::engine::{Entry, left_behind};
-use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
 
 impl LedgerJournal {
     /// Writes everything that a step changed, in one transaction under the fence. `false` means nothing is written,

@@ -1,12 +1,12 @@
 //! Hearing what people say to turns that are in the middle of a call: one look for all of them.
 
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::TurnId;
 use tokio::time::Instant;
 
 use tokio::sync::Mutex;
 
 use super::LedgerJournal;
-use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::TurnId;
 
 /// The last look at the unread signals of all turns. A thousand turns may wait for the model at a time: each of them looks at this. The
 /// first that finds it too old asks the database for all of them.

@@ -1,12 +1,13 @@
 //! What people (or time) did to a turn since its last step: signals, the gate's decision, expiry.
 
-use super::LedgerJournal;
-use crate::store::{GateRecord, StoreError};
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{Decision, DecisionKind, GateKind, Millis, TurnReason};
 use countersign_agent::engine::{News, left, verdicts};
 use countersign_agent::reducer::{Input, TurnState};
+
+use super::LedgerJournal;
+use crate::store::{GateRecord, StoreError};
 
 impl LedgerJournal {
     /// The next input from outside the turn, if there is one. A stop is read before a decision: a person

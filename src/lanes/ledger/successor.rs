@@ -1,9 +1,9 @@
 //! A review that takes the place of an earlier one of its turn: what it takes over, and what the earlier card says from now on.
 
+use countersign_agent::domain::{CardState, DecisionKind, Gate, Outbound, PlanWords, Vote};
 use serde_json::json;
 
 use crate::store::{AuditEntry, GateRecord, NewOutbox, OutboxOp, StoreError, Tx, outbox_key};
-use countersign_agent::domain::{CardState, DecisionKind, Gate, Outbound, PlanWords, Vote};
 
 /// `gate` takes the place of `older`, whose card says from now on what came of the words that settled it. They were a question if the plan
 /// is the same: then those who have approved it have approved this.

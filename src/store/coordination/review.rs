@@ -1,9 +1,9 @@
 //! One pending review in Redis: a hash that expires with the review.
 
+use countersign_agent::domain::{Gate, GateId, LaneId, Millis, Outbound};
 use redis::{Cmd, cmd};
 
 use crate::store::StoreError;
-use countersign_agent::domain::{Gate, GateId, LaneId, Millis, Outbound};
 
 /// The field that names the review.
 pub(super) const ID: &str = "review_id";

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use countersign_agent::domain::Inbound;
 use tokio::sync::{mpsc, oneshot};
 
 use super::arrive::{self, BATCH, NewRow};
 use super::wakeups::Touched;
 use super::{Inner, Ledger, Result};
 use crate::store::StoreError;
-use countersign_agent::domain::Inbound;
 
 /// Events that wait for the writer at most; more than this and the platform shall send again.
 const WAITING: usize = 1024;

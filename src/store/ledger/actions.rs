@@ -1,5 +1,6 @@
 //! Proposed tool calls: intent, sent, done.
 
+use countersign_agent::domain::{Action, ActionId, ActionStatus, ChannelKind, Decision, EffectClass, GateId, Millis, ToolResult, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::any::AnyRow;
@@ -8,7 +9,6 @@ use super::page::{Cursor, page};
 use super::sql::{Columns, encode, named, unsigned};
 use super::{Result, Session};
 use crate::store::{ActionRecord, Lease, ListQuery, Page, StoreError, keys};
-use countersign_agent::domain::{Action, ActionId, ActionStatus, ChannelKind, Decision, EffectClass, GateId, Millis, ToolResult, TurnId};
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {

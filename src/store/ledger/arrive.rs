@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use countersign_agent::domain::{Inbound, Millis};
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Executor, Row};
 
@@ -9,7 +10,6 @@ use super::accept::DEADLINE;
 use super::sql::encode;
 use super::{Inner, Result, fault};
 use crate::store::{StoreError, keys};
-use countersign_agent::domain::{Inbound, Millis};
 
 /// Rows of one commit at most.
 pub(super) const BATCH: usize = 64;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
+use countersign_agent::domain::{ActionId, GateId, TurnId};
 use sha2::{Digest, Sha256};
 use sqlx::any::AnyRow;
 
@@ -11,7 +12,6 @@ use super::seal::{Seal, SealPart};
 use super::sql::{Columns, encode};
 use super::{Result, Session};
 use crate::store::{AuditEntry, keys};
-use countersign_agent::domain::{ActionId, GateId, TurnId};
 
 /// Rows read at a time.
 const PAGE: i64 = 1000;

@@ -1,11 +1,11 @@
 //! A gate takes its one decision: the rows that still wait follow it, its card shows it, and the trail has both.
 
+use countersign_agent::domain::handshake::Actor;
+use countersign_agent::domain::{Action, ActionId, CardState, Decision, Gate, GateKind, Outbound};
 use serde_json::{Value, json};
 
 use super::{Result, Session};
 use crate::store::{AuditEntry, NewOutbox, OutboxOp, outbox_key};
-use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{Action, ActionId, CardState, Decision, Gate, GateKind, Outbound};
 
 impl Session {
     /// Gives `gate` the decision of `actor`; what comes back are its rows as they stand then. `None`: somebody was first.

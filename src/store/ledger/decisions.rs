@@ -1,11 +1,12 @@
 //! Votes and decisions: unique rows that need no lease, so that no answer waits for a running turn.
 
+use countersign_agent::domain::{Decision, DecisionKind, Gate, GateId, Vote};
+
 use super::sql::{Columns, encode};
 use super::wakeups::Settled;
 use super::{Result, Session};
 use crate::store::coordination::Change;
 use crate::store::keys;
-use countersign_agent::domain::{Decision, DecisionKind, Gate, GateId, Vote};
 
 impl Session {
     /// Adds a vote, once per person; false: an earlier one stands. A person's own vote takes the place of one that the API gave in

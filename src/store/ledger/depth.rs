@@ -1,8 +1,9 @@
 //! How much waits: for the metrics, counted when somebody asks.
 
+use countersign_agent::domain::Millis;
+
 use super::sql::Columns;
 use super::{Result, Session};
-use countersign_agent::domain::Millis;
 
 /// What waits now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

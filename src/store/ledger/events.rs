@@ -1,12 +1,12 @@
 //! The timeline of a turn.
 
+use countersign_agent::domain::{Millis, TurnId};
 use sqlx::any::AnyRow;
 
 use super::sql::{Columns, encode};
 use super::tail::BEHIND;
 use super::{Result, Session};
 use crate::store::{EventRow, Lease, StoreError, keys};
-use countersign_agent::domain::{Millis, TurnId};
 
 impl Session {
     /// Appends timeline entries of one turn; `seq` is given by the caller. Their times are set forward where a clock went back: never

@@ -1,5 +1,6 @@
 //! Gates: opening them, finding the one that somebody means, and what delivery does to their clock.
 
+use countersign_agent::domain::{Conversation, Gate, GateId, LaneId, Millis, TurnId};
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
@@ -8,7 +9,6 @@ use super::sql::{Columns, encode, named, unsigned};
 use super::{Result, Session};
 use crate::store::coordination::Change;
 use crate::store::{GateRecord, Lease, ListQuery, Page, keys};
-use countersign_agent::domain::{Conversation, Gate, GateId, LaneId, Millis, TurnId};
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {

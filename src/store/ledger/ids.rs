@@ -5,12 +5,12 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use countersign_agent::domain::Millis;
 use sqlx::{AnyConnection, Row};
 
 use super::Result;
 use super::sql::Columns;
 use crate::store::StoreError;
-use countersign_agent::domain::Millis;
 
 /// Low bits: which process it was, then what it has counted within the millisecond.
 const COUNT_BITS: u32 = 8;

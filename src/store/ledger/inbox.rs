@@ -1,12 +1,12 @@
 //! The inbox: rows from `new` over `laned` to `done`, each step taken once.
 
+use countersign_agent::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
 use sqlx::any::AnyRow;
 
 use super::arrive::{self, NewRow};
 use super::sql::{Columns, named};
 use super::{Result, Session};
 use crate::store::{InboxRow, Lease, keys};
-use countersign_agent::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
 
 /// Copies of a row that were looked at before it. Their keys are unique among all that were (`inbox_event`, `inbox_message`).
 macro_rules! handled {

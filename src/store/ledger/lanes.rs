@@ -5,13 +5,13 @@
 
 use std::collections::HashSet;
 
+use countersign_agent::domain::{Conversation, LaneId, Millis, TurnId};
 use sqlx::any::AnyRow;
 
 use super::outbox::heads;
 use super::sql::{Columns, encode};
 use super::{Result, Session};
 use crate::store::{Lease, Renewal, StoreError, keys};
-use countersign_agent::domain::{Conversation, LaneId, Millis, TurnId};
 
 /// In the place of an owner: a process that was asked to stop.
 macro_rules! stopping {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use countersign_agent::domain::Clock;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::AnyPool;
 
@@ -17,7 +18,6 @@ use super::{Inner, Ledger, Result, file, postgres, sqlite};
 use crate::config::{Coordination, Stores};
 use crate::store::StoreError;
 use crate::store::coordination::{Redis, Standing};
-use countersign_agent::domain::Clock;
 
 /// A look at the database for `/readyz`.
 const PING: Duration = Duration::from_secs(1);

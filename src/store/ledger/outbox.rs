@@ -4,12 +4,12 @@
 //! a row was sent, because that is true. Repaints have a line per card and not per turn: platforms ration them by app, and an answer must
 //! not wait behind them.
 
+use countersign_agent::domain::{GateId, Millis, TurnId};
 use sqlx::any::AnyRow;
 
 use super::sql::{Columns, encode};
 use super::{Result, Session};
 use crate::store::{Line, LineKind, NewOutbox, OutboxOp, OutboxRow, keys};
-use countersign_agent::domain::{GateId, Millis, TurnId};
 
 /// A row that could not be sent for this long (milliseconds) is given up.
 pub(super) const GIVE_UP_MS: i64 = 10 * 60 * 1000;

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use countersign_agent::domain::Millis;
 use sqlx::any::AnyRow;
 
 use super::Result;
 use crate::store::{ListQuery, Page};
-use countersign_agent::domain::Millis;
 
 /// Where a page ended: the next one has older rows only. Spelled as hex, opaque to those who carry it.
 #[derive(Clone, Debug, PartialEq, Eq)]

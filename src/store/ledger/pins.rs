@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use countersign_agent::domain::{Definitions, confirmation_of};
 use serde_json::{Value, json};
 
 use super::sql::{decode, encode};
 use super::{Result, Session, facts};
 use crate::store::AuditEntry;
-use countersign_agent::domain::{Definitions, confirmation_of};
 
 impl Session {
     /// The digests of the server's confirmed tools, by name. `None` means the server was never seen.

@@ -9,6 +9,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use countersign_agent::domain::{Conversation, Millis, ServerTime, digest128};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::postgres::PgConnectOptions;
@@ -18,7 +19,6 @@ use super::ids::Sequence;
 use super::open::{Looked, Pools};
 use super::{Inner, Result, fault, schema};
 use crate::store::StoreError;
-use countersign_agent::domain::{Conversation, Millis, ServerTime, digest128};
 
 /// How long a verb waits for a connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(2);

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use countersign_agent::domain::Millis;
+
 use super::sql::Columns;
 use super::{Ledger, Result, Session, Tx, postgres};
-use countersign_agent::domain::Millis;
 
 /// Platforms push an event again for up to 7 h; de-duplication keys are kept this long whatever the retention.
 const KEEP_KEYS: Duration = Duration::from_hours(25);

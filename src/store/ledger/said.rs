@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
+use countersign_agent::domain::{Conversation, Millis};
+
 use super::inbox;
 use super::page::Cursor;
 use super::sql::{Columns, decode};
 use super::{Result, Session};
 use crate::store::{OutboxOp, Page, Said, keys};
-use countersign_agent::domain::{Conversation, Millis};
 
 impl Session {
     /// A page of what was said in a console chat, newest first.

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use countersign_agent::domain::{GateId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -12,7 +13,6 @@ use sqlx::any::AnyRow;
 use super::sql::Columns;
 use super::{Result, Session};
 use crate::store::AuditEntry;
-use countersign_agent::domain::{GateId, TurnId};
 
 /// Gates looked at at a time.
 const PAGE: i64 = 500;

@@ -1,15 +1,16 @@
 //! Signals: what people do to a turn from outside its lease; the lease holder reads them before every effect.
 
+use countersign_agent::domain::SignalKind;
+use countersign_agent::domain::TurnId;
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
 use super::sql::{Columns, encode, named};
 use super::{Result, Session};
 use crate::store::{Lease, Signal, TurnRow};
-use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::TurnId;
 
 #[derive(Serialize, Deserialize)]
+
 struct Said {
     text: Option<String>,
     by: Option<String>,

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use countersign_agent::domain::Clock;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::{AnyConnection, AnyPool, Connection, Executor, Row};
 
@@ -10,7 +11,6 @@ use super::ids::Sequence;
 use super::open::{Looked, Pools};
 use super::{Result, file, lock, schema};
 use crate::store::StoreError;
-use countersign_agent::domain::Clock;
 
 /// How long a verb waits for a connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(2);

@@ -11,10 +11,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use countersign_agent::domain::{Millis, TurnId};
+
 use super::sql::Columns;
 use super::{Result, Session};
 use crate::store::{EventPlace, EventSpan, event_id, keys};
-use countersign_agent::domain::{Millis, TurnId};
 
 /// How far an event may be stamped before the newest one.
 pub(super) const BEHIND: Duration = Duration::from_secs(30);

@@ -1,5 +1,6 @@
 //! Turns and their messages. Writes prove the lease first.
 
+use countersign_agent::domain::{Conversation, LaneId, Message, Millis, TurnId};
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
@@ -8,7 +9,6 @@ use super::sql::{Columns, encode, named};
 use super::wakeups::Settled;
 use super::{Result, Session};
 use crate::store::{Lease, ListQuery, Page, StoreError, TurnRow, keys};
-use countersign_agent::domain::{Conversation, LaneId, Message, Millis, TurnId};
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_agent::domain::{ChannelKind, DecisionKind, GateKind, TurnReason, TurnStatus, Via};
 use metrics::{counter, histogram};
 use tokio::sync::{Notify, watch};
 
 use crate::store::coordination::{Change, Ready, Redis};
-use countersign_agent::domain::{ChannelKind, DecisionKind, GateKind, TurnReason, TurnStatus, Via};
 
 /// One signal for each kind of work. A wake-up without a waiter is kept for the next one, so that a worker
 /// that looks, finds nothing and then waits misses nothing.

@@ -1,19 +1,19 @@
 //! The examples show what their first lines promise. They run inside this binary, as they are.
 
 #[expect(dead_code, reason = "its `main` is for people at a terminal")]
-#[path = "../../../examples/approvals.rs"]
+#[path = "../../../crates/agent/examples/approvals.rs"]
 mod approvals;
 #[expect(dead_code, reason = "its `main` is for people at a terminal")]
-#[path = "../../../examples/mcp.rs"]
+#[path = "../../../crates/agent/examples/mcp.rs"]
 mod mcp;
 #[expect(dead_code, reason = "its `main` is for people at a terminal")]
-#[path = "../../../examples/plan_mode.rs"]
+#[path = "../../../crates/agent/examples/plan_mode.rs"]
 mod plan_mode;
 #[expect(dead_code, reason = "its `main` is for people at a terminal")]
-#[path = "../../../examples/react.rs"]
+#[path = "../../../crates/agent/examples/react.rs"]
 mod react;
 #[expect(dead_code, reason = "its `main` is for people at a terminal")]
-#[path = "../../../examples/resume.rs"]
+#[path = "../../../crates/agent/examples/resume.rs"]
 mod resume;
 
 /// The ` ```text ` block of an example's first lines.
@@ -32,7 +32,7 @@ macro_rules! shows {
     ($example:ident) => {{
         let mut shown = Vec::new();
         $example::play(&mut shown).await.unwrap();
-        let source = include_str!(concat!("../../../examples/", stringify!($example), ".rs"));
+        let source = include_str!(concat!("../../../crates/agent/examples/", stringify!($example), ".rs"));
         assert_eq!(String::from_utf8(shown).unwrap(), promised(source));
     }};
 }

@@ -17,7 +17,9 @@ use crate::domain::{Clock, EffectClass, Failpoint, Ids, Mode, Policy};
 use crate::model::ChatModel;
 use crate::reducer::{self, Beginning, Turn};
 use crate::template::{TemplateError, Templates};
-use crate::tools::{Servers, Tool, Toolbox};
+#[cfg(feature = "mcp")]
+use crate::tools::Servers;
+use crate::tools::{Tool, Toolbox};
 
 /// Why an agent cannot be built. For the person who writes the program.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +61,7 @@ impl Agent {
         AgentBuilder {
             model: Arc::new(model),
             tools: Vec::new(),
+            #[cfg(feature = "mcp")]
             servers: Servers::default(),
             policy: Policy::default(),
             system_prompt: String::new(),
@@ -117,7 +120,7 @@ impl Agent {
     /// Those of the journal.
     pub async fn run(&self, turn: &mut Turn, journal: &dyn Journal, stop: &CancellationToken) -> Result<Left, JournalError> {
         tokio::select! {
-            () = self.engine.tools.servers().settled() => (),
+            () = self.engine.tools.settled() => (),
             () = stop.cancelled() => (),
         }
         Box::pin(self.engine.drive(journal, turn, stop)).await
@@ -129,6 +132,7 @@ impl Agent {
 pub struct AgentBuilder {
     model: Arc<dyn ChatModel>,
     tools: Vec<Arc<dyn Tool>>,
+    #[cfg(feature = "mcp")]
     servers: Servers,
     policy: Policy,
     system_prompt: String,
@@ -161,6 +165,7 @@ impl AgentBuilder {
     }
 
     /// Adds what these MCP servers offer, under `SERVER__TOOL`.
+    #[cfg(feature = "mcp")]
     #[must_use]
     pub fn servers(mut self, servers: Servers) -> Self {
         self.servers = servers;
@@ -258,12 +263,15 @@ impl AgentBuilder {
             system_prompt: self.system_prompt,
             parallel_tool_calls: self.parallel_tool_calls,
         };
+        let tools = Toolbox::new(self.tools, &BTreeMap::new());
+        #[cfg(feature = "mcp")]
+        let tools = tools.with_servers(self.servers);
         let engine = Engine {
             asking: Arc::new(move || asking.clone()),
             clock: self.clock,
             ids: self.ids,
             templates: Arc::new(Templates::load(None)?),
-            tools: Arc::new(Toolbox::new(self.tools, &BTreeMap::new()).with_servers(self.servers)),
+            tools: Arc::new(tools),
             timings: self.timings,
             failpoint: Failpoint::default(),
             observers: Observers::new(self.observers),

@@ -7,20 +7,13 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::limits::{MAX_CALLS, too_many_calls};
 use super::retry::Failure;
-use super::{ChatReply, ChatRequest, ModelError};
+use super::{ChatReply, ChatRequest};
 use crate::domain::ToolCall;
 
-/// Calls of one answer. The agent runs fewer and tells the model so; an answer past this one makes no sense.
-const MAX_CALLS: usize = 64;
-/// Text and calls of one answer together.
-const MAX_OUTPUT_BYTES: usize = 256 << 10;
-/// What of one answer is kept unread, as JSON: thoughts, signatures, members that only the server knows.
-const MAX_KEPT_BYTES: usize = 512 << 10;
 /// Values of one JSON text, or of one answer that comes in pieces. In memory a value takes a hundred times its two bytes on the wire.
 const MAX_VALUES: usize = 1 << 16;
-/// A value of an answer is nested so deep at most. It is stored inside other JSON, and 128 levels are all that is read back.
-const MAX_DEPTH: usize = 64;
 /// Stands behind a text that the length limit cut.
 const CUT: &str = " […]";
 
@@ -45,7 +38,7 @@ impl Calls {
     /// The next call. Arguments are text, or (some servers) the value itself.
     pub(super) fn push(&mut self, id: Option<&str>, name: Option<&str>, arguments: Option<&Value>) -> Result<(), Failure> {
         if self.read.len() >= MAX_CALLS {
-            return Err(too_many_calls());
+            return Err(Failure::Nonsense(too_many_calls()));
         }
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return Err(Failure::nonsense("a tool call without a name"));
@@ -93,41 +86,9 @@ impl Calls {
             tokens,
         };
         match reply.excess() {
-            Some(failure) => Err(failure),
+            Some(what) => Err(Failure::Nonsense(what)),
             None => Ok(reply),
         }
-    }
-}
-
-impl ChatReply {
-    /// The same, if it is no larger than an answer may be: whatever model it is of.
-    pub(crate) fn bounded(self) -> Result<Self, ModelError> {
-        match self.excess() {
-            Some(Failure::Nonsense(what)) => Err(ModelError::Nonsense(what)),
-            Some(_) | None => Ok(self),
-        }
-    }
-
-    /// What it has too much of.
-    fn excess(&self) -> Option<Failure> {
-        if self.calls.len() > MAX_CALLS {
-            return Some(too_many_calls());
-        }
-        let calls = self.calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
-        if self.text.len() + calls.sum::<usize>() > MAX_OUTPUT_BYTES {
-            return Some(Failure::Nonsense(format!("more than {} KiB of text", MAX_OUTPUT_BYTES >> 10)));
-        }
-        let kept = self.raw.as_ref().map_or(0, |raw| raw.to_string().len());
-        if kept > MAX_KEPT_BYTES {
-            return Some(Failure::Nonsense(format!("more than {} KiB beside the text", MAX_KEPT_BYTES >> 10)));
-        }
-        // Arguments that are no JSON, nested too deep for it among them, are kept as text and refused as such.
-        let arguments = self.calls.iter().filter_map(|call| serde_json::from_str(&call.arguments).ok());
-        let deep = arguments
-            .map(|value| depth(&value))
-            .chain(self.raw.as_ref().map(depth))
-            .any(|depth| depth > MAX_DEPTH);
-        deep.then(|| Failure::Nonsense(format!("a value nested more than {MAX_DEPTH} deep")))
     }
 }
 
@@ -142,7 +103,11 @@ impl Held {
     /// Another call has begun.
     pub(super) fn call(&mut self) -> Result<(), Failure> {
         self.calls += 1;
-        if self.calls > MAX_CALLS { Err(too_many_calls()) } else { Ok(()) }
+        if self.calls > MAX_CALLS {
+            Err(Failure::Nonsense(too_many_calls()))
+        } else {
+            Ok(())
+        }
     }
 
     /// `value` is added to what is there. Pieces of text need not be told: the bytes on the wire have a limit.
@@ -173,14 +138,6 @@ fn count(value: &Value) -> usize {
     }
 }
 
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-    }
-}
-
 /// Reads a JSON text of a server, unless it holds so many values that they would take too much memory.
 ///
 /// # Errors
@@ -200,10 +157,6 @@ pub(super) fn parse(json: &[u8], what: &str) -> Result<Value, Failure> {
         return Err(too_many_values());
     }
     serde_json::from_slice(json).map_err(|_| Failure::nonsense(what))
-}
-
-fn too_many_calls() -> Failure {
-    Failure::Nonsense(format!("more than {MAX_CALLS} tool calls"))
 }
 
 fn too_many_values() -> Failure {

@@ -17,7 +17,7 @@ use super::dialect::{Assembly, Dialect, Target};
 use super::refusal::{self, Unknown};
 use super::retry::{self, Failure, TRIES, Verdict};
 use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer, sse};
-use crate::model::ModelLive;
+use super::{ModelLive, Provider};
 
 /// An answer may be this long on the wire; a longer one is dropped unread.
 const MAX_ANSWER_BYTES: usize = 10 << 20;
@@ -65,6 +65,38 @@ impl Remote {
             target: dialect.target(&model.base_url, &model.api_key),
             delivery: AtomicU8::new(Delivery::Counted as u8),
         }
+    }
+
+    /// A model of an OpenAI-compatible server: the base URL (`https://api.openai.com/v1`), the model's name there, and the key. A call may take
+    /// five minutes; [`Remote::new`] has all settings.
+    ///
+    /// # Errors
+    /// [`ModelError::Unreachable`] when no HTTP client can be set up, for want of TLS roots on this machine.
+    pub fn openai(url: &str, name: &str, key: &str) -> Result<Self, ModelError> {
+        Self::at(Provider::OpenAi, url, name, key)
+    }
+
+    /// A model of Anthropic's messages API: the base URL (`https://api.anthropic.com`), the model's name there, and the key.
+    ///
+    /// # Errors
+    /// As [`Remote::openai`].
+    pub fn anthropic(url: &str, name: &str, key: &str) -> Result<Self, ModelError> {
+        Self::at(Provider::Anthropic, url, name, key)
+    }
+
+    fn at(provider: Provider, url: &str, name: &str, key: &str) -> Result<Self, ModelError> {
+        crate::tls::install();
+        let http = Client::builder().redirect(reqwest::redirect::Policy::none()).build();
+        let http = http.map_err(|error| ModelError::Unreachable(error.to_string()))?;
+        let settings = ModelLive {
+            provider,
+            base_url: url.trim_end_matches('/').to_owned(),
+            name: name.to_owned(),
+            api_key: key.into(),
+            timeout: Duration::from_secs(300),
+            parallel_tool_calls: true,
+        };
+        Ok(Self::new(http, &settings))
     }
 
     /// A request for the server's list of models, which costs nothing.

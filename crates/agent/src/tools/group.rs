@@ -22,6 +22,7 @@ impl Group {
     }
 
     /// The group's number: its leader's.
+    #[cfg(feature = "mcp")]
     pub(super) fn number(&self) -> i32 {
         self.leader.as_raw_pid()
     }
@@ -59,6 +60,7 @@ fn runs(leader: Pid) -> bool {
 }
 
 /// How many processes and threads our user has; none where the system does not tell.
+#[cfg(feature = "bash")]
 pub(super) fn processes_of_our_user() -> Option<u64> {
     let us = rustix::process::getuid().as_raw().to_string();
     let mut count = 0;

@@ -37,6 +37,7 @@ const MAX_REDIRECTIONS: usize = 5;
 
 /// The tool, within `reach`.
 pub fn tool(reach: &Reach) -> Result<Arc<dyn Tool>, ToolboxError> {
+    crate::tls::install();
     let client = Client::builder()
         .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
         // A proxy would resolve the name by itself, and connect to whatever it finds.

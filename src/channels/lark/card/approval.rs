@@ -1,10 +1,10 @@
 //! The approval card: tool calls, a row each with its own buttons.
 
+use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 use serde_json::{Value, json};
 
 use super::{Look, Painter, escape, parts};
 use crate::channels::wording::{Asked, Whom, effect_key, is_open, prompt_key, sure_key};
-use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 
 /// Rows with blocks and buttons: each costs up to ten of the card's 200 components.
 const MAX_ROWS: usize = 12;

@@ -1,10 +1,10 @@
 //! Cards that wait for words: the agent's question, and whether to go on past a limit.
 
+use countersign_agent::domain::{BudgetCard, CardState, QuestionCard};
 use serde_json::{Value, json};
 
 use super::{Painter, parts};
 use crate::channels::wording::{Asked, Whom, capitalized, is_open, one_line, spent};
-use countersign_agent::domain::{BudgetCard, CardState, QuestionCard};
 
 impl Painter<'_> {
     pub(super) fn question(&self, card: &QuestionCard) -> Value {

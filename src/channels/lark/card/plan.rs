@@ -1,10 +1,10 @@
 //! The plan card: 计划确认.
 
+use countersign_agent::domain::{CardState, Complexity, PlanCard};
 use serde_json::{Value, json};
 
 use super::{Painter, parts};
 use crate::channels::wording::{Whom, asked_of, done_steps, end_text, is_open, one_line, under_way};
-use countersign_agent::domain::{CardState, Complexity, PlanCard};
 
 impl Painter<'_> {
     pub(super) fn plan(&self, card: &PlanCard) -> Value {

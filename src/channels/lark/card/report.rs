@@ -1,11 +1,11 @@
 //! Cards that wait for nothing: progress, and the final answer.
 
+use countersign_agent::domain::{Answer, ProgressView};
 use serde_json::{Value, json};
 
 use super::{Look, Painter, escape, parts};
 use crate::channels::lark::markdown::markdown;
 use crate::channels::wording::{done_steps, end_text, one_line, why_ended};
-use countersign_agent::domain::{Answer, ProgressView};
 
 impl Painter<'_> {
     pub(super) fn progress(&self, view: &ProgressView) -> Value {

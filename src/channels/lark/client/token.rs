@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use countersign_agent::domain::{Clock, Millis};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use tokio::sync::Mutex;
@@ -10,7 +11,6 @@ use super::CALL_TIMEOUT;
 use super::answer::{Answer, Refused};
 use crate::channels::DeliveryError;
 use crate::config::LarkSecrets;
-use countersign_agent::domain::{Clock, Millis};
 
 /// Refreshed when less than this remains: by then the platform hands out a new one, and both stay valid.
 const MARGIN: Duration = Duration::from_secs(600);

@@ -1,12 +1,12 @@
 //! The approval card: tool calls, a row each with its own buttons.
 
+use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 use serde_json::{Value, json};
 
 use super::painter::{Painter, tool};
 use super::parts::{self, bold, text};
 use crate::channels::slack::escape;
 use crate::channels::wording::{Asked, Whom, effect_key, is_open, prompt_key, sure_key};
-use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 
 /// Rows with their buttons: two blocks each of the message's fifty, as many as on the other platforms.
 const MAX_ROWS: usize = 12;

@@ -1,11 +1,11 @@
 //! Cards that wait for words: the agent's question, and whether to go on past a limit.
 
+use countersign_agent::domain::{BudgetCard, CardState, QuestionCard};
 use serde_json::{Value, json};
 
 use super::painter::{Painter, mention};
 use super::parts::{self, bold, text};
 use crate::channels::wording::{Asked, Whom, capitalized, is_open, spent};
-use countersign_agent::domain::{BudgetCard, CardState, QuestionCard};
 
 impl Painter<'_> {
     pub(super) fn question(&self, card: &QuestionCard) -> Vec<Value> {

@@ -1,5 +1,7 @@
 //! What the cards share: how much of foreign text is shown, and our lines with foreign values in them.
 
+use countersign_agent::domain::{CardState, Decision, Locale, PlanEnd, StepView};
+use countersign_agent::template::Templates;
 use serde_json::{Value, json};
 
 use super::parts::{self, text};
@@ -8,8 +10,6 @@ use crate::channels::wording::{
     Asked, Whom, capitalized, clip, decided_by, decision_words, end_text, left_off, mark_of, minutes, one_line, settled_text, state_key,
     words_key,
 };
-use countersign_agent::domain::{CardState, Decision, Locale, PlanEnd, StepView};
-use countersign_agent::template::Templates;
 
 /// How much of the foreign text is shown.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,10 @@
 //! The blocks and elements that we use, one constructor each.
 
+use countersign_agent::domain::digest128;
 use serde_json::{Value, json};
 
 use super::painter::Line;
 use crate::channels::slack::escape;
-use countersign_agent::domain::digest128;
 
 /// The head of a card; ours.
 pub(super) fn header(title: &str) -> Value {

@@ -1,11 +1,11 @@
 //! The plan card: 计划确认.
 
+use countersign_agent::domain::{CardState, Complexity, PlanCard};
 use serde_json::{Value, json};
 
 use super::painter::{Line, Painter};
 use super::parts::{self, text};
 use crate::channels::wording::{Whom, asked_of, done_steps, end_text, is_open, plan_key, under_way};
-use countersign_agent::domain::{CardState, Complexity, PlanCard};
 
 impl Painter<'_> {
     pub(super) fn plan(&self, card: &PlanCard) -> Vec<Value> {

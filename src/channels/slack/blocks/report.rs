@@ -1,12 +1,12 @@
 //! Messages that wait for nothing: progress, and the final answer.
 
+use countersign_agent::domain::{Answer, ProgressView};
 use serde_json::{Value, json};
 
 use super::painter::{Painter, mention};
 use super::parts::{self, text};
 use crate::channels::slack::escape;
 use crate::channels::wording::{done_steps, end_key, end_text, one_line, why_ended};
-use countersign_agent::domain::{Answer, ProgressView};
 
 impl Painter<'_> {
     pub(super) fn progress(&self, view: &ProgressView) -> Vec<Value> {

@@ -1,7 +1,8 @@
 //! Slack's markup, said back in plain words.
 
-use super::*;
 use countersign_agent::domain::Addressed;
+
+use super::*;
 
 const BOT: &str = "U0BOT0001";
 

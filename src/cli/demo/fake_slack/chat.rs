@@ -1,12 +1,12 @@
 //! What the bot does: posts, repaints, whispers, opens forms, marks.
 
+use countersign_agent::domain::Millis;
 use serde_json::{Value, json};
 
 use super::handlers::{Answer, Refusal, text};
 use super::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, Shared, TEAM};
 use crate::channels::check_slack;
 use crate::cli::demo::posted::{Form, Note, Posted, words};
-use countersign_agent::domain::Millis;
 
 /// `chat.postMessage`.
 pub(super) fn post(shared: &Shared, arguments: &Value) -> Answer {

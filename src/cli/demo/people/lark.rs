@@ -1,11 +1,11 @@
 //! A Lark tenant: people who write and press buttons, as encrypted and signed events.
 
+use countersign_agent::domain::{Clock, Ids, Millis};
 use serde_json::{Value, json};
 
 use super::{Event, Parcel, Words};
 use crate::channels::seal;
 use crate::config::LarkSecrets;
-use countersign_agent::domain::{Clock, Ids, Millis};
 
 /// Key of the tenant that all events name.
 pub const TENANT_KEY: &str = "tk_demo";

@@ -1,5 +1,6 @@
 //! A Slack workspace: people who write, press buttons and send forms, as signed requests.
 
+use countersign_agent::domain::{Clock, Ids, Millis};
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -8,7 +9,6 @@ use sha2::Sha256;
 use super::{Event, Parcel, Words};
 use crate::cli::demo::fake_slack::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, TEAM, Workspace};
 use crate::cli::demo::posted::Form;
-use countersign_agent::domain::{Clock, Ids, Millis};
 
 /// What a Slack workspace knows.
 #[derive(Clone, Debug)]

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use countersign_agent::domain::Clock;
+use countersign_agent::model::ChatRequest;
 use serde_json::{Value, json};
 
 use crate::cli::demo::{Snapshot, draw};
-use countersign_agent::domain::Clock;
-use countersign_agent::model::ChatRequest;
 
 /// Shared by the show and its model.
 #[derive(Clone, Debug)]

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::print::Printer;
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, Demo, ModelError};
+
+use super::print::Printer;
 
 /// The demo model, with every request shown.
 #[derive(Debug)]

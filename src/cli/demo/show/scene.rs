@@ -1,8 +1,9 @@
 //! Where the demo plays: the platform, its people, and how their names are spelled there.
 
+use countersign_agent::domain::{Clock, Ids, Locale};
+
 use crate::cli::demo::{BOT, FakeLark, FakeSlack, Stage, Tenant};
 use crate::config::Boot;
-use countersign_agent::domain::{Clock, Ids, Locale};
 
 /// Any secrets will do on this machine.
 const BOT_TOKEN: &str = "xoxb-demo-bot-token-0123456789";

@@ -1,7 +1,8 @@
 //! Answers to open gates: which one is meant, by whom, and what the words do there.
 
-use super::*;
 use countersign_agent::domain::{ActionId, ActionStatus, ActionView, ApprovalCard, EffectClass};
+
+use super::*;
 
 /// design: at a plan review listed words approve or cancel, anything else is a change, nothing is nothing.
 #[test]

@@ -1,11 +1,11 @@
 //! What a reader of events asks for: whose events, and behind which one.
 
+use countersign_agent::domain::TurnId;
 use serde::Deserialize;
 
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::{EventPlace, Session, Tail};
-use countersign_agent::domain::TurnId;
 
 /// So many events may `after` name.
 const NAMED: usize = 100;

@@ -5,13 +5,14 @@ mod rules;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use countersign_agent::domain::handshake::{Act, Actor, Settled};
+use countersign_agent::domain::{ActionStatus, Approvers, Click, ClickVerb, DecisionKind, Gate, GateKind, Millis, TurnStatus, Via, Vote};
+
 use crate::conversation::click::act_of;
 use crate::conversation::rights::Rights;
 use crate::conversation::route::tests::{decided, gate, kind, said, turn, undecided};
 use crate::conversation::route::{ReplyTo, Verdict, route};
 use crate::store::GateRecord;
-use countersign_agent::domain::handshake::{Act, Actor, Settled};
-use countersign_agent::domain::{ActionStatus, Approvers, Click, ClickVerb, DecisionKind, Gate, GateKind, Millis, TurnStatus, Via, Vote};
 
 /// The requester, and another member of the chat.
 const PEOPLE: [&str; 2] = ["u1", "u2"];

@@ -1,7 +1,8 @@
 //! What must hold between the states of the machine.
 
-use super::{Card, Machine, Outcome, PEOPLE, State};
 use countersign_agent::domain::{DecisionKind, GateKind};
+
+use super::{Card, Machine, Outcome, PEOPLE, State};
 
 impl Machine {
     /// What is wrong with a step.

@@ -1,4 +1,4 @@
-//! The smallest agent: a model, tools, a task. `cargo run --example react`
+//! The smallest agent: a model, tools, a task. `cargo run -p countersign-agent --example react`
 //!
 //! The demo model summarizes a sample folder. Nobody is asked: reviews are off, and writes need no approval.
 //!

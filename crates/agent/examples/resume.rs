@@ -1,4 +1,4 @@
-//! A task that outlives its program: kept in a file at every change, and gone on with after a crash. `cargo run --example resume`
+//! A task that outlives its program: kept in a file at every change, and gone on with after a crash. `cargo run -p countersign-agent --example resume`
 //!
 //! The crash comes at the worst moment, while a write call is out. Nobody can know whether it ran, so a person is asked; nothing else
 //! is done twice.

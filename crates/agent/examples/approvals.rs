@@ -1,4 +1,4 @@
-//! Tool calls that ask a person before they run, with what they would change. `cargo run --example approvals`
+//! Tool calls that ask a person before they run, with what they would change. `cargo run -p countersign-agent --example approvals`
 //!
 //! Plans are not reviewed here; each write asks on its own, first with a no, then with a yes.
 //!

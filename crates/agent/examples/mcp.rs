@@ -1,4 +1,4 @@
-//! Tools of an MCP server, asked for by a model of your own. `cargo run --example mcp`
+//! Tools of an MCP server, asked for by a model of your own. `cargo run -p countersign-agent --example mcp --features mcp`
 //!
 //! The server is a small one in this program, spoken to by streamable HTTP; the model is a function. What the server says of its tools
 //! is a hint only: here the program says that `search` reads, and says nothing of `publish`, which therefore asks.
@@ -36,7 +36,6 @@ async fn main() -> anyhow::Result<()> {
 
 /// The example; what it shows goes to `out`.
 pub async fn play(out: &mut impl Write) -> anyhow::Result<()> {
-    countersign::app::install_crypto();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let library = McpServer {
         name: String::from("library"),

@@ -1,4 +1,4 @@
-//! Plan mode: a plan that a person countersigns, then its steps one by one, then a conclusion. `cargo run --example plan_mode`
+//! Plan mode: a plan that a person countersigns, then its steps one by one, then a conclusion. `cargo run -p countersign-agent --example plan_mode`
 //!
 //! The person asks for one change before the OK. Both are said from outside, as a chat, a web page or a terminal would.
 //!
