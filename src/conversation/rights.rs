@@ -110,7 +110,7 @@ impl Rights {
         }
     }
 
-    /// Every right, for the holder of the API token.
+    /// The rights of these approvers and users.
     #[cfg(test)]
     pub(super) fn for_test(approvers: Approvers, users: &[&str]) -> Self {
         Self {

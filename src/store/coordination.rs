@@ -127,7 +127,7 @@ impl Redis {
         }
     }
 
-    /// Writes this later. What finds no room is not written.
+    /// Queues this write. It is dropped when the queue is full.
     pub(super) fn write(&self, change: Change) {
         let _full = self.jobs.try_send(Job::Write(change));
     }
@@ -169,7 +169,7 @@ impl Redis {
             Some(trouble) if *noted != Some(trouble.clone()) => {
                 tracing::error!(%trouble, "redis is degraded; work goes on by the ledger");
             }
-            None if noted.is_some() => tracing::info!("redis is well again"),
+            None if noted.is_some() => tracing::info!("redis works again"),
             Some(_) | None => (),
         }
         *noted = trouble;
@@ -197,8 +197,8 @@ pub async fn look_at_redis(url: &SecretString) -> Result<(), StoreError> {
 /// Writes and publishes what follows commits, until the ledger is gone.
 async fn work(redis: Arc<Redis>, mut jobs: Jobs) {
     loop {
+        // Not `biased`: on a busy gateway there is always something to publish, and the writes would wait for ever.
         tokio::select! {
-            biased;
             () = redis.publishing.notified() => redis.publish().await,
             job = jobs.0.recv() => match job {
                 // Without a connection it fails at once.
@@ -210,16 +210,17 @@ async fn work(redis: Arc<Redis>, mut jobs: Jobs) {
     }
 }
 
-/// Looks how Redis stands, once a second, and lets the other processes hear that we are there.
+/// Probes Redis once a second, and publishes an empty wake-up as a heartbeat: a process that hears none knows that it is cut off.
 async fn keep(redis: Arc<Redis>) {
     loop {
-        let probed = redis.probe().await;
-        redis.note(probed.err());
+        let trouble = redis.probe().await.err();
+        let reached = trouble.is_none();
+        redis.note(trouble);
         redis.wake(Ready::default());
         tokio::select! {
             () = tokio::time::sleep(ROUND) => (),
-            // A server that was only started anew is back at once.
-            () = redis.wire.cut.notified() => tokio::time::sleep(ROUND / 10).await,
+            // A server that was only started anew is back at once. One that refuses to be written to is not asked faster.
+            () = redis.wire.cut.notified(), if reached => tokio::time::sleep(ROUND / 10).await,
         }
     }
 }

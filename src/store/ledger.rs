@@ -289,7 +289,7 @@ impl Ledger {
         Arc::clone(&self.inner.wakeups.outbox)
     }
 
-    /// Changes after every commit of this process. What other processes write is not told here.
+    /// Changes after every commit of this process and, with Redis, soon after those of others. One may be missed.
     #[must_use]
     pub fn commits(&self) -> watch::Receiver<u64> {
         self.inner.wakeups.commits.subscribe()

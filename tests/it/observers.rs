@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::config::Settings;
+use countersign::config::{Live, Settings};
 use countersign::lanes::{Intervals, Runner, RunnerParts};
-use countersign::store::{Hold, ListQuery, OutboxOp, TurnRow};
+use countersign::store::{Hold, Ledger, ListQuery, OutboxOp, TurnRow};
 use countersign_agent::domain::{
-    ActionStatus, Answer, ApprovalMode, EffectClass, Failpoint, Ids, Mode, Notice, Outbound, Plan, Step, ToolCall, ToolSpec, TurnReason,
-    TurnStatus,
+    ActionStatus, Answer, ApprovalMode, DecisionKind, EffectClass, Failpoint, Ids, Mode, Notice, Outbound, Plan, Step, ToolCall, ToolSpec,
+    TurnReason, TurnStatus,
 };
 use countersign_agent::engine::{HookError, Observer};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::store_kit::{Store, claim, lane_task, place, simple, stores};
+use crate::store_kit::{Store, claim, decision, lane_task, place, simple, stores};
 use crate::triage::cards;
 
 /// Says what it was given to say, one reply after the other.
@@ -156,6 +156,28 @@ struct Outcome {
     answer: Option<Answer>,
 }
 
+fn runner(store: &Store, live: Live, model: Arc<dyn ChatModel>, note: Arc<Note>, observer: Arc<dyn Observer>) -> Runner {
+    Runner::new(RunnerParts {
+        ledger: store.ledger.clone(),
+        settings: Settings::new(live),
+        clock: store.clock.clone(),
+        ids: Ids::random(),
+        templates: Arc::new(countersign::template::load(None).unwrap()),
+        tools: Arc::new(Toolbox::new(vec![note], &BTreeMap::new())),
+        models: Arc::new(move || Arc::clone(&model)),
+        timings: Intervals::default(),
+        failpoint: Failpoint::default(),
+        observers: vec![observer],
+    })
+}
+
+async fn work(store: &Store, runner: &Runner) {
+    let since = Instant::now();
+    let lease = claim(store).await.unwrap();
+    let hold = Hold::since(since, Duration::from_secs(30));
+    runner.work(lease, hold, CancellationToken::new()).await.unwrap();
+}
+
 async fn play(store: &Store, script: Vec<ChatReply>, objects: Option<&'static str>) -> Outcome {
     let (note, script) = (Arc::new(Note::default()), Arc::new(Script(Mutex::new(script.into()))));
     let guard = Arc::new(Guard {
@@ -166,24 +188,9 @@ async fn play(store: &Store, script: Vec<ChatReply>, objects: Option<&'static st
     live.lark.review_enabled = false;
     live.agent.mode = Mode::Plan;
     live.agent.approval = ApprovalMode::Never;
-    let model: Arc<dyn ChatModel> = script.clone();
-    let runner = Runner::new(RunnerParts {
-        ledger: store.ledger.clone(),
-        settings: Settings::new(live),
-        clock: store.clock.clone(),
-        ids: Ids::random(),
-        templates: Arc::new(countersign::template::load(None).unwrap()),
-        tools: Arc::new(Toolbox::new(vec![note.clone()], &BTreeMap::new())),
-        models: Arc::new(move || Arc::clone(&model)),
-        timings: Intervals::default(),
-        failpoint: Failpoint::default(),
-        observers: vec![guard.clone()],
-    });
+    let runner = runner(store, live, script.clone(), note.clone(), guard.clone());
     lane_task(store, &simple("1", &place("oc_1", ""), "ou_1")).await;
-    let since = Instant::now();
-    let lease = claim(store).await.unwrap();
-    let hold = Hold::since(since, Duration::from_secs(30));
-    runner.work(lease, hold, CancellationToken::new()).await.unwrap();
+    work(store, &runner).await;
     let query = ListQuery {
         limit: 10,
         ..ListQuery::default()
@@ -355,5 +362,51 @@ async fn an_end_that_has_failed_stays_as_it_is() {
             (TurnStatus::Failed, Some(TurnReason::ModelError))
         );
         assert_eq!(outcome.told.last().unwrap(), "ended failed -");
+    }
+}
+
+/// Approves the plan at the moment at which it hears that its task has failed.
+#[derive(Debug)]
+struct Late {
+    ledger: Ledger,
+    told: AtomicUsize,
+}
+
+impl Observer for Late {
+    fn plan_completed<'a>(&'a self, _: &'a Turn, _: &'a PlanEnding) -> BoxFuture<'a, Result<(), HookError>> {
+        Box::pin(async move {
+            if self.told.fetch_add(1, Ordering::SeqCst) == 0 {
+                let mut tx = self.ledger.begin_in(&place("oc_1", "")).await?;
+                let gate = tx.open_gates(&place("oc_1", "")).await?.remove(0);
+                tx.decide(&gate, &decision(DecisionKind::Approve, "ou_1", gate.opened_at)).await?;
+                tx.commit().await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// design: a decision that comes while a turn is being ended because its card could not be delivered stands: the platform had posted the
+/// card after all.
+#[tokio::test]
+async fn a_decision_stands_while_the_turn_is_given_up() {
+    for store in stores().await {
+        let mut script = script();
+        script.drain(1..6);
+        let late = Arc::new(Late {
+            ledger: store.ledger.clone(),
+            told: AtomicUsize::new(0),
+        });
+        let model = Arc::new(Script(Mutex::new(script.into())));
+        let runner = runner(&store, cards::live(), model, Arc::default(), late.clone());
+        lane_task(&store, &simple("1", &place("oc_1", ""), "ou_1")).await;
+        work(&store, &runner).await;
+        let mut tx = store.ledger.begin_in(&place("oc_1", "")).await.unwrap();
+        let gate = tx.open_gates(&place("oc_1", "")).await.unwrap().remove(0);
+        tx.gate_undeliverable(&gate.id).await.unwrap();
+        tx.commit().await.unwrap();
+        work(&store, &runner).await;
+        let turn = store.ledger.read().await.unwrap().turn(&gate.turn_id).await.unwrap().unwrap();
+        assert_eq!((turn.status, late.told.load(Ordering::SeqCst)), (TurnStatus::Completed, 2));
     }
 }

@@ -47,6 +47,13 @@ impl LedgerJournal {
                 return Ok(false);
             }
         }
+        if turn.state.reason == Some(TurnReason::Undeliverable)
+            && let Some(open) = &before.gate
+            && tx.gate(&open.id).await?.is_some_and(|record| record.decision.is_some())
+        {
+            // The platform had posted the card after all, and somebody decided since we looked.
+            return Ok(false);
+        }
         tx.append_messages(lease, &row.id, row.messages, fresh).await?;
         row.messages += i64::try_from(fresh.len()).unwrap_or(0);
         let mut events = Vec::new();

@@ -61,7 +61,7 @@ enum Line {
 pub(super) struct Wire {
     address: RedisAddress,
     line: Mutex<(u64, Option<Line>)>,
-    /// Rings when the line is cut.
+    /// Notified when the connection is dropped.
     pub(super) cut: Arc<Notify>,
 }
 

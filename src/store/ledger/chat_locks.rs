@@ -17,8 +17,9 @@ pub(super) struct ChatLocks(Arc<Locks>);
 pub(super) struct ChatLock {
     locks: Arc<Locks>,
     chat: i64,
-    lock: Arc<Lock<()>>,
     held: Option<OwnedMutexGuard<()>>,
+    /// Our place in the count of those who want it.
+    wanted: Option<Arc<Lock<()>>>,
 }
 
 impl ChatLocks {
@@ -28,10 +29,10 @@ impl ChatLocks {
         let mut own = ChatLock {
             locks: Arc::clone(&self.0),
             chat,
-            lock,
             held: None,
+            wanted: Some(Arc::clone(&lock)),
         };
-        own.held = Some(Arc::clone(&own.lock).lock_owned().await);
+        own.held = Some(lock.lock_owned().await);
         own
     }
 }
@@ -40,8 +41,9 @@ impl Drop for ChatLock {
     fn drop(&mut self) {
         self.held = None;
         let mut locks = of(&self.locks);
-        // The two references are ours and the map's: no other transaction wants it, and none comes while we hold the map.
-        if Arc::strong_count(&self.lock) == 2 {
+        // Given up while we hold the map: of two that end at once, the second one finds that it is the last.
+        self.wanted = None;
+        if locks.get(&self.chat).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             locks.remove(&self.chat);
         }
     }

@@ -241,6 +241,7 @@ async fn lost_call(world: &mut World) -> (ActionId, Gate, Gate) {
     let first = world.gate(&turn, GateKind::ToolApproval, 1).await;
     let row = world.actions(&first).await[0].id.clone();
     assert_eq!(world.click("u1", ClickVerb::Approve, on(&first)).await, Notice::Approved {});
+    world.clock.advance(Duration::from_secs(600));
     let second = world.open(&turn, GateKind::ToolApproval, 1).await;
     world.asks_again(&turn, &row, &second).await;
     (row, first, second)
@@ -317,6 +318,16 @@ async fn a_lost_call_runs_again_by_its_new_card() {
         );
         assert_eq!(status_of(&world, &second, &row).await, ActionStatus::Approved);
     }
+}
+
+/// api: a call that is asked about again lapses with the gate that asks now, not with the one that was decided.
+#[tokio::test]
+async fn a_call_that_is_asked_about_again_lapses_with_its_new_gate() {
+    let mut world = World::new().await;
+    let (row, first, second) = lost_call(&mut world).await;
+    let asked = world.actions(&second).await.into_iter().find(|one| one.id == row).unwrap();
+    assert_eq!(asked.expires_at, Some(second.expires_at));
+    assert_ne!(first.expires_at, second.expires_at);
 }
 
 /// F-H20: tool_approval expiry: the rows expire with their gate, a verdict of their own.
