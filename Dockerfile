@@ -6,7 +6,9 @@ WORKDIR /src
 # The dependencies in a layer of their own, which is made again only when they change: a package without any code needs them all.
 COPY Cargo.toml Cargo.lock ./
 COPY crates/agent/Cargo.toml crates/agent/
-RUN mkdir -p src crates/agent/src examples/played_slack benches && touch src/lib.rs crates/agent/src/lib.rs \
+COPY crates/playground/Cargo.toml crates/playground/
+RUN mkdir -p src crates/agent/src crates/playground/src examples/played_slack benches \
+    && touch src/lib.rs crates/agent/src/lib.rs crates/playground/src/lib.rs \
     && for main in src/main.rs examples/played_slack/main.rs benches/agent.rs; do echo 'fn main() {}' >"$main"; done \
     && cargo build --release --locked
 COPY build.rs ./
@@ -16,7 +18,7 @@ COPY templates templates
 COPY migrations migrations
 COPY samples samples
 # Younger than what was built from the empty package, or cargo would take them for it.
-RUN touch build.rs src/lib.rs src/main.rs crates/agent/build.rs crates/agent/src/lib.rs && cargo build --release --locked && mkdir data
+RUN touch build.rs src/lib.rs src/main.rs crates/agent/build.rs crates/agent/src/lib.rs crates/playground/src/lib.rs && cargo build --release --locked && mkdir data
 
 # The same Debian, for its C library. Nothing is installed: the program is linked with that library alone.
 FROM debian:bookworm-slim

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use countersign_agent::domain::{Clock, Failpoint, Ids};
 use countersign_agent::engine::ModelSource;
-use countersign_agent::model::{ChatModel, Demo, Remote};
-use countersign_agent::model::{ModelLive, Provider};
+use countersign_agent::model::ModelLive;
+use countersign_agent::model::{ChatModel, Remote};
 use countersign_agent::template::TemplateError;
 use countersign_agent::tools::{Servers, Toolbox, ToolboxError};
 use tokio::net::TcpListener;
@@ -334,8 +334,10 @@ fn models(settings: &Settings, http: Http, fixed: Option<Arc<dyn ChatModel>>) ->
 }
 
 fn pick(live: &ModelLive, http: &Http) -> Arc<dyn ChatModel> {
-    match live.provider {
-        Provider::Demo => Arc::new(Demo),
-        Provider::OpenAi | Provider::Anthropic => Arc::new(Remote::new(http.for_url(&live.base_url), live)),
+    #[cfg(feature = "demo")]
+    if live.provider == countersign_agent::model::Provider::Demo {
+        return Arc::new(countersign_playground::Demo);
     }
+    // Without the demo model the configuration's check refuses `demo`.
+    Arc::new(Remote::new(http.for_url(&live.base_url), live))
 }

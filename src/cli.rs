@@ -2,19 +2,22 @@
 
 mod audit;
 mod check;
-pub mod demo;
+#[cfg(feature = "demo")]
+mod demo;
+#[cfg(feature = "demo")]
+mod played;
 mod manifest;
 mod mcp;
 mod migrate;
+#[cfg(feature = "demo")]
 mod send;
 mod serve;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use countersign_agent::domain::Locale;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::config::{self, Loaded, Source};
@@ -48,15 +51,17 @@ enum Command {
     /// Run the gateway until SIGINT or SIGTERM (the default)
     Serve,
     /// Show the whole handshake on this machine: no account, no key, no other server
-    Demo(DemoArgs),
+    #[cfg(feature = "demo")]
+    Demo(demo::DemoArgs),
     /// Load the configuration; problems to stderr, the effective YAML to stdout
     Check(CheckArgs),
     /// Bring the database to the current schema
     Migrate,
     /// Sign and send one test event to a running gateway
+    #[cfg(feature = "demo")]
     Send {
         #[command(subcommand)]
-        channel: SendChannel,
+        channel: send::SendChannel,
     },
     /// Print what to paste or tick where the platform's app is made
     Manifest {
@@ -75,63 +80,12 @@ enum Command {
     },
 }
 
-/// Arguments of `demo`.
-#[derive(Debug, Args)]
-struct DemoArgs {
-    /// Platform to play
-    #[arg(long, default_value = "lark", value_parser = ["lark", "slack"])]
-    channel: String,
-    /// What the person answers to the first, second, … card; afterwards `OK`
-    #[arg(long = "reply", value_name = "TEXT")]
-    replies: Vec<String>,
-    /// In plan mode: the plan is carried out step by step and looked at after each
-    #[arg(long)]
-    plan: bool,
-    /// One JSON object a line instead of the drawn chat
-    #[arg(long)]
-    json: bool,
-    /// Language of the cards and of the people; auto: $LANG [default: the platform's own]
-    #[arg(long, value_parser = ["auto", "zh-CN", "en-US"])]
-    locale: Option<String>,
-    /// real: slowly enough to read along [default: real in a terminal, else fast]
-    #[arg(long, value_parser = ["fast", "real"])]
-    pace: Option<String>,
-    /// Open the web console on a sample workspace instead, until Ctrl-C
-    #[arg(long, conflicts_with_all = ["channel", "replies", "plan", "json", "locale", "pace"])]
-    console: bool,
-}
-
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 struct CheckArgs {
     /// Also try the database, the credentials of the enabled channels, the model's server, and the clock
     #[arg(long)]
     online: bool,
-}
-
-#[derive(Debug, Subcommand)]
-enum SendChannel {
-    /// A Lark message event, signed and encrypted with the configured secrets
-    Lark(SendArgs),
-    /// A Slack message event, signed with the configured secret
-    Slack(SendArgs),
-}
-
-/// Arguments of `send`.
-#[derive(Debug, Args)]
-struct SendArgs {
-    /// What the person says
-    #[arg(long)]
-    text: String,
-    /// Sender's user id [default: ou_test_user, U0TEST]
-    #[arg(long)]
-    user: Option<String>,
-    /// Chat id, of a direct chat [default: oc_test_chat, D0TEST]
-    #[arg(long)]
-    chat: Option<String>,
-    /// Base URL of the gateway [default: `server.bind`]
-    #[arg(long, value_name = "BASE")]
-    url: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -237,34 +191,12 @@ fn close_our_memory() {
     }
 }
 
-/// The value of `--locale`; `auto` is the terminal's language.
-fn locale(tag: &str) -> Locale {
-    match tag {
-        "zh-CN" => Locale::ZhCn,
-        "en-US" => Locale::EnUs,
-        _ => config::terminal_locale(),
-    }
-}
-
 async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
     let file = cli.config;
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => serve::serve(source(file), |_| String::new()).await,
-        Command::Demo(DemoArgs { console: true, .. }) => demo::open_console().await,
-        Command::Demo(args) => {
-            let real = args
-                .pace
-                .map_or_else(|| std::io::stdout().is_terminal() && !args.json, |pace| pace == "real");
-            let play = demo::Play {
-                channel: args.channel,
-                locale: args.locale.map(|tag| locale(&tag)),
-                replies: args.replies,
-                plan: args.plan,
-                json: args.json,
-                real,
-            };
-            demo::run(play).await
-        }
+        #[cfg(feature = "demo")]
+        Command::Demo(args) => demo::demo(args).await,
         Command::Check(CheckArgs { online }) => match load(file) {
             Ok(loaded) => Box::pin(check::check(loaded, online)).await,
             Err(code) => Ok(code),
@@ -273,9 +205,10 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
             Ok(loaded) => migrate::migrate(loaded).await,
             Err(code) => Ok(code),
         },
+        #[cfg(feature = "demo")]
         Command::Send { channel } => match (load(file), channel) {
-            (Ok(loaded), SendChannel::Lark(args)) => send::lark(loaded, args).await,
-            (Ok(loaded), SendChannel::Slack(args)) => send::slack(loaded, args).await,
+            (Ok(loaded), send::SendChannel::Lark(args)) => send::lark(loaded, args).await,
+            (Ok(loaded), send::SendChannel::Slack(args)) => send::slack(loaded, args).await,
             (Err(code), _) => Ok(code),
         },
         Command::Manifest { channel } => match channel {

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use countersign::cli::demo::{Event, FakeSlack, Fault, Tenant, Words};
 use countersign::config::{Source, environment};
 use countersign_agent::domain::{Clock, Ids};
+use countersign_playground::{Event, FakeSlack, Fault, Tenant, Words};
 use secrecy::ExposeSecret;
 use tokio::sync::mpsc;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use countersign::cli::demo::{Snapshot, drawn, repainted};
+use countersign_playground::{Snapshot, drawn, repainted};
 
 /// How much was printed so far.
 #[derive(Debug, Default)]

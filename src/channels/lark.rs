@@ -8,15 +8,12 @@ mod events;
 mod content;
 mod click;
 mod card;
-mod check;
 mod escape;
 mod markdown;
 mod toast;
 mod client;
 
 pub use card::card;
-pub use check::check_card;
 pub use client::LarkClient;
-pub use crypto::{Sealed, seal};
 pub use toast::click_response;
 pub use webhook::{LarkHook, Received};

@@ -13,13 +13,11 @@ mod command;
 mod escape;
 mod fallback;
 mod blocks;
-mod check;
 mod form;
 mod rich_text;
 mod client;
 
 pub use blocks::{SlackMessage, slack_message};
-pub use check::check_message;
 pub use client::SlackClient;
 pub use form::{FormContext, form_errors, revise_form};
 pub use webhook::{SlackHook, SlackReceived};

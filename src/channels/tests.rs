@@ -10,7 +10,9 @@ use countersign_agent::template::Templates;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{card_page, check_card, check_slack, lark_card, slack_message};
+use countersign_playground::{check_card, check_message as check_slack};
+
+use super::{card_page, lark_card, slack_message};
 
 static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| crate::template::load(None).unwrap());
 

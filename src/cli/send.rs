@@ -2,12 +2,38 @@
 
 use std::process::ExitCode;
 
+use clap::{Args, Subcommand};
 use countersign_agent::domain::{Clock, Ids};
 use secrecy::ExposeSecret;
 
-use super::demo::{Tenant, Words};
-use super::{SendArgs, failed, result};
+use super::{failed, result};
 use crate::config::Loaded;
+use countersign_playground::{Tenant, Words};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SendChannel {
+    /// A Lark message event, signed and encrypted with the configured secrets
+    Lark(SendArgs),
+    /// A Slack message event, signed with the configured secret
+    Slack(SendArgs),
+}
+
+/// Arguments of `send`.
+#[derive(Debug, Args)]
+pub(super) struct SendArgs {
+    /// What the person says
+    #[arg(long)]
+    text: String,
+    /// Sender's user id [default: ou_test_user, U0TEST]
+    #[arg(long)]
+    user: Option<String>,
+    /// Chat id, of a direct chat [default: oc_test_chat, D0TEST]
+    #[arg(long)]
+    chat: Option<String>,
+    /// Base URL of the gateway [default: `server.bind`]
+    #[arg(long, value_name = "BASE")]
+    url: Option<String>,
+}
 
 /// Sends a direct message, so that no mention is needed, encrypted and signed as Lark does it.
 pub(super) async fn lark(loaded: Loaded, args: SendArgs) -> anyhow::Result<ExitCode> {

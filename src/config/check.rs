@@ -128,6 +128,11 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
         shape.tools.run_bash && shape.tools.workspace.as_os_str().is_empty(),
         "found true, needs tools.workspace: the folder that commands run in".into(),
     );
+    rule(
+        &["model.provider"],
+        cfg!(not(feature = "demo")) && matches!(shape.model.provider, ProviderName::Demo),
+        "found demo, and this program was built without it (cargo feature `demo`): use openai or anthropic".into(),
+    );
     let provider = match shape.model.provider {
         ProviderName::Demo => None,
         ProviderName::OpenAi => Some("openai"),

@@ -1,6 +1,6 @@
 //! Around a card's delivery: the platform has it, and we do not know yet.
 
-use countersign::cli::demo::Fault;
+use countersign_playground::Fault;
 
 use crate::support::platform::{On, on_both};
 use crate::support::quiet::quiet;

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use countersign_agent::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
-use countersign_agent::model::{ChatModel, ChatReply, ChatRequest, Demo};
+use countersign_agent::model::{ChatModel, ChatReply, ChatRequest};
 use countersign_agent::tools::{Halt, ToolError, Toolbox, unpack_sample};
+use countersign_playground::Demo;
 use serde_json::{Value, json};
 
 use crate::support::workspace::toolbox;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use countersign::app;
-use countersign::cli::demo::{FakeSlack, Fault, Tenant, Words};
 use countersign::config::SlackSecrets;
 use countersign_agent::domain::{Clock, Ids};
+use countersign_playground::{FakeSlack, Fault, Tenant, Words};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "xoxb-slack-test-0123456789";

@@ -5,8 +5,8 @@ mod checks;
 mod health;
 mod strain;
 
-use countersign::channels::{Sealed, seal};
-use countersign::cli::demo::Words;
+use countersign_playground::Words;
+use countersign_playground::{Sealed, seal};
 
 use crate::support::raw::{Reply, headers, send};
 use crate::support::sign::lark_secrets;
@@ -19,7 +19,7 @@ const KEY: &str = SECRETS[3].1;
 const JSON: &str = "application/json; charset=utf-8";
 
 fn sealed(world: &World, body: &[u8]) -> Sealed {
-    seal(&lark_secrets("app_test", TOKEN, KEY), world.clock.now(), "n0nce", [7; 16], body)
+    seal(lark_secrets("app_test", TOKEN, KEY), world.clock.now(), "n0nce", [7; 16], body)
 }
 
 /// A message of `ou_u1` in a direct chat, as the platform would send it.

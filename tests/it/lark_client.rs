@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::channels::{Channel as _, Delivery, DeliveryError, DeliveryOp, LarkClient, Receipt};
-use countersign::cli::demo::{BOT, FakeLark, Fault, Snapshot};
 use countersign::config::LarkSecrets;
 use countersign_agent::domain::{
     CardState, ChannelKind, Clock, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, ReactionMark, TurnReason,
 };
+use countersign_playground::{BOT, FakeLark, Fault, Snapshot};
 use secrecy::SecretString;
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use countersign::cli::demo::Fault;
+use countersign_playground::Fault;
 use serde_json::Value;
 
 use crate::kills::kit::{Handshake, TASK};

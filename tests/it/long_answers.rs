@@ -1,6 +1,6 @@
 //! Answers that are longer than a message: in order, whole, once, also over a death of the gateway.
 
-use countersign::cli::demo::Snapshot;
+use countersign_playground::Snapshot;
 use serde_json::{Value, json};
 
 use crate::support::api::eventually;

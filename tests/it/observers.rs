@@ -391,8 +391,8 @@ impl Observer for Late {
 #[tokio::test]
 async fn a_decision_stands_while_the_turn_is_given_up() {
     for store in stores().await {
-        let mut script = script();
-        script.drain(1..6);
+        let plan = json!({"overall_goal_ui": "Notes", "complexity": "simple", "internal_plan": [{"content": "write", "tools": ["note"]}]});
+        let script = vec![calls("", "plan", plan), says("All is done.")];
         let late = Arc::new(Late {
             ledger: store.ledger.clone(),
             told: AtomicUsize::new(0),
@@ -407,6 +407,7 @@ async fn a_decision_stands_while_the_turn_is_given_up() {
         tx.commit().await.unwrap();
         work(&store, &runner).await;
         let turn = store.ledger.read().await.unwrap().turn(&gate.turn_id).await.unwrap().unwrap();
-        assert_eq!((turn.status, late.told.load(Ordering::SeqCst)), (TurnStatus::Completed, 2));
+        assert_eq!((turn.status, turn.reason), (TurnStatus::Completed, Some(TurnReason::FinalAnswer)));
+        assert_eq!(late.told.load(Ordering::SeqCst), 2, "first of the failure, then of the real end");
     }
 }

@@ -7,7 +7,7 @@ use crate::support::quiet::{contents, quiet};
 use crate::support::raw::{get, headers, post, send};
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, SECRETS, World};
-use countersign::cli::demo::Fault;
+use countersign_playground::Fault;
 
 const CONSOLE: &str = "console-canary-0123456789abcdef";
 const MODEL: &str = "sk-canary-0123456789abcdef";
@@ -111,7 +111,7 @@ async fn no_secret_leaves_the_configuration() {
         // Requests that are refused, each with a secret somewhere in it.
         let key = SECRETS[3].1;
         let token = SECRETS[2].1;
-        let event = world.tenant.message(&countersign::cli::demo::Words {
+        let event = world.tenant.message(&countersign_playground::Words {
             user: "ou_u1",
             chat: "oc_p1",
             text: "OK",

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use countersign::cli::demo::{Parcel, TEAM};
+use countersign_playground::{Parcel, TEAM};
 use serde_json::{Value, json};
 
 use crate::support::platform::On;

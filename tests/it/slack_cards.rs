@@ -4,11 +4,12 @@ mod checker;
 
 use std::collections::BTreeSet;
 
-use countersign::channels::{FormContext, SlackMessage, check_slack, form_errors, plain_text, revise_form, slack_message};
+use countersign::channels::{FormContext, SlackMessage, form_errors, plain_text, revise_form, slack_message};
 use countersign_agent::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice,
     Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, ReactionMark, StepStatus, StepView, TurnReason,
 };
+use countersign_playground::check_message as check_slack;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use countersign::cli::demo::{Posted, SLACK_BOT, TEAM, Words};
 use countersign_agent::domain::{Ids, Millis};
+use countersign_playground::{Posted, SLACK_BOT, TEAM, Words};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use countersign::cli::demo::TENANT_KEY;
 use countersign_agent::domain::Ids;
+use countersign_playground::TENANT_KEY;
 use serde_json::{Value, json};
 
 use crate::support::badinput::{Record, Request, Secrets, Values, bases, expand, mutations, requests};

@@ -16,6 +16,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "agent::engine",
         &["agent::domain", "agent::template", "agent::reducer", "agent::model", "agent::tools"],
     ),
+    ("playground", &["agent::domain", "agent::model"]),
     // Which model and which MCP servers there are is told in types of the rooms that use it.
     ("config", &["agent::domain", "agent::template", "agent::model", "agent::tools"]),
     ("telemetry", &["agent::domain", "config"]),
@@ -226,6 +227,9 @@ fn the_scan_sees_imports() {
 
 /// The room a file belongs to; `None` for `lib.rs` and `main.rs`.
 fn home(file: &str) -> Option<String> {
+    if file.starts_with("crates/playground/") {
+        return Some("playground".to_owned());
+    }
     let (package, inside) = match file.strip_prefix("crates/agent/src/") {
         Some(inside) => ("agent::", inside),
         None => ("", file.strip_prefix("src/")?),
@@ -240,6 +244,8 @@ fn named_rooms(file: &str, text: &str) -> BTreeSet<String> {
     let own = named_modules(text, "crate::");
     if file.starts_with("crates/agent/") {
         of_agent(own).collect()
+    } else if file.starts_with("crates/playground/") {
+        of_agent(named_modules(text, "countersign_agent::")).collect()
     } else {
         own.into_iter()
             .chain(of_agent(named_modules(text, "countersign_agent::")))

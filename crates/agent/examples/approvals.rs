@@ -19,8 +19,8 @@ use std::io::Write;
 
 use countersign_agent::domain::{Outbound, Policy};
 use countersign_agent::engine::{Agent, Outcome};
-use countersign_agent::model::Demo;
 use countersign_agent::tools::{file_tools, unpack_sample};
+use countersign_playground::Demo;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {

@@ -22,8 +22,9 @@ use std::sync::Arc;
 
 use countersign_agent::domain::{EffectClass, GateKind, ToolSpec};
 use countersign_agent::engine::{Agent, Outcome, Task, Verdict};
-use countersign_agent::model::{BoxFuture, Demo};
+use countersign_agent::model::BoxFuture;
 use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput, file_tools, unpack_sample};
+use countersign_playground::Demo;
 use serde_json::Value;
 use tokio::sync::Notify;
 

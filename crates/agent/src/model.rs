@@ -1,6 +1,5 @@
 //! Language models behind one trait: a request in, one reply out.
 
-mod demo;
 #[cfg(feature = "http-models")]
 mod settings;
 #[cfg(feature = "http-models")]
@@ -23,7 +22,6 @@ mod retry;
 #[cfg(feature = "http-models")]
 mod advice;
 
-pub use demo::Demo;
 pub use futures_util::future::BoxFuture;
 #[cfg(feature = "http-models")]
 pub use remote::Remote;

@@ -1,4 +1,4 @@
-//! Lark's event encryption and signature, in both directions.
+//! Lark's event encryption and signature.
 //!
 //! Source: protocol notes of the open platform ("encrypt strategy"); key = SHA-256 of the Encrypt Key's UTF-8
 //! bytes, AES-256-CBC with PKCS#7, the IV in front of the ciphertext, base64 around both; signature = SHA-256
@@ -6,14 +6,11 @@
 
 use aes::Aes256;
 use aes::cipher::block_padding::Pkcs7;
-use aes::cipher::{BlockModeDecrypt, BlockModeEncrypt, InnerIvInit, KeyInit};
+use aes::cipher::{BlockModeDecrypt, InnerIvInit, KeyInit};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use countersign_agent::domain::Millis;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
-
-use crate::config::LarkSecrets;
 
 const BLOCK: usize = 16;
 
@@ -66,52 +63,11 @@ impl Key {
             Err(_) => Err(blob),
         }
     }
-
-    /// The content of `encrypt` for `plain`.
-    fn encrypt(&self, iv: [u8; BLOCK], plain: &[u8]) -> String {
-        let ciphertext = cbc::Encryptor::inner_iv_init(self.cipher.clone(), &iv.into()).encrypt_padded_vec::<Pkcs7>(plain);
-        STANDARD.encode([&iv[..], &ciphertext].concat())
-    }
-}
-
-/// An event as the platform would push it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sealed {
-    /// The three signature headers; none when the app has no Encrypt Key. The content type is the sender's to add.
-    pub headers: Vec<(String, String)>,
-    /// The request body.
-    pub body: Vec<u8>,
-}
-
-/// Turns a plaintext event into what the platform would push at `now`: encrypted and signed when `secrets` have an
-/// Encrypt Key, as it is otherwise. For senders only: `countersign send`, the demo's tenant and tests.
-///
-/// `nonce` must be 1 to 128 characters of `[A-Za-z0-9_-]` to be accepted, and `iv` fresh for every event.
-#[must_use]
-pub fn seal(secrets: &LarkSecrets, now: Millis, nonce: &str, iv: [u8; BLOCK], plain: &[u8]) -> Sealed {
-    let Some(secret) = &secrets.encrypt_key else {
-        return Sealed {
-            headers: Vec::new(),
-            body: plain.to_vec(),
-        };
-    };
-    let key = Key::new(secret.clone());
-    // Base64 needs no escaping in JSON.
-    let body = format!("{{\"encrypt\":\"{}\"}}", key.encrypt(iv, plain)).into_bytes();
-    let timestamp = format!("{:010}", now.0.div_euclid(1000));
-    let signature = hex::encode(key.signature(timestamp.as_bytes(), nonce.as_bytes(), &body));
-    Sealed {
-        headers: vec![
-            ("X-Lark-Request-Timestamp".to_owned(), timestamp),
-            ("X-Lark-Request-Nonce".to_owned(), nonce.to_owned()),
-            ("X-Lark-Signature".to_owned(), signature),
-        ],
-        body,
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use aes::cipher::BlockModeEncrypt;
     use proptest::prelude::*;
 
     use super::*;
@@ -163,7 +119,8 @@ mod tests {
         #[test]
         fn round_trip(plain in any::<Vec<u8>>(), iv in any::<[u8; BLOCK]>()) {
             let key = key("round trip");
-            prop_assert_eq!(key.decrypt(&key.encrypt(iv, &plain)), Ok(plain));
+            let ciphertext = cbc::Encryptor::inner_iv_init(key.cipher.clone(), &iv.into()).encrypt_padded_vec::<Pkcs7>(&plain);
+            prop_assert_eq!(key.decrypt(&STANDARD.encode([&iv[..], &ciphertext].concat())), Ok(plain));
         }
     }
 }

@@ -14,9 +14,14 @@ use countersign_agent::domain::{Locale, Outbound};
 use countersign_agent::template::Templates;
 use serde_json::Value;
 
-use super::check::{MAX_BLOCKS, MAX_WEIGHT, weight};
+use super::escape::units;
 use super::fallback::fallback;
 use painter::{CAPS, Caps, Painter};
+
+/// Blocks of one message.
+const MAX_BLOCKS: usize = 50;
+/// Characters over all blocks of a message, in UTF-16 units: `msg_blocks_too_long` was seen a little above.
+const MAX_WEIGHT: usize = 12_000;
 
 /// One message: `text` is the notification and what a screen reader says, `blocks` is what is seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,4 +62,23 @@ pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) 
         text: fallback(templates, locale, content),
         blocks,
     })
+}
+
+/// What a person reads in `blocks`, in UTF-16 units.
+fn weight(blocks: &[Value]) -> usize {
+    blocks.iter().map(text_of).sum()
+}
+
+fn text_of(node: &Value) -> usize {
+    match node {
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, inner)| match inner {
+                Value::String(text) if matches!(key.as_str(), "text" | "url" | "title") => units(text),
+                inner => text_of(inner),
+            })
+            .sum(),
+        Value::Array(list) => list.iter().map(text_of).sum(),
+        _ => 0,
+    }
 }

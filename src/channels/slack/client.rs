@@ -18,7 +18,6 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 use super::blocks::slack_message;
-use super::check::is_ts;
 use super::fallback::{fallback, whisper};
 use crate::channels::pace::{PATIENCE, Pace};
 use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
@@ -289,4 +288,12 @@ fn receipt(ts: &str) -> Receipt {
         message_id: Some(ts.to_owned()),
         at: search::millis(ts),
     }
+}
+
+/// `seconds.micros`, which names a message in its channel.
+fn is_ts(text: &str) -> bool {
+    let digits =
+        |text: &str, range: std::ops::RangeInclusive<usize>| range.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_once('.')
+        .is_some_and(|(seconds, micros)| digits(seconds, 1..=12) && digits(micros, 1..=6))
 }

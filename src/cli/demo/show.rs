@@ -13,15 +13,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use countersign_agent::domain::{Clock, Ids, Locale};
-use countersign_agent::model::Demo;
 use countersign_agent::tools::unpack_sample;
 use serde_json::Value;
 
-use super::{Posted, Stage, Tenant, Words};
 use crate::app::{self, Parts};
 use crate::cli::serve::serve;
 use crate::config::{self, Loaded, Source};
 use crate::telemetry;
+use countersign_playground::{Demo, Posted, Snapshot, Stage, Tenant, Words};
 use print::Printer;
 use record::Recorded;
 use scene::Scene;
@@ -37,26 +36,26 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// How the demo is played.
 #[derive(Debug)]
-pub struct Play {
+pub(super) struct Play {
     /// `lark` or `slack`.
-    pub channel: String,
+    pub(super) channel: String,
     /// Of the cards and of the people; `None` is the platform's own.
-    pub locale: Option<Locale>,
+    pub(super) locale: Option<Locale>,
     /// What the person answers to the first, second, … card; afterwards `OK`.
-    pub replies: Vec<String>,
+    pub(super) replies: Vec<String>,
     /// In plan mode.
-    pub plan: bool,
+    pub(super) plan: bool,
     /// One JSON object a line.
-    pub json: bool,
+    pub(super) json: bool,
     /// With pauses in which a person can read.
-    pub real: bool,
+    pub(super) real: bool,
 }
 
 /// Plays the demo; exit 1 without an answer in 30 seconds, with pauses for reading in 150.
 ///
 /// # Errors
 /// When the demo itself cannot be set up.
-pub async fn run(play: Play) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(play: Play) -> anyhow::Result<ExitCode> {
     telemetry::init(false, "error");
     let (clock, ids) = (Clock::system(), Ids::random());
     let folder = Folder::new(&ids)?;
@@ -106,7 +105,7 @@ pub async fn run(play: Play) -> anyhow::Result<ExitCode> {
 ///
 /// # Errors
 /// When the folder cannot be made, or the gateway does not start.
-pub async fn open_console() -> anyhow::Result<ExitCode> {
+pub(super) async fn open_console() -> anyhow::Result<ExitCode> {
     let folder = Folder::new(&Ids::random())?;
     let workspace = folder.0.join("workspace");
     unpack_sample(&workspace).context("cannot unpack the sample workspace")?;
@@ -305,7 +304,7 @@ impl Show<'_> {
 }
 
 /// Grows with everything that a person could see.
-fn changes(chat: &super::Snapshot) -> usize {
+fn changes(chat: &Snapshot) -> usize {
     chat.messages.iter().map(|message| message.versions.len()).sum::<usize>() + chat.reactions.len()
 }
 

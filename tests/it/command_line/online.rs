@@ -6,8 +6,8 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use countersign::cli::demo::FakeLark;
 use countersign_agent::domain::Clock;
+use countersign_playground::FakeLark;
 use serde_json::{Value, json};
 
 use crate::support::command::{Ran, run};

@@ -1,6 +1,6 @@
 //! Calls that no approved plan declares: each asks, a row a call.
 
-use countersign::cli::demo::Posted;
+use countersign_playground::Posted;
 use serde_json::json;
 
 use super::actions::{READ, actions, tool_words};

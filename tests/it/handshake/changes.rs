@@ -1,6 +1,6 @@
 //! What happens to messages, cards and chats while a task is on: recalled, edited, deleted, left.
 
-use countersign::cli::demo::Fault;
+use countersign_playground::Fault;
 use serde_json::json;
 
 use crate::support::api::eventually;

@@ -1,6 +1,6 @@
 //! Ids that look alike when put together, and ids that cannot be.
 
-use countersign::cli::demo::{Posted, Words};
+use countersign_playground::{Posted, Words};
 use serde_json::Value;
 
 use crate::support::api::eventually;

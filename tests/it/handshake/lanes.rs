@@ -54,7 +54,7 @@ async fn messages_while_a_task_runs_are_queued_and_done_in_order(on: On) {
         .chat
         .snapshot()
         .in_chat(c)
-        .map(countersign::cli::demo::Posted::words)
+        .map(countersign_playground::Posted::words)
         .filter(|words| words.contains("做好了"))
         .collect();
     assert!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::cli::demo::Snapshot;
+use countersign_playground::Snapshot;
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{Gate, Script, Step, call, say};
@@ -38,7 +38,7 @@ fn reading() -> Vec<Value> {
 }
 
 /// A world that is at its limit of three steps: plan, clarify, read; the last call said what is done.
-async fn at_the_limit(on: On, frozen: bool) -> (World, countersign::cli::demo::Posted) {
+async fn at_the_limit(on: On, frozen: bool) -> (World, countersign_playground::Posted) {
     let settings = [(STEPS, "3")];
     let world = if frozen {
         World::frozen_on(on, &settings, in_order(reading())).await

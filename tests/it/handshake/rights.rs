@@ -359,7 +359,7 @@ async fn bots_never_decide(on: On) {
 #[tokio::test]
 async fn words_to_somebody_else_are_not_for_us() {
     let world = World::start(&[], |_| say("?")).await;
-    let mut event = world.tenant.message(&countersign::cli::demo::Words {
+    let mut event = world.tenant.message(&countersign_playground::Words {
         user: U1,
         chat: C,
         text: "帮忙看看",

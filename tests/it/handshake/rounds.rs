@@ -1,6 +1,6 @@
 //! A task in several rounds: propose, approve, run, see, think again; and what must not carry a round too far.
 
-use countersign::cli::demo::drawn;
+use countersign_playground::drawn;
 use serde_json::{Value, json};
 
 use super::actions::{READ, actions, tool_words};

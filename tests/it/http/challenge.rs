@@ -1,7 +1,7 @@
 //! The URL challenge, and a setup whose events come unsigned.
 
-use countersign::channels::Sealed;
-use countersign::cli::demo::Words;
+use countersign_playground::Sealed;
+use countersign_playground::Words;
 use serde_json::{Value, json};
 
 use super::{CARDS, EVENTS, JSON, TOKEN, push, sealed};

@@ -1,6 +1,6 @@
 //! What a request must be before anybody looks at what it says.
 
-use countersign::channels::Sealed;
+use countersign_playground::Sealed;
 use serde_json::{Value, json};
 
 use super::{CARDS, EVENTS, JSON, message, push, sealed};

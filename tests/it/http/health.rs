@@ -1,6 +1,6 @@
 //! Health, and ids that must stay apart.
 
-use countersign::cli::demo::Fault;
+use countersign_playground::Fault;
 use serde_json::json;
 
 use crate::support::api::eventually;

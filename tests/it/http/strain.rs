@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use countersign::channels::Sealed;
+use countersign_playground::Sealed;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use countersign::cli::demo::{Event, Parcel, Posted, Snapshot};
+use countersign_playground::{Event, Parcel, Posted, Snapshot};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;

@@ -9,7 +9,7 @@ use crate::support::platform::{On, on_both};
 use crate::support::scripts::{clarified, finished, planned, reporter};
 use crate::support::world::{GROUP, World};
 
-use countersign::cli::demo::Posted;
+use countersign_playground::Posted;
 
 on_both! {
     refused_it_is_not_run_again,

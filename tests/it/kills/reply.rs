@@ -1,6 +1,6 @@
 //! From the person's OK to the continuation.
 
-use countersign::cli::demo::Posted;
+use countersign_playground::Posted;
 
 use super::kit::{Handshake, TASK};
 use crate::support::fake_model::{Gate, Script, Step, call};

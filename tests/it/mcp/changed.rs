@@ -1,6 +1,6 @@
 //! Definitions that change, and are confirmed, while a turn is under way: what was allowed under the old one is not allowed under the new one.
 
-use countersign::cli::demo::Posted;
+use countersign_playground::Posted;
 use serde_json::{Value, json};
 
 use crate::support::api::eventually;

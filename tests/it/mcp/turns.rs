@@ -1,6 +1,6 @@
 //! Calls of MCP tools inside a turn: who is asked, what the card shows, and what becomes of a call that nobody answered.
 
-use countersign::cli::demo::Posted;
+use countersign_playground::Posted;
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{call, say};

@@ -133,7 +133,7 @@ async fn words_around_the_card(on: On) {
             let card = round
                 .world
                 .seen("the card", |seen| {
-                    let asked = |message: &&countersign::cli::demo::Posted| message.first().button("approve").is_some();
+                    let asked = |message: &&countersign_playground::Posted| message.first().button("approve").is_some();
                     seen.in_chat(round.chat).find(asked).cloned()
                 })
                 .await;

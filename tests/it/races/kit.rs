@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use countersign::app::Running;
-use countersign::cli::demo::{Event, Posted, Tenant};
+use countersign_playground::{Event, Posted, Tenant};
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::Value;
 

@@ -164,7 +164,7 @@ async fn an_edit_that_says_ok(on: On) {
 }
 
 /// What a review says is what happened, when something ended the turn at the moment of a tap.
-async fn tapped_or_ended(round: &super::kit::Round<'_>, card: &countersign::cli::demo::Posted) -> String {
+async fn tapped_or_ended(round: &super::kit::Round<'_>, card: &countersign_playground::Posted) -> String {
     round.settled().await;
     let (status, _) = round.review(card).await;
     let first = round.first().await;

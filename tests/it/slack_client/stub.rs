@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use countersign::channels::check_slack;
+use countersign_playground::check_message as check_slack;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

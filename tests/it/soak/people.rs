@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use countersign::cli::demo::{Posted, Words};
+use countersign_playground::{Posted, Words};
 use serde_json::Value;
 use tokio::time::sleep;
 

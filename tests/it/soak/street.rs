@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::app;
-use countersign::cli::demo::{BOT, Event, FakeLark, FakeSlack, Posted, Stage, Tenant};
 use countersign_agent::domain::{Clock, Ids, Millis};
+use countersign_playground::{BOT, Event, FakeLark, FakeSlack, Posted, Stage, Tenant};
 use notify::event::{EventKind, ModifyKind, RenameMode};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use serde_json::Value;

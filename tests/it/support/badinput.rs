@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use countersign::channels::seal;
 use countersign_agent::domain::{Ids, Millis};
+use countersign_playground::seal;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -287,7 +287,7 @@ fn encrypt(mode: &str, body: &[u8], key: &str) -> Vec<u8> {
         key.to_owned()
     };
     let iv: [u8; 16] = Sha256::digest(body)[..16].try_into().unwrap();
-    let sealed = seal(&lark_secrets("", "", &key), Millis(0), "n", iv, body);
+    let sealed = seal(lark_secrets("", "", &key), Millis(0), "n", iv, body);
     let mut envelope: Map<String, Value> = serde_json::from_slice(&sealed.body).unwrap();
     let mut blob = STANDARD.decode(envelope["encrypt"].as_str().unwrap()).unwrap();
     match mode {

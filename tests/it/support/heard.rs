@@ -1,7 +1,7 @@
 //! What a person hears after a press: on Lark the toast; on Slack a note that they alone see, the form's answer, or nothing
 //! but the repainted card.
 
-use countersign::cli::demo::Stage;
+use countersign_playground::Stage;
 use serde_json::Value;
 
 use super::api::PATIENCE;

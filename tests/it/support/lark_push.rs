@@ -1,7 +1,8 @@
 //! Pushes to a Lark app as the platform makes them, straight into the hook, and the event that most tests vary.
 
-use countersign::channels::{LarkHook, LarkReceived as Received, Refusal, seal};
+use countersign::channels::{LarkHook, LarkReceived as Received, Refusal};
 use countersign_agent::domain::{Inbound, InboundBody, InboundMessage};
+use countersign_playground::seal;
 use serde_json::{Value, json};
 
 use super::sign::{NOW, header_map, lark_digest, lark_secrets};
@@ -34,7 +35,7 @@ pub fn push_unsigned(body: &[u8], key: &str) -> Result<Received, Refusal> {
 }
 
 pub fn encrypted(plain: &Value) -> Vec<u8> {
-    seal(&lark_secrets(APP, TOKEN, KEY), NOW, "n", [1; 16], plain.to_string().as_bytes()).body
+    seal(lark_secrets(APP, TOKEN, KEY), NOW, "n", [1; 16], plain.to_string().as_bytes()).body
 }
 
 pub fn event(kind: &str, event: Value) -> Value {

@@ -1,8 +1,8 @@
 //! What people do in a world besides talking, and how a test sees that nothing more is to come.
 
-use countersign::channels::Sealed;
-use countersign::cli::demo::{Event, Posted, Words};
 use countersign_agent::domain::Millis;
+use countersign_playground::Sealed;
+use countersign_playground::{Event, Posted, Words};
 use serde_json::{Value, json};
 
 use super::api::eventually;

@@ -42,8 +42,8 @@ impl On {
     /// Id of the bot.
     pub fn bot(self) -> &'static str {
         match self {
-            Self::Lark => countersign::cli::demo::BOT,
-            Self::Slack => countersign::cli::demo::SLACK_BOT,
+            Self::Lark => countersign_playground::BOT,
+            Self::Slack => countersign_playground::SLACK_BOT,
         }
     }
 

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use countersign::app::{self, Parts, Running, StartError};
-use countersign::cli::demo::{BOT, FakeLark, FakeSlack, Posted, Snapshot, Stage, Tenant};
 use countersign::config::{self, Loaded};
 use countersign::lanes::Intervals;
 use countersign::store::StoreError;
 use countersign_agent::domain::{Clock, Ids};
 use countersign_agent::tools::{Tool, Toolbox};
+use countersign_playground::{BOT, FakeLark, FakeSlack, Posted, Snapshot, Stage, Tenant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::channels::slack::check::check_message;
+use countersign_playground::check_message;
 
 fn only(markdown: &str) -> Value {
     let mut blocks = blocks(markdown);

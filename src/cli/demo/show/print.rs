@@ -7,7 +7,7 @@ use countersign_agent::domain::Clock;
 use countersign_agent::model::ChatRequest;
 use serde_json::{Value, json};
 
-use crate::cli::demo::{Snapshot, draw};
+use countersign_playground::{Snapshot, drawn, repainted};
 
 /// Shared by the show and its model.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Printer {
     }
 
     fn version(&self, now: &Value, before: Option<&Value>, titled: bool) -> anyhow::Result<()> {
-        let drawn = draw::drawn(now);
+        let drawn = drawn(now);
         if self.json {
             let kind = match (before, titled) {
                 (Some(_), _) => "progress",
@@ -72,7 +72,7 @@ impl Printer {
             }
             // Of a repainted card only what changed.
             Some(before) => {
-                let rows = draw::repainted(before, now);
+                let rows = repainted(before, now);
                 if !rows.is_empty() {
                     line("  card repainted:")?;
                 }

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, Demo, ModelError};
+use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
+use countersign_playground::Demo;
 
 use super::print::Printer;
 

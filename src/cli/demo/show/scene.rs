@@ -2,8 +2,8 @@
 
 use countersign_agent::domain::{Clock, Ids, Locale};
 
-use crate::cli::demo::{BOT, FakeLark, FakeSlack, Stage, Tenant};
 use crate::config::Boot;
+use countersign_playground::{BOT, FakeLark, FakeSlack, Stage, Tenant};
 
 /// Any secrets will do on this machine.
 const BOT_TOKEN: &str = "xoxb-demo-bot-token-0123456789";

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::channels::check_card;
+use crate::check_card;
 
 /// Content as the platform takes it: a JSON string that is a text message or a card of version 2.0. Else what is wrong with it.
 pub(super) fn read_content(kind: &str, content: &Value) -> Result<Value, String> {

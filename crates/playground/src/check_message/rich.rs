@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::faults::{Faults, is_link};
-use crate::channels::slack::escape::is_user;
+use super::is_user;
 
 /// One `rich_text` block, or a table's cell.
 pub(super) fn check_rich_text(faults: &mut Faults, at: &str, block: &Value) {

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use self::draft::Draft;
 use self::log::{Feedback, Log, Said};
 use self::words::Tongue;
-use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
-use crate::domain::ToolCall;
+use countersign_agent::domain::ToolCall;
+use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
 
 /// The demo model. Everything it says is labelled.
 #[derive(Clone, Copy, Debug, Default)]

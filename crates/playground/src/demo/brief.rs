@@ -6,7 +6,7 @@ use super::draft::Draft;
 use super::log::{Log, section, unescape};
 use super::words::Tongue;
 use super::{ChatRequest, Move, act};
-use crate::domain::Role;
+use countersign_agent::domain::Role;
 
 /// What a `<plan-step>` block says.
 #[derive(Debug)]

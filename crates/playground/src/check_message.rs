@@ -1,6 +1,6 @@
 //! The rules of Block Kit that the platform enforces, as a checker: for tests and for the Slack that we play.
 //!
-//! It knows the blocks that we use and the properties the platform documents for them; everything else is a fault.
+//! It shares no code with the product: what it checks must not be what it was checked with. It knows the blocks that we use and the properties the platform documents for them; everything else is a fault.
 //! It is stricter than the platform where text could call people: no broadcast, and no mention that is not a user's.
 
 mod blocks;
@@ -10,15 +10,14 @@ mod view;
 
 use serde_json::Value;
 
-use super::escape::units;
 use blocks::check_blocks;
 use faults::{Faults, mrkdwn};
 
 /// Blocks of one message.
-pub(super) const MAX_BLOCKS: usize = 50;
+const MAX_BLOCKS: usize = 50;
 
 /// Characters over all blocks of a message, in UTF-16 units: `msg_blocks_too_long` was seen a little above.
-pub(super) const MAX_WEIGHT: usize = 12_000;
+const MAX_WEIGHT: usize = 12_000;
 
 /// Characters of `text`; above, the platform cuts it or refuses an update.
 const MAX_TEXT: usize = 4_000;
@@ -37,7 +36,7 @@ pub fn check_message(message: &Value) -> Vec<String> {
 }
 
 /// What a person reads in `blocks`, in UTF-16 units.
-pub(super) fn weight(blocks: &[Value]) -> usize {
+fn weight(blocks: &[Value]) -> usize {
     blocks.iter().map(text_of).sum()
 }
 
@@ -53,6 +52,16 @@ fn text_of(node: &Value) -> usize {
         Value::Array(list) => list.iter().map(text_of).sum(),
         _ => 0,
     }
+}
+
+/// Length as Slack may count it: UTF-16 units, never less than characters.
+fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+/// Can `id` be a Slack user?
+fn is_user(id: &str) -> bool {
+    id.starts_with(['U', 'W']) && (2..=32).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
 fn check_arguments(faults: &mut Faults, message: &Value) {
@@ -117,7 +126,7 @@ fn metadata(faults: &mut Faults, metadata: &Value) {
 }
 
 /// `seconds.micros`, which names a message in its channel.
-pub(super) fn is_ts(text: &str) -> bool {
+pub(crate) fn is_ts(text: &str) -> bool {
     let digits =
         |text: &str, range: std::ops::RangeInclusive<usize>| range.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     text.split_once('.')

@@ -4,8 +4,7 @@ use countersign_agent::domain::{Clock, Ids, Millis};
 use serde_json::{Value, json};
 
 use super::{Event, Parcel, Words};
-use crate::channels::seal;
-use crate::config::LarkSecrets;
+use crate::seal::{LarkApp, seal};
 
 /// Key of the tenant that all events name.
 pub const TENANT_KEY: &str = "tk_demo";
@@ -13,7 +12,7 @@ pub const TENANT_KEY: &str = "tk_demo";
 /// What a Lark tenant knows.
 #[derive(Clone, Debug)]
 pub(super) struct LarkPeople {
-    pub(super) secrets: LarkSecrets,
+    pub(super) app: LarkApp,
     pub(super) bot: String,
     pub(super) clock: Clock,
     pub(super) ids: Ids,
@@ -27,8 +26,8 @@ impl LarkPeople {
                 "event_id": self.ids.token(),
                 "event_type": kind,
                 "create_time": self.clock.now().0.to_string(),
-                "token": secrecy::ExposeSecret::expose_secret(&self.secrets.verification_token),
-                "app_id": self.secrets.app_id,
+                "token": secrecy::ExposeSecret::expose_secret(&self.app.verification_token),
+                "app_id": self.app.app_id,
                 "tenant_key": TENANT_KEY,
             },
             "event": event,
@@ -103,7 +102,7 @@ impl LarkPeople {
         let mut iv = [0; 16];
         let token = self.ids.token();
         iv.copy_from_slice(&token.as_bytes()[..16]);
-        let sealed = seal(&self.secrets, self.clock.now(), &token, iv, event.body.to_string().as_bytes());
+        let sealed = seal(self.app.clone(), self.clock.now(), &token, iv, event.body.to_string().as_bytes());
         Parcel {
             path: format!("lark/{}", event.path),
             content_type: "application/json; charset=utf-8",

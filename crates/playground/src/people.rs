@@ -13,7 +13,7 @@ use slack::SlackPeople;
 
 use super::fake_slack::Workspace;
 use super::posted::Form;
-use crate::config::{LarkSecrets, SlackSecrets};
+use crate::seal::{LarkApp, SlackApp};
 
 /// Sends events to one gateway.
 #[derive(Clone, Debug)]
@@ -77,9 +77,9 @@ pub struct Parcel {
 impl Tenant {
     /// A Lark tenant that knows the app's secrets. `bot` is the bot's open id.
     #[must_use]
-    pub fn new(http: reqwest::Client, base: &str, secrets: LarkSecrets, bot: &str, clock: Clock, ids: Ids) -> Self {
+    pub fn new(http: reqwest::Client, base: &str, app: impl Into<LarkApp>, bot: &str, clock: Clock, ids: Ids) -> Self {
         let people = People::Lark(LarkPeople {
-            secrets,
+            app: app.into(),
             bot: bot.to_owned(),
             clock,
             ids,
@@ -94,9 +94,16 @@ impl Tenant {
     /// A Slack workspace that knows the app's signing secret. Without `workspace` it has one of its own, in which nobody has
     /// spoken yet.
     #[must_use]
-    pub fn slack(http: reqwest::Client, base: &str, secrets: &SlackSecrets, workspace: Option<Workspace>, clock: Clock, ids: Ids) -> Self {
+    pub fn slack(
+        http: reqwest::Client,
+        base: &str,
+        app: impl Into<SlackApp>,
+        workspace: Option<Workspace>,
+        clock: Clock,
+        ids: Ids,
+    ) -> Self {
         let people = People::Slack(SlackPeople {
-            signing_secret: secrets.signing_secret.clone(),
+            signing_secret: app.into().signing_secret,
             workspace: workspace.unwrap_or_else(|| Workspace::new(clock.clone(), ids.clone())),
             clock,
             ids,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
-use crate::channels::slack::escape::{is_user, units};
+use super::{is_user, units};
 
 /// What is wrong, in the order in which it stands.
 #[derive(Debug, Default)]

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::{Event, Parcel, Words};
-use crate::cli::demo::fake_slack::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, TEAM, Workspace};
-use crate::cli::demo::posted::Form;
+use crate::fake_slack::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, TEAM, Workspace};
+use crate::posted::Form;
 
 /// What a Slack workspace knows.
 #[derive(Clone, Debug)]

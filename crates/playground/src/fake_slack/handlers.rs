@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM, chat, reading};
-use crate::cli::demo::stage::{Fault, broken, with_header};
+use crate::stage::{Fault, broken, with_header};
 
 /// What a method answers: its members beside `ok`, or the platform's name of the error.
 pub(super) type Answer = Result<Value, Refusal>;

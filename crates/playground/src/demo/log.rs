@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
-use crate::domain::{Message, Role};
+use countersign_agent::domain::{Message, Role};
 
 /// What the demo knows of a turn.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{WIDTH, wrap};
-use crate::cli::demo::posted::spoken;
+use crate::posted::spoken;
 
 /// The blocks of a message as the lines inside its frame; `─` is a rule across it.
 pub(super) fn lines(blocks: &[Value]) -> Vec<String> {

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::handlers::{Answer, Refusal, text};
 use super::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, Shared, TEAM};
-use crate::channels::check_slack;
-use crate::cli::demo::posted::{Form, Note, Posted, words};
+use crate::check_message;
+use crate::posted::{Form, Note, Posted, words};
 
 /// `chat.postMessage`.
 pub(super) fn post(shared: &Shared, arguments: &Value) -> Answer {
@@ -102,7 +102,7 @@ pub(super) fn open(shared: &Shared, arguments: &Value) -> Answer {
     known(arguments, &["trigger_id", "view"])?;
     let trigger = text(arguments, "trigger_id")?;
     let view = &arguments["view"];
-    let problems = check_slack(view);
+    let problems = check_message(view);
     if !view.is_object() || !problems.is_empty() {
         return Err(Refusal::objection("invalid_arguments", problems.join("; ")));
     }
@@ -148,7 +148,7 @@ pub(super) fn react(shared: &Shared, arguments: &Value) -> Answer {
 
 /// Text and blocks, if the platform takes them.
 fn content(arguments: &Value) -> Answer {
-    let problems = check_slack(arguments);
+    let problems = check_message(arguments);
     if !problems.is_empty() {
         return Err(Refusal::objection("invalid_blocks", problems.join("; ")));
     }

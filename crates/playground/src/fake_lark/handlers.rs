@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::content::read_content;
 use super::{BOT, Shared};
-use crate::cli::demo::posted::Posted;
-use crate::cli::demo::stage::{Fault, broken, with_header};
+use crate::posted::Posted;
+use crate::stage::{Fault, broken, with_header};
 
 /// Stale or unknown tenant token; comes with HTTP 400.
 const STALE_TOKEN: i64 = 99_991_663;
