@@ -13,7 +13,7 @@ use countersign_agent::domain::{Clock, Failpoint, Ids};
 use countersign_agent::engine::ModelSource;
 use countersign_agent::model::ModelLive;
 use countersign_agent::model::{ChatModel, Remote};
-use countersign_agent::template::TemplateError;
+use countersign_agent::template::{TemplateError, Templates};
 use countersign_agent::tools::{Servers, Toolbox, ToolboxError};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -131,26 +131,15 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         None => toolbox(&boot, &countersign_agent::tools::Reach::default())?,
     };
     // The port first: a second start of the same configuration then fails before it touches anything.
-    let listener = TcpListener::bind(boot.bind)
-        .await
-        .map_err(|source| StartError::Bind { addr: boot.bind, source })?;
-    let addr = listener
-        .local_addr()
-        .map_err(|source| StartError::Bind { addr: boot.bind, source })?;
+    let refused = |source| StartError::Bind { addr: boot.bind, source };
+    let listener = TcpListener::bind(boot.bind).await.map_err(refused)?;
+    let addr = listener.local_addr().map_err(refused)?;
     let http = Http::new()?;
     let ledger = Ledger::open(&boot.stores, parts.clock.clone()).await?;
     if live.lark.enabled && boot.lark.encrypt_key.is_none() {
         warn!("Lark events come UNSIGNED: only the verification token protects them; set channels.lark.encrypt_key");
     }
-    // A process with workers needs them connected; one that only takes events in needs their names.
-    let servers = match boot.workers {
-        true => Servers::start(
-            &boot.mcp_servers,
-            boot.workspace.as_deref(),
-            Arc::new(pins::LedgerPins(ledger.clone())),
-        ),
-        false => Servers::elsewhere(&boot.mcp_servers, boot.workspace.as_deref()),
-    };
+    let servers = mcp_servers(&boot, &ledger);
     let settings = Settings::new(live);
     let meters = Meters::install();
     meters.expect_tools(tools.specs().into_iter().map(|tool| tool.name));
@@ -170,22 +159,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
             observers: Vec::new(),
         }),
         desk: Desk::new(ledger.clone(), settings.clone(), clock.clone()),
-        channels: Channels {
-            lark_hook: Arc::new(LarkHook::new(&boot.lark)),
-            lark: Arc::new(LarkClient::new(
-                &boot.lark,
-                Arc::clone(&templates),
-                http.for_url(&boot.lark.base_url),
-                parts.clock.clone(),
-            )),
-            slack_hook: Arc::new(SlackHook::new(&boot.slack)),
-            slack: Arc::new(SlackClient::new(
-                &boot.slack,
-                Arc::clone(&templates),
-                http.for_url(&boot.slack.base_url),
-            )),
-            console: Arc::new(ConsoleChannel::new(clock.clone())),
-        },
+        channels: channels(&boot, &templates, &http, &parts.clock, &clock),
         ledger,
         settings,
         meters,
@@ -228,6 +202,35 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         follower: None,
         ring: Arc::new(Notify::new()),
     })
+}
+
+/// A process with workers needs the MCP servers connected; one that only takes events in needs their names.
+fn mcp_servers(boot: &Boot, ledger: &Ledger) -> Servers {
+    let workspace = boot.workspace.as_deref();
+    match boot.workers {
+        true => Servers::start(&boot.mcp_servers, workspace, Arc::new(pins::LedgerPins(ledger.clone()))),
+        false => Servers::elsewhere(&boot.mcp_servers, workspace),
+    }
+}
+
+/// `machine` is this machine's clock, `shared` the one of all processes.
+fn channels(boot: &Boot, templates: &Arc<Templates>, http: &Http, machine: &Clock, shared: &Clock) -> Channels {
+    Channels {
+        lark_hook: Arc::new(LarkHook::new(&boot.lark)),
+        lark: Arc::new(LarkClient::new(
+            &boot.lark,
+            Arc::clone(templates),
+            http.for_url(&boot.lark.base_url),
+            machine.clone(),
+        )),
+        slack_hook: Arc::new(SlackHook::new(&boot.slack)),
+        slack: Arc::new(SlackClient::new(
+            &boot.slack,
+            Arc::clone(templates),
+            http.for_url(&boot.slack.base_url),
+        )),
+        console: Arc::new(ConsoleChannel::new(shared.clone())),
+    }
 }
 
 impl Running {

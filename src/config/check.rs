@@ -9,7 +9,7 @@ use countersign_agent::domain::{Approvers, EffectClass, SessionMode};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::problem::Report;
-use super::shape::{Console, CoordinationName, GroupTrigger, Lark, LogFormat, ProviderName, Role, Shape, Slack, ToolServer};
+use super::shape::{Agent, Console, CoordinationName, GroupTrigger, Lark, LogFormat, Model, ProviderName, Role, Shape, Slack, ToolServer};
 use super::{
     AgentLive, Boot, ChannelLive, Coordination, LarkSecrets, Live, McpReach, McpServer, ModelLive, Provider, SlackSecrets, Stores,
 };
@@ -44,6 +44,9 @@ impl<'a> Layered<'a> {
     }
 }
 
+/// Notes a rule that is broken: the keys that it is about, whether it is, and why.
+type Note<'a> = dyn FnMut(&[&str], bool, String) + 'a;
+
 /// Rules between keys. Each is skipped when one of its keys was refused for itself: nothing follows from it.
 pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
     let mut rule = |keys: &[&str], broken: bool, why: String| {
@@ -52,8 +55,14 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             report.problem(place, keys.first().copied().unwrap_or_default(), why);
         }
     };
+    check_secrets(shape, &mut rule);
+    check_quorums(shape, &mut rule);
+    check_agent(shape, &mut rule);
+    warn(shape, layered, report);
+}
+
+fn check_secrets(shape: &Shape, rule: &mut Note<'_>) {
     let (lark, slack, console) = (&shape.channels.lark, &shape.channels.slack, &shape.channels.console);
-    let blank = |secret: &SecretString| secret.expose_secret().is_empty();
     for (key, missing) in [
         ("channels.lark.app_id", lark.app_id.trim().is_empty()),
         ("channels.lark.app_secret", blank(&lark.app_secret)),
@@ -89,6 +98,10 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
         (1..TOKEN).contains(&token),
         format!("found {token} characters, needs at least {TOKEN}: whoever guesses it decides for everybody"),
     );
+}
+
+fn check_quorums(shape: &Shape, rule: &mut Note<'_>) {
+    let (lark, slack, console) = (&shape.channels.lark, &shape.channels.slack, &shape.channels.console);
     for (quorum, approvers, needed, policy) in [
         (
             "channels.lark.plan_review_quorum",
@@ -123,6 +136,9 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             format!("found {needed}, allowed 1 to {most}: {why}"),
         );
     }
+}
+
+fn check_agent(shape: &Shape, rule: &mut Note<'_>) {
     rule(
         &["tools.run_bash", "tools.workspace"],
         shape.tools.run_bash && shape.tools.workspace.as_os_str().is_empty(),
@@ -150,6 +166,11 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             );
         }
     }
+}
+
+/// What is allowed and may surprise.
+fn warn(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
+    let (lark, console) = (&shape.channels.lark, &shape.channels.console);
     let file = shape.store.database_url.expose_secret().starts_with("sqlite:");
     for (role, half) in [(Role::Webhooks, "takes events in"), (Role::Workers, "works on them")] {
         if file && !shape.server.roles.contains(&role) {
@@ -177,6 +198,10 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, report: &mut Report) {
             "blank: Lark events arrive UNSIGNED, anybody who knows the verification token can forge them",
         );
     }
+}
+
+fn blank(secret: &SecretString) -> bool {
+    secret.expose_secret().is_empty()
 }
 
 /// The two halves of a shape that keeps the rules.
@@ -242,38 +267,46 @@ pub(super) fn split(shape: Shape) -> (Boot, Live) {
         slack: slack_live(slack),
         console_locale: console.locale,
         console: console_live(console),
-        agent: AgentLive {
-            system_prompt: agent.system_prompt,
-            max_iterations: agent.max_iterations,
-            turn_timeout: Duration::from_secs(agent.turn_timeout_seconds),
-            max_turn_tokens: agent.max_turn_tokens,
-            max_plan_continuations: agent.max_plan_continuations,
-            reminder_interval: agent.goal_plan_reminder_interval,
-            max_planner_only: agent.max_planner_only_iterations,
-            history_limit: agent.history_limit,
-            queue_mode: agent.queue_mode,
-            approval: agent.approval,
-            require_explicit_signal: agent.require_explicit_signal,
-            prompt_features: agent.prompt_features,
-            mode: agent.mode,
-            reflection: agent.reflection,
-            prompt_language: agent.prompt_language,
-        },
-        model: ModelLive {
-            provider: match model.provider {
-                ProviderName::Demo => Provider::Demo,
-                ProviderName::OpenAi => Provider::OpenAi,
-                ProviderName::Anthropic => Provider::Anthropic,
-            },
-            base_url: without_slash(&model.base_url),
-            name: model.name.trim().to_owned(),
-            api_key: model.api_key,
-            timeout: Duration::from_secs(model.timeout_seconds),
-            parallel_tool_calls: model.parallel_tool_calls,
-        },
+        agent: agent_live(agent),
+        model: model_live(model),
         log_level: telemetry.log_level,
     };
     (boot, live)
+}
+
+fn agent_live(agent: Agent) -> AgentLive {
+    AgentLive {
+        system_prompt: agent.system_prompt,
+        max_iterations: agent.max_iterations,
+        turn_timeout: Duration::from_secs(agent.turn_timeout_seconds),
+        max_turn_tokens: agent.max_turn_tokens,
+        max_plan_continuations: agent.max_plan_continuations,
+        reminder_interval: agent.goal_plan_reminder_interval,
+        max_planner_only: agent.max_planner_only_iterations,
+        history_limit: agent.history_limit,
+        queue_mode: agent.queue_mode,
+        approval: agent.approval,
+        require_explicit_signal: agent.require_explicit_signal,
+        prompt_features: agent.prompt_features,
+        mode: agent.mode,
+        reflection: agent.reflection,
+        prompt_language: agent.prompt_language,
+    }
+}
+
+fn model_live(model: Model) -> ModelLive {
+    ModelLive {
+        provider: match model.provider {
+            ProviderName::Demo => Provider::Demo,
+            ProviderName::OpenAi => Provider::OpenAi,
+            ProviderName::Anthropic => Provider::Anthropic,
+        },
+        base_url: without_slash(&model.base_url),
+        name: model.name.trim().to_owned(),
+        api_key: model.api_key,
+        timeout: Duration::from_secs(model.timeout_seconds),
+        parallel_tool_calls: model.parallel_tool_calls,
+    }
 }
 
 /// `overrides`: `tools.effects`, where the server's tools have the names that models call.

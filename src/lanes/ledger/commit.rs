@@ -18,11 +18,11 @@ use super::LedgerJournal;
 use super::split::split;
 use super::successor::{carry_votes, succeed};
 use crate::lanes::state::encode;
-use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, StoreError, TurnRow, Tx, event_id, outbox_key};
+use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, Signal, StoreError, TurnRow, Tx, event_id, outbox_key};
 
 impl LedgerJournal {
     /// Writes everything that a step changed, in one transaction under the fence. `false` means nothing is written,
-    /// because the step would end the turn while there are unread words of the requester.
+    /// because a person spoke meanwhile and the step would end the turn.
     pub(super) async fn write(&self, entry: Entry<'_>) -> Result<bool, StoreError> {
         let Entry {
             before,
@@ -36,22 +36,7 @@ impl LedgerJournal {
         let mut tx = self.ledger.begin_in(&lease.conversation).await?;
         // After the wait for the chat's lock: events are stamped shortly before they can be read.
         let now = self.clock.now();
-        let ends = matches!(turn.state.status, TurnStatus::Completed | TurnStatus::Failed);
-        // An objection stands, whatever is said at that moment; and a turn that is given up reads nothing any more.
-        if ends && !matches!(turn.state.reason, Some(TurnReason::Hook | TurnReason::Crashed)) {
-            let unread = tx.signals(&row.id).await?;
-            if unread
-                .iter()
-                .any(|signal| signal.kind == SignalKind::Steer && !heard.contains(&signal.id))
-            {
-                return Ok(false);
-            }
-        }
-        if turn.state.reason == Some(TurnReason::Undeliverable)
-            && let Some(open) = &before.gate
-            && tx.gate(&open.id).await?.is_some_and(|record| record.decision.is_some())
-        {
-            // The platform had posted the card after all, and somebody decided since we looked.
+        if is_overtaken(&mut tx, &row, before, turn, heard).await? {
             return Ok(false);
         }
         tx.append_messages(lease, &row.id, row.messages, fresh).await?;
@@ -131,6 +116,26 @@ async fn say(tx: &mut Tx, row: &mut TurnRow, content: Outbound) -> Result<(), St
         tx.enqueue(&post(row, key, None, content)).await?;
     }
     Ok(())
+}
+
+/// Would this step end the turn although somebody said something since the engine looked?
+async fn is_overtaken(tx: &mut Tx, row: &TurnRow, before: &TurnState, turn: &Turn, heard: &[i64]) -> Result<bool, StoreError> {
+    let ends = matches!(turn.state.status, TurnStatus::Completed | TurnStatus::Failed);
+    // An objection stands, whatever is said at that moment; and a turn that is given up reads nothing any more.
+    if ends && !matches!(turn.state.reason, Some(TurnReason::Hook | TurnReason::Crashed)) {
+        let unread = tx.signals(&row.id).await?;
+        let steers = |signal: &Signal| signal.kind == SignalKind::Steer && !heard.contains(&signal.id);
+        if unread.iter().any(steers) {
+            return Ok(true);
+        }
+    }
+    // The platform had posted the card after all, and somebody decided.
+    Ok(match &before.gate {
+        Some(open) if turn.state.reason == Some(TurnReason::Undeliverable) => {
+            tx.gate(&open.id).await?.is_some_and(|record| record.decision.is_some())
+        }
+        _ => false,
+    })
 }
 
 /// No row of a turn that is over claims to be under way, or about to be; neither does its card.
