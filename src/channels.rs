@@ -5,6 +5,7 @@ mod signature;
 mod strict_json;
 mod typed_json;
 mod wording;
+mod card;
 mod markdown;
 mod lark;
 mod slack;

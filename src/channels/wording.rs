@@ -192,14 +192,14 @@ pub(super) fn decided_by(
     locale: Locale,
     decision: &Decision,
     asked: Asked,
-    name: impl Fn(&str) -> String,
+    mut name: impl FnMut(&str) -> String,
 ) -> String {
     let at = clock_time(decision.at);
     let makers = decision.makers();
     if makers.is_empty() {
         return templates.say(locale, "state.decided_at", json!({"at": at}));
     }
-    let names = |through_api: bool| {
+    let mut names = |through_api: bool| {
         let makers = makers.iter().filter(|maker| maker.through_api == through_api);
         all_of(templates, locale, &makers.map(|maker| name(&maker.by)).collect::<Vec<_>>())
     };

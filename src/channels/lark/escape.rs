@@ -37,7 +37,7 @@ pub(super) fn code(name: &str) -> String {
 }
 
 /// A name in the letters that tools are named in.
-pub(super) fn is_tame(name: &str) -> bool {
+fn is_tame(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
 }
 
@@ -158,7 +158,8 @@ pub(super) fn person(id: &str) -> String {
     card_mention(id).unwrap_or_else(|| inline(id))
 }
 
-fn is_user(id: &str) -> bool {
+/// Can `id` be a Lark user?
+pub(super) fn is_user(id: &str) -> bool {
     (id.starts_with("ou_") || id.starts_with("on_"))
         && (4..=128).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')

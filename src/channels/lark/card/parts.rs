@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Look;
 use super::escape::chat_text;
+use crate::channels::card::{Button, Form};
 use crate::channels::wording::clip;
 
 /// A whole card. `summary` may be foreign: plain text, and broken up all the same should a client read tags there.
@@ -28,11 +28,11 @@ pub(super) fn shell(summary: &str, header: Option<Value>, elements: Vec<Value>) 
 }
 
 /// The colored head; `subtitle` may be foreign, like a summary.
-pub(super) fn header(title: &str, subtitle: &str, look: &Look) -> Value {
+pub(super) fn header(title: &str, subtitle: &str, color: &str, state: &str) -> Value {
     let mut header = json!({
         "title": plain(title),
-        "template": look.template,
-        "text_tag_list": [{"tag": "text_tag", "text": plain(&look.tag), "color": tag_color(look.template)}],
+        "template": color,
+        "text_tag_list": [{"tag": "text_tag", "text": plain(state), "color": tag_color(color)}],
     });
     if !subtitle.is_empty() {
         header["subtitle"] = plain(&chat_text(&clip(subtitle, 120)));
@@ -66,18 +66,18 @@ pub(super) fn tag(color: &str, word: &str) -> String {
 }
 
 /// A button outside a form. `value` comes back in the callback.
-pub(super) fn button(id: &str, kind: &str, label: &str, value: &Value, confirm: Option<(String, String)>) -> Value {
-    let mut button = json!({
+pub(super) fn button(id: &str, kind: &str, button: &Button, value: &Value) -> Value {
+    let mut drawn = json!({
         "tag": "button",
         "element_id": id,
         "type": kind,
-        "text": plain(label),
+        "text": plain(&button.label),
         "behaviors": [{"type": "callback", "value": value}],
     });
-    if let Some((title, text)) = confirm {
-        button["confirm"] = json!({"title": plain(&title), "text": plain(&text)});
+    if let Some(sure) = &button.sure {
+        drawn["confirm"] = json!({"title": plain(&sure.title), "text": plain(&sure.text)});
     }
-    button
+    drawn
 }
 
 /// Buttons side by side, wrapping on narrow screens.
@@ -91,7 +91,7 @@ pub(super) fn row(id: &str, buttons: Vec<Value>) -> Value {
 
 /// The edit form: one input named `feedback` and its submit button. A form stands at the card's root, and its
 /// children need names (client error 200530 otherwise).
-pub(super) fn feedback_form(label: &str, placeholder: &str, submit: &str, value: &Value) -> Value {
+pub(super) fn feedback_form(form: &Form, value: &Value) -> Value {
     json!({
         "tag": "form",
         "element_id": "edit_form",
@@ -111,9 +111,9 @@ pub(super) fn feedback_form(label: &str, placeholder: &str, submit: &str, value:
                 "max_length": 1000,
                 "required": true,
                 "width": "fill",
-                "label": plain(label),
+                "label": plain(&form.label),
                 "label_position": "top",
-                "placeholder": plain(placeholder),
+                "placeholder": plain(&form.placeholder),
             },
             {
                 "tag": "button",
@@ -121,7 +121,7 @@ pub(super) fn feedback_form(label: &str, placeholder: &str, submit: &str, value:
                 "name": "submit_edit",
                 "type": "default",
                 "form_action_type": "submit",
-                "text": plain(submit),
+                "text": plain(&form.submit),
                 "behaviors": [{"type": "callback", "value": value}],
             },
         ],

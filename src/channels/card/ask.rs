@@ -1,0 +1,87 @@
+//! Cards that wait for words: the agent's question, and whether to go on past a limit.
+
+use serde_json::json;
+
+use super::{Ask, Builder, Button, Card, Form, Head, Line, Part, Style, lines, ours};
+use crate::channels::wording::{Asked, Whom, capitalized, is_open, one_line, spent};
+use countersign_agent::domain::{BudgetCard, QuestionCard};
+
+impl Builder<'_> {
+    pub(super) fn question<'a>(&self, card: &'a QuestionCard) -> Card<'a> {
+        let open = is_open(&card.state);
+        let said = |text: &&str| !text.trim().is_empty();
+        let mention = self.mention(&card.requester).filter(|_| open && card.group);
+        let mut asked: Vec<Line> = mention.map(|mention| vec![mention]).into_iter().collect();
+        asked.push(vec![self.block(&card.question)]);
+        let reason = card.reason.as_deref().filter(said);
+        asked.extend(reason.map(|reason| self.labelled("question.reason", self.block(reason))));
+        let mut parts = vec![Part::Lines("question", asked)];
+        if open {
+            parts.push(self.prompt(self.words.place.question(card.group)));
+            parts.extend(self.words.place.answers_in_form().then(|| self.answer_form(card)));
+        }
+        parts.extend(self.settled(&card.state, Asked::Answer, None));
+        let subject = card.title.as_deref().filter(said).map(|title| one_line(title, self.caps.line));
+        Card {
+            head: Some(Head {
+                subject,
+                ..self.head("question.title", &card.state, Asked::Answer)
+            }),
+            summary: self.say("question.summary", json!({"question": one_line(&card.question, 80)})),
+            ahead: Vec::new(),
+            parts,
+            foot: self.waiting(&card.state, &card.requester, card.ttl_ms),
+        }
+    }
+
+    fn answer_form<'a>(&self, card: &'a QuestionCard) -> Part<'a> {
+        Part::Ask(Ask {
+            gate: &card.gate_id,
+            buttons: None,
+            form: Some(Form {
+                label: self.word("question.answer"),
+                placeholder: String::new(),
+                submit: self.word("console.send"),
+                opens: String::new(),
+            }),
+        })
+    }
+
+    pub(super) fn limit<'a>(&self, card: &'a BudgetCard) -> Card<'a> {
+        let open = is_open(&card.state);
+        let spent = spent(self.words.templates, self.words.locale, card);
+        let asks = self.asks(open, "budget", Whom::limit(card), &spent);
+        let mut intro = asks.intro;
+        if intro.is_empty() && asks.ahead.is_empty() {
+            intro.push(ours(&capitalized(&self.say("budget.intro", spent))));
+        }
+        let mut parts: Vec<Part<'a>> = Vec::new();
+        parts.extend(lines("intro", intro));
+        parts.extend(self.note("summary", Some(&card.summary)));
+        parts.extend(self.open_steps("budget.open_steps", &card.open_steps));
+        if open {
+            parts.extend(lines("waits", asks.waits));
+            // The view does not say whether this is a group.
+            let group = self.words.place.in_group("budget.prompt_group");
+            parts.push(self.prompt(["budget.prompt"].into_iter().chain(group)));
+            let button = |key: &str, style| Button {
+                label: self.word(key),
+                style,
+                sure: None,
+            };
+            parts.push(Part::Ask(Ask {
+                gate: &card.gate_id,
+                buttons: Some([button("budget.ok", Style::Primary), button("budget.cancel", Style::Plain)]),
+                form: None,
+            }));
+        }
+        parts.extend(self.settled(&card.state, Asked::Approval, None));
+        Card {
+            head: Some(self.head("budget.title", &card.state, Asked::Approval)),
+            summary: self.word("budget.summary"),
+            ahead: asks.ahead,
+            parts,
+            foot: self.waiting(&card.state, &card.requester, card.ttl_ms),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The approval card: tool calls, each with its own buttons.
+
+use serde_json::json;
+
+use super::{Builder, Button, Call, CallAsk, Card, Exhibit, Head, Part, Style, Tone, lines, ours, tool};
+use crate::channels::wording::{Asked, Whom, effect_key, is_open, one_line, prompt_key, sure_key};
+use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
+
+impl Builder<'_> {
+    pub(super) fn calls<'a>(&self, card: &'a ApprovalCard) -> Card<'a> {
+        let open = is_open(&card.state);
+        let asks = self.asks(open, "approval", Whom::calls(card), &json!({}));
+        let one = |name, line| Part::Lines(name, vec![line]);
+        let mut parts: Vec<Part<'a>> = Vec::new();
+        parts.extend(lines("intro", asks.intro));
+        parts.extend(self.note("note", card.note.as_deref()));
+        let gate = open.then_some(&card.gate_id);
+        let rows = card.actions.iter().take(self.caps.calls).enumerate();
+        parts.extend(rows.map(|(at, row)| Part::Call(Box::new(self.call(at + 1, row, gate)))));
+        let more = self.more("approval.more_actions", card.actions.len(), self.caps.calls);
+        parts.extend(more.map(|more| one("more", ours(&more))));
+        if open {
+            if card.later > 0 {
+                parts.push(one("later", ours(&self.say("approval.later", json!({"count": card.later})))));
+            }
+            parts.extend(lines("waits", asks.waits));
+            let place = self.words.place;
+            let group = place.in_group("approval.prompt_group").filter(|_| card.group);
+            parts.push(self.prompt([place.approval(prompt_key(card))].into_iter().chain(group)));
+        }
+        parts.extend(self.settled(&card.state, Asked::Actions, None));
+        let head = self.calls_head(card);
+        Card {
+            summary: if open {
+                self.say("approval.summary", json!({"count": card.actions.len()}))
+            } else {
+                format!("{} · {}", head.title, head.state)
+            },
+            head: Some(head),
+            ahead: asks.ahead,
+            parts,
+            foot: self.waiting(&card.state, &card.requester, card.ttl_ms),
+        }
+    }
+
+    /// A gate whose rows were decided one by one stands as settled: the head then counts what was said, since
+    /// "approved" over a rejected row would be a lie.
+    fn calls_head(&self, card: &ApprovalCard) -> Head {
+        let mut head = self.head("approval.title", &card.state, Asked::Actions);
+        let settled_by_rows = matches!(&card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve);
+        let refused = |row: &&ActionView| matches!(row.status, ActionStatus::Rejected | ActionStatus::Expired);
+        let refused = card.actions.iter().filter(refused).count();
+        if settled_by_rows && refused > 0 {
+            let approved = card.actions.len() - refused;
+            head.tone = if approved > 0 { Tone::Good } else { Tone::Bad };
+            head.state = self.say("approval.settled", json!({"approved": approved, "refused": refused}));
+        }
+        head
+    }
+
+    pub(super) fn call<'a>(&self, number: usize, row: &'a ActionView, gate: Option<&'a GateId>) -> Call<'a> {
+        let exhibit = |key: &str, text: String| Exhibit {
+            label: self.word(key),
+            text,
+        };
+        let beside = |key: &str, text: &Option<String>| {
+            let text = text.as_deref().filter(|_| self.caps.block > 0)?;
+            Some(exhibit(key, self.cut(text, self.caps.block)))
+        };
+        let arguments = if self.caps.whole {
+            row.arguments.clone()
+        } else {
+            self.cut(&row.arguments, self.caps.block)
+        };
+        let why = one_line(&row.justification, self.caps.line);
+        Call {
+            number,
+            row,
+            tool: tool(&row.tool),
+            effect: self.word(effect_key(row.effect)),
+            status: self.word(&format!("action.{}", row.status.as_str())),
+            justification: (!why.is_empty()).then_some(why),
+            warning: row.warning().map(|key| self.word(key)),
+            preview: beside("approval.preview", &row.preview),
+            arguments: exhibit("approval.arguments", arguments),
+            output: beside("approval.output", &row.output),
+            hidden: (row.hidden > 0).then(|| self.say("approval.hidden", json!({"count": row.hidden}))),
+            ask: gate.filter(|_| row.status.waits()).map(|gate| self.call_ask(row, gate)),
+        }
+    }
+
+    fn call_ask<'a>(&self, row: &ActionView, gate: &'a GateId) -> CallAsk<'a> {
+        let destructive = row.effect == EffectClass::Destructive;
+        CallAsk {
+            gate,
+            id: row.button_id(gate),
+            yes: Button {
+                label: self.word("approval.approve"),
+                style: if destructive { Style::Danger } else { Style::Primary },
+                sure: sure_key(row).map(|key| self.sure(key, "approval.approve")),
+            },
+            no: Button {
+                label: self.word("approval.reject"),
+                style: Style::Plain,
+                sure: Some(self.sure("approval.reject", "approval.reject")),
+            },
+        }
+    }
+}

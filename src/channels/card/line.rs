@@ -1,0 +1,66 @@
+//! A line of a card: words of ours with foreign text and people between them.
+
+/// A piece of a line. Everything but [`Span::Ours`] and [`Span::Label`] is foreign: who encodes it escapes it.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::channels) enum Span {
+    /// Words of ours; `**` stands around bold ones.
+    Ours(String),
+    /// Words of ours that name the rest of the line.
+    Label(String),
+    /// To be shown on one line.
+    Foreign(String),
+    /// Of several lines.
+    Block(String),
+    /// Names of tools.
+    Tools(Vec<String>),
+    /// Somebody's id.
+    Person(String),
+}
+
+pub(in crate::channels) type Line = Vec<Span>;
+
+/// Words of ours.
+pub(in crate::channels) fn plain(words: &str) -> Span {
+    Span::Ours(words.to_owned())
+}
+
+/// A line of words of ours, if there are any.
+pub(super) fn ours(words: &str) -> Line {
+    if words.is_empty() { Line::new() } else { vec![plain(words)] }
+}
+
+/// The first character that stands in a wording for what is no plain text; no keyboard and no language has it.
+const FIRST: char = '\u{e000}';
+
+/// What goes into a wording beside plain text. Each piece is a character of its own until the wording is rendered.
+#[derive(Default)]
+pub(super) struct Holes(Vec<Line>);
+
+impl Holes {
+    /// The value to render; empty if there is nothing inside.
+    pub(super) fn put(&mut self, inside: Line) -> String {
+        if inside.is_empty() {
+            return String::new();
+        }
+        self.0.push(inside);
+        (FIRST..'\u{f8ff}').nth(self.0.len() - 1).map(String::from).unwrap_or_default()
+    }
+
+    /// The rendered wording with everything in its place.
+    pub(super) fn fill(&self, said: &str) -> Line {
+        let mut line = Line::new();
+        let mut words = String::new();
+        for c in said.chars() {
+            let hole = u32::from(c).checked_sub(u32::from(FIRST));
+            match hole.and_then(|at| self.0.get(usize::try_from(at).ok()?)) {
+                None => words.push(c),
+                Some(inside) => {
+                    line.extend(ours(&std::mem::take(&mut words)));
+                    line.extend(inside.iter().cloned());
+                }
+            }
+        }
+        line.extend(ours(&words));
+        line
+    }
+}

@@ -1,0 +1,143 @@
+//! The plan card: 计划确认.
+
+use serde_json::json;
+
+use super::{Ask, Builder, Button, Card, Form, Head, Line, Part, Span, Style, Sure, Tone, lines, ours};
+use crate::channels::wording::{Whom, asked_of, done_steps, end_key, is_open, one_line, under_way};
+use countersign_agent::domain::{CardState, Complexity, GateId, PlanCard};
+
+impl Builder<'_> {
+    pub(super) fn plan<'a>(&self, card: &'a PlanCard) -> Card<'a> {
+        let open = is_open(&card.state);
+        let asks = self.asks(open, "plan", Whom::plan(card), &json!({}));
+        let mut parts = self.plan_body(card, asks.intro);
+        if let CardState::Open { votes } = card.state {
+            parts.extend(self.plan_rules(card, votes));
+            parts.extend(lines("waits", asks.waits));
+            let place = self.words.place;
+            let group = place.in_group("plan.prompt_group").filter(|_| card.group);
+            parts.push(self.prompt(["plan.prompt"].into_iter().chain(group).chain(place.cancel())));
+            parts.extend(card.review_id.as_ref().map(|gate| self.plan_ask(gate)));
+        }
+        parts.extend(self.settled(&card.state, asked_of(card), card.end));
+        let head = self.plan_head(card);
+        let goal = one_line(&card.goal, 80);
+        Card {
+            summary: if open {
+                self.say("plan.summary", json!({"goal": goal}))
+            } else {
+                self.say("plan.summary_decided", json!({"state": head.state, "goal": goal}))
+            },
+            head: Some(head),
+            ahead: asks.ahead,
+            parts,
+            foot: self.plan_foot(card),
+        }
+    }
+
+    fn plan_head(&self, card: &PlanCard) -> Head {
+        let mut head = self.head("plan.title", &card.state, asked_of(card));
+        if let Some(end) = card.end {
+            (head.tone, head.state) = (Tone::ended(end), self.word(end_key(end)));
+        }
+        if let CardState::Open { votes } = card.state
+            && card.quorum > 1
+            && self.words.place.heads_votes()
+        {
+            head.state = self.say("state.votes", json!({"votes": votes, "quorum": card.quorum}));
+        }
+        let count = card.steps.len();
+        head.facts.push(if under_way(card) {
+            self.say("plan.progress", json!({"done": done_steps(&card.steps), "count": count}))
+        } else {
+            self.say("plan.steps", json!({"count": count}))
+        });
+        if card.plan_version > 1 {
+            head.facts.push(self.say("plan.version", json!({"version": card.plan_version})));
+        }
+        head
+    }
+
+    /// Goal and steps; a simple plan of one step is one line.
+    fn plan_body<'a>(&self, card: &'a PlanCard, mut first: Vec<Line>) -> Vec<Part<'a>> {
+        let simple = match (card.complexity, card.steps.as_slice()) {
+            (Complexity::Simple, [only]) if only.content.trim() == card.goal.trim() => Some(only),
+            _ => None,
+        };
+        let simple = simple.filter(|_| self.words.place.folds_plans());
+        let mut goal = self.labelled("plan.goal", self.planned(&card.goal));
+        goal.extend(simple.into_iter().flat_map(|only| self.beside(only)));
+        first.push(goal);
+        let mut parts = vec![Part::Lines("goal", first)];
+        if simple.is_none() && !card.steps.is_empty() {
+            parts.push(self.steps(&card.steps, under_way(card)));
+        }
+        parts.extend(self.note("note", card.note.as_deref()));
+        parts
+    }
+
+    /// What the OK means.
+    fn plan_rules(&self, card: &PlanCard, votes: u32) -> Vec<Part<'static>> {
+        let mut parts = Vec::new();
+        if card.request_edited {
+            parts.push(Part::Lines(
+                "edited",
+                vec![vec![Span::Ours(format!("⚠️ {}", self.word("plan.edited")))]],
+            ));
+        }
+        let asks = json!({"approval": card.approval});
+        let rules = vec![
+            self.around("", "plan.grants", json!({}), "tools", self.tools(&card.grants)),
+            self.around("", "plan.still_asks", asks, "tools", self.tools(&card.still_asks)),
+        ];
+        parts.push(Part::Lines("rules", rules));
+        if card.quorum > 1 {
+            let quorum = self.say("foot.quorum", json!({"quorum": card.quorum, "votes": votes}));
+            parts.push(Part::Lines("quorum", vec![ours(&quorum)]));
+        }
+        parts
+    }
+
+    fn plan_ask<'a>(&self, gate: &'a GateId) -> Part<'a> {
+        let ok = Button {
+            label: self.word("plan.ok"),
+            style: Style::Primary,
+            sure: None,
+        };
+        let cancel = Button {
+            label: self.word("plan.cancel"),
+            style: Style::End,
+            sure: Some(self.sure("plan.cancel", "slack.cancel_yes")),
+        };
+        Part::Ask(Ask {
+            gate,
+            buttons: Some([ok, cancel]),
+            form: Some(Form {
+                label: self.word("plan.feedback"),
+                placeholder: self.word("plan.feedback_placeholder"),
+                submit: self.word("plan.submit"),
+                opens: self.word("slack.edit"),
+            }),
+        })
+    }
+
+    /// What is asked before a button counts.
+    pub(super) fn sure(&self, question: &str, yes: &str) -> Sure {
+        Sure {
+            title: self.word(&format!("{question}_title")),
+            text: self.word(&format!("{question}_text")),
+            yes: self.word(yes),
+        }
+    }
+
+    fn plan_foot(&self, card: &PlanCard) -> Vec<Line> {
+        let mut foot = self.waiting(&card.state, &card.requester, card.ttl_ms);
+        if is_open(&card.state) {
+            foot.extend(self.words.place.limits_changes().then(|| ours(&self.word("foot.edit_limit"))));
+        } else {
+            foot.extend(self.asked_by(&card.requester));
+        }
+        foot.extend(self.demo(card.demo));
+        foot
+    }
+}

@@ -1,0 +1,90 @@
+//! What waits for nothing: progress, and the final answer.
+
+use serde_json::json;
+
+use super::{Answer, Builder, Card, Head, Line, Part, Span, Tone, ours};
+use crate::channels::wording::{done_steps, end_key, end_text, one_line, why_ended};
+use countersign_agent::domain::{self, ProgressView};
+
+impl Builder<'_> {
+    pub(super) fn progress<'a>(&self, view: &'a ProgressView) -> Card<'a> {
+        let goal = one_line(&view.goal, 80);
+        let counts = json!({"done": done_steps(&view.steps), "count": view.steps.len(), "goal": goal});
+        let said = self.say("plan.progress", counts.clone());
+        let title = self.word(if view.finished {
+            "progress.title_finished"
+        } else {
+            "progress.title"
+        });
+        let (tone, state) = match view.end {
+            Some(end) => (Tone::ended(end), format!("{} · {said}", self.word(end_key(end)))),
+            None if view.finished => (Tone::Good, said),
+            None => (Tone::Info, said),
+        };
+        let mut parts = vec![Part::Lines("goal", vec![self.labelled("plan.goal", self.planned(&view.goal))])];
+        if !view.steps.is_empty() {
+            parts.push(self.steps(&view.steps, true));
+        }
+        let why = view.end.and_then(|end| end_text(self.words.templates, self.words.locale, end));
+        parts.extend(why.map(|why| Part::Lines("settled", vec![ours(&why)])));
+        Card {
+            summary: if view.finished {
+                format!("{title} · {goal}")
+            } else {
+                self.say("progress.summary", counts)
+            },
+            head: Some(Head {
+                title,
+                subject: None,
+                tone,
+                state,
+                facts: Vec::new(),
+            }),
+            ahead: Vec::new(),
+            parts,
+            foot: Vec::new(),
+        }
+    }
+
+    /// Words of the model on their own: the earlier parts of a long answer.
+    pub(super) fn said(&self, text: &str) -> Card<'static> {
+        self.spoken(None, text, "", Vec::new(), Vec::new())
+    }
+
+    /// The answer has no head: it should read like a message. Its own Markdown renders; what we add stands below.
+    pub(super) fn answer(&self, answer: &domain::Answer) -> Card<'static> {
+        let to = self.mention(&answer.requester).filter(|_| answer.group);
+        let why = why_ended(self.words.templates, self.words.locale, answer);
+        let open = self.open_steps("answer.open_steps", &answer.open_steps).into_iter().collect();
+        let mut foot = Vec::new();
+        if let Some(incident) = &answer.incident {
+            let incident = Span::Foreign(one_line(incident, 64));
+            foot.push(self.around("", "answer.incident", json!({}), "incident", vec![incident]));
+        }
+        foot.extend(self.demo(answer.demo));
+        self.spoken(to, &answer.text, &why, open, foot)
+    }
+
+    fn spoken(&self, to: Option<Span>, text: &str, why: &str, more: Vec<Part<'static>>, foot: Vec<Line>) -> Card<'static> {
+        let text = self.cut(text.trim(), self.caps.answer);
+        let ours = match (text.is_empty(), why.is_empty()) {
+            (true, true) => ours(&self.word("notice.nothing_to_say")),
+            (false, true) => Line::new(),
+            // It may name what was done, in words of the model.
+            (_, false) => vec![Span::Block(why.to_owned())],
+        };
+        let summary = match one_line(&text, 100) {
+            text if text.is_empty() => self.word("answer.summary"),
+            text => text,
+        };
+        let mut parts = vec![Part::Answer(Answer { to, text, ours })];
+        parts.extend(more);
+        Card {
+            head: None,
+            summary,
+            ahead: Vec::new(),
+            parts,
+            foot,
+        }
+    }
+}
