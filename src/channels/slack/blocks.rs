@@ -1,27 +1,38 @@
-//! What we say as a Slack message: the fallback text and the Block Kit blocks.
+//! What we say as a Slack message: the fallback text and the Block Kit blocks. What they show is decided in [`crate::channels::card`].
 //!
-//! One file a family: `plan`, `approval`, `ask` (question and budget), `report` (progress and answer). Our lines and
-//! foreign text alike stand in rich text, which interprets nothing; only small print is mrkdwn. JSON is made by serde.
+//! Our lines and foreign text alike stand in rich text, which interprets nothing; only small print is mrkdwn. JSON is made by serde.
 
-mod approval;
-mod ask;
-mod painter;
+mod call;
 mod parts;
-mod plan;
-mod report;
 
+use serde_json::{Value, json};
+
+use super::check::{MAX_BLOCKS, MAX_WEIGHT, weight};
+use super::fallback::fallback;
+use super::{escape, rich_text};
+use crate::channels::card::{self, Answer, Ask, Caps, Card, Head, Line, Part, Place, Span, Steps, Words};
+use crate::channels::wording::one_line;
 use countersign_agent::domain::{Locale, Outbound};
 use countersign_agent::template::Templates;
-use serde_json::Value;
+use parts::text;
 
-use super::escape::units;
-use super::fallback::fallback;
-use painter::{CAPS, Caps, Painter};
+/// Tried in this order until the message fits. What a person decides about goes last, and never from a card with the rows or
+/// the plan that the agent puts on one; the last caps are for what older versions stored, and do whatever the text is.
+const CAPS: [Caps; 7] = [
+    Caps::of(50, 600, 2900, 11_500),
+    Caps::of(50, 300, 1000, 9_000),
+    Caps::of(30, 140, 400, 5_500),
+    Caps::of(16, 100, 200, 4_000),
+    Caps::of(8, 60, 120, 3_000),
+    Caps::of(8, 60, 0, 3_000),
+    Caps::of(8, 60, 120, 3_000).cut(),
+];
 
-/// Blocks of one message.
-const MAX_BLOCKS: usize = 50;
-/// Characters over all blocks of a message, in UTF-16 units: `msg_blocks_too_long` was seen a little above.
-const MAX_WEIGHT: usize = 12_000;
+/// Blocks that an answer may become, so that ours below it have room.
+const MAX_ANSWER: usize = 40;
+
+/// Blocks that words of the model beside a card may become.
+const MAX_NOTE: usize = 16;
 
 /// One message: `text` is the notification and what a screen reader says, `blocks` is what is seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,28 +46,17 @@ pub struct SlackMessage {
 /// `content` for Slack; none for a reaction.
 #[must_use]
 pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) -> Option<SlackMessage> {
-    let mut blocks = Vec::new();
-    // The first that fits, else the smallest.
-    let overflows = content.overflows();
-    for caps in CAPS {
-        let whole = caps.whole && !overflows;
-        let caps = Caps { whole, ..caps };
-        let painter = Painter { templates, locale, caps };
-        blocks = match content {
-            Outbound::PlanCard(card) => painter.plan(card),
-            Outbound::ApprovalCard(card) => painter.approval(card),
-            Outbound::QuestionCard(card) => painter.question(card),
-            Outbound::BudgetCard(card) => painter.budget(card),
-            Outbound::Progress(view) => painter.progress(view),
-            Outbound::Answer(answer) => painter.answer(answer),
-            Outbound::Text { text } => painter.model_words("text", text, caps.answer),
-            Outbound::Notice(_) => Vec::new(),
-            Outbound::Reaction(_) => return None,
-        };
-        if blocks.len() <= MAX_BLOCKS && weight(&blocks) <= MAX_WEIGHT {
-            break;
-        }
+    if matches!(content, Outbound::Reaction(_)) {
+        return None;
     }
+    let words = Words {
+        templates,
+        locale,
+        place: Place::Slack,
+        knows: escape::is_user,
+    };
+    let fits = |blocks: &Vec<Value>| blocks.len() <= MAX_BLOCKS && weight(blocks) <= MAX_WEIGHT;
+    let mut blocks = card::fitted(words, content, &CAPS, |card| Encoder { words }.card(card), fits).unwrap_or_default();
     parts::stamp(&mut blocks);
     Some(SlackMessage {
         text: fallback(templates, locale, content),
@@ -64,21 +64,131 @@ pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) 
     })
 }
 
-/// What a person reads in `blocks`, in UTF-16 units.
-fn weight(blocks: &[Value]) -> usize {
-    blocks.iter().map(text_of).sum()
+struct Encoder<'a> {
+    words: Words<'a>,
 }
 
-fn text_of(node: &Value) -> usize {
-    match node {
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, inner)| match inner {
-                Value::String(text) if matches!(key.as_str(), "text" | "url" | "title") => units(text),
-                inner => text_of(inner),
-            })
-            .sum(),
-        Value::Array(list) => list.iter().map(text_of).sum(),
-        _ => 0,
+impl Encoder<'_> {
+    fn card(&self, card: &Card<'_>) -> Vec<Value> {
+        let mut blocks: Vec<Value> = card.head.iter().flat_map(head).collect();
+        blocks.extend(card.parts.iter().flat_map(|part| self.part(part)));
+        if !card.foot.is_empty() {
+            let foot: Vec<String> = card.foot.iter().map(|line| mrkdwn(line)).collect();
+            blocks.push(parts::context("foot", &foot.join(" · ")));
+        }
+        blocks
+    }
+
+    fn part(&self, part: &Part<'_>) -> Vec<Value> {
+        match part {
+            Part::Lines(name, said) => vec![parts::rich(name, vec![parts::lines(said.iter().map(|said| line(said)).collect())])],
+            Part::Steps(steps) => vec![numbered(steps)],
+            Part::Open { label, rows, more } => {
+                let rows = rows.iter().map(|row| vec![text(&escape::inert(row))]).collect();
+                let mut elements = vec![parts::section(vec![parts::bold(label)]), parts::list("bullet", rows)];
+                elements.extend(more.iter().map(|more| parts::section(vec![text(more)])));
+                vec![parts::rich("open_steps", elements)]
+            }
+            Part::Note(name, words) => self.model_words(name, words, MAX_NOTE),
+            Part::Answer(said) => self.answer(said),
+            Part::Call(row) => call::blocks(&self.words, row),
+            Part::Ask(asked) => self.ask(asked).into_iter().collect(),
+        }
+    }
+
+    fn answer(&self, answer: &Answer) -> Vec<Value> {
+        let section = |name: &str, said: &[Span]| parts::rich(name, vec![parts::section(line(said))]);
+        let mut blocks: Vec<Value> = answer.to.iter().map(|to| section("to", std::slice::from_ref(to))).collect();
+        blocks.extend(self.model_words("answer", &answer.text, MAX_ANSWER));
+        blocks.extend((!answer.ours.is_empty()).then(|| section("why", &answer.ours)));
+        blocks
+    }
+
+    /// The model's Markdown as at most `max` blocks that mention nobody.
+    fn model_words(&self, name: &str, markdown: &str, max: usize) -> Vec<Value> {
+        let mut blocks = rich_text::blocks(markdown);
+        if blocks.len() > max {
+            blocks.truncate(max - 1);
+            blocks.push(parts::rich(name, vec![parts::section(vec![text(&self.words.word("foot.cut"))])]));
+        }
+        for (at, block) in blocks.iter_mut().enumerate() {
+            parts::disarm(block);
+            block["block_id"] = json!(format!("{name}_{}", at + 1));
+        }
+        blocks
+    }
+
+    fn ask(&self, ask: &Ask<'_>) -> Option<Value> {
+        let [ok, cancel] = ask.buttons.as_ref()?;
+        let (gate, back) = (ask.gate.as_str(), self.words.word("slack.back"));
+        let mut buttons = vec![parts::button("plan_approve", gate, ok, &back)];
+        buttons.extend(ask.form.as_ref().map(|form| parts::opener("plan_revise", gate, form)));
+        buttons.push(parts::button("plan_cancel", gate, cancel, &back));
+        Some(parts::actions("buttons", &buttons))
+    }
+}
+
+/// The title; how the card stands, and what else belongs beside it; what it is about.
+fn head(head: &Head) -> Vec<Value> {
+    let status: Vec<&str> = [&head.state].into_iter().chain(&head.facts).map(String::as_str).collect();
+    let status = escape::mrkdwn(&status.join(" · "));
+    let mut blocks = vec![parts::header(&head.title), parts::context("status", &status)];
+    let subject = head.subject.iter().map(|subject| vec![parts::bold(&escape::inert(subject))]);
+    blocks.extend(subject.map(|line| parts::rich("subject", vec![parts::section(line)])));
+    blocks
+}
+
+fn numbered(steps: &Steps<'_>) -> Value {
+    let mut elements = vec![parts::list("ordered", steps.lines.iter().map(|step| line(step)).collect())];
+    elements.extend(steps.more.iter().map(|more| parts::section(vec![text(more)])));
+    parts::rich("steps", elements)
+}
+
+/// A line as elements of rich text.
+fn line(spans: &[Span]) -> Vec<Value> {
+    let mut line: Vec<Value> = Vec::new();
+    let mut after_ours = false;
+    for span in spans {
+        match span {
+            Span::Ours(words) => line.extend(parts::bold_words(words)),
+            Span::Label(words) => line.extend([parts::bold(words), text(" ")]),
+            Span::Foreign(words) => {
+                let words = escape::inert(&one_line(words, usize::MAX));
+                // What stands behind a mark or a word of ours goes on in its element.
+                match line.last_mut().filter(|last| after_ours && last.get("style").is_none()) {
+                    Some(last) => last["text"] = json!(format!("{}{words}", last["text"].as_str().unwrap_or_default())),
+                    None => line.push(text(&words)),
+                }
+            }
+            Span::Block(words) => line.push(text(&escape::inert(words))),
+            Span::Tools(names) => {
+                for (at, name) in names.iter().enumerate() {
+                    line.extend((at > 0).then(|| text(" ")));
+                    line.push(parts::code(&escape::inert(&one_line(name, usize::MAX))));
+                }
+            }
+            Span::Person(id) => line.push(person(id)),
+        }
+        after_ours = matches!(span, Span::Ours(_));
+    }
+    line
+}
+
+/// A line as small print.
+fn mrkdwn(line: &Line) -> String {
+    let spell = |span: &Span| match span {
+        Span::Ours(words) | Span::Label(words) | Span::Foreign(words) | Span::Block(words) => escape::mrkdwn(words),
+        Span::Tools(names) => escape::mrkdwn(&names.join(" ")),
+        Span::Person(id) => escape::mention(id).unwrap_or_else(|| escape::mrkdwn(&one_line(id, 128))),
+    };
+    line.iter().map(spell).collect()
+}
+
+/// `id` as a mention, else as text.
+fn person(id: &str) -> Value {
+    if escape::is_user(id) {
+        json!({"type": "user", "user_id": id})
+    } else {
+        text(&escape::inert(&one_line(id, 128)))
     }
 }

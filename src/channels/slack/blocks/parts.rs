@@ -3,8 +3,11 @@
 use countersign_agent::domain::digest128;
 use serde_json::{Value, json};
 
-use super::painter::Line;
+use crate::channels::card::{Button, Form, Style};
 use crate::channels::slack::escape;
+
+/// Elements of one line of rich text.
+type Line = Vec<Value>;
 
 /// The head of a card; ours.
 pub(super) fn header(title: &str) -> Value {
@@ -64,6 +67,12 @@ pub(super) fn bold(inert: &str) -> Value {
     json!({"type": "text", "text": inert, "style": {"bold": true}})
 }
 
+/// Our wording is Markdown, and bold is the only mark that it uses.
+pub(super) fn bold_words(said: &str) -> impl Iterator<Item = Value> {
+    let pieces = said.split("**").enumerate().filter(|(_, piece)| !piece.is_empty());
+    pieces.map(|(at, piece)| if at % 2 == 1 { bold(piece) } else { text(piece) })
+}
+
 /// A name in code type; inert already.
 pub(super) fn code(inert: &str) -> Value {
     json!({"type": "text", "text": inert, "style": {"code": true}})
@@ -82,26 +91,32 @@ pub(super) fn actions(name: &str, buttons: &[Value]) -> Value {
     json!({"type": "actions", "block_id": name, "elements": buttons})
 }
 
-/// A button; `value` is the one id that it decides about.
-pub(super) fn button(action: &str, value: &str, label: &str, style: Option<&str>, confirm: Option<Value>) -> Value {
-    let mut button = json!({"type": "button", "action_id": action, "value": value, "text": plain(label)});
-    if let Some(style) = style {
-        button["style"] = json!(style);
+/// A button; `value` is the one id that it decides about, `back` takes back the press.
+pub(super) fn button(action: &str, value: &str, button: &Button, back: &str) -> Value {
+    let mut drawn = bare(action, value, &button.label);
+    match button.style {
+        Style::Primary => drawn["style"] = json!("primary"),
+        Style::Danger | Style::End => drawn["style"] = json!("danger"),
+        Style::Plain => (),
     }
-    if let Some(confirm) = confirm {
-        button["confirm"] = confirm;
+    if let Some(sure) = &button.sure {
+        let plain = |text: &str| json!({"type": "plain_text", "text": text});
+        drawn["confirm"] =
+            json!({"title": plain(&sure.title), "text": plain(&sure.text), "confirm": plain(&sure.yes), "deny": plain(back)});
+        if button.style != Style::Plain {
+            drawn["confirm"]["style"] = json!("danger");
+        }
     }
-    button
+    drawn
 }
 
-/// The question before a button does what it says; all words are ours.
-pub(super) fn confirm(title: &str, text: &str, yes: &str, no: &str, danger: bool) -> Value {
-    let bare = |text: &str| json!({"type": "plain_text", "text": text});
-    let mut confirm = json!({"title": bare(title), "text": bare(text), "confirm": bare(yes), "deny": bare(no)});
-    if danger {
-        confirm["style"] = json!("danger");
-    }
-    confirm
+/// The button that opens `form`.
+pub(super) fn opener(action: &str, value: &str, form: &Form) -> Value {
+    bare(action, value, &form.opens)
+}
+
+fn bare(action: &str, value: &str, label: &str) -> Value {
+    json!({"type": "button", "action_id": action, "value": value, "text": plain(label)})
 }
 
 /// Makes every block's id the card's own: a client keeps the state of a block whose id stays, so each repaint has new
