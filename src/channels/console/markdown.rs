@@ -41,7 +41,7 @@ pub(super) fn escape(text: &str, out: &mut String) {
 }
 
 /// Escaped text in which a new line is one.
-fn words(text: &str, out: &mut String) {
+pub(super) fn words(text: &str, out: &mut String) {
     for (at, line) in text.split('\n').enumerate() {
         if at > 0 {
             out.push_str("<br>\n");
