@@ -7,14 +7,19 @@ mod parts;
 
 use serde_json::{Value, json};
 
-use super::check::{MAX_BLOCKS, MAX_WEIGHT, weight};
+use super::escape::{self, units};
 use super::fallback::fallback;
-use super::{escape, rich_text};
+use super::rich_text;
 use crate::channels::card::{self, Answer, Ask, Caps, Card, Head, Line, Part, Place, Span, Steps, Words};
 use crate::channels::wording::one_line;
 use countersign_agent::domain::{Locale, Outbound};
 use countersign_agent::template::Templates;
 use parts::text;
+
+/// Blocks of one message.
+const MAX_BLOCKS: usize = 50;
+/// Characters over all blocks of a message, in UTF-16 units: `msg_blocks_too_long` was seen a little above.
+const MAX_WEIGHT: usize = 12_000;
 
 /// Tried in this order until the message fits. What a person decides about goes last, and never from a card with the rows or
 /// the plan that the agent puts on one; the last caps are for what older versions stored, and do whatever the text is.
@@ -190,5 +195,24 @@ fn person(id: &str) -> Value {
         json!({"type": "user", "user_id": id})
     } else {
         text(&escape::inert(&one_line(id, 128)))
+    }
+}
+
+/// What a person reads in `blocks`, in UTF-16 units.
+fn weight(blocks: &[Value]) -> usize {
+    blocks.iter().map(text_of).sum()
+}
+
+fn text_of(node: &Value) -> usize {
+    match node {
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, inner)| match inner {
+                Value::String(text) if matches!(key.as_str(), "text" | "url" | "title") => units(text),
+                inner => text_of(inner),
+            })
+            .sum(),
+        Value::Array(list) => list.iter().map(text_of).sum(),
+        _ => 0,
     }
 }
