@@ -1,6 +1,5 @@
 //! Our own words to people: notices, states and times, rendered from `templates/text`; shared by all channels.
 
-mod plain;
 mod whom;
 
 use serde_json::{Value, json};
@@ -11,8 +10,6 @@ use countersign_agent::domain::{
 };
 use countersign_agent::template::Templates;
 
-pub use plain::plain_text;
-pub(super) use plain::{asking, body};
 pub(super) use whom::{Whom, requester};
 
 /// The wording of a notice. Foreign text in it (goals, ids) stands as it is: a caller that puts the result into
@@ -88,15 +85,6 @@ pub(super) fn mark_of(step: &StepView) -> &'static str {
     if step.unfinished { "⏹️" } else { step_mark(step.status) }
 }
 
-/// What stands behind a step that was under way when the work on its plan ended; empty for others.
-pub(super) fn left_off(templates: &Templates, locale: Locale, step: &StepView) -> String {
-    if step.unfinished {
-        templates.say(locale, "plan.unfinished", json!({}))
-    } else {
-        String::new()
-    }
-}
-
 /// Steps that need no more work.
 pub(super) fn done_steps(steps: &[StepView]) -> usize {
     steps
@@ -108,21 +96,6 @@ pub(super) fn done_steps(steps: &[StepView]) -> usize {
 /// Does a card in this state wait, with buttons?
 pub(super) fn is_open(state: &CardState) -> bool {
     matches!(state, CardState::Open { .. })
-}
-
-/// Our words `key`, which may begin with a person; English sentences begin with a capital when no name goes before them.
-pub(super) fn opening(templates: &Templates, locale: Locale, key: &str, values: &Value) -> String {
-    let said = templates.say(locale, key, values);
-    let named = |member: &str| {
-        values[member]
-            .as_str()
-            .is_some_and(|name| !name.is_empty() && said.starts_with(name))
-    };
-    if named("people") || named("requester") {
-        said
-    } else {
-        capitalized(&said)
-    }
 }
 
 /// With a capital at the beginning.
@@ -213,11 +186,6 @@ fn all_of(templates: &Templates, locale: Locale, names: &[String]) -> String {
     templates.say(locale, "state.all_of", json!({ "names": names }))
 }
 
-/// The key of the word on how a plan card stands.
-pub(super) fn plan_key(card: &PlanCard) -> &'static str {
-    card.end.map_or_else(|| state_key(&card.state, Asked::Approval), end_key)
-}
-
 /// The key of the word on how the work on a plan ended.
 pub(super) fn end_key(end: PlanEnd) -> &'static str {
     match end {
@@ -227,26 +195,6 @@ pub(super) fn end_key(end: PlanEnd) -> &'static str {
         PlanEnd::Early(TurnReason::Cancelled) => "state.stopped",
         PlanEnd::Early(TurnReason::Expired) => "state.expire",
         PlanEnd::Early(_) => "state.failed",
-    }
-}
-
-/// How the end of a plan looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
-    Good,
-    Bad,
-    Quiet,
-}
-
-impl Tone {
-    pub(super) fn of(end: PlanEnd) -> Self {
-        match end {
-            PlanEnd::Done => Self::Good,
-            PlanEnd::Unfinished
-            | PlanEnd::Replaced
-            | PlanEnd::Early(TurnReason::Cancelled | TurnReason::Expired | TurnReason::Superseded) => Self::Quiet,
-            PlanEnd::Early(_) => Self::Bad,
-        }
     }
 }
 
@@ -318,15 +266,14 @@ pub(super) fn under_way(card: &PlanCard) -> bool {
     works || card.steps.iter().any(|step| step.status != StepStatus::Pending)
 }
 
-/// A sentence that belongs to how a gate was settled, if there is one.
-pub(super) fn settled_text(templates: &Templates, locale: Locale, kind: DecisionKind) -> Option<String> {
-    let key = match kind {
-        DecisionKind::Expire => "state.expired_text",
-        DecisionKind::Cancel => "state.cancelled_text",
-        DecisionKind::Supersede => "state.superseded_text",
-        DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Reject => return None,
-    };
-    Some(templates.say(locale, key, json!({})))
+/// The key of a sentence that belongs to how a gate was settled, if there is one.
+pub(super) fn settled_key(kind: DecisionKind) -> Option<&'static str> {
+    match kind {
+        DecisionKind::Expire => Some("state.expired_text"),
+        DecisionKind::Cancel => Some("state.cancelled_text"),
+        DecisionKind::Supersede => Some("state.superseded_text"),
+        DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Reject => None,
+    }
 }
 
 /// The values of the budget card's first sentence: model calls spent, and which limits are reached, in words.

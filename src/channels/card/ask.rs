@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Ask, Builder, Button, Card, Form, Head, Line, Part, Style, lines, ours};
+use super::{Ask, Builder, Card, Form, Head, Line, Part, Style, lines, ours};
 use crate::channels::wording::{Asked, Whom, capitalized, is_open, one_line, spent};
 use countersign_agent::domain::{BudgetCard, QuestionCard};
 
@@ -18,7 +18,17 @@ impl Builder<'_> {
         let mut parts = vec![Part::Lines("question", asked)];
         if open {
             parts.push(self.prompt(self.words.place.question(card.group)));
-            parts.extend(self.words.place.answers_in_form().then(|| self.answer_form(card)));
+            let form = Form {
+                label: self.word("question.answer"),
+                placeholder: String::new(),
+                submit: self.word("console.send"),
+                opens: self.button("slack.edit", Style::Plain, None),
+            };
+            parts.push(Part::Ask(Ask {
+                gate: &card.gate_id,
+                buttons: None,
+                form: Some(form),
+            }));
         }
         parts.extend(self.settled(&card.state, Asked::Answer, None));
         let subject = card.title.as_deref().filter(said).map(|title| one_line(title, self.caps.line));
@@ -28,23 +38,10 @@ impl Builder<'_> {
                 ..self.head("question.title", &card.state, Asked::Answer)
             }),
             summary: self.say("question.summary", json!({"question": one_line(&card.question, 80)})),
-            ahead: Vec::new(),
             parts,
             foot: self.waiting(&card.state, &card.requester, card.ttl_ms),
+            ..Card::default()
         }
-    }
-
-    fn answer_form<'a>(&self, card: &'a QuestionCard) -> Part<'a> {
-        Part::Ask(Ask {
-            gate: &card.gate_id,
-            buttons: None,
-            form: Some(Form {
-                label: self.word("question.answer"),
-                placeholder: String::new(),
-                submit: self.word("console.send"),
-                opens: String::new(),
-            }),
-        })
     }
 
     pub(super) fn limit<'a>(&self, card: &'a BudgetCard) -> Card<'a> {
@@ -64,11 +61,7 @@ impl Builder<'_> {
             // The view does not say whether this is a group.
             let group = self.words.place.in_group("budget.prompt_group");
             parts.push(self.prompt(["budget.prompt"].into_iter().chain(group)));
-            let button = |key: &str, style| Button {
-                label: self.word(key),
-                style,
-                sure: None,
-            };
+            let button = |key: &str, style| self.button(key, style, None);
             parts.push(Part::Ask(Ask {
                 gate: &card.gate_id,
                 buttons: Some([button("budget.ok", Style::Primary), button("budget.cancel", Style::Plain)]),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Builder, Button, Call, CallAsk, Card, Exhibit, Head, Part, Style, Tone, lines, ours, tool};
+use super::{Builder, Call, CallAsk, Card, Exhibit, Head, Part, Style, Tone, lines, ours, tool};
 use crate::channels::wording::{Asked, Whom, effect_key, is_open, one_line, prompt_key, sure_key};
 use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 
@@ -90,20 +90,17 @@ impl Builder<'_> {
     }
 
     fn call_ask<'a>(&self, row: &ActionView, gate: &'a GateId) -> CallAsk<'a> {
-        let destructive = row.effect == EffectClass::Destructive;
+        let style = match row.effect {
+            EffectClass::Destructive => Style::Danger,
+            EffectClass::State | EffectClass::Read | EffectClass::Write => Style::Primary,
+        };
+        let sure = sure_key(row).map(|key| self.sure(key, "approval.approve"));
+        let reject = self.sure("approval.reject", "approval.reject");
         CallAsk {
             gate,
             id: row.button_id(gate),
-            yes: Button {
-                label: self.word("approval.approve"),
-                style: if destructive { Style::Danger } else { Style::Primary },
-                sure: sure_key(row).map(|key| self.sure(key, "approval.approve")),
-            },
-            no: Button {
-                label: self.word("approval.reject"),
-                style: Style::Plain,
-                sure: Some(self.sure("approval.reject", "approval.reject")),
-            },
+            yes: self.button("approval.approve", style, sure),
+            no: self.button("approval.reject", Style::Plain, Some(reject)),
         }
     }
 }

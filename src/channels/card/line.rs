@@ -20,7 +20,7 @@ pub(in crate::channels) enum Span {
 pub(in crate::channels) type Line = Vec<Span>;
 
 /// Words of ours.
-pub(in crate::channels) fn plain(words: &str) -> Span {
+pub(super) fn plain(words: &str) -> Span {
     Span::Ours(words.to_owned())
 }
 
@@ -62,5 +62,26 @@ impl Holes {
         }
         line.extend(ours(&words));
         line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// M-5: what goes into a wording keeps its kind, wherever the wording has it, twice too; nothing else becomes a hole.
+    #[test]
+    fn a_wording_keeps_the_kinds_of_what_is_inside() {
+        let mut holes = Holes::default();
+        let (who, none) = (holes.put(vec![Span::Person(String::from("**U1**"))]), holes.put(Line::new()));
+        let what = holes.put(vec![Span::Foreign(String::from("\u{e000}"))]);
+        assert_eq!(none, "");
+        let line = holes.fill(&format!("{who} wants {what}, {who}\u{e005}"));
+        let person = Span::Person(String::from("**U1**"));
+        let foreign = Span::Foreign(String::from("\u{e000}"));
+        assert_eq!(
+            line,
+            [person.clone(), plain(" wants "), foreign, plain(", "), person, plain("\u{e005}")]
+        );
     }
 }

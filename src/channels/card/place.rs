@@ -47,14 +47,9 @@ impl Place {
         matches!(self, Self::Slack | Self::SlackText)
     }
 
-    /// Does a mention in a card call somebody?
-    pub(super) fn mentions(self) -> bool {
+    /// Is it a card in a chat? There a mention calls somebody, and a plan of one step, which is its goal, is one line.
+    pub(super) fn is_chat_card(self) -> bool {
         matches!(self, Self::Lark | Self::Slack)
-    }
-
-    /// Is a plan of one step, which is its goal, one line?
-    pub(super) fn folds_plans(self) -> bool {
-        self.mentions()
     }
 
     /// Does the small print say whose task it is?
@@ -65,11 +60,6 @@ impl Place {
     /// Has the form for changes less room than a message?
     pub(super) fn limits_changes(self) -> bool {
         self == Self::Lark
-    }
-
-    /// Is a question answered in a form?
-    pub(super) fn answers_in_form(self) -> bool {
-        self == Self::Console
     }
 
     /// Do the votes stand in the head of a plan that needs several?

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Ask, Builder, Button, Card, Form, Head, Line, Part, Span, Style, Sure, Tone, lines, ours};
+use super::{Ask, Builder, Card, Form, Head, Line, Part, Span, Style, Tone, lines, ours};
 use crate::channels::wording::{Whom, asked_of, done_steps, end_key, is_open, one_line, under_way};
 use countersign_agent::domain::{CardState, Complexity, GateId, PlanCard};
 
@@ -64,7 +64,7 @@ impl Builder<'_> {
             (Complexity::Simple, [only]) if only.content.trim() == card.goal.trim() => Some(only),
             _ => None,
         };
-        let simple = simple.filter(|_| self.words.place.folds_plans());
+        let simple = simple.filter(|_| self.words.place.is_chat_card());
         let mut goal = self.labelled("plan.goal", self.planned(&card.goal));
         goal.extend(simple.into_iter().flat_map(|only| self.beside(only)));
         first.push(goal);
@@ -99,35 +99,18 @@ impl Builder<'_> {
     }
 
     fn plan_ask<'a>(&self, gate: &'a GateId) -> Part<'a> {
-        let ok = Button {
-            label: self.word("plan.ok"),
-            style: Style::Primary,
-            sure: None,
-        };
-        let cancel = Button {
-            label: self.word("plan.cancel"),
-            style: Style::End,
-            sure: Some(self.sure("plan.cancel", "slack.cancel_yes")),
-        };
+        let sure = self.sure("plan.cancel", "slack.cancel_yes");
+        let cancel = self.button("plan.cancel", Style::End, Some(sure));
         Part::Ask(Ask {
             gate,
-            buttons: Some([ok, cancel]),
+            buttons: Some([self.button("plan.ok", Style::Primary, None), cancel]),
             form: Some(Form {
                 label: self.word("plan.feedback"),
                 placeholder: self.word("plan.feedback_placeholder"),
                 submit: self.word("plan.submit"),
-                opens: self.word("slack.edit"),
+                opens: self.button("slack.edit", Style::Plain, None),
             }),
         })
-    }
-
-    /// What is asked before a button counts.
-    pub(super) fn sure(&self, question: &str, yes: &str) -> Sure {
-        Sure {
-            title: self.word(&format!("{question}_title")),
-            text: self.word(&format!("{question}_text")),
-            yes: self.word(yes),
-        }
     }
 
     fn plan_foot(&self, card: &PlanCard) -> Vec<Line> {

@@ -40,9 +40,8 @@ impl Builder<'_> {
                 state,
                 facts: Vec::new(),
             }),
-            ahead: Vec::new(),
             parts,
-            foot: Vec::new(),
+            ..Card::default()
         }
     }
 
@@ -80,11 +79,10 @@ impl Builder<'_> {
         let mut parts = vec![Part::Answer(Answer { to, text, ours })];
         parts.extend(more);
         Card {
-            head: None,
             summary,
-            ahead: Vec::new(),
             parts,
             foot,
+            ..Card::default()
         }
     }
 }

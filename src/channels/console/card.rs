@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::markdown;
 use super::view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
-use crate::channels::card::{self, Call, Caps, Card, Exhibit, Head, Line, Part, Place, Span, Tone, Words};
+use crate::channels::card::{self, Call, Caps, Card, Head, Line, Part, Place, Span, Tone, Words};
 use crate::channels::wording::{notice_people, notice_text};
 use countersign_agent::domain::{ActionView, Locale, Outbound, StepStatus, StepView};
 use countersign_agent::template::Templates;
@@ -134,10 +134,10 @@ impl Encoder<'_> {
                     text: self.plain(text),
                 }),
                 [Span::Block(text)] => blocks.push(prose(text)),
-                line if name == "prompt" => blocks.push(Block::Prose {
-                    html: self.html(line),
-                    quiet: false,
-                }),
+                line if name == "prompt" => {
+                    let html = self.html(line);
+                    blocks.push(Block::Prose { html, quiet: false });
+                }
                 line => self.quiet(line, blocks),
             }
         }
@@ -148,12 +148,11 @@ impl Encoder<'_> {
         if line.is_empty() {
             return;
         }
-        match blocks.last_mut() {
-            Some(Block::Prose { html, quiet: true }) => html.push_str(&self.html(line)),
-            _ => blocks.push(Block::Prose {
-                html: self.html(line),
-                quiet: true,
-            }),
+        let said = self.html(line);
+        if let Some(Block::Prose { html, quiet: true }) = blocks.last_mut() {
+            html.push_str(&said);
+        } else {
+            blocks.push(Block::Prose { html: said, quiet: true });
         }
     }
 
@@ -217,9 +216,6 @@ fn head(head: &Head) -> CardPage {
 }
 
 fn call(call: &Call<'_>) -> Block {
-    let shown = |exhibit: Option<&Exhibit>| exhibit.map(|shown| (shown.label.clone(), shown.text.clone())).unzip();
-    let (preview_label, preview): (Option<_>, _) = shown(call.preview.as_ref());
-    let (output_label, output): (Option<_>, _) = shown(call.output.as_ref());
     Block::Call(Box::new(CallLine {
         number: call.number,
         tool: call.row.tool.clone(),
@@ -231,12 +227,9 @@ fn call(call: &Call<'_>) -> Block {
         warning: call.warning.clone(),
         hidden: call.hidden.clone(),
         open: call.ask.is_some(),
-        preview_label: preview_label.unwrap_or_default(),
-        preview,
-        arguments_label: call.arguments.label.clone(),
-        arguments: call.arguments.text.clone(),
-        output_label: output_label.unwrap_or_default(),
-        output,
+        preview: call.preview.clone(),
+        arguments: call.arguments.clone(),
+        output: call.output.clone(),
         ask: call.ask.as_ref().map(|ask| CallAsk {
             id: call.row.id.to_string(),
             gate: ask.gate.to_string(),

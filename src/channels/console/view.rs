@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::channels::card::Exhibit;
 use countersign_agent::domain::{ActionStatus, EffectClass};
 
 /// A message of the bot. Texts are plain and get escaped by the template, except members named `html`.
@@ -91,12 +92,9 @@ pub struct CallLine {
     pub(super) warning: Option<String>,
     pub(super) hidden: Option<String>,
     pub(super) open: bool,
-    pub(super) preview_label: String,
-    pub(super) preview: Option<String>,
-    pub(super) arguments_label: String,
-    pub(super) arguments: String,
-    pub(super) output_label: String,
-    pub(super) output: Option<String>,
+    pub(super) preview: Option<Exhibit>,
+    pub(super) arguments: Exhibit,
+    pub(super) output: Option<Exhibit>,
     pub(super) ask: Option<CallAsk>,
 }
 

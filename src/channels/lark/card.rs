@@ -144,13 +144,13 @@ fn call(call: &Call<'_>) -> Vec<Value> {
 }
 
 fn ask(ask: &Ask<'_>) -> Vec<Value> {
+    let Some([ok, cancel]) = &ask.buttons else {
+        return Vec::new();
+    };
     let value = |verb: &str| json!({"action": verb, "review_id": ask.gate});
-    let mut elements = Vec::new();
-    if let Some([ok, cancel]) = &ask.buttons {
-        let ok = button("btn_ok", ok, &value("approve"));
-        let cancel = button("btn_cancel", cancel, &value("cancel"));
-        elements.push(parts::row("buttons", vec![ok, cancel]));
-    }
+    let ok = button("btn_ok", ok, &value("approve"));
+    let cancel = button("btn_cancel", cancel, &value("cancel"));
+    let mut elements = vec![parts::row("buttons", vec![ok, cancel])];
     elements.extend(ask.form.as_ref().map(|form| parts::feedback_form(form, &value("revise"))));
     elements
 }

@@ -15,8 +15,10 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use super::{card::card, escape};
+use crate::channels::card::Place;
 use crate::channels::pace::{PATIENCE, Pace};
-use crate::channels::wording::{asking, body, notice_people, notice_text, one_line, requester};
+use crate::channels::plain::Said;
+use crate::channels::wording::{notice_people, notice_text, one_line, requester};
 use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::LarkSecrets;
 use answer::{Answer, Refused};
@@ -164,9 +166,9 @@ impl LarkClient {
         {
             return notice_text(&self.templates, locale, &named);
         }
-        let text = escape::chat_text(&body(&self.templates, locale, false, content));
+        let Said { asking, body } = Said::of(&self.templates, locale, Place::Text, content, &name);
+        let text = escape::chat_text(&body);
         let text = fitting(text, &self.templates.say(locale, "foot.cut", json!({})));
-        let asking = asking(&self.templates, locale, false, content, &name);
         match requester(content).and_then(escape::text_mention) {
             Some(mention) if asking.is_empty() => format!("{mention} {text}"),
             _ if asking.is_empty() => text,

@@ -96,8 +96,8 @@ impl Encoder<'_> {
             }
             Part::Note(name, words) => self.model_words(name, words, MAX_NOTE),
             Part::Answer(said) => self.answer(said),
-            Part::Call(row) => call::blocks(&self.words, row),
-            Part::Ask(asked) => self.ask(asked).into_iter().collect(),
+            Part::Call(row) => call::blocks(row),
+            Part::Ask(asked) => ask(asked).into_iter().collect(),
         }
     }
 
@@ -122,15 +122,6 @@ impl Encoder<'_> {
         }
         blocks
     }
-
-    fn ask(&self, ask: &Ask<'_>) -> Option<Value> {
-        let [ok, cancel] = ask.buttons.as_ref()?;
-        let (gate, back) = (ask.gate.as_str(), self.words.word("slack.back"));
-        let mut buttons = vec![parts::button("plan_approve", gate, ok, &back)];
-        buttons.extend(ask.form.as_ref().map(|form| parts::opener("plan_revise", gate, form)));
-        buttons.push(parts::button("plan_cancel", gate, cancel, &back));
-        Some(parts::actions("buttons", &buttons))
-    }
 }
 
 /// The title; how the card stands, and what else belongs beside it; what it is about.
@@ -141,6 +132,15 @@ fn head(head: &Head) -> Vec<Value> {
     let subject = head.subject.iter().map(|subject| vec![parts::bold(&escape::inert(subject))]);
     blocks.extend(subject.map(|line| parts::rich("subject", vec![parts::section(line)])));
     blocks
+}
+
+fn ask(ask: &Ask<'_>) -> Option<Value> {
+    let [ok, cancel] = ask.buttons.as_ref()?;
+    let gate = ask.gate.as_str();
+    let mut buttons = vec![parts::button("plan_approve", gate, ok)];
+    buttons.extend(ask.form.as_ref().map(|form| parts::button("plan_revise", gate, &form.opens)));
+    buttons.push(parts::button("plan_cancel", gate, cancel));
+    Some(parts::actions("buttons", &buttons))
 }
 
 fn numbered(steps: &Steps<'_>) -> Value {

@@ -1,11 +1,13 @@
 //! What a message says without its blocks: in notifications, to screen readers, and where blocks were refused.
 
-use countersign_agent::domain::{Locale, Outbound};
-use countersign_agent::template::Templates;
 use serde_json::json;
 
 use super::escape;
-use crate::channels::wording::{asking, body, notice_people, notice_text, one_line, requester};
+use crate::channels::card::Place;
+use crate::channels::plain::Said;
+use crate::channels::wording::{notice_people, notice_text, one_line, requester};
+use countersign_agent::domain::{Locale, Outbound};
+use countersign_agent::template::Templates;
 
 /// Room for `text`, UTF-16 units. Above 4,000 the platform cuts it, or refuses an update.
 const MAX_TEXT: usize = 3_900;
@@ -19,11 +21,10 @@ pub(super) fn fallback(templates: &Templates, locale: Locale, content: &Outbound
     {
         return mrkdwn_words(&notice_text(templates, locale, &named));
     }
-    let plain = body(templates, locale, true, content);
-    if plain.is_empty() {
-        return plain;
+    let Said { asking, body } = Said::of(templates, locale, Place::SlackText, content, &name);
+    if body.is_empty() {
+        return body;
     }
-    let asking = asking(templates, locale, true, content, &name);
     let before = match requester(content).and_then(escape::mention) {
         _ if !asking.is_empty() => format!("{asking}\n"),
         Some(mention) => format!("{mention} "),
@@ -31,7 +32,7 @@ pub(super) fn fallback(templates: &Templates, locale: Locale, content: &Outbound
     };
     let cut = templates.say(locale, "foot.cut", json!({}));
     let room = MAX_TEXT.saturating_sub(escape::units(&before));
-    format!("{before}{}", mrkdwn_words(&escape::mrkdwn_within(&plain, room, &cut)))
+    format!("{before}{}", mrkdwn_words(&escape::mrkdwn_within(&body, room, &cut)))
 }
 
 /// A short word to one person. It may hold foreign text, but only that person sees it: ids in it become names.
@@ -65,7 +66,7 @@ mod tests {
     /// M-5: ids are mentioned whole, also where one begins with another.
     #[test]
     fn a_refusal_mentions_whole_ids() {
-        let templates = crate::template::load(None).unwrap();
+        let templates = Templates::load(None).unwrap();
         let refused = Outbound::Notice(Notice::NotEntitled {
             requester: String::from("UBOSS, UBOSS2"),
         });

@@ -101,15 +101,6 @@ impl<'a> Whom<'a> {
         values["requester"] = json!(requester);
         values["slack"] = json!(slack);
     }
-
-    /// Those who may approve, by `name`, in one phrase.
-    pub(in crate::channels) fn people(self, name: impl Fn(&str) -> String) -> String {
-        let mut names: Vec<String> = self.named().map(name).collect();
-        if self.more() > 0 {
-            names.push(format!("+{}", self.more()));
-        }
-        names.join(" ")
-    }
 }
 
 /// The person who is mentioned before a text in a group.

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::parts::{self, bold, text};
-use crate::channels::card::{Call, Words};
+use crate::channels::card::Call;
 use crate::channels::slack::escape;
 
-pub(super) fn blocks(words: &Words<'_>, call: &Call<'_>) -> Vec<Value> {
+pub(super) fn blocks(call: &Call<'_>) -> Vec<Value> {
     let number = call.number;
     let mut lines = vec![vec![
         bold(&format!("{number}.")),
@@ -24,9 +24,8 @@ pub(super) fn blocks(words: &Words<'_>, call: &Call<'_>) -> Vec<Value> {
     elements.extend(call.hidden.iter().map(|hidden| parts::section(vec![text(&format!("⚠️ {hidden}"))])));
     let mut blocks = vec![parts::rich(&format!("act_{number}"), elements)];
     if let Some(ask) = &call.ask {
-        let back = words.word("slack.back");
-        let yes = parts::button("action_approve", ask.id.as_str(), &ask.yes, &back);
-        let no = parts::button("action_reject", ask.id.as_str(), &ask.no, &back);
+        let yes = parts::button("action_approve", ask.id.as_str(), &ask.yes);
+        let no = parts::button("action_reject", ask.id.as_str(), &ask.no);
         blocks.push(parts::actions(&format!("row_{number}"), &[yes, no]));
     }
     blocks

@@ -3,7 +3,7 @@
 use countersign_agent::domain::digest128;
 use serde_json::{Value, json};
 
-use crate::channels::card::{Button, Form, Style};
+use crate::channels::card::{Button, Style};
 use crate::channels::slack::escape;
 
 /// Elements of one line of rich text.
@@ -91,9 +91,9 @@ pub(super) fn actions(name: &str, buttons: &[Value]) -> Value {
     json!({"type": "actions", "block_id": name, "elements": buttons})
 }
 
-/// A button; `value` is the one id that it decides about, `back` takes back the press.
-pub(super) fn button(action: &str, value: &str, button: &Button, back: &str) -> Value {
-    let mut drawn = bare(action, value, &button.label);
+/// A button; `value` is the one id that it decides about.
+pub(super) fn button(action: &str, value: &str, button: &Button) -> Value {
+    let mut drawn = json!({"type": "button", "action_id": action, "value": value, "text": plain(&button.label)});
     match button.style {
         Style::Primary => drawn["style"] = json!("primary"),
         Style::Danger | Style::End => drawn["style"] = json!("danger"),
@@ -102,21 +102,12 @@ pub(super) fn button(action: &str, value: &str, button: &Button, back: &str) -> 
     if let Some(sure) = &button.sure {
         let plain = |text: &str| json!({"type": "plain_text", "text": text});
         drawn["confirm"] =
-            json!({"title": plain(&sure.title), "text": plain(&sure.text), "confirm": plain(&sure.yes), "deny": plain(back)});
+            json!({"title": plain(&sure.title), "text": plain(&sure.text), "confirm": plain(&sure.yes), "deny": plain(&sure.no)});
         if button.style != Style::Plain {
             drawn["confirm"]["style"] = json!("danger");
         }
     }
     drawn
-}
-
-/// The button that opens `form`.
-pub(super) fn opener(action: &str, value: &str, form: &Form) -> Value {
-    bare(action, value, &form.opens)
-}
-
-fn bare(action: &str, value: &str, label: &str) -> Value {
-    json!({"type": "button", "action_id": action, "value": value, "text": plain(label)})
 }
 
 /// Makes every block's id the card's own: a client keeps the state of a block whose id stays, so each repaint has new

@@ -1,0 +1,266 @@
+//! What the families of cards share: lines with people and tools in them, steps, what settled a card, small print.
+
+use serde_json::{Value, json};
+
+use super::line::{Holes, plain};
+use super::{Button, Caps, Head, Line, Part, Span, Steps, Style, Sure, Tone, Words, ours};
+use crate::channels::wording::{
+    Asked, Whom, capitalized, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key, state_key, words_key,
+};
+use countersign_agent::domain::{CardState, PlanEnd, StepView};
+
+/// Makes one card.
+pub(super) struct Builder<'a> {
+    pub(super) words: Words<'a>,
+    pub(super) caps: Caps,
+}
+
+/// Whom an open card asks, and whom its requester waits for.
+#[derive(Default)]
+pub(super) struct Asks {
+    /// Both, where they are said before the title.
+    pub(super) ahead: Vec<Line>,
+    pub(super) intro: Vec<Line>,
+    pub(super) waits: Vec<Line>,
+}
+
+impl Builder<'_> {
+    pub(super) fn say(&self, key: &str, values: Value) -> String {
+        self.words.say(key, values)
+    }
+
+    pub(super) fn word(&self, key: &str) -> String {
+        self.words.word(key)
+    }
+
+    /// Our words `key` behind `before`; their value `name` is `inside`.
+    pub(super) fn around(&self, before: &str, key: &str, mut values: Value, name: &str, inside: Line) -> Line {
+        let mut holes = Holes::default();
+        values[name] = json!(holes.put(inside));
+        holes.fill(&format!("{before}{}", self.say(key, values)))
+    }
+
+    /// At most `max` characters; a cut says so on a line of its own.
+    pub(super) fn cut(&self, text: &str, max: usize) -> String {
+        match text.char_indices().nth(max) {
+            None => text.to_owned(),
+            Some((at, _)) => format!("{}\n{}", &text[..at], self.word("foot.cut")),
+        }
+    }
+
+    pub(super) fn block(&self, text: &str) -> Span {
+        Span::Block(self.cut(text, self.caps.block))
+    }
+
+    /// Foreign words of a plan, on one line.
+    pub(super) fn planned(&self, text: &str) -> Span {
+        Span::Foreign(if self.caps.whole {
+            text.to_owned()
+        } else {
+            one_line(text, self.caps.line)
+        })
+    }
+
+    /// A label, and what follows it.
+    pub(super) fn labelled(&self, key: &str, inside: Span) -> Line {
+        vec![Span::Label(self.word(key)), inside]
+    }
+
+    /// Whom the card asks while it waits. A text says it before the title, and only if others than the requester are asked.
+    pub(super) fn asks(&self, open: bool, family: &str, whom: Whom<'_>, values: &Value) -> Asks {
+        if !open {
+            return Asks::default();
+        }
+        let line = |key: &str| self.asking(&format!("{family}.{key}"), whom, values.clone());
+        let intro = vec![line("intro")];
+        let waits: Vec<Line> = whom.waits().then(|| line("waits")).into_iter().collect();
+        let others = whom.listed().is_some() || whom.anyone();
+        match (self.words.place.is_text(), others) {
+            (false, _) => Asks {
+                intro,
+                waits,
+                ..Asks::default()
+            },
+            (true, true) => Asks {
+                ahead: [intro, waits].concat(),
+                ..Asks::default()
+            },
+            (true, false) => Asks::default(),
+        }
+    }
+
+    /// Our words `key`, which name those who are asked: the people who may approve, else the requester where others read along.
+    fn asking(&self, key: &str, whom: Whom<'_>, mut values: Value) -> Line {
+        let person = |id: &str| Span::Person(id.to_owned());
+        let mut people = Line::new();
+        for id in whom.named() {
+            people.extend((!people.is_empty()).then(|| plain(" ")));
+            people.push(person(id));
+        }
+        people.extend((whom.more() > 0).then(|| Span::Ours(format!(" +{}", whom.more()))));
+        let requester = match whom.by_name() {
+            Some(id) => (self.words.knows)(id).then(|| person(id)),
+            None => (whom.listed().is_some() || whom.anyone()).then(|| person(whom.requester)),
+        };
+        let mut holes = Holes::default();
+        let (people, requester) = (holes.put(people), holes.put(requester.into_iter().collect()));
+        whom.tell(&mut values, self.words.place.has_threads(), &people, &requester);
+        holes.fill(&capitalized(&self.say(key, values)))
+    }
+
+    /// The person whose task it is, where a mention calls them to a card or an answer.
+    pub(super) fn mention(&self, id: &str) -> Option<Span> {
+        (self.words.place.is_chat_card() && (self.words.knows)(id)).then(|| Span::Person(id.to_owned()))
+    }
+
+    /// Words of the model beside what is asked; they make room first.
+    pub(super) fn note(&self, name: &'static str, text: Option<&str>) -> Option<Part<'static>> {
+        let text = text.map(str::trim).filter(|text| !text.is_empty() && self.caps.block > 0)?;
+        Some(Part::Note(name, self.cut(text, self.caps.block)))
+    }
+
+    pub(super) fn steps<'s>(&self, steps: &'s [StepView], marks: bool) -> Part<'s> {
+        let room = if self.caps.whole { steps.len() } else { self.caps.rows };
+        Part::Steps(Steps {
+            steps,
+            marks,
+            lines: steps.iter().take(room).map(|step| self.step(step, marks)).collect(),
+            more: self.more("plan.more_steps", steps.len(), room),
+        })
+    }
+
+    fn step(&self, step: &StepView, marks: bool) -> Line {
+        let mut line: Line = marks.then(|| Span::Ours(format!("{} ", mark_of(step)))).into_iter().collect();
+        line.push(self.planned(&step.content));
+        line.extend(self.beside(step));
+        line.extend(step.unfinished.then(|| Span::Ours(self.word("plan.unfinished"))));
+        line
+    }
+
+    /// What a step is for, and its tools.
+    pub(super) fn beside(&self, step: &StepView) -> Line {
+        let mut line = Line::new();
+        if let Some(intent) = &step.intent {
+            line.extend(self.around(" — ", "plan.intent", json!({}), "intent", vec![self.planned(intent)]));
+        }
+        if !step.tools.is_empty() {
+            let tools = self.tools(&step.tools);
+            if self.words.place.is_text() {
+                line.extend(self.around(" [", "plain.tools", json!({}), "tools", tools));
+                line.push(plain("]"));
+            } else {
+                line.push(plain(" · "));
+                line.extend(tools);
+            }
+        }
+        line
+    }
+
+    pub(super) fn tools(&self, names: &[String]) -> Line {
+        if names.is_empty() {
+            return Line::new();
+        }
+        let room = if self.caps.whole { names.len() } else { 8 };
+        let name = |name: &String| if self.caps.whole { name.clone() } else { tool(name) };
+        let mut line = vec![Span::Tools(names.iter().take(room).map(name).collect())];
+        line.extend((names.len() > room).then(|| Span::Ours(format!(" +{}", names.len() - room))));
+        line
+    }
+
+    /// What was not done.
+    pub(super) fn open_steps(&self, key: &str, steps: &[String]) -> Option<Part<'static>> {
+        (!steps.is_empty()).then(|| Part::Open {
+            label: self.word(key),
+            rows: steps
+                .iter()
+                .take(self.caps.rows)
+                .map(|step| one_line(step, self.caps.line))
+                .collect(),
+            more: self.more("plan.more_steps", steps.len(), self.caps.rows),
+        })
+    }
+
+    /// How many are not shown.
+    pub(super) fn more(&self, key: &str, count: usize, shown: usize) -> Option<String> {
+        (count > shown).then(|| self.say(key, json!({"count": count - shown})))
+    }
+
+    /// How to answer.
+    pub(super) fn prompt(&self, keys: impl IntoIterator<Item = &'static str>) -> Part<'static> {
+        Part::Lines("prompt", keys.into_iter().map(|key| ours(&self.word(key))).collect())
+    }
+
+    /// Who settled it, when, and with which words; and how it ended.
+    pub(super) fn settled(&self, state: &CardState, asked: Asked, end: Option<PlanEnd>) -> Option<Part<'static>> {
+        let Words { templates, locale, .. } = self.words;
+        let mut lines = Vec::new();
+        match state {
+            CardState::Open { .. } => return None,
+            CardState::Informed => lines.extend(end.is_none().then(|| ours(&self.word("state.informed_text")))),
+            CardState::Decided { decision } => {
+                let mut holes = Holes::default();
+                let person = |id: &str| holes.put(vec![Span::Person(id.to_owned())]);
+                let said = decided_by(templates, locale, decision, asked, person);
+                lines.push(holes.fill(&said));
+                lines.extend(settled_key(decision.kind).map(|key| ours(&self.word(key))));
+                lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), self.block(words))));
+            }
+        }
+        lines.extend(end.and_then(|end| end_text(templates, locale, end)).map(|said| ours(&said)));
+        self::lines("settled", lines)
+    }
+
+    pub(super) fn head(&self, title: &str, state: &CardState, asked: Asked) -> Head {
+        Head {
+            title: self.word(title),
+            subject: None,
+            tone: Tone::of(state, asked),
+            state: self.word(state_key(state, asked)),
+            facts: Vec::new(),
+        }
+    }
+
+    /// Small print of a card while it waits: for whom, how long.
+    pub(super) fn waiting(&self, state: &CardState, requester: &str, ttl_ms: i64) -> Vec<Line> {
+        if !is_open(state) {
+            return Vec::new();
+        }
+        let ttl = self.say("foot.ttl", json!({"minutes": minutes(ttl_ms)}));
+        self.asked_by(requester).into_iter().chain([ours(&ttl)]).collect()
+    }
+
+    pub(super) fn asked_by(&self, requester: &str) -> Option<Line> {
+        let person = || vec![Span::Person(requester.to_owned())];
+        (self.words.place.tells_requester()).then(|| self.around("", "slack.asked_by", json!({}), "by", person()))
+    }
+
+    pub(super) fn button(&self, label: &str, style: Style, sure: Option<Sure>) -> Button {
+        let label = self.word(label);
+        Button { label, style, sure }
+    }
+
+    /// What is asked before a button counts.
+    pub(super) fn sure(&self, question: &str, yes: &str) -> Sure {
+        Sure {
+            title: self.word(&format!("{question}_title")),
+            text: self.word(&format!("{question}_text")),
+            yes: self.word(yes),
+            no: self.word("slack.back"),
+        }
+    }
+
+    pub(super) fn demo(&self, demo: bool) -> Option<Line> {
+        demo.then(|| ours(&self.word("foot.demo")))
+    }
+}
+
+/// A part of these lines, if there are any.
+pub(super) fn lines(name: &'static str, lines: Vec<Line>) -> Option<Part<'static>> {
+    (!lines.is_empty()).then_some(Part::Lines(name, lines))
+}
+
+/// A tool's name. Real names fit whole; an odd one is cut before its escapes make it long.
+pub(super) fn tool(name: &str) -> String {
+    let tame = name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    one_line(name, if name.len() <= 64 && tame { 64 } else { 40 })
+}

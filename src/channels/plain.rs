@@ -1,0 +1,125 @@
+//! Everything we say as plain text: for the API's message list, and for a chat that refused the card.
+
+use serde_json::json;
+
+use super::card::{Call, Caps, Card, Exhibit, Head, Line, Part, Place, Span, Tone, Words};
+use super::wording::{notice_text, one_line};
+use countersign_agent::domain::{Locale, Outbound};
+use countersign_agent::template::Templates;
+
+/// `content` as text that a person can read and answer without buttons. Foreign text stands as it is: a caller that
+/// puts the result into a platform's markup escapes it first. Empty for a reaction.
+#[must_use]
+pub fn plain_text(templates: &Templates, locale: Locale, content: &Outbound) -> String {
+    let said = Said::of(templates, locale, Place::Text, content, &str::to_owned);
+    if said.asking.is_empty() {
+        said.body
+    } else {
+        format!("{}\n{}", said.asking, said.body)
+    }
+}
+
+/// [`plain_text`] in two pieces.
+pub(super) struct Said {
+    /// Whom an open card asks, where that is not the requester alone, and whom the requester waits for. It holds words of ours and
+    /// people as `name` gives them, and no foreign text.
+    pub(super) asking: String,
+    /// The rest; ids and foreign text stand as they are.
+    pub(super) body: String,
+}
+
+impl Said {
+    pub(super) fn of(templates: &Templates, locale: Locale, place: Place, content: &Outbound, name: &dyn Fn(&str) -> String) -> Self {
+        let words = Words {
+            templates,
+            locale,
+            place,
+            knows: |_| false,
+        };
+        if let Outbound::Notice(notice) = content {
+            return Self {
+                body: notice_text(templates, locale, notice),
+                asking: String::new(),
+            };
+        }
+        let joined = |mut lines: Vec<String>| {
+            lines.retain(|line| !line.is_empty());
+            lines.join("\n")
+        };
+        let card = Card::of(words, Caps::ALL, content).unwrap_or_default();
+        Self {
+            asking: joined(card.ahead.iter().map(|said| line(said, name)).collect()),
+            body: joined(lines(&words, &card)),
+        }
+    }
+}
+
+fn lines(words: &Words<'_>, card: &Card<'_>) -> Vec<String> {
+    let mut lines: Vec<String> = card.head.iter().flat_map(|shown| head(words, shown)).collect();
+    for part in &card.parts {
+        match part {
+            Part::Lines(_, said) => lines.extend(said.iter().map(|said| bare(said))),
+            Part::Steps(steps) => {
+                let steps = steps.lines.iter().enumerate();
+                lines.extend(steps.map(|(at, step)| format!("{}. {}", at + 1, bare(step))));
+            }
+            Part::Open { label, rows, .. } => {
+                lines.push(label.clone());
+                lines.extend(rows.iter().map(|row| format!("- {row}")));
+            }
+            Part::Note(_, text) => lines.push(hang(text)),
+            Part::Answer(answer) => lines.extend([answer.text.clone(), bare(&answer.ours)]),
+            Part::Call(row) => lines.extend(call(row)),
+            // There are no buttons.
+            Part::Ask(_) => (),
+        }
+    }
+    lines.extend(card.foot.iter().map(|said| bare(said)));
+    lines
+}
+
+/// The title, with how the card stands once it waits no more; and what it is about.
+fn head(words: &Words<'_>, head: &Head) -> Vec<String> {
+    let state = if head.tone == Tone::Wait { "" } else { &head.state };
+    let title = words.say("plain.title", json!({"title": head.title, "state": state}));
+    [title.trim_end().to_owned()].into_iter().chain(head.subject.clone()).collect()
+}
+
+fn call(call: &Call<'_>) -> Vec<String> {
+    let exhibit = |shown: &Exhibit| format!("{}{}", label(&shown.label), hang(&shown.text));
+    let mut lines = vec![format!("{}. {} ({}, {})", call.number, call.row.tool, call.effect, call.status)];
+    lines.extend(call.justification.clone());
+    // What is decided about comes before what may be cut.
+    lines.push(exhibit(&call.arguments));
+    lines.extend(call.hidden.clone());
+    lines.extend(call.preview.as_ref().map(exhibit));
+    lines.extend(call.warning.clone());
+    lines.extend(call.output.as_ref().map(exhibit));
+    lines
+}
+
+fn bare(said: &Line) -> String {
+    line(said, &str::to_owned)
+}
+
+fn line(said: &Line, name: &dyn Fn(&str) -> String) -> String {
+    let spell = |span: &Span| match span {
+        Span::Ours(words) => words.clone(),
+        Span::Label(words) => label(words),
+        Span::Foreign(text) => one_line(text, usize::MAX),
+        Span::Block(text) => hang(text),
+        Span::Tools(names) => names.join(", "),
+        Span::Person(id) => name(id),
+    };
+    said.iter().map(spell).collect()
+}
+
+/// A full-width colon brings its own gap.
+fn label(words: &str) -> String {
+    format!("{words}{}", if words.is_ascii() { " " } else { "" })
+}
+
+/// Foreign text of several lines hangs two blanks in, so that it cannot pass for a line of ours.
+fn hang(text: &str) -> String {
+    text.trim().lines().collect::<Vec<_>>().join("\n  ")
+}
