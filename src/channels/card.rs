@@ -70,7 +70,7 @@ pub(super) enum Part<'a> {
     Note(&'static str, String),
     Answer(Answer),
     Call(Box<Call<'a>>),
-    Ask(Ask<'a>),
+    Ask(Box<Ask<'a>>),
 }
 
 /// The numbered steps of a plan.

@@ -58,7 +58,7 @@ fn lines(words: &Words<'_>, card: &Card<'_>) -> Vec<String> {
     let mut lines: Vec<String> = card.head.iter().flat_map(|shown| head(words, shown)).collect();
     for part in &card.parts {
         match part {
-            Part::Lines(_, said) => lines.extend(said.iter().map(|said| bare(said))),
+            Part::Lines(_, said) => lines.extend(said.iter().map(bare)),
             Part::Steps(steps) => {
                 let steps = steps.lines.iter().enumerate();
                 lines.extend(steps.map(|(at, step)| format!("{}. {}", at + 1, bare(step))));
@@ -74,7 +74,7 @@ fn lines(words: &Words<'_>, card: &Card<'_>) -> Vec<String> {
             Part::Ask(_) => (),
         }
     }
-    lines.extend(card.foot.iter().map(|said| bare(said)));
+    lines.extend(card.foot.iter().map(bare));
     lines
 }
 

@@ -24,11 +24,11 @@ impl Builder<'_> {
                 submit: self.word("console.send"),
                 opens: self.button("slack.edit", Style::Plain, None),
             };
-            parts.push(Part::Ask(Ask {
+            parts.push(Part::Ask(Box::new(Ask {
                 gate: &card.gate_id,
                 buttons: None,
                 form: Some(form),
-            }));
+            })));
         }
         parts.extend(self.settled(&card.state, Asked::Answer, None));
         let subject = card.title.as_deref().filter(said).map(|title| one_line(title, self.caps.line));
@@ -62,11 +62,11 @@ impl Builder<'_> {
             let group = self.words.place.in_group("budget.prompt_group");
             parts.push(self.prompt(["budget.prompt"].into_iter().chain(group)));
             let button = |key: &str, style| self.button(key, style, None);
-            parts.push(Part::Ask(Ask {
+            parts.push(Part::Ask(Box::new(Ask {
                 gate: &card.gate_id,
                 buttons: Some([button("budget.ok", Style::Primary), button("budget.cancel", Style::Plain)]),
                 form: None,
-            }));
+            })));
         }
         parts.extend(self.settled(&card.state, Asked::Approval, None));
         Card {

@@ -101,7 +101,7 @@ impl Builder<'_> {
     fn plan_ask<'a>(&self, gate: &'a GateId) -> Part<'a> {
         let sure = self.sure("plan.cancel", "slack.cancel_yes");
         let cancel = self.button("plan.cancel", Style::End, Some(sure));
-        Part::Ask(Ask {
+        Part::Ask(Box::new(Ask {
             gate,
             buttons: Some([self.button("plan.ok", Style::Primary, None), cancel]),
             form: Some(Form {
@@ -110,7 +110,7 @@ impl Builder<'_> {
                 submit: self.word("plan.submit"),
                 opens: self.button("slack.edit", Style::Plain, None),
             }),
-        })
+        }))
     }
 
     fn plan_foot(&self, card: &PlanCard) -> Vec<Line> {

@@ -78,7 +78,7 @@ impl Encoder<'_> {
         let mut blocks: Vec<Value> = card.head.iter().flat_map(head).collect();
         blocks.extend(card.parts.iter().flat_map(|part| self.part(part)));
         if !card.foot.is_empty() {
-            let foot: Vec<String> = card.foot.iter().map(|line| mrkdwn(line)).collect();
+            let foot: Vec<String> = card.foot.iter().map(mrkdwn).collect();
             blocks.push(parts::context("foot", &foot.join(" · ")));
         }
         blocks
