@@ -22,12 +22,9 @@ pub use console::{
     message_id as console_message_id, message_kind, step_lines,
 };
 pub use futures_util::future::BoxFuture;
-pub use lark::{LarkClient, LarkHook, Received as LarkReceived, Sealed, card as lark_card, check_card, click_response, seal};
+pub use lark::{LarkClient, LarkHook, Received as LarkReceived, card as lark_card, click_response};
 pub use plain::plain_text;
-pub use slack::{
-    FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, check_message as check_slack, form_errors, revise_form,
-    slack_message,
-};
+pub use slack::{FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, form_errors, revise_form, slack_message};
 pub use wording::notice_text;
 
 /// One thing to carry to a chat.

@@ -14,8 +14,8 @@ mod report;
 use serde::Serialize;
 
 use super::wording::Asked;
-use countersign_agent::domain::{ActionId, ActionView, CardState, DecisionKind, GateId, Outbound, PlanEnd, StepView, TurnReason};
 use build::{Builder, lines, tool};
+use countersign_agent::domain::{ActionId, ActionView, CardState, DecisionKind, GateId, Outbound, PlanEnd, StepView, TurnReason};
 use line::ours;
 pub(super) use line::{Line, Span};
 pub(super) use place::{Caps, Place, Words};

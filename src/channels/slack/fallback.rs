@@ -66,7 +66,7 @@ mod tests {
     /// M-5: ids are mentioned whole, also where one begins with another.
     #[test]
     fn a_refusal_mentions_whole_ids() {
-        let templates = Templates::load(None).unwrap();
+        let templates = crate::template::load(None).unwrap();
         let refused = Outbound::Notice(Notice::NotEntitled {
             requester: String::from("UBOSS, UBOSS2"),
         });
