@@ -1,4 +1,4 @@
-//! What a card shows, decided once for all platforms: which lines in which order, how much of each, which buttons.
+//! Decides the content of a card once for all platforms: its lines and their order, how much of each, and the buttons.
 //!
 //! One file a family: `plan`, `calls`, `ask` (question and limit), `report` (progress and answer). A platform only encodes: it spells each
 //! [`Span`] in its markup, and escapes every span that is not ours.
@@ -20,7 +20,7 @@ use line::ours;
 pub(super) use line::{Line, Span};
 pub(super) use place::{Caps, Place, Words};
 
-/// What is shown of an [`Outbound`].
+/// The content of an [`Outbound`], before a platform encodes it.
 #[derive(Default)]
 pub(super) struct Card<'a> {
     /// `None`: it reads like a message.
@@ -37,12 +37,12 @@ pub(super) struct Card<'a> {
 /// The title, and how the card stands. All of it is ours but the subject.
 pub(super) struct Head {
     pub(super) title: String,
-    /// What it is about, in the model's words: one foreign line.
+    /// The model's title of the question: one foreign line.
     pub(super) subject: Option<String>,
     pub(super) tone: Tone,
     /// How it stands, in a word.
     pub(super) state: String,
-    /// What else belongs beside the title.
+    /// Counts and the version, shown beside the title.
     pub(super) facts: Vec<String>,
 }
 
@@ -56,11 +56,11 @@ pub(super) enum Tone {
     Quiet,
 }
 
-/// What stands below the title. The names are those of the platforms' elements.
+/// A block below the title. Its name becomes the id of the platform's element.
 pub(super) enum Part<'a> {
     Lines(&'static str, Vec<Line>),
     Steps(Steps<'a>),
-    /// What was not done, as foreign lines under a label of ours.
+    /// The steps that were not done: foreign lines under a label of ours.
     Open {
         label: String,
         rows: Vec<String>,
@@ -90,7 +90,7 @@ pub(super) struct Answer {
     pub(super) to: Option<Span>,
     /// The model's Markdown; may be empty.
     pub(super) text: String,
-    /// What we add to it; may be empty.
+    /// A sentence of ours on why the turn ended; may be empty.
     pub(super) ours: Line,
 }
 
@@ -114,7 +114,7 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// What a card shows of it as code, by the name of its element.
+    /// The preview, the arguments and the output, each with the name of its element.
     pub(super) fn exhibits(&self) -> impl Iterator<Item = (&'static str, &Exhibit)> {
         let all = [
             ("prev", self.preview.as_ref()),
@@ -141,7 +141,7 @@ pub(super) struct CallAsk<'a> {
     pub(super) no: Button,
 }
 
-/// What a card asks as a whole.
+/// The buttons and the form of the whole card.
 pub(super) struct Ask<'a> {
     pub(super) gate: &'a GateId,
     /// Yes and no.

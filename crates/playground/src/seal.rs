@@ -1,4 +1,4 @@
-//! What a platform knows of an app, and its events as it would push them.
+//! Encrypts and signs events as the platforms do.
 //!
 //! Source: protocol notes of Lark's open platform ("encrypt strategy"); key = SHA-256 of the Encrypt Key's UTF-8 bytes, AES-256-CBC with
 //! PKCS#7, the IV in front of the ciphertext, base64 around both; signature = SHA-256 over timestamp, nonce, Encrypt Key and raw body.

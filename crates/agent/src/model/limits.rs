@@ -8,7 +8,7 @@ use super::{ChatReply, ModelError};
 pub(super) const MAX_CALLS: usize = 64;
 /// Text and calls of one answer together.
 const MAX_OUTPUT_BYTES: usize = 256 << 10;
-/// What of one answer is kept unread, as JSON: thoughts, signatures, members that only the server knows.
+/// The JSON that we keep of one answer without reading it: thoughts, signatures, members that only the server knows.
 const MAX_KEPT_BYTES: usize = 512 << 10;
 /// A value of an answer is nested so deep at most. It is stored inside other JSON, and 128 levels are all that is read back.
 const MAX_DEPTH: usize = 64;
@@ -22,7 +22,7 @@ impl ChatReply {
         }
     }
 
-    /// What it has too much of.
+    /// The first limit that the answer passes, in words.
     pub(super) fn excess(&self) -> Option<String> {
         if self.calls.len() > MAX_CALLS {
             return Some(too_many_calls());
