@@ -37,15 +37,20 @@ impl Runner {
     /// [`WorkError::Unreadable`] for a turn of a newer version.
     pub fn details(&self, row: &TurnRow) -> Result<Details, WorkError> {
         let state = read(row)?;
+        let open_steps = if state.status.is_final() {
+            reducer::open_steps(&state)
+        } else {
+            Vec::new()
+        };
         Ok(Details {
             gate: state.gate.map(|gate| gate.id),
             plan: state.plan,
-            todos: state.todos,
-            todos_revision: state.todos_revision,
+            todos: state.todos.items,
+            todos_revision: state.todos.revision,
             budget: state.budget,
             pauses: state.pauses,
             answer: state.answer,
-            open_steps: state.open_steps,
+            open_steps,
             capsule: state.capsule,
         })
     }

@@ -1,45 +1,23 @@
-//! The reducer's state as text: written with its schema version, read back from this and older ones.
+//! The reducer's state as the text that the database holds.
 
-use countersign_agent::reducer::{SCHEMA_VERSION, TurnState};
+use countersign_agent::reducer::{StateError, TurnState, read_state};
 
 use super::WorkError;
 use crate::store::{StoreError, TurnRow};
 
-/// Why a stored state does not read back.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Unread {
-    #[error("its schema version is {0}, this program reads up to {SCHEMA_VERSION}")]
-    Newer(u64),
-    #[error("{0}")]
-    Damaged(#[from] serde_json::Error),
-}
-
-/// Reads a state, an older version's as one of ours; a newer version's is left alone.
-pub(super) fn decode(text: &str) -> Result<TurnState, Unread> {
-    #[derive(serde::Deserialize)]
-    struct Version {
-        #[serde(default)]
-        schema_version: u64,
-    }
-    let Version { schema_version: version } = serde_json::from_str(text)?;
-    if version > u64::from(SCHEMA_VERSION) {
-        return Err(Unread::Newer(version));
-    }
-    let state: TurnState = serde_json::from_str(text)?;
-    Ok(TurnState {
-        schema_version: SCHEMA_VERSION,
-        ..state
-    })
+/// Reads a state that this or an older version wrote.
+pub(super) fn decode(text: &str) -> Result<TurnState, StateError> {
+    read_state(serde_json::from_str(text)?)
 }
 
 pub(super) fn encode(state: &TurnState) -> Result<String, StoreError> {
     serde_json::to_string(state).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
-/// The state of a turn of the ledger.
+/// The state of a stored turn.
 pub(super) fn read(row: &TurnRow) -> Result<TurnState, WorkError> {
-    decode(&row.state).map_err(|unread| WorkError::Unreadable {
+    decode(&row.state).map_err(|error| WorkError::Unreadable {
         turn_id: row.id.to_string(),
-        reason: unread.to_string(),
+        reason: error.to_string(),
     })
 }

@@ -151,7 +151,8 @@ fn may_begin(held: &Held, number: u64) -> Result<(), String> {
         |arguments: &str| serde_json::from_str::<serde_json::Value>(arguments).is_ok_and(|value| value["n"].as_u64() == Some(number));
     let due = held
         .state
-        .open_calls
+        .calls
+        .open
         .iter()
         .any(|open| calls.contains(&open.call.id) && fits(&open.call.arguments));
     if !due {

@@ -4,6 +4,8 @@
 //! randomness (ids come from the turn's own seed), so a turn replays from its journal and a crash resumes
 //! at [`TurnState::next`].
 
+mod turn;
+mod stored;
 mod step;
 mod reply;
 mod thinking;
@@ -36,211 +38,24 @@ mod lookalike;
 #[cfg(test)]
 mod tests;
 
-use serde::{Deserialize, Serialize};
-
 pub use batch::OpenCall;
 pub use capsule::{Artifact, Capsule, StepSnapshot, memory};
+pub use finish::open_steps;
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};
 pub use plan_mode::{PlanRun, Stage};
 pub use progress::{plan_end, progress};
 pub use prompt::{offered, prompt, view};
 pub use signal::Reported;
 pub use step::{begin, step};
-
-use crate::domain::{
-    Action, ActionStatus, Budget, Event, GateId, GateKind, Message, Millis, Notice, Outbound, Plan, Policy, PromptLanguage, Todo, ToolCall,
-    ToolResult, ToolSpec, TurnReason, TurnStatus,
+pub use stored::{SCHEMA_VERSION, StateError, read_state};
+pub use turn::{
+    Approval, ApprovedCard, Beginning, Calls, Next, OpenGate, Replies, Review, ReviewOutcome, Showing, TodoList, Turn, TurnState,
+    WriteRecord,
 };
 
-/// Version of [`TurnState`]'s stored shape; a newer one is refused. 2: plan mode, and what came of a step as an object; 1 is read.
-pub const SCHEMA_VERSION: u32 = 2;
-
-/// A turn in memory: stored state, and the message log that only grows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
-    /// What is saved as one JSON value.
-    pub state: TurnState,
-    /// What the model sees, without the system prompt and without the open gate's marker.
-    pub log: Vec<Message>,
-}
-
-/// Everything a turn remembers besides its log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TurnState {
-    /// [`SCHEMA_VERSION`] of the writer.
-    pub schema_version: u32,
-    /// Turn id as text (`run_id` of the marker).
-    pub turn_id: String,
-    /// 128 random bits from which ids of gates and actions are derived.
-    pub seed: String,
-    /// Ids derived so far.
-    pub minted: u32,
-    /// What the person asked for.
-    pub task: String,
-    /// The person who asked.
-    pub requester: String,
-    /// Asked in a group.
-    pub group: bool,
-    /// Settings snapshot.
-    pub policy: Policy,
-    /// The demo model drives this turn; cards and answers say so.
-    pub demo: bool,
-    /// Where it stands.
-    pub status: TurnStatus,
-    /// Why it ended.
-    pub reason: Option<TurnReason>,
-    /// What must be done now. Survives a crash.
-    pub next: Next,
-    /// The current plan.
-    pub plan: Option<Plan>,
-    /// Digest that a person approved.
-    pub approved_digest: Option<String>,
-    /// Write tools that run without asking, granted by `approved_digest`.
-    pub grants: Vec<String>,
-    /// Plan version for which `clarify` was called.
-    pub clarified_version: Option<u32>,
-    /// Current task as declared by `clarify` or `plan_progress`.
-    pub current_task: Option<String>,
-    /// The last decision on the current plan was a revise, and its digest is still not approved.
-    pub revised: bool,
-    /// How the plan review of the current plan was decided; the card that shows progress says so.
-    pub plan_decision: Option<crate::domain::Decision>,
-    /// The plan-review gate whose card shows this turn's progress, since it was approved.
-    pub plan_card: Option<GateId>,
-    /// The plan that was approved on that card, once another one has taken its place: the card says who approved it, so it shows no
-    /// other.
-    #[serde(default)]
-    pub card_plan: Option<Plan>,
-    /// A progress card without a review was posted.
-    pub progress_posted: bool,
-    /// The request message was edited after it was read.
-    pub request_edited: bool,
-    /// The model's own list.
-    pub todos: Vec<Todo>,
-    /// Replacements of that list.
-    pub todos_revision: u32,
-    /// Its focus, if told.
-    pub focus: Option<String>,
-    /// Limits.
-    pub budget: Budget,
-    /// How often the turn paused.
-    pub pauses: u32,
-    /// The open gate.
-    pub gate: Option<OpenGate>,
-    /// Calls of the last assistant message that are not all answered yet, in call order.
-    pub open_calls: Vec<OpenCall>,
-    /// Empty replies in a row.
-    pub empty_replies: u32,
-    /// Continuation signals obeyed so far.
-    pub continues: u64,
-    /// The limit that was hit; set while the flagged last call is out.
-    pub last_call: bool,
-    /// Final words, once there are any.
-    pub answer: Option<String>,
-    /// Steps that were open at the end.
-    pub open_steps: Vec<String>,
-    /// Memory for later turns of a shared session.
-    pub capsule: Option<Capsule>,
-    /// What people see of the current plan, settled when it was accepted.
-    #[serde(default)]
-    pub showing: Showing,
-    /// Write tools that the plan's card says will run after the OK.
-    #[serde(default)]
-    pub card_grants: Vec<String>,
-    /// Declared tools that the plan's card says will still ask.
-    #[serde(default)]
-    pub card_asks: Vec<String>,
-    /// The latest plan review, open or decided: the next one takes its place.
-    #[serde(default)]
-    pub last_review: Option<GateId>,
-    /// Words of the requester that the model has not seen yet.
-    #[serde(default)]
-    pub mailbox: Vec<String>,
-    /// Write calls that ran, for people: what a stopped turn leaves behind.
-    #[serde(default)]
-    pub done_writes: Vec<String>,
-    /// How far the model last said to be.
-    #[serde(default)]
-    pub reported: Option<Reported>,
-    /// Plan mode: how far the plan is carried out. `None` means the turn works in one log.
-    #[serde(default)]
-    pub run: Option<PlanRun>,
-    /// Digests of calls of unknown outcome. An identical call asks a person, even if a plan allows it.
-    #[serde(default)]
-    pub lost_calls: Vec<String>,
-}
-
-/// What people see of the current plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Showing {
-    /// No card: a simple plan that changes nothing.
-    #[default]
-    Nothing,
-    /// A card that must be countersigned.
-    Review,
-    /// The plan card without buttons: it informs and waits for nobody.
-    Informed,
-    /// A progress card without ceremony.
-    Progress,
-}
-
-/// What a turn starts from.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Beginning {
-    /// Turn id as text.
-    pub turn_id: String,
-    /// 128 random bits, hex.
-    pub seed: String,
-    /// What the person asked for.
-    pub task: String,
-    /// The person who asked.
-    pub requester: String,
-    /// Asked in a group.
-    pub group: bool,
-    /// Settings snapshot.
-    pub policy: Policy,
-    /// The demo model drives this turn.
-    pub demo: bool,
-}
-
-/// What the runner must do next; kept in the state so that a restart knows it too.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "next", rename_all = "snake_case")]
-pub enum Next {
-    /// Feed [`Input::Start`].
-    Start,
-    /// Call the model; `last`: without tools, the flagged last call.
-    CallModel {
-        /// No tools, 30 s of its own, whatever comes back is taken.
-        last: bool,
-    },
-    /// Run these open calls (by call id); reads together, then writes in order.
-    RunTools {
-        /// Call ids in call order.
-        calls: Vec<String>,
-    },
-    /// Wait for the open gate.
-    Wait,
-    /// Nothing: the turn is over.
-    Nothing,
-}
-
-/// The open gate as the reducer knows it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OpenGate {
-    /// `rv_…`.
-    pub id: GateId,
-    /// Why it waits.
-    pub kind: GateKind,
-    /// What it is about.
-    pub digest: String,
-    /// For questions: the call to answer.
-    pub call_id: Option<String>,
-    /// For tool approvals: the actions that it asks about. Empty in turns of older versions: all that wait.
-    #[serde(default)]
-    pub rows: Vec<String>,
-}
+use crate::domain::{
+    Action, ActionStatus, Event, GateId, GateKind, Millis, Notice, Outbound, PromptLanguage, ToolCall, ToolResult, ToolSpec, TurnReason,
+};
 
 /// What the model said.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -204,7 +204,7 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, t
 /// words, or the turn failed while it waited. The card of an approved plan says so as its progress.
 async fn end_review(tx: &mut Tx, row: &TurnRow, turn: &Turn) -> Result<(), StoreError> {
     let state = &turn.state;
-    let (Some(end), Some(review)) = (reducer::plan_end(turn), &state.last_review) else {
+    let (Some(end), Some(review)) = (reducer::plan_end(turn), &state.review.latest) else {
         return Ok(());
     };
     let Some(record) = tx.gate(review).await? else { return Ok(()) };
@@ -341,7 +341,7 @@ async fn show_progress(tx: &mut Tx, row: &mut TurnRow, before: &TurnState, turn:
         Some(gate) => outbox_key(&["gate", gate.as_str()]),
         None => outbox_key(&["progress", row.id.as_str()]),
     };
-    if gate.is_none() && !before.progress_posted {
+    if gate.is_none() && !before.review.progress_posted {
         tx.enqueue(&post(row, target, None, content)).await?;
         return Ok(());
     }

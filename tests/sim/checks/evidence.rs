@@ -100,7 +100,8 @@ pub async fn row(life: &Life<'_>, state: &TurnState, all: &[Action], row: &Actio
     let mut parts = vec![gate.as_str()];
     for view in &card.actions {
         let open = state
-            .open_calls
+            .calls
+            .open
             .iter()
             .find(|open| open.action.as_deref() == Some(view.id.as_str()));
         let open = open.ok_or_else(|| format!("{} is asked about by {gate}, and is no call of its turn", view.id))?;

@@ -61,7 +61,7 @@ pub(super) fn within_budget(turn: &Found, gates: &HashMap<String, Settled>, told
         && granted <= TOP_UPS
         && planner_only.used <= planner_only.limit
         && millis.used <= worked
-        && state.continues <= CONTINUES;
+        && state.replies.continued <= CONTINUES;
     if kept {
         Ok(())
     } else {

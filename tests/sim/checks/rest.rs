@@ -142,11 +142,11 @@ async fn log(life: &mut Life<'_>, turn: &Found) -> Result<(), String> {
     }
     let asked = log.iter().flat_map(|message| &message.calls).count();
     let answered = log.iter().filter(|message| message.role == Role::Tool).count();
-    if asked != answered + turn.state.open_calls.len() {
+    if asked != answered + turn.state.calls.open.len() {
         return Err(format!(
             "{}: {asked} calls, {answered} results, {} open",
             turn.id,
-            turn.state.open_calls.len()
+            turn.state.calls.open.len()
         ));
     }
     // A turn that is given up answers what it leaves in words of its own; no model reads them.

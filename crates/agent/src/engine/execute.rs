@@ -43,7 +43,8 @@ impl Engine {
         let open: Vec<&OpenCall> = run
             .turn
             .state
-            .open_calls
+            .calls
+            .open
             .iter()
             .filter(|call| calls.contains(&call.call.id))
             .collect();

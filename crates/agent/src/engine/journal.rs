@@ -82,7 +82,7 @@ impl Sending {
 /// between, or the call did not end when it was told to. The rows say it, whichever process asks.
 #[must_use]
 pub fn left(state: &TurnState, rows: &[Action]) -> Vec<CallOutcome> {
-    let open = state.open_calls.iter().filter(|call| call.answer.is_none());
+    let open = state.calls.open.iter().filter(|call| call.answer.is_none());
     let rows = open.filter_map(|call| rows.iter().find(|row| Some(row.id.as_str()) == call.action.as_deref()));
     let sent = rows.filter(|row| matches!(row.status, ActionStatus::Running | ActionStatus::Executed | ActionStatus::Failed));
     sent.map(|row| CallOutcome {
@@ -97,7 +97,8 @@ pub fn left(state: &TurnState, rows: &[Action]) -> Vec<CallOutcome> {
 #[must_use]
 pub fn left_behind(row: &Action, before: &TurnState) -> ActionStatus {
     let open = before
-        .open_calls
+        .calls
+        .open
         .iter()
         .find(|call| call.action.as_deref() == Some(row.id.as_str()));
     let lost = open.is_some_and(|call| call.lost || call.status == ActionStatus::Unknown);

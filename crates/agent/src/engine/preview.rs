@@ -33,7 +33,8 @@ impl Engine {
                 let bases = join_all(card.actions.iter_mut().map(|row| self.foresee(state, row))).await;
                 for (row, base) in card.actions.iter().zip(bases) {
                     if let Some(open) = state
-                        .open_calls
+                        .calls
+                        .open
                         .iter_mut()
                         .find(|open| open.action.as_deref() == Some(row.id.as_str()))
                     {
@@ -55,7 +56,8 @@ impl Engine {
     /// Gives the row its preview; tells what stands for the thing that the preview compares with.
     async fn foresee(&self, state: &TurnState, row: &mut ActionView) -> Option<String> {
         let open = state
-            .open_calls
+            .calls
+            .open
             .iter()
             .find(|open| open.action.as_deref() == Some(row.id.as_str()))?;
         // First what it stands on: a change between the two looks has the person asked again, never passes unseen.

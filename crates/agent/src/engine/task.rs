@@ -10,7 +10,7 @@ use super::agent::Agent;
 use super::drive::Left;
 use super::notebook::{Notebook, OpenGate, Page, RestoreError};
 use crate::domain::{Clock, Message, Plan, Step, TurnReason, TurnStatus};
-use crate::reducer::Next;
+use crate::reducer::{Next, open_steps};
 
 /// Why a task is not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -136,8 +136,8 @@ impl Task {
                     return Ok(Outcome::Ended(Ending {
                         status: turn.state.status,
                         reason: turn.state.reason.unwrap_or(TurnReason::FinalAnswer),
+                        open_steps: open_steps(&turn.state),
                         answer: turn.state.answer,
-                        open_steps: turn.state.open_steps,
                     }));
                 }
             }

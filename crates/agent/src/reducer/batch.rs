@@ -8,13 +8,14 @@ use serde_json::Value;
 
 use crate::domain::{
     Action, ActionId, ActionStatus, Decision, DecisionKind, EffectClass, Event, GateId, Message, Notice, ToolCall, ToolResult, TurnId,
-    TurnReason, TurnStatus, Via,
+    TurnReason, Via,
 };
 
 use super::compose;
+use super::finish::End;
 use super::gates::{self, describe};
 use super::step::Step;
-use super::{CallOutcome, Effect, Next, OpenGate};
+use super::{CallOutcome, Effect, Next, OpenGate, WriteRecord};
 
 /// A call of the current batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,7 +57,7 @@ impl Step<'_> {
         if self.limit_reached() {
             self.give_up();
         }
-        let waits = || self.turn.state.open_calls.iter().filter(|call| call.answer.is_none());
+        let waits = || self.turn.state.calls.open.iter().filter(|call| call.answer.is_none());
         if waits().next().is_none() {
             return self.answered();
         }
@@ -80,7 +81,7 @@ impl Step<'_> {
     /// the model must not be told that it did not run.
     fn give_up(&mut self) {
         let (not_run, lost_at_limit) = (self.our_answer("call.at_limit"), self.our_answer("call.lost_at_limit"));
-        for call in &mut self.turn.state.open_calls {
+        for call in &mut self.turn.state.calls.open {
             if call.answer.is_none() && call.status != ActionStatus::Unknown {
                 let words = if call.lost { &lost_at_limit } else { &not_run };
                 call.answer = Some(compose::not_run(&call.call.name, words));
@@ -92,7 +93,7 @@ impl Step<'_> {
     /// Marks allowed calls that will not run any more, so that they do not look like calls that wait.
     pub(super) fn lapse(&mut self) {
         let mut lapsed = Vec::new();
-        for call in &mut self.turn.state.open_calls {
+        for call in &mut self.turn.state.calls.open {
             // What ran has another status by now.
             let (ActionStatus::Approved, Some(action)) = (call.status, &call.action) else {
                 continue;
@@ -131,7 +132,7 @@ impl Step<'_> {
         let approved = |open: &&mut OpenCall| {
             open.call.id == call_id && open.answer.is_none() && open.status == ActionStatus::Approved && open.action.is_some()
         };
-        if let Some(open) = self.turn.state.open_calls.iter_mut().find(approved) {
+        if let Some(open) = self.turn.state.calls.open.iter_mut().find(approved) {
             // One that may have run is still asked about as such.
             open.status = if open.lost { ActionStatus::Unknown } else { ActionStatus::Pending };
         }
@@ -143,13 +144,16 @@ impl Step<'_> {
         let effect = self.effect_of(call_id);
         let ours = self.ours();
         let unanswered = |open: &&mut OpenCall| open.call.id == call_id && open.answer.is_none();
-        let Some(open) = self.turn.state.open_calls.iter_mut().find(unanswered) else {
+        let Some(open) = self.turn.state.calls.open.iter_mut().find(unanswered) else {
             return;
         };
         let tool = open.call.name.clone();
         let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
-        let what = describe(&tool, &arguments);
-        let lost = format!("{what} (?)");
+        let write = WriteRecord {
+            summary: describe(&tool, &arguments),
+            call_digest: likeness(&tool, &arguments),
+            unknown: false,
+        };
         let Some(result) = result else {
             if effect == EffectClass::Read {
                 open.status = ActionStatus::Failed;
@@ -158,8 +162,7 @@ impl Step<'_> {
                 open.status = ActionStatus::Unknown;
                 // Lost a second time it is still one call.
                 if !std::mem::replace(&mut open.lost, true) {
-                    self.turn.state.done_writes.push(lost);
-                    self.turn.state.lost_calls.push(likeness(&tool, &arguments));
+                    self.turn.state.calls.writes.push(WriteRecord { unknown: true, ..write });
                 }
             }
             return;
@@ -169,14 +172,14 @@ impl Step<'_> {
         open.exit = result.exit;
         let (status, action) = (open.status, open.action.clone());
         let was_lost = std::mem::take(&mut open.lost);
-        let done = &mut self.turn.state.done_writes;
-        // One of each: another call just like it may have run as well.
-        if was_lost {
-            forget(done, &lost);
-            forget(&mut self.turn.state.lost_calls, &likeness(&tool, &arguments));
+        let writes = &mut self.turn.state.calls.writes;
+        // One of them: another call just like it may have run as well.
+        let lost = |known: &WriteRecord| was_lost && known.unknown && known.call_digest == write.call_digest;
+        if let Some(at) = writes.iter().position(lost) {
+            writes.remove(at);
         }
         if effect != EffectClass::Read && result.ok {
-            done.push(what);
+            writes.push(write);
         }
         let finished = Event::ToolFinished {
             call_id: call_id.to_owned(),
@@ -191,14 +194,14 @@ impl Step<'_> {
 
     /// Every call has its answer.
     fn answered(&mut self) {
-        let exit = self.turn.state.open_calls.iter_mut().find_map(|call| call.exit.take());
+        let exit = self.turn.state.calls.open.iter_mut().find_map(|call| call.exit.take());
         // At a limit there is no next step to be reminded of.
         self.close_batch(!self.limit_reached());
         match exit {
             // Words of the requester that the model has not seen outrank a tool's wish to end.
             Some(text) if self.turn.state.mailbox.is_empty() => {
                 let problem = text.trim().is_empty().then_some(Notice::Done {});
-                self.finish(TurnStatus::Completed, TurnReason::FinalAnswer, &text, problem, None);
+                self.finish(End::completed(TurnReason::FinalAnswer, &text).problem(problem));
             }
             Some(_) | None => self.go_on(),
         }
@@ -207,7 +210,7 @@ impl Step<'_> {
     /// Puts the answers into the log, in call order, one for each call. `remind`: the last one may carry
     /// the reminder.
     pub(super) fn close_batch(&mut self, remind: bool) {
-        let calls = std::mem::take(&mut self.turn.state.open_calls);
+        let calls = std::mem::take(&mut self.turn.state.calls.open);
         for call in calls {
             let name = call.call.name;
             let answer = call
@@ -224,7 +227,7 @@ impl Step<'_> {
     /// gone meanwhile.
     pub(super) fn effect_of(&self, call_id: &str) -> EffectClass {
         let state = &self.turn.state;
-        let proposed = state.open_calls.iter().any(|open| open.call.id == call_id && open.action.is_some());
+        let proposed = state.calls.open.iter().any(|open| open.call.id == call_id && open.action.is_some());
         let tool = self.tool_of(call_id);
         let spec = self.env.tools.iter().find(|spec| spec.name == tool);
         match spec.map(|spec| spec.effect) {
@@ -235,7 +238,7 @@ impl Step<'_> {
     }
 
     fn tool_of(&self, call_id: &str) -> String {
-        let open = self.turn.state.open_calls.iter().find(|open| open.call.id == call_id);
+        let open = self.turn.state.calls.open.iter().find(|open| open.call.id == call_id);
         open.map(|open| open.call.name.clone()).unwrap_or_default()
     }
 
@@ -245,14 +248,16 @@ impl Step<'_> {
         let has_row = self
             .turn
             .state
-            .open_calls
+            .calls
+            .open
             .iter()
             .any(|open| open.call.id == call_id && open.action.is_some());
         if effect == EffectClass::Read || has_row {
             return;
         }
         let state = &self.turn.state;
-        let approved = state.plan_decision.as_ref().filter(|_| self.granted(&self.tool_of(call_id)));
+        let card = state.review.approved_card.as_ref();
+        let approved = card.map(|card| &card.decision).filter(|_| self.granted(&self.tool_of(call_id)));
         let decision = Decision {
             kind: DecisionKind::Approve,
             by: approved.and_then(|decision| decision.by.clone()),
@@ -270,7 +275,7 @@ impl Step<'_> {
     /// Records a call as an action, with a row of its own.
     pub(super) fn propose(&mut self, call_id: &str, id: &str, status: ActionStatus, gate_id: Option<GateId>, decision: Option<Decision>) {
         let effect = self.effect_of(call_id);
-        let calls = &mut self.turn.state.open_calls;
+        let calls = &mut self.turn.state.calls.open;
         let Some((position, open)) = calls.iter_mut().enumerate().find(|(_, open)| open.call.id == call_id) else {
             return;
         };
@@ -313,7 +318,7 @@ impl Step<'_> {
         let fallback = decision.kind.of_open_rows();
         let mut moved = Vec::new();
         let ours = self.ours();
-        for call in &mut self.turn.state.open_calls {
+        for call in &mut self.turn.state.calls.open {
             let waits = call.answer.is_none() && matches!(call.status, ActionStatus::Pending | ActionStatus::Unknown);
             let (true, Some(action)) = (waits, call.action.clone()) else {
                 continue;
@@ -356,10 +361,4 @@ impl Step<'_> {
 /// What two calls have in common that do the same: digest of the tool and its arguments, in whatever order they were written.
 pub(super) fn likeness(tool: &str, arguments: &Value) -> String {
     gates::digest(&[tool, &arguments.to_string()])
-}
-
-fn forget(known: &mut Vec<String>, one: &str) {
-    if let Some(at) = known.iter().position(|other| other == one) {
-        known.remove(at);
-    }
 }

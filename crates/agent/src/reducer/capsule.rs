@@ -84,7 +84,7 @@ pub(super) fn capsule(state: &TurnState) -> Capsule {
         goal: one_line(plan.map_or(&state.task, |plan| &plan.goal), LINE_CAP),
         plan_snapshot: plan.map(|plan| plan.steps.iter().map(snapshot).collect()),
         key_findings: newest(&results).iter().cloned().chain(answer).collect(),
-        artifacts: newest(&state.done_writes).iter().map(artifact).collect(),
+        artifacts: newest(&state.calls.written()).iter().map(artifact).collect(),
         next_actions: left.iter().take(ITEMS).map(|step| one_line(step, LINE_CAP)).collect(),
     }
 }

@@ -4,8 +4,9 @@ use crate::domain::{Decision, DecisionKind, Event, GateKind, Limit, Message, Met
 
 use super::compose;
 use super::escape::{clip, plain};
+use super::finish::End;
 use super::step::Step;
-use super::{OpenGate, RowVerdict};
+use super::{Approval, ApprovedCard, OpenGate, ReviewOutcome, RowVerdict};
 
 impl Step<'_> {
     pub(super) fn decided(&mut self, decision: Decision, rows: &[RowVerdict]) {
@@ -24,7 +25,7 @@ impl Step<'_> {
         };
         self.emit(event, &format!("{}: {}", gate.kind.as_str(), decision.kind.as_str()));
         if decision.kind == DecisionKind::Supersede {
-            return self.finish(TurnStatus::Cancelled, TurnReason::Superseded, "", None, None);
+            return self.finish(End::cancelled(TurnReason::Superseded));
         }
         match gate.kind {
             GateKind::PlanReview => self.plan_decided(&gate, decision),
@@ -45,13 +46,16 @@ impl Step<'_> {
             }
             DecisionKind::Approve => {
                 let words = said(&decision).unwrap_or("OK").to_owned();
-                let state = &mut self.turn.state;
-                state.approved_digest = Some(gate.digest.clone());
-                state.grants = state.card_grants.clone();
-                state.revised = false;
-                state.plan_card = Some(gate.id.clone());
-                state.card_plan = None;
-                state.plan_decision = Some(decision);
+                let review = &mut self.turn.state.review;
+                review.outcome = ReviewOutcome::Approved(Approval {
+                    digest: gate.digest.clone(),
+                    grants: review.card_grants.clone(),
+                });
+                review.approved_card = Some(ApprovedCard {
+                    gate: gate.id.clone(),
+                    decision,
+                    replaced_plan: None,
+                });
                 self.feed_back(&words);
                 self.resumed(ResumedReason::PlanApproved);
                 self.begin_work();
@@ -60,19 +64,16 @@ impl Step<'_> {
             DecisionKind::Revise => {
                 let rounds = &mut self.turn.state.budget.rounds;
                 if rounds.used >= rounds.limit {
-                    return self.finish(TurnStatus::Failed, TurnReason::Rounds, "", Some(Notice::TooManyRounds {}), None);
+                    return self.finish(End::failed(TurnReason::Rounds).problem(Notice::TooManyRounds {}));
                 }
                 rounds.used += 1;
-                let state = &mut self.turn.state;
-                state.revised = true;
-                state.approved_digest = None;
-                state.grants.clear();
+                self.turn.state.review.outcome = ReviewOutcome::Revised;
                 self.feed_back(said(&decision).unwrap_or_default());
                 self.resumed(ResumedReason::PlanRevised);
                 self.go_on();
             }
-            DecisionKind::Cancel | DecisionKind::Reject => self.finish(TurnStatus::Cancelled, TurnReason::Cancelled, "", None, None),
-            DecisionKind::Expire | DecisionKind::Supersede => self.finish(TurnStatus::Cancelled, TurnReason::Expired, "", None, None),
+            DecisionKind::Cancel | DecisionKind::Reject => self.finish(End::cancelled(TurnReason::Cancelled)),
+            DecisionKind::Expire | DecisionKind::Supersede => self.finish(End::cancelled(TurnReason::Expired)),
         }
     }
 
@@ -95,7 +96,8 @@ impl Step<'_> {
                 let call = self
                     .turn
                     .state
-                    .open_calls
+                    .calls
+                    .open
                     .iter_mut()
                     .find(|open| Some(&open.call.id) == gate.call_id.as_ref());
                 if let Some(open) = call {
@@ -106,8 +108,8 @@ impl Step<'_> {
                 self.close_batch(false);
                 self.go_on();
             }
-            DecisionKind::Cancel => self.finish(TurnStatus::Cancelled, TurnReason::Cancelled, "", None, None),
-            DecisionKind::Expire | DecisionKind::Supersede => self.finish(TurnStatus::Cancelled, TurnReason::Expired, "", None, None),
+            DecisionKind::Cancel => self.finish(End::cancelled(TurnReason::Cancelled)),
+            DecisionKind::Expire | DecisionKind::Supersede => self.finish(End::cancelled(TurnReason::Expired)),
         }
     }
 
@@ -135,13 +137,8 @@ impl Step<'_> {
             DecisionKind::Revise => self.open_budget(Some(gate.id)),
             DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede => {
                 let text = self.turn.state.answer.clone().unwrap_or_default();
-                self.finish(
-                    TurnStatus::Failed,
-                    TurnReason::BudgetExhausted,
-                    &text,
-                    Some(Notice::BudgetExhausted {}),
-                    None,
-                );
+                let end = End::failed(TurnReason::BudgetExhausted).text(&text);
+                self.finish(end.problem(Notice::BudgetExhausted {}));
             }
         }
     }

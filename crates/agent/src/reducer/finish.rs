@@ -20,7 +20,8 @@ pub(super) fn settled(status: StepStatus) -> bool {
 
 /// Steps of a complex plan that are not done, as people read them; those that failed are marked. A simple plan has no ceremony,
 /// except in plan mode, where its steps are carried out one by one.
-pub(super) fn open_steps(state: &TurnState) -> Vec<String> {
+#[must_use]
+pub fn open_steps(state: &TurnState) -> Vec<String> {
     named(state, |status| !settled(status))
 }
 
@@ -61,11 +62,66 @@ pub(super) fn standing(state: &TurnState) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// How a turn ends, and what people are told of it.
+pub(super) struct End {
+    status: TurnStatus,
+    reason: TurnReason,
+    text: String,
+    problem: Option<Notice>,
+    incident: Option<String>,
+}
+
+impl End {
+    fn new(status: TurnStatus, reason: TurnReason) -> Self {
+        Self {
+            status,
+            reason,
+            text: String::new(),
+            problem: None,
+            incident: None,
+        }
+    }
+
+    pub(super) fn completed(reason: TurnReason, text: &str) -> Self {
+        Self::new(TurnStatus::Completed, reason).text(text)
+    }
+
+    pub(super) fn failed(reason: TurnReason) -> Self {
+        Self::new(TurnStatus::Failed, reason)
+    }
+
+    pub(super) fn cancelled(reason: TurnReason) -> Self {
+        Self::new(TurnStatus::Cancelled, reason)
+    }
+
+    /// The model's last words.
+    pub(super) fn text(self, text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            ..self
+        }
+    }
+
+    /// Our words about what went wrong.
+    pub(super) fn problem(self, notice: impl Into<Option<Notice>>) -> Self {
+        Self {
+            problem: notice.into(),
+            ..self
+        }
+    }
+
+    /// The incident's id, which the log carries too.
+    pub(super) fn incident(self, incident: Option<String>) -> Self {
+        Self { incident, ..self }
+    }
+}
+
 impl Step<'_> {
     /// Ends the turn. Calls that are still open are answered, so that the log can be read on by a model.
-    pub(super) fn finish(&mut self, status: TurnStatus, reason: TurnReason, text: &str, problem: Option<Notice>, incident: Option<String>) {
+    pub(super) fn finish(&mut self, end: End) {
+        let End { status, reason, .. } = end;
         let ours = self.ours();
-        for call in &mut self.turn.state.open_calls {
+        for call in &mut self.turn.state.calls.open {
             if call.answer.is_none() {
                 let lost = call.lost || call.status == ActionStatus::Unknown;
                 let key = if lost { "call.ended_unknown" } else { "call.ended" };
@@ -80,9 +136,7 @@ impl Step<'_> {
         state.reason = Some(reason);
         state.next = Next::Nothing;
         state.gate = None;
-        state.last_call = false;
-        state.open_steps = open_steps(state);
-        state.answer = Some(text.to_owned()).filter(|text| !text.is_empty());
+        state.answer = Some(end.text.clone()).filter(|text| !text.is_empty());
         state.capsule = Some(capsule::capsule(state));
         let (event, words) = match status {
             TurnStatus::Completed => (Event::TurnCompleted { reason }, "Turn completed"),
@@ -93,38 +147,31 @@ impl Step<'_> {
         };
         self.emit(event, &format!("{words}: {}", reason.as_str()));
         self.paint();
-        if let Some(last) = self.last_word(status, reason, text, problem, incident) {
+        if let Some(last) = self.last_word(end) {
             self.effect(Effect::Say(last));
         }
         self.effect(Effect::Finish);
     }
 
     /// What people hear: an answer, or one of our own notices; nothing when something newer took over.
-    fn last_word(
-        &self,
-        status: TurnStatus,
-        reason: TurnReason,
-        text: &str,
-        problem: Option<Notice>,
-        incident: Option<String>,
-    ) -> Option<Outbound> {
+    fn last_word(&self, end: End) -> Option<Outbound> {
         let state = &self.turn.state;
         let goal = || state.plan.as_ref().map_or(&state.task, |plan| &plan.goal).clone();
-        match (status, reason) {
+        match (end.status, end.reason) {
             (TurnStatus::Cancelled, TurnReason::Superseded) => None,
             (TurnStatus::Cancelled, TurnReason::Expired) => Some(Outbound::Notice(Notice::ReviewExpired { goal: goal() })),
-            (TurnStatus::Cancelled, _) if state.done_writes.is_empty() => Some(Outbound::Notice(Notice::Cancelled {})),
+            (TurnStatus::Cancelled, _) if state.calls.writes.is_empty() => Some(Outbound::Notice(Notice::Cancelled {})),
             (TurnStatus::Cancelled, _) => {
-                let done = state.done_writes.clone();
+                let done = state.calls.written();
                 Some(Outbound::Notice(Notice::Stopped { done }))
             }
-            _ => Some(Outbound::Answer(Answer {
-                text: text.to_owned(),
+            (_, reason) => Some(Outbound::Answer(Answer {
+                text: end.text,
                 requester: state.requester.clone(),
                 reason,
                 open_steps: unfinished(state),
-                problem,
-                incident,
+                problem: end.problem,
+                incident: end.incident,
                 group: state.group,
                 demo: state.demo,
                 at: self.env.now,

@@ -66,8 +66,8 @@ pub(super) fn plan_card(
         complexity: plan.complexity,
         plan_version: plan.version,
         steps: progress::steps(plan),
-        grants: state.card_grants.clone(),
-        still_asks: state.card_asks.clone(),
+        grants: state.review.card_grants.clone(),
+        still_asks: state.review.card_asks.clone(),
         approval: state.policy.approval,
         approvers: Approvers::default(),
         quorum: state.policy.quorum,
@@ -101,7 +101,7 @@ impl Step<'_> {
         let id = self.mint_gate();
         let Some(plan) = &self.turn.state.plan else { return };
         let card = plan_card(&self.turn.state, plan, Some(id.clone()), note, CardState::Open { votes: 0 });
-        let replaces = self.turn.state.last_review.replace(id.clone());
+        let replaces = self.turn.state.review.latest.replace(id.clone());
         let quorum = self.turn.state.policy.quorum;
         self.open(
             GateOpening {
@@ -177,7 +177,7 @@ impl Step<'_> {
     pub(super) fn open_approval(&mut self) {
         let id = self.mint_gate();
         let waiting = |call: &&OpenCall| call.answer.is_none() && call.status != ActionStatus::Approved;
-        let waiting: Vec<OpenCall> = self.turn.state.open_calls.iter().filter(waiting).cloned().collect();
+        let waiting: Vec<OpenCall> = self.turn.state.calls.open.iter().filter(waiting).cloned().collect();
         let rows: Vec<ActionView> = waiting.iter().map(|open| self.row(open)).collect();
         let asked = rows.len();
         let rows = on_one_card(rows);

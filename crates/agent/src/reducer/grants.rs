@@ -49,10 +49,10 @@ impl Step<'_> {
     /// Must a person be asked before this open call runs?
     pub(super) fn asks(&self, position: usize, effect: EffectClass) -> bool {
         let state = &self.turn.state;
-        let Some(open) = state.open_calls.get(position) else { return true };
+        let Some(open) = state.calls.open.get(position) else { return true };
         // It may have run already, and that is for a person to weigh.
         let arguments = serde_json::from_str(&open.call.arguments).unwrap_or_default();
-        let lost_before = || state.lost_calls.contains(&likeness(&open.call.name, &arguments));
+        let lost_before = || state.calls.lost(&likeness(&open.call.name, &arguments));
         match (effect, state.policy.approval) {
             (EffectClass::Read, _) => false,
             (EffectClass::Write, ApprovalMode::Never) => lost_before(),
@@ -68,7 +68,8 @@ impl Step<'_> {
         if step.is_some_and(|step| !step.tools.iter().any(|name| name == tool)) {
             return false;
         }
-        let bound = state.plan.as_ref().is_some_and(|plan| state.approved_digest == Some(plan.digest()));
-        bound && state.grants.iter().any(|name| name == tool)
+        state
+            .approval()
+            .is_some_and(|approval| approval.grants.iter().any(|name| name == tool))
     }
 }

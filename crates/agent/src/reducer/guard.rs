@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
-use crate::domain::{Complexity, Event, Message, Notice, Role, TurnReason, TurnStatus};
+use crate::domain::{Complexity, Event, Message, Notice, Role, TurnReason};
 
 use super::compose;
 use super::escape::one_line;
+use super::finish::{self, End};
 use super::signal::{self, Heard, Signal};
 use super::step::Step;
-use super::{ModelReply, Next, Reported, TurnState, finish, plan_mode, reply};
+use super::{ModelReply, Next, Reported, ReviewOutcome, TurnState, plan_mode, reply};
 
 impl Step<'_> {
     /// Rows 7 to 11. The text is in the log once, whatever comes of it.
@@ -17,18 +18,18 @@ impl Step<'_> {
         let Heard { text, signal } = heard;
         let text = text.as_str();
         // A bare signal is no silence, unless people wait for words about their plan.
-        if text.is_empty() && (!asks_on || self.review_pending()) {
+        if text.is_empty() && (!asks_on || self.turn.state.review_pending()) {
             // An empty message is not recorded: providers refuse it.
-            self.turn.state.empty_replies += 1;
-            if self.turn.state.empty_replies < 2 {
+            self.turn.state.replies.empty += 1;
+            if self.turn.state.replies.empty < 2 {
                 return self.go_on();
             }
         } else if !text.is_empty() {
             self.record(text, &[], raw);
         }
-        self.turn.state.empty_replies = 0;
+        self.turn.state.replies.empty = 0;
         self.turn.state.budget.planner_only.used = 0;
-        if self.turn.state.revised && self.review_pending() {
+        if self.turn.state.review.outcome == ReviewOutcome::Revised && self.turn.state.review_pending() {
             let note = Some(text.to_owned()).filter(|text| !text.is_empty());
             return self.open_review(note);
         }
@@ -36,14 +37,14 @@ impl Step<'_> {
             return self.nudge(text.chars().count());
         }
         let state = &self.turn.state;
-        if asks_on && !is_open(state) && state.continues < state.policy.continuation.max_iterations {
+        if asks_on && !is_open(state) && state.replies.continued < state.policy.continuation.max_iterations {
             return self.go_on_as_asked(&signal.unwrap_or_default());
         }
         if self.executing().is_some() {
             return self.step_said(text);
         }
         let problem = text.is_empty().then_some(Notice::NothingToSay {});
-        self.finish(TurnStatus::Completed, TurnReason::FinalAnswer, text, problem, None);
+        self.finish(End::completed(TurnReason::FinalAnswer, text).problem(problem));
     }
 
     /// A complex plan is open and there are nudges left.
@@ -64,7 +65,7 @@ impl Step<'_> {
     /// Keeps what the model says about how far it is.
     pub(super) fn note_progress(&mut self, signal: Option<&Signal>) {
         if let Some(reported) = signal.and_then(|signal| signal.progress) {
-            self.turn.state.reported = Some(reported);
+            self.turn.state.replies.reported = Some(reported);
         }
     }
 
@@ -72,14 +73,14 @@ impl Step<'_> {
     fn go_on_as_asked(&mut self, signal: &Signal) {
         let words = self.template("blocks/go_on.md");
         let state = &mut self.turn.state;
-        state.continues += 1;
-        let reported = state.reported.unwrap_or(Reported {
-            current_step: Some(state.continues),
+        state.replies.continued += 1;
+        let reported = state.replies.reported.unwrap_or(Reported {
+            current_step: Some(state.replies.continued),
             ..Reported::default()
         });
         let tool = signal.next_action.as_ref().map(|(tool, _)| one_line(tool, 64));
         let event = Event::ContinuationProgress {
-            iteration: state.continues,
+            iteration: state.replies.continued,
             max_iterations: state.policy.continuation.max_iterations,
             current_step: reported.current_step,
             total_steps: reported.total_steps,
@@ -119,7 +120,7 @@ impl Step<'_> {
             return self.begin_last_call();
         }
         // Approved by a program whose digest knew less of a plan: people are asked for what they have not seen.
-        if self.turn.state.approved_digest.is_some() && self.review_pending() {
+        if self.turn.state.review.outcome.approval().is_some() && self.turn.state.review_pending() {
             return self.open_review(None);
         }
         self.empty_mailbox();
@@ -135,7 +136,7 @@ impl Step<'_> {
     /// The flagged last call: no tools, its text is always taken.
     pub(super) fn begin_last_call(&mut self) {
         self.empty_mailbox();
-        self.turn.state.last_call = true;
+        self.turn.state.next = Next::CallModel { last: true };
         // Calls that the limit kept from running may be made again once there is more.
         if let Some(run) = &mut self.turn.state.run {
             run.made.clear();
@@ -147,7 +148,6 @@ impl Step<'_> {
             _ => compose::limit(&words),
         };
         self.append(Message::text(Role::System, block));
-        self.turn.state.next = Next::CallModel { last: true };
     }
 
     /// The answer to the flagged last call; calls in it are not even recorded.
@@ -164,15 +164,17 @@ impl Step<'_> {
     /// The turn is at its limit and this is all there is to say.
     pub(super) fn last_words(&mut self, text: String, incident: Option<String>) {
         let state = &mut self.turn.state;
-        state.last_call = false;
         let text = if text.is_empty() { finish::standing(state) } else { text };
         let open = state.plan.as_ref().is_some_and(|plan| !plan.done);
-        let problem = Some(Notice::BudgetExhausted {});
-        if !open {
-            return self.finish(TurnStatus::Completed, TurnReason::BudgetExhausted, &text, problem, incident);
-        }
-        if state.budget.top_ups.used >= state.budget.top_ups.limit {
-            return self.finish(TurnStatus::Failed, TurnReason::BudgetExhausted, &text, problem, incident);
+        let end = if !open {
+            Some(End::completed(TurnReason::BudgetExhausted, &text))
+        } else if state.budget.top_ups.used >= state.budget.top_ups.limit {
+            Some(End::failed(TurnReason::BudgetExhausted).text(&text))
+        } else {
+            None
+        };
+        if let Some(end) = end {
+            return self.finish(end.problem(Notice::BudgetExhausted {}).incident(incident));
         }
         state.answer = Some(text);
         self.open_budget(None);

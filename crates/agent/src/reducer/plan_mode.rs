@@ -12,10 +12,11 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::domain::{ActionStatus, EffectClass, Message, Notice, Plan, Reflection, Role, StepResult, StepStatus, TurnReason, TurnStatus};
+use crate::domain::{ActionStatus, EffectClass, Message, Notice, Plan, Reflection, Role, StepResult, StepStatus, TurnReason};
 
 use super::batch::likeness;
 use super::escape::{cut, plain};
+use super::finish::End;
 use super::state_tools::PlanReport;
 use super::step::Step;
 use super::words::Words;
@@ -85,7 +86,7 @@ pub(super) fn part(state: &TurnState) -> Option<Part> {
     };
     let run = state.run.as_ref()?;
     Some(match run.stage {
-        _ if state.last_call => part("conclusion", "CONCLUSION INSTRUCTIONS", false, true),
+        _ if state.in_last_call() => part("conclusion", "CONCLUSION INSTRUCTIONS", false, true),
         Stage::Planning => part("planner", "PLANNER INSTRUCTIONS", true, true),
         Stage::Executing { .. } => part("executor", "EXECUTOR INSTRUCTIONS", true, false),
         Stage::Reflecting { .. } => part("reflector", "REFLECTOR INSTRUCTIONS", false, false),
@@ -96,7 +97,7 @@ pub(super) fn part(state: &TurnState) -> Option<Part> {
 /// The step whose log is written and read now. `None` means the turn's own log.
 pub(super) fn scope(state: &TurnState) -> Option<&str> {
     match state.run.as_ref().map(|run| &run.stage) {
-        Some(Stage::Executing { step }) if !state.last_call => Some(step),
+        Some(Stage::Executing { step }) if !state.in_last_call() => Some(step),
         _ => None,
     }
 }
@@ -155,7 +156,7 @@ impl Step<'_> {
     pub(super) fn follow_plan(&mut self) {
         let Some(run) = &self.turn.state.run else { return };
         match run.stage {
-            Stage::Planning if self.turn.state.plan.is_some() && !self.review_pending() => self.next_step(),
+            Stage::Planning if self.turn.state.plan.is_some() && !self.turn.state.review_pending() => self.next_step(),
             Stage::Executing { .. } if run.used >= STEP_LIMIT => {
                 let words = self.ours().answer("step.limit", json!({"limit": STEP_LIMIT}));
                 self.end_step(StepStatus::Failed, &words);
@@ -180,8 +181,7 @@ impl Step<'_> {
             stage: Stage::Executing { step: step.id.clone() },
             ..PlanRun::default()
         };
-        state.current_task = Some(step.content.clone());
-        state.empty_replies = 0;
+        state.replies.empty = 0;
         let brief = blocks::brief(&words, &state.task, plan, at);
         self.append(Message::text(Role::User, brief));
         self.paint();
@@ -200,7 +200,7 @@ impl Step<'_> {
     /// `plan_progress` from within the step.
     pub(super) fn step_reported(&mut self, report: &PlanReport) {
         let recorded = self.our_answer("step.recorded");
-        if let Some(open) = self.turn.state.open_calls.first_mut() {
+        if let Some(open) = self.turn.state.calls.open.first_mut() {
             open.answer = Some(recorded);
         }
         self.close_batch(false);
@@ -270,8 +270,8 @@ impl Step<'_> {
     pub(super) fn repeats(&self, position: usize) -> Option<String> {
         let state = &self.turn.state;
         let run = state.run.as_ref().filter(|run| matches!(run.stage, Stage::Executing { .. }))?;
-        let like = likeness_of(state.open_calls.get(position)?);
-        let beside = || state.open_calls[..position].iter().any(|other| likeness_of(other) == like);
+        let like = likeness_of(state.calls.open.get(position)?);
+        let beside = || state.calls.open[..position].iter().any(|other| likeness_of(other) == like);
         (run.made.contains(&like) || beside()).then(|| self.our_answer("call.repeated"))
     }
 
@@ -288,7 +288,7 @@ impl Step<'_> {
         }
         let last = if changes.is_empty() { looks } else { changes };
         let answered = |call: &&OpenCall| call.status == ActionStatus::Executed && last.contains(&&call.call.id);
-        run.made.extend(state.open_calls.iter().filter(answered).map(likeness_of));
+        run.made.extend(state.calls.open.iter().filter(answered).map(likeness_of));
     }
 
     /// A person said something: what was looked at before may be different now.
@@ -306,7 +306,7 @@ impl Step<'_> {
             stage: Stage::Concluding,
             ..PlanRun::default()
         });
-        state.empty_replies = 0;
+        state.replies.empty = 0;
         let block = state.plan.as_ref().map(|plan| blocks::conclusion(&words, plan)).unwrap_or_default();
         self.append(Message::text(Role::System, block));
         self.paint();
@@ -315,8 +315,8 @@ impl Step<'_> {
     /// The conclusion is the answer.
     pub(super) fn concluded(&mut self, text: &str) {
         if text.is_empty() {
-            self.turn.state.empty_replies += 1;
-            if self.turn.state.empty_replies < 2 {
+            self.turn.state.replies.empty += 1;
+            if self.turn.state.replies.empty < 2 {
                 return self.go_on();
             }
         } else {
@@ -326,7 +326,7 @@ impl Step<'_> {
         let standing = finish::standing(&self.turn.state);
         let text = if text.is_empty() { &standing } else { text };
         let problem = text.is_empty().then_some(Notice::NothingToSay {});
-        self.finish(TurnStatus::Completed, TurnReason::FinalAnswer, text, problem, None);
+        self.finish(End::completed(TurnReason::FinalAnswer, text).problem(problem));
     }
 
     /// Replaces the stage, and says so in the turn's own log.

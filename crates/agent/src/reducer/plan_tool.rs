@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::{Change, Complexity, Event, Notice, Plan, Step as PlanStep, StepStatus, ToolSpec, TurnReason, TurnStatus};
+use crate::domain::{Change, Complexity, Event, Notice, Plan, Step as PlanStep, StepStatus, ToolSpec, TurnReason};
 
 use super::compose;
 use super::escape::{clean, one_line};
+use super::finish::End;
 use super::grants;
 use super::plan_renewed::{self, changes, showable};
 use super::plan_text;
@@ -13,7 +14,7 @@ use super::specs::plan_schema;
 use super::state_tools::{arguments, text};
 use super::step::Step;
 use super::words::Words;
-use super::{Showing, TurnState, specs};
+use super::{ReviewOutcome, Showing, TurnState, specs};
 
 /// Bytes of `internal_plan`.
 const PLAN_CAP: usize = 32 * 1024;
@@ -80,14 +81,14 @@ impl Step<'_> {
             self.tell_changes(changes);
         }
         let answer = accepted(&self.turn.state, self.env.tools, self.ours());
-        if let Some(open) = self.turn.state.open_calls.first_mut() {
+        if let Some(open) = self.turn.state.calls.open.first_mut() {
             open.answer = Some(answer);
         }
         // No reminder here: the plan has just been said.
         self.close_batch(false);
         // A card that showed the plan before comes to its end.
         self.paint();
-        if self.review_pending() {
+        if self.turn.state.review_pending() {
             let note = self.said_with_calls();
             return self.open_review(note);
         }
@@ -123,21 +124,20 @@ impl Step<'_> {
     pub(super) fn adopt(&mut self, before: Option<&Plan>, plan: Plan) -> Vec<Change> {
         let digest = plan.digest();
         let state = &mut self.turn.state;
-        state.revised = false;
-        state.current_task = None;
         state.budget.nudges.used = 0;
-        if state.approved_digest.as_ref() != Some(&digest) {
-            if state.approved_digest.take().is_some() {
-                state.card_plan = before.cloned();
+        let approval = state.review.outcome.approval();
+        if approval.is_none_or(|approval| approval.digest != digest) {
+            if let (Some(_), Some(card)) = (approval, &mut state.review.approved_card) {
+                card.replaced_plan = before.cloned();
             }
-            state.grants.clear();
+            state.review.outcome = ReviewOutcome::Undecided;
         }
         let showing = grants::showing(&state.policy, &plan, self.env.tools);
         // A card that informs is in the chat already, and comes to its end with what it informs of.
-        if showing != Showing::Nothing || !state.progress_posted {
-            state.showing = showing;
+        if showing != Showing::Nothing || !state.review.progress_posted {
+            state.review.showing = showing;
         }
-        (state.card_grants, state.card_asks) = grants::announced(&state.policy, &plan, self.env.tools);
+        (state.review.card_grants, state.review.card_asks) = grants::announced(&state.policy, &plan, self.env.tools);
         let changes = changes(before, &plan);
         state.plan = Some(plan);
         changes
@@ -150,7 +150,7 @@ impl Step<'_> {
 
     /// The plan is in force: its first step begins and its card, if it has one, shows that.
     pub(super) fn begin_work(&mut self) {
-        if self.turn.state.showing != Showing::Nothing && self.turn.state.run.is_none() {
+        if self.turn.state.review.showing != Showing::Nothing && self.turn.state.run.is_none() {
             self.begin_step(None);
         }
         self.paint();
@@ -161,17 +161,17 @@ impl Step<'_> {
     fn may_plan_again(&mut self) -> bool {
         let too_many = compose::state_error(&self.our_answer("rule.too_many_plans"));
         let state = &mut self.turn.state;
-        if state.plan.is_none() || state.revised {
+        if state.plan.is_none() || state.review.outcome == ReviewOutcome::Revised {
             return true;
         }
         if state.budget.replans.used < state.budget.replans.limit {
             state.budget.replans.used += 1;
             return true;
         }
-        if let Some(open) = state.open_calls.first_mut() {
+        if let Some(open) = state.calls.open.first_mut() {
             open.answer = Some(too_many);
         }
-        self.finish(TurnStatus::Failed, TurnReason::Rounds, "", Some(Notice::TooManyRounds {}), None);
+        self.finish(End::failed(TurnReason::Rounds).problem(Notice::TooManyRounds {}));
         false
     }
 }
@@ -192,13 +192,13 @@ fn unknown_tools<'a>(plan: &'a Plan, tools: &[ToolSpec]) -> Vec<&'a str> {
 /// What `plan()` answers the model.
 fn accepted(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>) -> String {
     let Some(plan) = &state.plan else { return String::new() };
-    let approved = state.approved_digest.is_some();
+    let approved = state.approval().is_some();
     let named = |step: &PlanStep| match step.status {
         StepStatus::Completed => format!("{} (completed)", step.id),
         StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed | StepStatus::Skipped => step.id.clone(),
     };
     let ids: Vec<_> = plan.steps.iter().map(named).collect();
-    let then = match (state.showing, plan.complexity) {
+    let then = match (state.review.showing, plan.complexity) {
         (Showing::Review, _) if !approved => "plan.review",
         _ if state.run.is_some() => "plan.carried_out",
         (_, Complexity::Complex) => "plan.clarify",

@@ -1,12 +1,12 @@
 //! The card that shows how far the plan is.
 //!
 //! After the approval the plan's card becomes the progress card. It says who approved it, so it goes on showing the approved plan
-//! (`card_plan`) when another plan takes its place; steps that the new plan does not go on with are shown as left out.
+//! (`replaced_plan`) when another plan takes its place; steps that the new plan does not go on with are shown as left out.
 
 use crate::domain::{CardState, GateId, Outbound, Plan, PlanEnd, ProgressView, Role, StepStatus, StepView};
 
 use super::escape::clip;
-use super::{Showing, Turn, gates};
+use super::{Showing, Turn, finish, gates};
 
 /// Bytes of the model's own words that the card shows while it works.
 const NOTE_CAP: usize = 2000;
@@ -20,7 +20,8 @@ pub(super) fn steps(plan: &Plan) -> Vec<StepView> {
 #[must_use]
 pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
     let (gate, card) = shown(turn)?;
-    let replaced = gate.is_some() && turn.state.card_plan.is_some();
+    let approved = turn.state.review.approved_card.as_ref();
+    let replaced = approved.is_some_and(|card| card.replaced_plan.is_some());
     let end = if replaced { Some(PlanEnd::Replaced) } else { plan_end(turn) };
     let card = match end {
         Some(end) => card.ended(end),
@@ -34,7 +35,7 @@ pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
 pub fn plan_end(turn: &Turn) -> Option<PlanEnd> {
     let state = &turn.state;
     let over = state.status.is_final();
-    over.then(|| PlanEnd::of(state.status, state.reason, !state.open_steps.is_empty()))
+    over.then(|| PlanEnd::of(state.status, state.reason, !finish::open_steps(state).is_empty()))
 }
 
 fn shown(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
@@ -51,25 +52,25 @@ fn shown(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
     } else {
         note().map(|message| clip(&message.content, NOTE_CAP).to_owned())
     };
-    match (&state.plan_card, &state.plan_decision, state.showing) {
-        (Some(gate), Some(decision), _) => {
-            let decided = CardState::Decided {
-                decision: decision.clone(),
-            };
-            let gate = Some(gate.clone());
-            let card = match &state.card_plan {
-                Some(approved) => gates::plan_card(state, &left(approved, plan), gate.clone(), None, decided),
-                None => gates::plan_card(state, plan, gate.clone(), note, decided),
-            };
-            Some((gate, Outbound::PlanCard(card)))
-        }
+    if let Some(approved) = &state.review.approved_card {
+        let decided = CardState::Decided {
+            decision: approved.decision.clone(),
+        };
+        let gate = Some(approved.gate.clone());
+        let card = match &approved.replaced_plan {
+            Some(replaced) => gates::plan_card(state, &left(replaced, plan), gate.clone(), None, decided),
+            None => gates::plan_card(state, plan, gate.clone(), note, decided),
+        };
+        return Some((gate, Outbound::PlanCard(card)));
+    }
+    match state.review.showing {
         // The review's own card shows this plan; nobody approved it yet.
-        (_, _, Showing::Review | Showing::Nothing) => None,
-        (_, _, Showing::Informed) => {
+        Showing::Review | Showing::Nothing => None,
+        Showing::Informed => {
             let card = gates::plan_card(state, plan, None, note, CardState::Informed);
             Some((None, Outbound::PlanCard(card)))
         }
-        (_, _, Showing::Progress) => Some((
+        Showing::Progress => Some((
             None,
             Outbound::Progress(ProgressView {
                 goal: plan.goal.clone(),

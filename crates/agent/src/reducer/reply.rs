@@ -6,7 +6,7 @@ use super::compose;
 use super::escape::{clean, clip};
 use super::rules::{self, Asked};
 use super::step::Step;
-use super::{ModelReply, OpenCall, Showing, Stage, TurnState, signal, specs, state_tools, thinking};
+use super::{ModelReply, OpenCall, Stage, signal, specs, state_tools, thinking};
 
 /// Bytes of one reply's text that are kept: as much as the providers' clients let through, so that nothing is lost unsaid.
 const TEXT_CAP: usize = 256 * 1024;
@@ -31,11 +31,11 @@ impl Step<'_> {
         // Calls go on by themselves, whatever the signal beside them says.
         let text = heard.text;
         let calls = self.admit(reply.calls);
-        self.turn.state.empty_replies = 0;
+        self.turn.state.replies.empty = 0;
         self.record(&text, &calls, reply.raw);
         let checked = rules::check(&self.turn.state, self.env.tools, self.ours(), &calls);
         let tools = self.env.tools;
-        self.turn.state.open_calls = calls.into_iter().map(|call| open_call(call, tools)).collect();
+        self.turn.state.calls.open = calls.into_iter().map(|call| open_call(call, tools)).collect();
         match checked {
             Err(errors) => self.refuse(errors),
             Ok(asked) => self.dispatch(asked),
@@ -80,15 +80,10 @@ impl Step<'_> {
         self.advance();
     }
 
-    /// As the function of this name.
-    pub(super) fn review_pending(&self) -> bool {
-        review_pending(&self.turn.state)
-    }
-
     /// Why nothing but reads may run now.
     fn held_back(&self) -> Option<String> {
         let planning = matches!(&self.turn.state.run, Some(run) if run.stage == Stage::Planning);
-        if self.review_pending() {
+        if self.turn.state.review_pending() {
             Some(self.our_answer("call.plan_not_approved"))
         } else if planning {
             Some(self.our_answer("call.not_planned"))
@@ -99,7 +94,7 @@ impl Step<'_> {
 
     /// Rows 1 and 2: every call of the batch gets its error, nothing is applied.
     pub(super) fn refuse(&mut self, errors: Vec<String>) {
-        for (call, error) in self.turn.state.open_calls.iter_mut().zip(errors) {
+        for (call, error) in self.turn.state.calls.open.iter_mut().zip(errors) {
             call.answer = Some(if specs::is_state_tool(&call.call.name) {
                 compose::state_error(&error)
             } else {
@@ -112,7 +107,7 @@ impl Step<'_> {
 
     fn refuse_planner_overuse(&mut self) {
         let words = self.our_answer("rule.planner_overuse");
-        let errors = vec![words; self.turn.state.open_calls.len()];
+        let errors = vec![words; self.turn.state.calls.open.len()];
         self.refuse(errors);
     }
 
@@ -153,7 +148,7 @@ impl Step<'_> {
     fn plan_call(&mut self, position: usize, effect: crate::domain::EffectClass, arguments: &serde_json::Value, held: Option<&str>) {
         let asks = self.asks(position, effect);
         let repeated = self.repeats(position);
-        let Some(open) = self.turn.state.open_calls.get_mut(position) else {
+        let Some(open) = self.turn.state.calls.open.get_mut(position) else {
             return;
         };
         let (call_id, tool) = (open.call.id.clone(), open.call.name.clone());
@@ -166,11 +161,6 @@ impl Step<'_> {
         let words = super::gates::describe(&tool, arguments);
         self.emit(Event::ToolPlanned { call_id, tool, effect }, &words);
     }
-}
-
-/// The current plan must be countersigned and is not.
-pub(super) fn review_pending(state: &TurnState) -> bool {
-    state.showing == Showing::Review && state.plan.as_ref().is_some_and(|plan| state.approved_digest != Some(plan.digest()))
 }
 
 /// What a reply says: its words as they may be shown, and its signal.

@@ -6,9 +6,9 @@ use crate::domain::{Complexity, EffectClass, ToolCall, ToolSpec};
 
 use super::plan_tool::Draft;
 use super::state_tools::{PlanReport, Question, Task};
-use super::todos::TodoList;
+use super::todos::NewTodos;
 use super::words::Words;
-use super::{TurnState, reply, schema, specs};
+use super::{TurnState, schema, specs};
 
 /// Calls of one reply that are looked at.
 const MAX_CALLS: usize = 32;
@@ -29,7 +29,7 @@ pub(super) enum Asked {
     /// `plan_progress`.
     Progress(PlanReport),
     /// `write_todos`.
-    Todos(TodoList),
+    Todos(NewTodos),
     /// Anything that acts or reads.
     Action {
         /// What it may change.
@@ -93,7 +93,7 @@ fn understand(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>, call: &Too
         "plan_progress" => PlanReport::read(&call.arguments, state.plan.as_ref(), super::plan_mode::executing(state))
             .map(Asked::Progress)
             .map_err(invalid),
-        "write_todos" => TodoList::read(&call.arguments).map(Asked::Todos).map_err(invalid),
+        "write_todos" => NewTodos::read(&call.arguments).map(Asked::Todos).map_err(invalid),
         name => {
             let Some(spec) = tools.iter().find(|spec| spec.name == name) else {
                 return Err(unknown(names, tools, ours, name));
@@ -133,7 +133,7 @@ fn breach(state: &TurnState, ours: Words<'_>, asked: &Asked, name: &str, batch: 
         return needs_plan.then(|| ours.answer("rule.needs_plan", json!({"name": name})));
     };
     // Nothing of it was carried out, and people would read that it was.
-    if matches!(asked, Asked::Progress(_)) && reply::review_pending(state) {
+    if matches!(asked, Asked::Progress(_)) && state.review_pending() {
         return Some(ours.answer("call.plan_not_approved", json!({})));
     }
     if let Asked::Progress(report) = asked

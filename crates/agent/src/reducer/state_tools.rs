@@ -135,7 +135,6 @@ impl Step<'_> {
     pub(super) fn clarify(&mut self, task: Task) {
         let state = &mut self.turn.state;
         state.clarified_version = state.plan.as_ref().map(|plan| plan.version);
-        state.current_task = Some(task.goal.clone());
         match task.question {
             Some(question) => self.ask(None, question, None),
             None => {
@@ -151,7 +150,7 @@ impl Step<'_> {
 
     /// Row 5: the call stays open until a person answers it.
     fn ask(&mut self, title: Option<String>, question: String, reason: Option<String>) {
-        let Some(open) = self.turn.state.open_calls.first() else { return };
+        let Some(open) = self.turn.state.calls.open.first() else { return };
         let call_id = open.call.id.clone();
         let digest = gates::digest(&[&call_id, &question]);
         let state = &self.turn.state;
@@ -273,7 +272,7 @@ impl Step<'_> {
 
     /// Answers the only call of the batch and goes on.
     pub(super) fn answer_only(&mut self, words: String) {
-        if let Some(open) = self.turn.state.open_calls.first_mut() {
+        if let Some(open) = self.turn.state.calls.open.first_mut() {
             open.answer = Some(words);
         }
         self.close_batch(true);

@@ -4,8 +4,11 @@ use crate::domain::{Budget, Event, GateId, Message, Meter, Mode, Notice, Role, T
 
 use super::compose;
 use super::escape::{one_line, plain};
+use super::finish::End;
 use super::words::Words;
-use super::{Beginning, CallOutcome, Effect, Env, Input, Next, PlanRun, SCHEMA_VERSION, Showing, Turn, TurnState, plan_mode};
+use super::{
+    Beginning, CallOutcome, Calls, Effect, Env, Input, Next, PlanRun, Replies, Review, SCHEMA_VERSION, TodoList, Turn, TurnState, plan_mode,
+};
 
 /// Plans after the first that the model may make of its own accord.
 const MAX_REPLANS: u64 = 3;
@@ -26,72 +29,44 @@ pub(super) struct Step<'a> {
 /// A turn that has not begun: status queued, next [`Next::Start`].
 #[must_use]
 pub fn begin(beginning: Beginning) -> Turn {
-    let Beginning {
-        turn_id,
-        seed,
-        task,
-        requester,
-        group,
-        policy,
-        demo,
-    } = beginning;
     let budget = Budget {
-        steps: Meter::up_to(policy.max_iterations),
-        nudges: Meter::up_to(policy.max_nudges),
+        steps: Meter::up_to(beginning.policy.max_iterations),
+        nudges: Meter::up_to(beginning.policy.max_nudges),
         replans: Meter::up_to(MAX_REPLANS),
-        planner_only: Meter::up_to(policy.max_planner_only),
-        millis: Meter::up_to(policy.timeout_ms),
-        tokens: Meter::up_to(policy.max_tokens),
+        planner_only: Meter::up_to(beginning.policy.max_planner_only),
+        millis: Meter::up_to(beginning.policy.timeout_ms),
+        tokens: Meter::up_to(beginning.policy.max_tokens),
         rounds: Meter::up_to(MAX_ROUNDS),
         top_ups: Meter::up_to(MAX_TOP_UPS),
     };
-    let run = (policy.mode == Mode::Plan).then(PlanRun::default);
+    let run = (beginning.policy.mode == Mode::Plan).then(PlanRun::default);
     let state = TurnState {
         schema_version: SCHEMA_VERSION,
-        turn_id,
-        seed,
+        turn_id: beginning.turn_id,
+        seed: beginning.seed,
         minted: 0,
-        task,
-        requester,
-        group,
-        policy,
-        demo,
+        task: beginning.task,
+        requester: beginning.requester,
+        group: beginning.group,
+        policy: beginning.policy,
+        demo: beginning.demo,
         status: TurnStatus::Queued,
         reason: None,
         next: Next::Start,
-        plan: None,
-        approved_digest: None,
-        grants: Vec::new(),
-        clarified_version: None,
-        current_task: None,
-        revised: false,
-        plan_decision: None,
-        plan_card: None,
-        card_plan: None,
-        progress_posted: false,
-        request_edited: false,
-        todos: Vec::new(),
-        todos_revision: 0,
-        focus: None,
         budget,
         pauses: 0,
         gate: None,
-        open_calls: Vec::new(),
-        empty_replies: 0,
-        continues: 0,
-        last_call: false,
-        answer: None,
-        open_steps: Vec::new(),
-        capsule: None,
-        showing: Showing::Nothing,
-        card_grants: Vec::new(),
-        card_asks: Vec::new(),
-        last_review: None,
-        mailbox: Vec::new(),
-        done_writes: Vec::new(),
-        reported: None,
+        plan: None,
+        review: Review::default(),
+        clarified_version: None,
         run,
-        lost_calls: Vec::new(),
+        todos: TodoList::default(),
+        calls: Calls::default(),
+        replies: Replies::default(),
+        mailbox: Vec::new(),
+        request_edited: false,
+        answer: None,
+        capsule: None,
     };
     Turn { state, log: Vec::new() }
 }
@@ -106,7 +81,7 @@ pub fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> {
     };
     step.take(input);
     if step.out.contains(&Effect::Progress) && matches!(super::progress(step.turn), Some((None, _))) {
-        step.turn.state.progress_posted = true;
+        step.turn.state.review.progress_posted = true;
     }
     step.out
 }
@@ -133,8 +108,8 @@ impl<'a> Step<'a> {
             (Input::Edited, _) => self.turn.state.request_edited = true,
             (Input::Cancel { reason, left, .. }, _) => self.cancel(reason, left),
             (Input::HookFailed { incident, left }, _) => self.hook_failed(incident, left),
-            (Input::Crashed { incident }, _) => self.finish(TurnStatus::Failed, TurnReason::Crashed, "", None, Some(incident)),
-            (Input::Undeliverable, Next::Wait) => self.finish(TurnStatus::Failed, TurnReason::Undeliverable, "", None, None),
+            (Input::Crashed { incident }, _) => self.finish(End::failed(TurnReason::Crashed).incident(Some(incident))),
+            (Input::Undeliverable, Next::Wait) => self.finish(End::failed(TurnReason::Undeliverable)),
             (
                 Input::Start
                 | Input::Reply(_)
@@ -176,20 +151,18 @@ impl<'a> Step<'a> {
         } else {
             TurnReason::Cancelled
         };
-        self.finish(TurnStatus::Cancelled, reason, "", None, None);
+        self.finish(End::cancelled(reason));
     }
 
     fn hook_failed(&mut self, incident: String, left: Vec<CallOutcome>) {
         for outcome in left {
             self.result(&outcome.call_id, outcome.result);
         }
-        let done = self.turn.state.done_writes.clone();
+        let done = self.turn.state.calls.written();
         self.finish(
-            TurnStatus::Failed,
-            TurnReason::Hook,
-            "",
-            Some(Notice::HookFailed { done }),
-            Some(incident),
+            End::failed(TurnReason::Hook)
+                .problem(Notice::HookFailed { done })
+                .incident(Some(incident)),
         );
     }
 
@@ -201,7 +174,7 @@ impl<'a> Step<'a> {
             // It was cut off because the turn's own time was up: a limit like any other, and no fault of the model.
             self.begin_last_call();
         } else {
-            self.finish(TurnStatus::Failed, TurnReason::ModelError, "", Some(notice), Some(incident));
+            self.finish(End::failed(TurnReason::ModelError).problem(notice).incident(Some(incident)));
         }
     }
 

@@ -4,20 +4,19 @@ use serde_json::{Value, json};
 
 use crate::domain::{Event, Step as PlanStep, StepStatus, Todo, TodoStatus};
 
+use super::TurnState;
 use super::specs::todos_schema;
 use super::state_tools::{arguments, text};
 use super::step::Step;
-use super::{TurnState, reply};
 
 /// The whole list, as one call replaces it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct TodoList {
+pub(super) struct NewTodos {
     todos: Vec<Todo>,
-    focus: Option<String>,
     note: Option<String>,
 }
 
-impl TodoList {
+impl NewTodos {
     pub(super) fn read(arguments_text: &str) -> Result<Self, String> {
         let map = arguments(arguments_text, &todos_schema())?;
         let list = map.get("todos").cloned().unwrap_or(Value::Null);
@@ -31,7 +30,6 @@ impl TodoList {
         }
         Ok(Self {
             todos,
-            focus: text(&map, "focus"),
             note: text(&map, "note"),
         })
     }
@@ -47,12 +45,12 @@ impl TodoList {
 /// Does the list tell how the plan's steps stand? In plan mode it is one step's own, and the driver keeps the plan; of a plan that waits for
 /// its approval no step can have been carried out.
 pub(super) fn mirrors(state: &TurnState) -> bool {
-    state.run.is_none() && !reply::review_pending(state)
+    state.run.is_none() && !state.review_pending()
 }
 
 impl Step<'_> {
     /// Replaces the list and mirrors the status of equal ids to the plan's steps.
-    pub(super) fn write_todos(&mut self, position: usize, list: TodoList) {
+    pub(super) fn write_todos(&mut self, position: usize, list: NewTodos) {
         let mirrors = mirrors(&self.turn.state);
         for todo in &list.todos {
             let status = match todo.status {
@@ -69,17 +67,17 @@ impl Step<'_> {
             }
         }
         let state = &mut self.turn.state;
-        state.todos_revision += 1;
-        state.focus = list.focus;
-        state.todos = list.todos;
-        let (revision, todo_count) = (state.todos_revision, state.todos.len());
+        state.todos.revision += 1;
+        state.todos.items = list.todos;
+        let (revision, todo_count) = (state.todos.revision, state.todos.items.len());
         let in_progress = state
             .todos
+            .items
             .iter()
             .find(|todo| todo.status == TodoStatus::InProgress)
             .map(|todo| todo.id.clone());
         let answer = json!({"ok": true, "revision": revision, "todoCount": todo_count, "inProgress": in_progress});
-        if let Some(open) = state.open_calls.get_mut(position) {
+        if let Some(open) = state.calls.open.get_mut(position) {
             open.answer = Some(super::escape::plain(&answer.to_string()));
         }
         let words = list.note.unwrap_or_else(|| format!("{todo_count} todos"));

@@ -1,6 +1,7 @@
 //! What a notebook holds, and every change of it: pure, so that a change can be kept before it counts.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Heard, VerdictError};
 use crate::domain::SignalKind;
@@ -11,7 +12,7 @@ use crate::domain::{
 };
 use crate::engine::JournalError;
 use crate::engine::journal::{Entry, News, left, left_behind, verdicts};
-use crate::reducer::{Effect, GateOpening, Input, SCHEMA_VERSION, Turn, TurnState};
+use crate::reducer::{Effect, GateOpening, Input, SCHEMA_VERSION, StateError, Turn, TurnState, read_state};
 
 /// Version of the JSON that [`super::Notebook::serialize`] gives. Newer ones are refused, older ones are read.
 pub const FORMAT: u32 = 1;
@@ -32,6 +33,12 @@ pub enum RestoreError {
     /// It is not what [`super::Notebook::serialize`] gives.
     #[error("it is no stored task: {0}")]
     Damaged(#[from] serde_json::Error),
+}
+
+impl RestoreError {
+    fn newer(what: &'static str, found: u64, reads: u32) -> Self {
+        Self::VersionMismatch { what, found, reads }
+    }
 }
 
 /// A gate at which a turn waits.
@@ -171,29 +178,20 @@ impl Page {
 
     /// Reads this and older formats.
     pub(in crate::engine) fn decode(text: &str) -> Result<Self, RestoreError> {
-        #[derive(Deserialize)]
-        struct Versions {
-            format: u64,
-            state: Schema,
+        let mut stored: Value = serde_json::from_str(text)?;
+        let format = stored.get("format").and_then(Value::as_u64).unwrap_or(0);
+        if format > u64::from(FORMAT) {
+            return Err(RestoreError::newer("format", format, FORMAT));
         }
-        #[derive(Deserialize)]
-        struct Schema {
-            #[serde(default)]
-            schema_version: u64,
+        if let Some(state) = stored.get_mut("state") {
+            let read = read_state(state.take()).map_err(|error| match error {
+                StateError::Newer(found) => RestoreError::newer("schema", found, SCHEMA_VERSION),
+                StateError::Damaged(error) => RestoreError::Damaged(error),
+            })?;
+            *state = serde_json::to_value(read)?;
         }
-        let found: Versions = serde_json::from_str(text)?;
-        for (what, found, reads) in [
-            ("format", found.format, FORMAT),
-            ("schema", found.state.schema_version, SCHEMA_VERSION),
-        ] {
-            if found > u64::from(reads) {
-                return Err(RestoreError::VersionMismatch { what, found, reads });
-            }
-        }
-        let mut page: Self = serde_json::from_str(text)?;
-        page.format = FORMAT;
-        page.state.schema_version = SCHEMA_VERSION;
-        Ok(page)
+        let page: Self = serde_json::from_value(stored)?;
+        Ok(Self { format: FORMAT, ..page })
     }
 
     pub(super) fn encode(&self) -> String {

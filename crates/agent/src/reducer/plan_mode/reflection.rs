@@ -316,7 +316,7 @@ impl Step<'_> {
         self.paint();
         // Nothing of a plan that is done is carried out any more.
         let done = self.turn.state.plan.as_ref().is_some_and(|plan| plan.done);
-        if !done && self.review_pending() {
+        if !done && self.turn.state.review_pending() {
             return self.open_review(Some(difference(&told.reason, &changes, &skipped)));
         }
         if done {

@@ -156,7 +156,7 @@ fn approved_rows_run_in_call_order() {
         )
     };
     assert_eq!(play.events().iter().filter(resumed).count(), 1);
-    assert_eq!(play.state().done_writes, ["write_file a", "run_bash ls"]);
+    assert_eq!(play.state().calls.written(), ["write_file a", "run_bash ls"]);
 }
 
 /// design: rejected, expired and failed are different words; a rejected row does not stop the others (test 18).
@@ -306,15 +306,15 @@ fn a_lost_outcome_is_asked_about() {
     };
     assert!(play.last.contains(&moved));
     assert_eq!(
-        (play.rows(), play.state().done_writes.clone()),
+        (play.rows(), play.state().calls.written()),
         (vec![row], vec!["write_file a (?)".to_owned()])
     );
     play.approves();
     assert_eq!(play.running(), ["write_file"]);
     play.tools_answer("written");
     assert_eq!(
-        (play.actions().len(), play.state().done_writes.as_slice()),
-        (1, &["write_file a".to_owned()][..]),
+        (play.actions().len(), play.state().calls.written()),
+        (1, vec!["write_file a".to_owned()]),
         "the same row"
     );
     let mut play = lost();

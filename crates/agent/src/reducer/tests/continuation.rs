@@ -139,7 +139,7 @@ fn ten_signals_are_obeyed() {
     for round in 1..=10 {
         play.says(&format!("{round} {}", goes_on()));
         play.calls_model();
-        assert_eq!((play.state().budget.steps.used, play.state().continues), (round, round));
+        assert_eq!((play.state().budget.steps.used, play.state().replies.continued), (round, round));
     }
     play.says(&format!("eleven {}", goes_on()));
     play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
@@ -163,7 +163,7 @@ fn an_open_plan_overrules_the_signal() {
                 break;
             }
         }
-        assert_eq!((play.state().budget.nudges.used, play.state().continues), (5, 0));
+        assert_eq!((play.state().budget.nudges.used, play.state().replies.continued), (5, 0));
         play.says(&format!("That is all. {}", signal(json!({"status": status}))));
         play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
         assert_eq!(play.answer().open_steps.len(), 3);
@@ -180,7 +180,7 @@ fn a_plan_without_ceremony_does_not_hinder() {
     let mut done = Play::at_work();
     done.calls("plan_progress", json!({"plan_status": "completed"})).says(&goes_on());
     done.calls_model();
-    assert_eq!((simple.state().continues, done.state().continues), (1, 1));
+    assert_eq!((simple.state().replies.continued, done.state().replies.continued), (1, 1));
 }
 
 /// design rows 7 and 8: a signal is no answer to people who asked about their plan; a bare TERMINATE is silence.
@@ -191,7 +191,7 @@ fn a_bare_signal_answers_nobody() {
         .decides(crate::domain::DecisionKind::Revise, Some("why?"))
         .says(&goes_on());
     play.calls_model();
-    assert_eq!(play.state().empty_replies, 1);
+    assert_eq!(play.state().replies.empty, 1);
     play.says(&format!("Because. {}", goes_on()));
     play.waits_for(GateKind::PlanReview);
     let mut silent = Play::new();
@@ -246,7 +246,7 @@ fn signals_survive_a_restart() {
     assert_eq!(progress(&play)[1].2, Some(2));
     let mut older: Value = serde_json::from_str(&stored).unwrap();
     let state = older.as_object_mut().unwrap();
-    state.remove("reported");
+    state.remove("replies");
     let policy = state["policy"].as_object_mut().unwrap();
     policy.remove("continuation");
     policy.remove("prompt_features");
@@ -260,5 +260,5 @@ fn signals_survive_a_restart() {
 fn a_long_reply_is_decided() {
     let mut play = Play::new();
     play.says(&format!("{}{}", "words {of} all \"kinds\" \n".repeat(4_000), goes_on()));
-    assert_eq!(play.state().continues, 1);
+    assert_eq!(play.state().replies.continued, 1);
 }

@@ -251,7 +251,7 @@ fn a_lost_write_is_asked_about_at_the_limit() {
         play.calls("write_file", json!({"content": "x", "path": "a"}));
         play.waits_for(GateKind::ToolApproval);
         play.approves().tools_answer("written").says("done");
-        assert_eq!(play.state().done_writes, ["write_file a (?)", "write_file a"]);
+        assert_eq!(play.state().calls.written(), ["write_file a (?)", "write_file a"]);
     }
 }
 

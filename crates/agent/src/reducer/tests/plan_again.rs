@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::plan_mode::{approved, asked, executes, planner, reflects, stage, statuses, steps, three};
 use super::play::{Play, plan, three_steps};
 use crate::domain::{CardState, DecisionKind, GateKind, Outbound, PlanCard, Role, StepStatus};
-use crate::reducer::{Effect, Stage, progress};
+use crate::reducer::{Effect, ReviewOutcome, Stage, progress};
 
 /// The plan card that shows progress now, and whether it is painted with the last step.
 fn painted(play: &Play) -> PlanCard {
@@ -165,7 +165,10 @@ fn an_intent_is_countersigned() {
 #[test]
 fn an_approval_of_less_than_the_plan_stops_a_running_step() {
     let mut play = approved(three(), |_| {});
-    play.turn.state.approved_digest = Some("sha256:older".into());
+    let ReviewOutcome::Approved(approval) = &mut play.turn.state.review.outcome else {
+        panic!("approved")
+    };
+    approval.digest = "sha256:older".into();
     play.calls("read_file", json!({"path": "notes.md"})).tools_answer("text");
     play.waits_for(GateKind::PlanReview);
     play.approves();
@@ -194,7 +197,7 @@ fn an_ok_to_an_older_card_is_asked_for_again() {
     play.turn.state.plan.as_mut().unwrap().steps[2].intent = Some("to be sure".into());
     play.approves();
     play.waits_for(GateKind::PlanReview);
-    assert!(play.state().approved_digest.is_none() && play.state().grants.is_empty());
+    assert!(play.state().review.outcome == ReviewOutcome::Undecided);
     assert_eq!(
         (play.gates().len(), play.gate().replaces.clone()),
         (2, Some(play.gates()[0].id.clone()))
@@ -285,7 +288,7 @@ fn a_plan_that_gives_way_leaves_no_step_open() {
 fn a_card_that_informs_comes_to_its_end() {
     let mut play = Play::with(|policy| policy.require_confirmation = false);
     play.calls("plan", plan("simple", json!([{"content": "write it", "tools": ["write_file"]}])));
-    play.turn.state.progress_posted = true;
+    play.turn.state.review.progress_posted = true;
     play.calls("plan", plan("simple", json!(["only say it"])));
     assert!(play.last.contains(&Effect::Progress));
     match progress(&play.turn) {

@@ -52,12 +52,12 @@ fn an_added_step_is_countersigned() {
     assert_eq!(card(&play).steps[0].status, StepStatus::Completed);
     assert_eq!(play.gate().replaces, Some(play.gates()[0].id.clone()));
     assert_ne!(play.gate().digest, play.gates()[0].digest);
-    assert!(play.state().grants.is_empty() && play.state().approved_digest.is_none());
+    assert!(play.state().approval().is_none());
     assert_eq!(changes(&play), [change(ChangeKind::Added, "4", None, Some("send for the paper"))]);
     assert_eq!(outcomes(&play), ["expand"]);
     play.approves();
     assert_eq!(stage(&play), &executes("4"));
-    assert_eq!(play.state().grants, ["web_fetch", "write_file"]);
+    assert_eq!(play.state().approval().unwrap().grants, ["web_fetch", "write_file"]);
     assert_eq!(statuses(&play)[0], ("a", StepStatus::Completed));
     play.calls("web_fetch", json!({"url": "http://x"}));
     assert_eq!(play.running(), ["web_fetch"], "the OK allows what the new step declares");

@@ -109,7 +109,7 @@ impl Play {
             }
             _ => Vec::new(),
         };
-        let lost = self.turn.state.open_calls.iter().filter(|open| open.lost && open.answer.is_none());
+        let lost = self.turn.state.calls.open.iter().filter(|open| open.lost && open.answer.is_none());
         let lost: Vec<String> = lost.map(|open| open.call.id.clone()).filter(|id| !given.contains(id)).collect();
         let effects = step(&mut turn, &self.env(), input.clone());
         let again = step(&mut twin, &self.env(), input);
@@ -134,17 +134,16 @@ impl Play {
     fn check(&self) {
         let state = &self.turn.state;
         match &state.next {
-            Next::CallModel { last } => {
+            Next::CallModel { .. } => {
                 assert_paired(&self.turn.log);
                 assert_eq!(state.status, TurnStatus::Running);
-                assert!(state.open_calls.is_empty() && state.gate.is_none() && state.mailbox.is_empty());
-                assert_eq!(*last, state.last_call);
+                assert!(state.calls.open.is_empty() && state.gate.is_none() && state.mailbox.is_empty());
             }
             Next::RunTools { calls } => {
                 assert!(!calls.is_empty());
                 let unknown = |open: &OpenCall| open.answer.is_none() && open.status == ActionStatus::Unknown;
                 assert!(
-                    !state.open_calls.iter().any(unknown),
+                    !state.calls.open.iter().any(unknown),
                     "something overtakes a call of unknown outcome"
                 );
                 for call in calls {
@@ -182,7 +181,7 @@ impl Play {
     /// No write runs without a grant, a policy that asks nobody, or a person's approval of its row.
     fn assert_allowed(&self, call_id: &str) {
         let state = &self.turn.state;
-        let open = state.open_calls.iter().find(|open| open.call.id == call_id).expect("an open call");
+        let open = state.calls.open.iter().find(|open| open.call.id == call_id).expect("an open call");
         assert!(open.answer.is_none() && open.status == ActionStatus::Approved);
         let effect = self.tools.iter().find(|spec| spec.name == open.call.name).expect("a tool").effect;
         if effect == EffectClass::Read {
@@ -192,16 +191,11 @@ impl Play {
         let approved_row = self.all.iter().chain(&self.last).any(|effect| {
             matches!(effect, Effect::Emit { event: Event::ActionStatus { action_id, status: ActionStatus::Approved }, .. } if action_id.as_str() == row)
         });
-        let granted = state.grants.contains(&open.call.name)
-            && state.plan.as_ref().is_some_and(|plan| state.approved_digest == Some(plan.digest()))
-            && effect == EffectClass::Write;
+        let granted = state.approval().is_some_and(|approval| approval.grants.contains(&open.call.name)) && effect == EffectClass::Write;
         let unasked = effect == EffectClass::Write && state.policy.approval == ApprovalMode::Never;
         let granted = granted && state.policy.approval != ApprovalMode::Always;
         assert!(approved_row || granted || unasked, "{} runs unasked", open.call.name);
-        assert!(
-            self.turn.state.showing != crate::reducer::Showing::Review
-                || state.plan.as_ref().is_some_and(|plan| state.approved_digest == Some(plan.digest()))
-        );
+        assert!(!state.review_pending());
     }
 
     pub(super) fn state(&self) -> &TurnState {
@@ -251,7 +245,8 @@ impl Play {
         let name = |id: &String| {
             self.turn
                 .state
-                .open_calls
+                .calls
+                .open
                 .iter()
                 .find(|open| open.call.id == *id)
                 .unwrap()
@@ -337,7 +332,7 @@ impl Play {
         let Next::RunTools { calls } = &self.turn.state.next else {
             return Vec::new();
         };
-        let open = self.turn.state.open_calls.iter().filter(|open| calls.contains(&open.call.id));
+        let open = self.turn.state.calls.open.iter().filter(|open| calls.contains(&open.call.id));
         open.map(|open| open.call.name.as_str()).collect()
     }
 

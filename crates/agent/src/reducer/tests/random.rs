@@ -114,7 +114,8 @@ fn decided(play: &Play, bytes: &[u8]) -> Input {
     ];
     let rows = play
         .state()
-        .open_calls
+        .calls
+        .open
         .iter()
         .filter_map(|open| open.action.clone())
         .zip(bytes.iter().skip(2));

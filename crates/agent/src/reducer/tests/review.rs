@@ -7,7 +7,7 @@ use crate::domain::{
     ApprovalMode, CardState, ChangeKind, DecisionKind, Event, GateKind, Notice, Outbound, PlanCard, ResumedReason, Role, StepStatus,
     TurnReason, TurnStatus,
 };
-use crate::reducer::{Effect, Input, Next, Showing, progress, view};
+use crate::reducer::{Effect, Input, Next, ReviewOutcome, Showing, progress, view};
 
 fn card(play: &Play) -> &PlanCard {
     match &play.gate().card {
@@ -140,7 +140,7 @@ fn approval_grants_what_the_steps_declare() {
     play.calls("plan", three_steps()).approves();
     play.calls_model();
     let state = play.state();
-    assert_eq!(state.grants, ["write_file"]);
+    assert_eq!(state.approval().unwrap().grants, ["write_file"]);
     assert_eq!(state.plan.as_ref().unwrap().steps[0].status, StepStatus::InProgress);
     assert!(play.last.contains(&Effect::Progress));
     let Some((Some(gate), Outbound::PlanCard(card))) = progress(&play.turn) else {
@@ -165,7 +165,10 @@ fn feedback_opens_no_tools() {
     play.calls("plan", three_steps()).decides(DecisionKind::Revise, Some("第二步别做"));
     play.calls_model();
     assert!(play.log(Role::User)[1].contains("user_feedback:\n  第二步别做\n\ninstruction:"));
-    assert_eq!((play.state().budget.rounds.used, play.state().revised), (1, true));
+    assert_eq!(
+        (play.state().budget.rounds.used, &play.state().review.outcome),
+        (1, &ReviewOutcome::Revised)
+    );
     play.calls("clarify", json!({"task_goal_ui": "x"}));
     play.reply(
         "",
@@ -214,7 +217,7 @@ fn revise_then_a_new_plan() {
     ];
     assert_eq!(changes.unwrap(), expected);
     play.approves();
-    assert!(play.state().grants.is_empty() && !play.state().revised);
+    assert!(play.state().approval().unwrap().grants.is_empty(), "no step declares a write");
 }
 
 /// design row 8: a question about the plan is answered and the review reopened: new id, same version, old card points on.
@@ -234,7 +237,7 @@ fn a_question_is_answered_and_the_review_reopened() {
     assert_eq!(card(&play).note.as_deref(), Some("不会。"));
     assert_eq!(play.state().budget.nudges.used, 0, "a pending review is no nudge");
     play.approves();
-    assert_eq!(play.state().grants, ["write_file"]);
+    assert_eq!(play.state().approval().unwrap().grants, ["write_file"]);
 }
 
 /// design row 8: silence after a revise never slips past the review either.
@@ -285,7 +288,7 @@ fn approval_binds_to_the_digest() {
     let mut play = Play::at_work();
     play.calls("plan_progress", json!({"step_id": "1"})).calls("plan", three_steps());
     play.calls_model();
-    assert_eq!((play.gates().len(), play.state().grants.len()), (1, 1));
+    assert_eq!((play.gates().len(), play.state().approval().unwrap().grants.len()), (1, 1));
     assert_eq!(
         play.state().plan.as_ref().unwrap().steps[0].status,
         StepStatus::Completed,
@@ -298,7 +301,7 @@ fn approval_binds_to_the_digest() {
     );
     play.waits_for(GateKind::PlanReview);
     let state = play.state();
-    assert!(state.grants.is_empty() && state.approved_digest.is_none());
+    assert!(state.approval().is_none());
     let Some((Some(gate), Outbound::PlanCard(card))) = progress(&play.turn) else {
         panic!("a card")
     };
@@ -361,8 +364,8 @@ fn informed_not_paused() {
     let mut play = Play::with(|policy| policy.require_confirmation = false);
     play.calls("plan", three_steps());
     play.calls_model();
-    assert_eq!(play.state().showing, Showing::Informed);
-    assert!(play.last.contains(&Effect::Progress) && play.gates().is_empty() && play.state().grants.is_empty());
+    assert_eq!(play.state().review.showing, Showing::Informed);
+    assert!(play.last.contains(&Effect::Progress) && play.gates().is_empty() && play.state().approval().is_none());
     let Some((None, Outbound::PlanCard(card))) = progress(&play.turn) else {
         panic!("an informing card")
     };

@@ -1,0 +1,300 @@
+//! What a turn remembers: its stored state in groups, and its message log.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Capsule, OpenCall, PlanRun, Reported};
+use crate::domain::{Budget, Decision, GateId, GateKind, Message, Plan, Policy, Todo, TurnReason, TurnStatus};
+
+/// A turn in memory: stored state, and the message log that only grows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// The part that is saved as one JSON value.
+    pub state: TurnState,
+    /// The messages that the model sees, without the system prompt and without the open gate's marker.
+    pub log: Vec<Message>,
+}
+
+/// Everything a turn remembers besides its log. [`read_state`](super::read_state) reads its stored form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnState {
+    /// [`SCHEMA_VERSION`](super::SCHEMA_VERSION) of the writer.
+    pub schema_version: u32,
+    /// Turn id as text (`run_id` of the marker).
+    pub turn_id: String,
+    /// 128 random bits from which ids of gates and actions are derived.
+    pub seed: String,
+    /// Number of ids derived so far.
+    pub minted: u32,
+    /// The request, in the person's words.
+    pub task: String,
+    /// The person who asked.
+    pub requester: String,
+    /// The request came from a group.
+    pub group: bool,
+    /// Settings as they were when the turn began.
+    pub policy: Policy,
+    /// The demo model drives this turn; cards and answers say so.
+    pub demo: bool,
+    /// Where the turn stands.
+    pub status: TurnStatus,
+    /// Why it ended.
+    pub reason: Option<TurnReason>,
+    /// What must be done now. It is stored, so a restart goes on from it.
+    pub next: Next,
+    /// Limits, and how much of each is used.
+    pub budget: Budget,
+    /// How often the turn paused.
+    pub pauses: u32,
+    /// The open gate.
+    pub gate: Option<OpenGate>,
+    /// The current plan.
+    pub plan: Option<Plan>,
+    /// The plan's cards, and what people decided about them.
+    #[serde(default)]
+    pub review: Review,
+    /// Plan version for which `clarify` was called.
+    pub clarified_version: Option<u32>,
+    /// Plan mode: how far the plan is carried out. `None` means the turn works in one log.
+    pub run: Option<PlanRun>,
+    /// The list that the model keeps with `write_todos`.
+    #[serde(default)]
+    pub todos: TodoList,
+    /// The calls of the latest reply, and the writes of the whole turn.
+    #[serde(default)]
+    pub calls: Calls,
+    /// What the replies so far said about going on.
+    #[serde(default)]
+    pub replies: Replies,
+    /// Words of the requester that the model has not seen yet.
+    #[serde(default)]
+    pub mailbox: Vec<String>,
+    /// The request message was edited after the turn had read it.
+    pub request_edited: bool,
+    /// The final words, or those of a last call whose limit a person may extend.
+    pub answer: Option<String>,
+    /// What later turns of a shared session remember of this one.
+    pub capsule: Option<Capsule>,
+}
+
+impl TurnState {
+    /// The model is asked for its flagged last call: no tools, and its words are always taken.
+    #[must_use]
+    pub fn in_last_call(&self) -> bool {
+        matches!(self.next, Next::CallModel { last: true })
+    }
+
+    /// The approval of the current plan, if it stands approved exactly as it is.
+    #[must_use]
+    pub fn approval(&self) -> Option<&Approval> {
+        let approval = self.review.outcome.approval()?;
+        (self.plan.as_ref()?.digest() == approval.digest).then_some(approval)
+    }
+
+    /// The current plan needs a person's approval and has none.
+    #[must_use]
+    pub fn review_pending(&self) -> bool {
+        self.review.showing == Showing::Review && self.plan.is_some() && self.approval().is_none()
+    }
+}
+
+/// The plan's cards, and what people decided about them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Review {
+    /// How people see the current plan.
+    pub showing: Showing,
+    /// Write tools that the plan's card says will run after the OK.
+    pub card_grants: Vec<String>,
+    /// Declared tools that the plan's card says will still ask.
+    pub card_asks: Vec<String>,
+    /// What people decided about the current plan.
+    pub outcome: ReviewOutcome,
+    /// The latest plan review, open or decided. The next review takes its place.
+    pub latest: Option<GateId>,
+    /// The latest card that was approved. It shows the turn's progress from then on.
+    pub approved_card: Option<ApprovedCard>,
+    /// A card of progress without a review was posted.
+    pub progress_posted: bool,
+}
+
+/// How people see a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Showing {
+    /// No card: a simple plan that changes nothing.
+    #[default]
+    Nothing,
+    /// A card that must be countersigned.
+    Review,
+    /// The plan card without buttons: it informs and waits for nobody.
+    Informed,
+    /// A progress card without ceremony.
+    Progress,
+}
+
+/// What people decided about the current plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum ReviewOutcome {
+    /// Nobody decided about this plan, or its approval went to a plan of another digest.
+    #[default]
+    Undecided,
+    /// A person asked for changes, and the model has not sent another plan yet.
+    Revised,
+    /// People approved it.
+    Approved(Approval),
+}
+
+impl ReviewOutcome {
+    /// The approval, whichever plan it was given to.
+    #[must_use]
+    pub fn approval(&self) -> Option<&Approval> {
+        match self {
+            Self::Approved(approval) => Some(approval),
+            Self::Undecided | Self::Revised => None,
+        }
+    }
+}
+
+/// An approval of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    /// Digest of the plan that the card showed.
+    pub digest: String,
+    /// Write tools that run without asking.
+    pub grants: Vec<String>,
+}
+
+/// A plan's card after its approval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ApprovedCard {
+    /// The review whose card it is.
+    pub gate: GateId,
+    /// The approval, as the card tells it.
+    pub decision: Decision,
+    /// The plan that was approved, once another one has taken its place. The card names who approved it, so it shows no other plan.
+    pub replaced_plan: Option<Plan>,
+}
+
+/// The list that the model keeps with `write_todos`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TodoList {
+    /// Its entries.
+    pub items: Vec<Todo>,
+    /// How often it was replaced.
+    pub revision: u32,
+}
+
+/// The calls of the latest reply, and the writes of the whole turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Calls {
+    /// Calls of the latest assistant message that are not all answered yet, in call order.
+    pub open: Vec<OpenCall>,
+    /// Calls that changed something, or may have, in the order in which they ran.
+    pub writes: Vec<WriteRecord>,
+}
+
+impl Calls {
+    /// A call of this digest was sent, and nobody knows whether it ran.
+    pub(super) fn lost(&self, call_digest: &str) -> bool {
+        self.writes.iter().any(|write| write.unknown && write.call_digest == call_digest)
+    }
+
+    /// The writes as people are told of them.
+    #[must_use]
+    pub fn written(&self) -> Vec<String> {
+        self.writes.iter().map(WriteRecord::told).collect()
+    }
+}
+
+/// A call that changed something, or may have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteRecord {
+    /// The tool and what it was called on, on one line.
+    pub summary: String,
+    /// Digest of the tool and its arguments: two calls that do the same have the same one.
+    pub call_digest: String,
+    /// Nobody knows whether the call ran. An identical call asks a person, even if a plan allows it.
+    pub unknown: bool,
+}
+
+/// Marks a write that may not have happened.
+pub(super) const UNKNOWN_MARK: &str = " (?)";
+
+impl WriteRecord {
+    fn told(&self) -> String {
+        let mark = if self.unknown { UNKNOWN_MARK } else { "" };
+        format!("{}{mark}", self.summary)
+    }
+}
+
+/// What the replies so far said about going on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Replies {
+    /// Empty replies in a row.
+    pub empty: u32,
+    /// Continuation signals obeyed so far.
+    pub continued: u64,
+    /// How far the model last said to be.
+    pub reported: Option<Reported>,
+}
+
+/// What a turn starts from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beginning {
+    /// Turn id as text.
+    pub turn_id: String,
+    /// 128 random bits, hex.
+    pub seed: String,
+    /// The request, in the person's words.
+    pub task: String,
+    /// The person who asked.
+    pub requester: String,
+    /// The request came from a group.
+    pub group: bool,
+    /// Settings snapshot.
+    pub policy: Policy,
+    /// The demo model drives this turn.
+    pub demo: bool,
+}
+
+/// What the runner must do next; kept in the state so that a restart knows it too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "next", rename_all = "snake_case")]
+pub enum Next {
+    /// Feed [`Input::Start`].
+    Start,
+    /// Call the model; `last`: without tools, the flagged last call.
+    CallModel {
+        /// No tools, 30 s of its own, whatever comes back is taken.
+        last: bool,
+    },
+    /// Run these open calls (by call id); reads together, then writes in order.
+    RunTools {
+        /// Call ids in call order.
+        calls: Vec<String>,
+    },
+    /// Wait for the open gate.
+    Wait,
+    /// Nothing: the turn is over.
+    Nothing,
+}
+
+/// The open gate as the reducer knows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenGate {
+    /// `rv_…`.
+    pub id: GateId,
+    /// Why it waits.
+    pub kind: GateKind,
+    /// What it is about.
+    pub digest: String,
+    /// For questions: the call to answer.
+    pub call_id: Option<String>,
+    /// For tool approvals: the actions that it asks about. Empty in turns of older versions: all that wait.
+    #[serde(default)]
+    pub rows: Vec<String>,
+}
