@@ -8,49 +8,36 @@ mod turn;
 mod stored;
 mod step;
 mod reply;
-mod thinking;
-mod signal;
-mod rules;
-mod schema;
-mod specs;
-mod state_tools;
-mod plan_tool;
-mod plan_text;
-mod plan_renewed;
-mod todos;
-mod batch;
-mod grants;
+mod plan;
+mod plan_mode;
+mod calls;
+mod questions;
 mod gates;
-mod decide;
-mod guard;
+mod limits;
 mod finish;
 mod capsule;
-mod reminder;
-mod progress;
-mod observe;
-mod plan_mode;
 mod prompt;
 mod compose;
-mod words;
 mod escape;
 mod lookalike;
+mod observe;
 
 #[cfg(test)]
 mod tests;
 
-pub use batch::OpenCall;
+pub use calls::OpenCall;
 pub use capsule::{Artifact, Capsule, StepSnapshot, memory};
 pub use finish::open_steps;
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};
+pub use plan::{plan_end, progress};
 pub use plan_mode::{PlanRun, Stage};
-pub use progress::{plan_end, progress};
 pub use prompt::{offered, prompt, view};
-pub use signal::Reported;
-pub use step::{begin, step};
+pub use reply::Reported;
+pub use step::step;
 pub use stored::{SCHEMA_VERSION, StateError, read_state};
 pub use turn::{
     Approval, ApprovedCard, Beginning, Calls, Next, OpenGate, Replies, Review, ReviewOutcome, Showing, TodoList, Turn, TurnState,
-    WriteRecord,
+    WriteRecord, begin,
 };
 
 use crate::domain::{
@@ -236,5 +223,5 @@ pub struct Room {
 /// have such a name.
 #[must_use]
 pub fn own_tools() -> &'static [ToolSpec] {
-    specs::specs(PromptLanguage::En)
+    prompt::specs::specs(PromptLanguage::En)
 }

@@ -7,8 +7,8 @@ use crate::domain::{Plan, StepStatus, ToolResult};
 
 use super::TurnState;
 use super::escape::{clip, cut, esc, plain};
-use super::finish::settled;
-use super::signal::Signal;
+use super::finish::is_settled;
+use super::reply::Signal;
 
 /// Cap of a nudge, whole, in bytes; other blocks of our own words stay under it too.
 pub(super) const BLOCK_CAP: usize = 4096;
@@ -207,7 +207,7 @@ fn outline(plan: &Plan, room: usize) -> String {
         }
     }
     let mut out = String::new();
-    let open = (1..).zip(&plan.steps).filter(|(_, step)| !settled(step.status));
+    let open = (1..).zip(&plan.steps).filter(|(_, step)| !is_settled(step.status));
     for item in open {
         let next = line(item, 48);
         if out.len() + next.len() + 8 > room {

@@ -7,14 +7,14 @@ use crate::domain::{ActionStatus, Answer, Complexity, Event, Notice, Outbound, P
 use super::capsule;
 use super::compose;
 use super::escape::one_line;
-use super::step::Step;
+use super::step::Reducer;
 use super::{Effect, Next, TurnState};
 
 /// Characters of a step where it is only named.
 const STEP_CAP: usize = 300;
 
 /// Nothing more is to be done about such a step.
-pub(super) fn settled(status: StepStatus) -> bool {
+pub(super) fn is_settled(status: StepStatus) -> bool {
     matches!(status, StepStatus::Completed | StepStatus::Skipped)
 }
 
@@ -22,15 +22,15 @@ pub(super) fn settled(status: StepStatus) -> bool {
 /// except in plan mode, where its steps are carried out one by one.
 #[must_use]
 pub fn open_steps(state: &TurnState) -> Vec<String> {
-    named(state, |status| !settled(status))
+    list_steps(state, |status| !is_settled(status))
 }
 
 /// What the last word names: the open steps, and those that were left out.
 fn unfinished(state: &TurnState) -> Vec<String> {
-    named(state, |status| status != StepStatus::Completed)
+    list_steps(state, |status| status != StepStatus::Completed)
 }
 
-fn named(state: &TurnState, which: impl Fn(StepStatus) -> bool) -> Vec<String> {
+fn list_steps(state: &TurnState, which: impl Fn(StepStatus) -> bool) -> Vec<String> {
     let by_steps = |plan: &&Plan| plan.complexity == Complexity::Complex || state.run.is_some();
     let plan = state.plan.as_ref().filter(by_steps);
     let numbered = plan.into_iter().flat_map(|plan| (1..).zip(&plan.steps));
@@ -48,7 +48,7 @@ fn named(state: &TurnState, which: impl Fn(StepStatus) -> bool) -> Vec<String> {
 }
 
 /// Where the plan stands, in signs instead of words: for a limit that no model could comment on.
-pub(super) fn standing(state: &TurnState) -> String {
+pub(super) fn plan_standing(state: &TurnState) -> String {
     let steps = state.plan.iter().flat_map(|plan| (1..).zip(&plan.steps));
     let lines = steps.map(|(number, step): (usize, _)| {
         let sign = match step.status {
@@ -116,7 +116,7 @@ impl End {
     }
 }
 
-impl Step<'_> {
+impl Reducer<'_> {
     /// Ends the turn. Calls that are still open are answered, so that the log can be read on by a model.
     pub(super) fn finish(&mut self, end: End) {
         let End { status, reason, .. } = end;
@@ -129,7 +129,7 @@ impl Step<'_> {
                 call.answer = Some(compose::not_run(&call.call.name, &words));
             }
         }
-        self.lapse();
+        self.expire_approved();
         self.close_batch(false);
         let state = &mut self.turn.state;
         state.status = status;
@@ -146,15 +146,15 @@ impl Step<'_> {
             }
         };
         self.emit(event, &format!("{words}: {}", reason.as_str()));
-        self.paint();
-        if let Some(last) = self.last_word(end) {
+        self.repaint_plan();
+        if let Some(last) = self.final_message(end) {
             self.effect(Effect::Say(last));
         }
         self.effect(Effect::Finish);
     }
 
     /// What people hear: an answer, or one of our own notices; nothing when something newer took over.
-    fn last_word(&self, end: End) -> Option<Outbound> {
+    fn final_message(&self, end: End) -> Option<Outbound> {
         let state = &self.turn.state;
         let goal = || state.plan.as_ref().map_or(&state.task, |plan| &plan.goal).clone();
         match (end.status, end.reason) {

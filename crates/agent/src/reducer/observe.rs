@@ -3,7 +3,7 @@
 //! The reducer's rules tell observers nothing, so no path can forget to. Observers are asked before the step is journaled: an objection
 //! undoes the step and ends the turn (`Input::HookFailed`). After a crash an event may be told again. Only a successful end can be objected to.
 
-use crate::domain::{ChangeKind, Message, Plan, Role, Step as PlanStep, StepStatus, TurnReason, TurnStatus};
+use crate::domain::{ChangeKind, Message, Plan, Role, Step, StepStatus, TurnReason, TurnStatus};
 
 use super::{Stage, Turn, TurnState};
 
@@ -15,9 +15,9 @@ pub enum Observed {
     /// Steps are told in another way, came in, went out or stand elsewhere. Taken in order, the changes make the new list of the old one.
     StepsUpdated(Vec<StepChange>),
     /// The step is under way.
-    StepStarted(PlanStep),
+    StepStarted(Step),
     /// The step has ended: completed, failed or skipped. One that is skipped may never have begun; one that failed may be tried again.
-    StepCompleted(PlanStep),
+    StepCompleted(Step),
     /// Something was said.
     Message(PlanMessage),
     /// The turn that had a plan is over, however it ended.
@@ -32,9 +32,9 @@ pub struct StepChange {
     /// Its place (from 0) once this change is made; of a removed step: the place from which it is taken.
     pub at: usize,
     /// The step before; none when it is added.
-    pub old: Option<PlanStep>,
+    pub old: Option<Step>,
     /// The step after; none when it is removed.
-    pub new: Option<PlanStep>,
+    pub new: Option<Step>,
     /// In words: what is to be done, and what was to be done before if that was something else.
     pub description: String,
 }
@@ -136,7 +136,7 @@ fn moves(before: Option<&Plan>, after: Option<&Plan>) -> Vec<Observed> {
     };
     let old = before.map_or(&[][..], |plan| &plan.steps);
     let courses: Vec<Course<'_>> = plan.steps.iter().map(|step| Course::of(old, step)).collect();
-    let known: Vec<PlanStep> = courses.iter().map(|course| course.known.clone()).collect();
+    let known: Vec<Step> = courses.iter().map(|course| course.known.clone()).collect();
     let mut told = Vec::new();
     if before.is_none() {
         told.push(Observed::PlanCreated(Plan {
@@ -159,14 +159,14 @@ fn moves(before: Option<&Plan>, after: Option<&Plan>) -> Vec<Observed> {
 /// What one step of the reducer did to a step of the plan.
 struct Course<'a> {
     /// The step as it is before it begins or ends: what is different from what it was is an update.
-    known: PlanStep,
+    known: Step,
     begins: bool,
     ends: bool,
-    now: &'a PlanStep,
+    now: &'a Step,
 }
 
 impl<'a> Course<'a> {
-    fn of(old: &[PlanStep], now: &'a PlanStep) -> Self {
+    fn of(old: &[Step], now: &'a Step) -> Self {
         let old = old.iter().find(|step| step.id == now.id);
         let was = old.map_or(StepStatus::Pending, |step| step.status);
         let ended = matches!(now.status, StepStatus::Completed | StepStatus::Failed | StepStatus::Skipped);
@@ -178,14 +178,14 @@ impl<'a> Course<'a> {
             StepStatus::Pending | StepStatus::Skipped => false,
         };
         let known = if ends {
-            PlanStep {
+            Step {
                 status: was,
                 result: old.and_then(|step| step.result.clone()),
                 error: old.and_then(|step| step.error.clone()),
                 ..now.clone()
             }
         } else if begins {
-            PlanStep {
+            Step {
                 status: StepStatus::Pending,
                 ..now.clone()
             }
@@ -198,7 +198,7 @@ impl<'a> Course<'a> {
     fn told(self) -> Vec<Observed> {
         let mut told = Vec::new();
         if self.begins {
-            told.push(Observed::StepStarted(PlanStep {
+            told.push(Observed::StepStarted(Step {
                 status: StepStatus::InProgress,
                 ..self.known
             }));
@@ -211,8 +211,8 @@ impl<'a> Course<'a> {
 }
 
 /// The changes that make `new` of `old`, in the order in which they are made.
-fn changes(old: &[PlanStep], new: &[PlanStep]) -> Vec<StepChange> {
-    let mut list: Vec<&PlanStep> = old.iter().collect();
+fn changes(old: &[Step], new: &[Step]) -> Vec<StepChange> {
+    let mut list: Vec<&Step> = old.iter().collect();
     let mut changes = Vec::new();
     for (at, step) in old.iter().enumerate().rev() {
         if !new.iter().any(|kept| kept.id == step.id) {

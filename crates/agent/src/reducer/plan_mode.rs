@@ -1,7 +1,7 @@
 //! Plan mode: the same rules over the same turn, with a driver that says which log is written and what is asked next.
 //!
 //! plan → for each step: carry it out in a log of its own → look at the plan again → … → conclusion. Where the turn stands in that is
-//! one value in its state ([`PlanRun`]), changed by [`Step::follow_plan`] and by what the model says; calls, gates, limits and the
+//! one value in its state ([`PlanRun`]), changed by [`Reducer::follow_plan`] and by what the model says; calls, gates, limits and the
 //! journal are those of every turn.
 
 mod blocks;
@@ -14,13 +14,14 @@ use serde_json::json;
 
 use crate::domain::{ActionStatus, EffectClass, Message, Notice, Plan, Reflection, Role, StepResult, StepStatus, TurnReason};
 
-use super::batch::likeness;
+use super::calls::call_digest;
 use super::escape::{cut, plain};
 use super::finish::End;
-use super::state_tools::PlanReport;
-use super::step::Step;
-use super::words::Words;
-use super::{OpenCall, TurnState, finish, specs};
+use super::plan::steps::ProgressReport;
+use super::prompt::specs;
+use super::prompt::words::Words;
+use super::step::Reducer;
+use super::{OpenCall, TurnState, finish};
 
 pub(super) use blocks::limit;
 
@@ -41,7 +42,7 @@ pub struct PlanRun {
     /// Model calls of the step that is carried out.
     pub used: u64,
     /// Digests of the calls that this step has made since it last changed something: made again, they would only give the same.
-    pub made: Vec<String>,
+    pub answered: Vec<String>,
 }
 
 /// What a turn in plan mode does now.
@@ -117,7 +118,7 @@ pub(super) fn executing(state: &TurnState) -> Option<usize> {
 }
 
 /// Why a report is not taken from the model that carries out a step.
-pub(super) fn breach(state: &TurnState, words: Words<'_>, report: &PlanReport) -> Option<String> {
+pub(super) fn breach(state: &TurnState, words: Words<'_>, report: &ProgressReport) -> Option<String> {
     let present = executing(state)?;
     if report.all {
         return Some(words.answer("rule.plan_status", json!({})));
@@ -128,7 +129,7 @@ pub(super) fn breach(state: &TurnState, words: Words<'_>, report: &PlanReport) -
         .map(|_| words.answer("rule.other_step", json!({"step": present + 1})))
 }
 
-impl Step<'_> {
+impl Reducer<'_> {
     /// The position of the step that is carried out.
     pub(super) fn executing(&self) -> Option<usize> {
         executing(&self.turn.state)
@@ -184,7 +185,7 @@ impl Step<'_> {
         state.replies.empty = 0;
         let brief = blocks::brief(&words, &state.task, plan, at);
         self.append(Message::text(Role::User, brief));
-        self.paint();
+        self.repaint_plan();
     }
 
     /// Words instead of calls end the step: they are what came of it.
@@ -194,11 +195,11 @@ impl Step<'_> {
         } else {
             self.end_step(StepStatus::Completed, text);
         }
-        self.go_on();
+        self.ask_model();
     }
 
     /// `plan_progress` from within the step.
-    pub(super) fn step_reported(&mut self, report: &PlanReport) {
+    pub(super) fn step_reported(&mut self, report: &ProgressReport) {
         let recorded = self.our_answer("step.recorded");
         if let Some(open) = self.turn.state.calls.open.first_mut() {
             open.answer = Some(recorded);
@@ -211,13 +212,13 @@ impl Step<'_> {
         };
         let words = report.summary.clone().unwrap_or_else(|| self.our_answer(silent));
         self.end_step(report.status, &words);
-        self.go_on();
+        self.ask_model();
     }
 
     /// The step is over; the plan is looked at again, or goes on.
     fn end_step(&mut self, status: StepStatus, words: &str) {
         let Some(at) = self.executing() else { return };
-        let result = self.made(words);
+        let result = self.step_result(words);
         self.set_step(at, status, None);
         if let Some(step) = self.turn.state.plan.as_mut().and_then(|plan| plan.steps.get_mut(at)) {
             if status == StepStatus::Failed {
@@ -232,7 +233,7 @@ impl Step<'_> {
             }
         }
         self.note_done();
-        self.paint();
+        self.repaint_plan();
         let reflects = match self.turn.state.policy.reflection {
             Reflection::PerStep => true,
             Reflection::OnFailure => status == StepStatus::Failed,
@@ -242,7 +243,7 @@ impl Step<'_> {
     }
 
     /// What the present step did since its last brief, bounded.
-    fn made(&self, words: &str) -> StepResult {
+    fn step_result(&self, words: &str) -> StepResult {
         let scope = scope(&self.turn.state);
         let log: Vec<&Message> = self.turn.log.iter().filter(|message| message.step.as_deref() == scope).collect();
         let begin = log.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
@@ -267,34 +268,34 @@ impl Step<'_> {
     }
 
     /// Why an open call of a step is not run: the same was answered before, or stands before it, and nothing has changed since.
-    pub(super) fn repeats(&self, position: usize) -> Option<String> {
+    pub(super) fn repeated(&self, position: usize) -> Option<String> {
         let state = &self.turn.state;
         let run = state.run.as_ref().filter(|run| matches!(run.stage, Stage::Executing { .. }))?;
-        let like = likeness_of(state.calls.open.get(position)?);
-        let beside = || state.calls.open[..position].iter().any(|other| likeness_of(other) == like);
-        (run.made.contains(&like) || beside()).then(|| self.our_answer("call.repeated"))
+        let like = digest_of(state.calls.open.get(position)?);
+        let beside = || state.calls.open[..position].iter().any(|other| digest_of(other) == like);
+        (run.answered.contains(&like) || beside()).then(|| self.our_answer("call.repeated"))
     }
 
     /// Remembers which calls of the step were answered, by id. Whatever may have changed something makes every earlier look an old one,
     /// and those beside it, too: they are made first.
-    pub(super) fn note_made(&mut self, calls: &[String]) {
+    pub(super) fn remember_answered(&mut self, calls: &[String]) {
         let (looks, changes): (Vec<&String>, Vec<&String>) = calls.iter().partition(|id| self.effect_of(id) == EffectClass::Read);
         let state = &mut self.turn.state;
         let Some(run) = state.run.as_mut().filter(|run| matches!(run.stage, Stage::Executing { .. })) else {
             return;
         };
         if !changes.is_empty() {
-            run.made.clear();
+            run.answered.clear();
         }
         let last = if changes.is_empty() { looks } else { changes };
         let answered = |call: &&OpenCall| call.status == ActionStatus::Executed && last.contains(&&call.call.id);
-        run.made.extend(state.calls.open.iter().filter(answered).map(likeness_of));
+        run.answered.extend(state.calls.open.iter().filter(answered).map(digest_of));
     }
 
     /// A person said something: what was looked at before may be different now.
-    pub(super) fn look_anew(&mut self) {
+    pub(super) fn forget_answered(&mut self) {
         if let Some(run) = &mut self.turn.state.run {
-            run.made.clear();
+            run.answered.clear();
         }
     }
 
@@ -309,7 +310,7 @@ impl Step<'_> {
         state.replies.empty = 0;
         let block = state.plan.as_ref().map(|plan| blocks::conclusion(&words, plan)).unwrap_or_default();
         self.append(Message::text(Role::System, block));
-        self.paint();
+        self.repaint_plan();
     }
 
     /// The conclusion is the answer.
@@ -317,20 +318,20 @@ impl Step<'_> {
         if text.is_empty() {
             self.turn.state.replies.empty += 1;
             if self.turn.state.replies.empty < 2 {
-                return self.go_on();
+                return self.ask_model();
             }
         } else {
             self.record(text, &[], None);
         }
         // A model that has nothing to say about it leaves the plan to speak for itself.
-        let standing = finish::standing(&self.turn.state);
+        let standing = finish::plan_standing(&self.turn.state);
         let text = if text.is_empty() { &standing } else { text };
         let problem = text.is_empty().then_some(Notice::NothingToSay {});
         self.finish(End::completed(TurnReason::FinalAnswer, text).problem(problem));
     }
 
     /// Replaces the stage, and says so in the turn's own log.
-    fn stage(&mut self, stage: Stage, block: String) {
+    fn enter_stage(&mut self, stage: Stage, block: String) {
         self.turn.state.run = Some(PlanRun {
             stage,
             ..PlanRun::default()
@@ -339,7 +340,7 @@ impl Step<'_> {
     }
 
     /// What the model said of the plan, for its own log.
-    fn heard(&mut self, text: &str) {
+    fn append_reply(&mut self, text: &str) {
         if !text.is_empty() {
             self.append(Message::text(Role::Assistant, plain(text)));
         }
@@ -347,9 +348,9 @@ impl Step<'_> {
 }
 
 /// Read as JSON: blanks and the order of members make no other call.
-fn likeness_of(open: &OpenCall) -> String {
+fn digest_of(open: &OpenCall) -> String {
     let arguments = serde_json::from_str(&open.call.arguments).unwrap_or_default();
-    likeness(&open.call.name, &arguments)
+    call_digest(&open.call.name, &arguments)
 }
 
 /// The position of a step by its id.

@@ -1,13 +1,16 @@
 //! What one model request carries: the system prompt once, earlier turns, the log; and the tools.
 
+mod reminder;
+pub(super) mod specs;
+pub(super) mod words;
+
 use serde_json::json;
 
 use crate::domain::{GateKind, Message, PromptFeature, Role, ToolSpec};
 
-use super::compose;
 use super::escape::plain;
-use super::words::Words;
-use super::{Env, Next, Room, Turn, plan_mode, specs};
+use super::{Env, Next, Room, Turn, compose, plan_mode};
+use words::Words;
 
 /// A text shorter than this is not worth folding, bytes.
 const FOLD_FROM: usize = 240;

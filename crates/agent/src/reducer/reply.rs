@@ -1,36 +1,46 @@
-//! Rows 1 to 6 of `docs/agent.md`: what a reply with calls does.
+//! What a reply of the model does: the rows of `docs/agent.md`. Rows 1 to 6 are about replies with calls, rows 7 to 11 about others.
 
-use crate::domain::{ActionStatus, Event, ToolCall, ToolSpec};
+pub(super) mod arguments;
+mod rules;
+mod signal;
+mod thinking;
 
-use super::compose;
-use super::escape::{clean, clip};
-use super::rules::{self, Asked};
-use super::step::Step;
-use super::{ModelReply, OpenCall, Stage, signal, specs, state_tools, thinking};
+use serde_json::Value;
+
+use crate::domain::{ActionStatus, Complexity, EffectClass, Event, Message, Notice, Role, ToolCall, ToolSpec, TurnReason};
+
+use super::escape::{clean, clip, one_line};
+use super::finish::End;
+use super::plan::todos;
+use super::prompt::specs;
+use super::step::Reducer;
+use super::{ModelReply, OpenCall, ReviewOutcome, Stage, TurnState, calls, compose};
+use rules::CheckedCall;
+use signal::ReplyText;
 
 /// Bytes of one reply's text that are kept: as much as the providers' clients let through, so that nothing is lost unsaid.
 const TEXT_CAP: usize = 256 * 1024;
 /// Characters of a tool's name, as providers allow them.
 const NAME_CAP: usize = 64;
 
-impl Step<'_> {
+impl Reducer<'_> {
     pub(super) fn reply(&mut self, reply: ModelReply) {
         self.charge(reply.tokens, reply.millis);
         self.count_call();
-        let heard = hear(&reply.text);
-        self.note_progress(heard.signal.as_ref());
+        let said = read_text(&reply.text);
+        self.note_progress(said.signal.as_ref());
         // Where words are asked for, calls are not even recorded.
         match self.turn.state.run.as_ref().map(|run| &run.stage) {
-            Some(Stage::Reflecting { .. }) => return self.reflected(&heard.text),
-            Some(Stage::Concluding) => return self.concluded(&heard.text),
+            Some(Stage::Reflecting { .. }) => return self.reflected(&said.text),
+            Some(Stage::Concluding) => return self.concluded(&said.text),
             Some(Stage::Planning | Stage::Executing { .. }) | None => {}
         }
         if reply.calls.is_empty() {
-            return self.words(heard, reply.raw);
+            return self.reply_in_words(said, reply.raw);
         }
         // Calls go on by themselves, whatever the signal beside them says.
-        let text = heard.text;
-        let calls = self.admit(reply.calls);
+        let text = said.text;
+        let calls = self.normalize(reply.calls);
         self.turn.state.replies.empty = 0;
         self.record(&text, &calls, reply.raw);
         let checked = rules::check(&self.turn.state, self.env.tools, self.ours(), &calls);
@@ -42,9 +52,9 @@ impl Step<'_> {
         }
     }
 
-    fn dispatch(&mut self, asked: Vec<Asked>) {
+    fn dispatch(&mut self, asked: Vec<CheckedCall>) {
         let state = &self.turn.state;
-        if asked.iter().all(|one| state_tools::only_bookkeeping(state, one)) {
+        if asked.iter().all(|one| only_bookkeeping(state, one)) {
             if state.budget.planner_only.spent() {
                 return self.refuse_planner_overuse();
             }
@@ -55,33 +65,33 @@ impl Step<'_> {
         // A call that must be alone is alone: the rules saw to it.
         let mut asked = asked;
         match asked.pop() {
-            Some(Asked::Plan(draft)) => self.plan(draft),
-            Some(Asked::Clarify(task)) => self.clarify(task),
-            Some(Asked::Question(question)) => self.question(question),
-            Some(Asked::Progress(report)) => self.plan_progress(&report),
-            Some(last @ (Asked::Todos(_) | Asked::Action { .. })) => {
+            Some(CheckedCall::Plan(draft)) => self.accept_plan(draft),
+            Some(CheckedCall::Clarify(task)) => self.clarify(task),
+            Some(CheckedCall::Question(question)) => self.question(question),
+            Some(CheckedCall::Progress(report)) => self.plan_progress(&report),
+            Some(last @ (CheckedCall::Todos(_) | CheckedCall::Action { .. })) => {
                 asked.push(last);
-                self.calls(asked);
+                self.start_calls(asked);
             }
-            None => self.go_on(),
+            None => self.ask_model(),
         }
     }
 
     /// Row 4, and row 6 up to the first thing that must be waited for.
-    fn calls(&mut self, asked: Vec<Asked>) {
-        let held = self.held_back();
+    fn start_calls(&mut self, asked: Vec<CheckedCall>) {
+        let held = self.block_reason();
         for (position, one) in asked.into_iter().enumerate() {
             match one {
-                Asked::Todos(list) => self.write_todos(position, list),
-                Asked::Action { effect, arguments } => self.plan_call(position, effect, &arguments, held.as_deref()),
-                Asked::Plan(_) | Asked::Clarify(_) | Asked::Question(_) | Asked::Progress(_) => {}
+                CheckedCall::Todos(list) => self.write_todos(position, list),
+                CheckedCall::Action { effect, arguments } => self.prepare_call(position, effect, &arguments, held.as_deref()),
+                CheckedCall::Plan(_) | CheckedCall::Clarify(_) | CheckedCall::Question(_) | CheckedCall::Progress(_) => {}
             }
         }
         self.advance();
     }
 
     /// Why nothing but reads may run now.
-    fn held_back(&self) -> Option<String> {
+    fn block_reason(&self) -> Option<String> {
         let planning = matches!(&self.turn.state.run, Some(run) if run.stage == Stage::Planning);
         if self.turn.state.review_pending() {
             Some(self.our_answer("call.plan_not_approved"))
@@ -102,7 +112,7 @@ impl Step<'_> {
             });
         }
         self.close_batch(true);
-        self.go_on();
+        self.ask_model();
     }
 
     fn refuse_planner_overuse(&mut self) {
@@ -113,7 +123,7 @@ impl Step<'_> {
 
     /// Calls as they may stand in the log: ids that are unique within the turn (some servers count from
     /// zero in every reply) and names that providers take back.
-    fn admit(&mut self, calls: Vec<ToolCall>) -> Vec<ToolCall> {
+    fn normalize(&mut self, calls: Vec<ToolCall>) -> Vec<ToolCall> {
         let mut taken: std::collections::HashSet<String> = self
             .turn
             .log
@@ -145,27 +155,132 @@ impl Step<'_> {
     }
 
     /// Announces what the model wants and notes what will come of it.
-    fn plan_call(&mut self, position: usize, effect: crate::domain::EffectClass, arguments: &serde_json::Value, held: Option<&str>) {
+    fn prepare_call(&mut self, position: usize, effect: EffectClass, arguments: &Value, held: Option<&str>) {
         let asks = self.asks(position, effect);
-        let repeated = self.repeats(position);
+        let repeated = self.repeated(position);
         let Some(open) = self.turn.state.calls.open.get_mut(position) else {
             return;
         };
         let (call_id, tool) = (open.call.id.clone(), open.call.name.clone());
-        let held = held.filter(|_| effect != crate::domain::EffectClass::Read);
+        let held = held.filter(|_| effect != EffectClass::Read);
         if let Some(words) = held.or(repeated.as_deref()) {
             open.answer = Some(compose::not_run(&tool, words));
             return;
         }
         open.status = if asks { ActionStatus::Pending } else { ActionStatus::Approved };
-        let words = super::gates::describe(&tool, arguments);
+        let words = calls::describe(&tool, arguments);
         self.emit(Event::ToolPlanned { call_id, tool, effect }, &words);
+    }
+
+    /// Rows 7 to 11. The text is in the log once, whatever comes of it.
+    pub(super) fn reply_in_words(&mut self, said: ReplyText, raw: Option<Value>) {
+        let wants_to_continue = self.wants_to_continue(&said);
+        let ReplyText { text, signal } = said;
+        let text = text.as_str();
+        // A bare signal is no silence, unless people wait for words about their plan.
+        if text.is_empty() && (!wants_to_continue || self.turn.state.review_pending()) {
+            // An empty message is not recorded: providers refuse it.
+            self.turn.state.replies.empty += 1;
+            if self.turn.state.replies.empty < 2 {
+                return self.ask_model();
+            }
+        } else if !text.is_empty() {
+            self.record(text, &[], raw);
+        }
+        self.turn.state.replies.empty = 0;
+        self.turn.state.budget.planner_only.used = 0;
+        if self.turn.state.review.outcome == ReviewOutcome::Revised && self.turn.state.review_pending() {
+            let note = Some(text.to_owned()).filter(|text| !text.is_empty());
+            return self.open_review(note);
+        }
+        if self.may_nudge() {
+            return self.nudge(text.chars().count());
+        }
+        let state = &self.turn.state;
+        if wants_to_continue && !has_open_plan(state) && state.replies.continued < state.policy.continuation.max_iterations {
+            return self.obey_continue_signal(&signal.unwrap_or_default());
+        }
+        if self.executing().is_some() {
+            return self.step_said(text);
+        }
+        let problem = text.is_empty().then_some(Notice::NothingToSay {});
+        self.finish(End::completed(TurnReason::FinalAnswer, text).problem(problem));
+    }
+
+    /// A complex plan is open and there are nudges left.
+    fn may_nudge(&self) -> bool {
+        let state = &self.turn.state;
+        has_open_plan(state) && state.budget.nudges.used < state.budget.nudges.limit
+    }
+
+    /// The reply wants to go on: it says so, or, where the policy lets words count, it sounds like it.
+    fn wants_to_continue(&self, said: &ReplyText) -> bool {
+        let rules = &self.turn.state.policy.continuation;
+        match &said.signal {
+            Some(signal) => signal.goes_on,
+            None => rules.patterns && !rules.require_explicit_signal && signal::words_go_on(&said.text),
+        }
+    }
+
+    /// Keeps what the model says about how far it is.
+    pub(super) fn note_progress(&mut self, signal: Option<&Signal>) {
+        if let Some(reported) = signal.and_then(|signal| signal.progress) {
+            self.turn.state.replies.reported = Some(reported);
+        }
+    }
+
+    /// Row 10: tells the model to go on, in its own words; what it announced is quoted and not done for it.
+    fn obey_continue_signal(&mut self, signal: &Signal) {
+        let words = self.template("blocks/go_on.md");
+        let state = &mut self.turn.state;
+        state.replies.continued += 1;
+        let reported = state.replies.reported.unwrap_or(Reported {
+            current_step: Some(state.replies.continued),
+            ..Reported::default()
+        });
+        let tool = signal.next_action.as_ref().map(|(tool, _)| one_line(tool, 64));
+        let event = Event::ContinuationProgress {
+            iteration: state.replies.continued,
+            max_iterations: state.policy.continuation.max_iterations,
+            current_step: reported.current_step,
+            total_steps: reported.total_steps,
+            percentage: reported.percentage,
+            current_tools: tool.into_iter().collect(),
+        };
+        self.append(Message::text(Role::System, compose::go_on(&words, signal)));
+        let words = signal.reason.as_deref().unwrap_or("The model goes on");
+        self.emit(event, words);
+        self.repaint_plan();
+        self.ask_model();
+    }
+
+    fn nudge(&mut self, text_chars: usize) {
+        let words = self.template("blocks/nudge.md");
+        let state = &mut self.turn.state;
+        state.budget.nudges.used += 1;
+        let (attempt, iteration) = (state.budget.nudges.used, state.budget.steps.used);
+        if let Some(plan) = &state.plan {
+            let block = compose::continuation(&words, plan);
+            self.append(Message::text(Role::System, block));
+        }
+        let event = Event::PlanContinuation {
+            iteration,
+            attempt,
+            text_chars,
+        };
+        self.emit(event, &format!("Plan is not done, nudge {attempt}"));
+        // The model's words show on the card.
+        self.repaint_plan();
+        self.ask_model();
     }
 }
 
+pub use signal::Reported;
+pub(super) use signal::Signal;
+
 /// What a reply says: its words as they may be shown, and its signal.
-pub(super) fn hear(text: &str) -> signal::Heard {
-    signal::hear(&clean(clip(thinking::spoken(text), TEXT_CAP)))
+pub(super) fn read_text(text: &str) -> ReplyText {
+    signal::split_signal(&clean(clip(thinking::strip_reasoning(text), TEXT_CAP)))
 }
 
 fn open_call(call: ToolCall, tools: &[ToolSpec]) -> OpenCall {
@@ -178,5 +293,27 @@ fn open_call(call: ToolCall, tools: &[ToolSpec]) -> OpenCall {
         exit: None,
         lost: false,
         base: None,
+    }
+}
+
+/// A complex plan is not done, and the model must see to it. In plan mode the driver does.
+fn has_open_plan(state: &TurnState) -> bool {
+    let plan = state.plan.as_ref().filter(|_| state.run.is_none());
+    plan.is_some_and(|plan| plan.complexity == Complexity::Complex && !plan.done)
+}
+
+/// Does the call only keep books? One that completes a step or the plan is progress.
+fn only_bookkeeping(state: &TurnState, asked: &CheckedCall) -> bool {
+    let steps = state.plan.as_ref().map_or(&[][..], |plan| &plan.steps);
+    match asked {
+        CheckedCall::Todos(list) => !(todos::mirrors(state) && list.completes_any(steps)),
+        CheckedCall::Progress(report) => {
+            // A report in plan mode is about the step that is carried out, named or not.
+            let ended = report.step.and_then(|at| steps.get(at));
+            let completes = ended.is_some_and(|step| step.status != report.status) || state.run.is_some();
+            let finishes = report.all && state.plan.as_ref().is_some_and(|plan| !plan.done);
+            !(completes || finishes)
+        }
+        CheckedCall::Plan(_) | CheckedCall::Clarify(_) | CheckedCall::Question(_) | CheckedCall::Action { .. } => false,
     }
 }

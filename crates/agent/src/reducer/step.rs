@@ -1,95 +1,42 @@
 //! One step of a turn: which input fits which state, and the small tools that every rule uses.
 
-use crate::domain::{Budget, Event, GateId, Message, Meter, Mode, Notice, Role, ToolCall, TurnReason, TurnStatus, digest128};
+use crate::domain::{Event, GateId, Message, Notice, Role, ToolCall, TurnReason, TurnStatus, digest128};
 
 use super::compose;
 use super::escape::{one_line, plain};
 use super::finish::End;
-use super::words::Words;
-use super::{
-    Beginning, CallOutcome, Calls, Effect, Env, Input, Next, PlanRun, Replies, Review, SCHEMA_VERSION, TodoList, Turn, TurnState, plan_mode,
-};
+use super::prompt::words::Words;
+use super::{CallOutcome, Effect, Env, Input, Next, Turn, plan_mode};
 
-/// Plans after the first that the model may make of its own accord.
-const MAX_REPLANS: u64 = 3;
-/// Rounds of changes that people may ask for.
-const MAX_ROUNDS: u64 = 5;
-/// How often a person may grant the original limit again.
-const MAX_TOP_UPS: u64 = 3;
 /// Characters of an event's summary, tag included.
 const SUMMARY_CAP: usize = 200;
 
 /// A turn in the middle of one step, with the effects so far. The rules are methods on it, one file a theme.
-pub(super) struct Step<'a> {
+pub(in crate::reducer) struct Reducer<'a> {
     pub(super) turn: &'a mut Turn,
     pub(super) env: Env<'a>,
     out: Vec<Effect>,
 }
 
-/// A turn that has not begun: status queued, next [`Next::Start`].
-#[must_use]
-pub fn begin(beginning: Beginning) -> Turn {
-    let budget = Budget {
-        steps: Meter::up_to(beginning.policy.max_iterations),
-        nudges: Meter::up_to(beginning.policy.max_nudges),
-        replans: Meter::up_to(MAX_REPLANS),
-        planner_only: Meter::up_to(beginning.policy.max_planner_only),
-        millis: Meter::up_to(beginning.policy.timeout_ms),
-        tokens: Meter::up_to(beginning.policy.max_tokens),
-        rounds: Meter::up_to(MAX_ROUNDS),
-        top_ups: Meter::up_to(MAX_TOP_UPS),
-    };
-    let run = (beginning.policy.mode == Mode::Plan).then(PlanRun::default);
-    let state = TurnState {
-        schema_version: SCHEMA_VERSION,
-        turn_id: beginning.turn_id,
-        seed: beginning.seed,
-        minted: 0,
-        task: beginning.task,
-        requester: beginning.requester,
-        group: beginning.group,
-        policy: beginning.policy,
-        demo: beginning.demo,
-        status: TurnStatus::Queued,
-        reason: None,
-        next: Next::Start,
-        budget,
-        pauses: 0,
-        gate: None,
-        plan: None,
-        review: Review::default(),
-        clarified_version: None,
-        run,
-        todos: TodoList::default(),
-        calls: Calls::default(),
-        replies: Replies::default(),
-        mailbox: Vec::new(),
-        request_edited: false,
-        answer: None,
-        capsule: None,
-    };
-    Turn { state, log: Vec::new() }
-}
-
 /// Takes one input into the turn and says what must be done; [`TurnState::next`] tells what comes after
 /// that. Total: an input that does not fit the state changes nothing and has no effects.
 pub fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> {
-    let mut step = Step {
+    let mut reducer = Reducer {
         turn,
         env: *env,
         out: Vec::new(),
     };
-    step.take(input);
-    if step.out.contains(&Effect::Progress) && matches!(super::progress(step.turn), Some((None, _))) {
-        step.turn.state.review.progress_posted = true;
+    reducer.apply(input);
+    if reducer.out.contains(&Effect::Progress) && matches!(super::progress(reducer.turn), Some((None, _))) {
+        reducer.turn.state.review.progress_posted = true;
     }
-    step.out
+    reducer.out
 }
 
-impl<'a> Step<'a> {
+impl<'a> Reducer<'a> {
     /// Inputs that do not fit the state fall through: a late answer of a model, a second decision, a
     /// result of calls that are not waited for any more.
-    fn take(&mut self, input: Input) {
+    fn apply(&mut self, input: Input) {
         if self.turn.state.status.is_final() {
             return;
         }
@@ -101,9 +48,9 @@ impl<'a> Step<'a> {
             (Input::ModelFailed { notice, incident, millis }, Next::CallModel { last }) => {
                 self.model_failed(last, notice, incident, millis);
             }
-            (Input::ToolResults { outcomes, millis }, Next::RunTools { calls }) => self.results(&calls, outcomes, millis),
-            (Input::Outdated { call_id, millis }, Next::RunTools { .. }) => self.outdated(&call_id, millis),
-            (Input::Decided { decision, rows }, Next::Wait) => self.decided(decision, &rows),
+            (Input::ToolResults { outcomes, millis }, Next::RunTools { calls }) => self.take_results(&calls, outcomes, millis),
+            (Input::Outdated { call_id, millis }, Next::RunTools { .. }) => self.ask_again(&call_id, millis),
+            (Input::Decided { decision, rows }, Next::Wait) => self.apply_decision(decision, &rows),
             (Input::Steer(text), next) => self.steer(text, &next),
             (Input::Edited, _) => self.turn.state.request_edited = true,
             (Input::Cancel { reason, left, .. }, _) => self.cancel(reason, left),
@@ -128,7 +75,7 @@ impl<'a> Step<'a> {
         let task = plain(&self.turn.state.task);
         self.append(Message::text(Role::User, task));
         self.emit(Event::TurnStarted {}, "Turn started");
-        self.go_on();
+        self.ask_model();
     }
 
     /// The words wait until the model can see them: never between a call and its result.
@@ -144,7 +91,7 @@ impl<'a> Step<'a> {
 
     fn cancel(&mut self, reason: TurnReason, left: Vec<CallOutcome>) {
         for outcome in left {
-            self.result(&outcome.call_id, outcome.result);
+            self.record_result(&outcome.call_id, outcome.result);
         }
         let reason = if reason == TurnReason::Superseded {
             reason
@@ -156,7 +103,7 @@ impl<'a> Step<'a> {
 
     fn hook_failed(&mut self, incident: String, left: Vec<CallOutcome>) {
         for outcome in left {
-            self.result(&outcome.call_id, outcome.result);
+            self.record_result(&outcome.call_id, outcome.result);
         }
         let done = self.turn.state.calls.written();
         self.finish(
@@ -164,26 +111,6 @@ impl<'a> Step<'a> {
                 .problem(Notice::HookFailed { done })
                 .incident(Some(incident)),
         );
-    }
-
-    fn model_failed(&mut self, last: bool, notice: Notice, incident: String, millis: u64) {
-        self.charge(0, millis);
-        if last {
-            self.last_words(String::new(), Some(incident));
-        } else if notice == (Notice::ModelTimeout {}) && self.turn.state.budget.millis.spent() {
-            // It was cut off because the turn's own time was up: a limit like any other, and no fault of the model.
-            self.begin_last_call();
-        } else {
-            self.finish(End::failed(TurnReason::ModelError).problem(notice).incident(Some(incident)));
-        }
-    }
-
-    /// One model call was made.
-    pub(super) fn charge(&mut self, tokens: u64, millis: u64) {
-        let budget = &mut self.turn.state.budget;
-        budget.steps.used = budget.steps.used.saturating_add(1);
-        budget.tokens.used = budget.tokens.used.saturating_add(tokens);
-        budget.millis.used = budget.millis.used.saturating_add(millis);
     }
 
     /// Puts a message at the end of the log that is written now.
@@ -195,7 +122,7 @@ impl<'a> Step<'a> {
     /// Gives the model what the requester said meanwhile. It is said to the whole turn, whichever step is carried out.
     pub(super) fn empty_mailbox(&mut self) {
         if !self.turn.state.mailbox.is_empty() {
-            self.look_anew();
+            self.forget_answered();
         }
         for text in std::mem::take(&mut self.turn.state.mailbox) {
             self.turn.log.push(Message::text(Role::User, compose::mailbox(&text)));
@@ -269,7 +196,7 @@ impl<'a> Step<'a> {
     }
 
     /// The card that shows the plan must be painted anew.
-    pub(super) fn paint(&mut self) {
+    pub(super) fn repaint_plan(&mut self) {
         if super::progress(self.turn).is_some() && !self.out.contains(&Effect::Progress) {
             self.out.push(Effect::Progress);
         }

@@ -68,6 +68,11 @@ fn grouped(mut flat: Map<String, Value>) -> Map<String, Value> {
             put(group, name, value);
         }
     }
+    if let Some(Value::Object(run)) = flat.get_mut("run")
+        && let Some(digests) = run.remove("made")
+    {
+        run.insert(String::from("answered"), digests);
+    }
     put("review", "outcome", outcome(&flat));
     put("review", "approved_card", approved_card(&flat));
     put("calls", "writes", writes(&flat));
@@ -142,6 +147,14 @@ mod tests {
         assert_eq!(state.mailbox, ["and hurry"]);
         let again = read_state(serde_json::to_value(&state).unwrap()).unwrap();
         assert_eq!(again, state);
+    }
+
+    #[test]
+    fn a_step_of_version_2_keeps_what_it_looked_at() {
+        let mut stored = version_2();
+        stored["run"] = json!({"stage": {"stage": "executing", "step": "2"}, "used": 3, "made": ["sha256:1"]});
+        let run = read_state(stored).unwrap().run.unwrap();
+        assert_eq!((run.used, run.answered), (3, vec!["sha256:1".to_owned()]));
     }
 
     #[test]

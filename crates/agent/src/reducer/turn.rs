@@ -2,8 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::stored::SCHEMA_VERSION;
 use super::{Capsule, OpenCall, PlanRun, Reported};
-use crate::domain::{Budget, Decision, GateId, GateKind, Message, Plan, Policy, Todo, TurnReason, TurnStatus};
+use crate::domain::{Budget, Decision, GateId, GateKind, Message, Meter, Mode, Plan, Policy, Todo, TurnReason, TurnStatus};
+
+/// Plans after the first that the model may make of its own accord.
+const MAX_REPLANS: u64 = 3;
+/// Rounds of changes that people may ask for.
+const MAX_ROUNDS: u64 = 5;
+/// How often a person may grant the original limit again.
+const MAX_TOP_UPS: u64 = 3;
 
 /// A turn in memory: stored state, and the message log that only grows.
 #[derive(Clone, Debug, PartialEq)]
@@ -259,6 +267,51 @@ pub struct Beginning {
     pub policy: Policy,
     /// The demo model drives this turn.
     pub demo: bool,
+}
+
+/// A turn that has not begun: status queued, next [`Next::Start`].
+#[must_use]
+pub fn begin(beginning: Beginning) -> Turn {
+    let budget = Budget {
+        steps: Meter::up_to(beginning.policy.max_iterations),
+        nudges: Meter::up_to(beginning.policy.max_nudges),
+        replans: Meter::up_to(MAX_REPLANS),
+        planner_only: Meter::up_to(beginning.policy.max_planner_only),
+        millis: Meter::up_to(beginning.policy.timeout_ms),
+        tokens: Meter::up_to(beginning.policy.max_tokens),
+        rounds: Meter::up_to(MAX_ROUNDS),
+        top_ups: Meter::up_to(MAX_TOP_UPS),
+    };
+    let run = (beginning.policy.mode == Mode::Plan).then(PlanRun::default);
+    let state = TurnState {
+        schema_version: SCHEMA_VERSION,
+        turn_id: beginning.turn_id,
+        seed: beginning.seed,
+        minted: 0,
+        task: beginning.task,
+        requester: beginning.requester,
+        group: beginning.group,
+        policy: beginning.policy,
+        demo: beginning.demo,
+        status: TurnStatus::Queued,
+        reason: None,
+        next: Next::Start,
+        budget,
+        pauses: 0,
+        gate: None,
+        plan: None,
+        review: Review::default(),
+        clarified_version: None,
+        run,
+        todos: TodoList::default(),
+        calls: Calls::default(),
+        replies: Replies::default(),
+        mailbox: Vec::new(),
+        request_edited: false,
+        answer: None,
+        capsule: None,
+    };
+    Turn { state, log: Vec::new() }
 }
 
 /// What the runner must do next; kept in the state so that a restart knows it too.

@@ -26,7 +26,7 @@ const CONCLUSION_ROOM: usize = 48 * 1024;
 
 /// What the model of step `at` is told: what was asked, where the plan stands, the step with its intent. No ids: the model that
 /// planned makes them, and no card shows them.
-pub(super) fn brief(words: &str, task: &str, plan: &Plan, at: usize) -> String {
+pub(in crate::reducer) fn brief(words: &str, task: &str, plan: &Plan, at: usize) -> String {
     let finished = |step: &Step| !matches!(step.status, StepStatus::Pending | StepStatus::InProgress);
     let mut block = open("plan-step", words);
     block.push_str(&format!(
@@ -56,7 +56,7 @@ pub(super) fn brief(words: &str, task: &str, plan: &Plan, at: usize) -> String {
 }
 
 /// What is looked at after step `at`: that step with all that came of it, and the others.
-pub(super) fn reflection(words: &str, plan: &Plan, at: usize) -> String {
+pub(in crate::reducer) fn reflection(words: &str, plan: &Plan, at: usize) -> String {
     let mut block = head("plan-reflection", words, plan);
     let ended = plan.steps.get(at);
     let others = steps(plan, PROGRESS_ROOM, OUTPUT_CAP, true, |step| {
@@ -72,7 +72,7 @@ pub(super) fn reflection(words: &str, plan: &Plan, at: usize) -> String {
 }
 
 /// The answer to a reflection could not be read.
-pub(super) fn again(words: &str, problem: &str) -> String {
+pub(in crate::reducer) fn again(words: &str, problem: &str) -> String {
     format!(
         "{}\nproblem:\n{}\n</plan-reflection>",
         open("plan-reflection", words),
@@ -81,7 +81,7 @@ pub(super) fn again(words: &str, problem: &str) -> String {
 }
 
 /// The plan as it ended.
-pub(super) fn conclusion(words: &str, plan: &Plan) -> String {
+pub(in crate::reducer) fn conclusion(words: &str, plan: &Plan) -> String {
     let steps = steps(plan, CONCLUSION_ROOM, CONCLUSION_CAP, true, |_| true);
     format!("{}\nplan:\n{steps}</plan-conclusion>", head("plan-conclusion", words, plan))
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::{Change, ChangeKind, Event, Plan, Step as PlanStep, StepStatus};
+use crate::domain::{Change, ChangeKind, Event, Plan, Step, StepStatus};
 use crate::reducer::escape::{clean, one_line};
-use crate::reducer::plan_renewed::showable;
-use crate::reducer::plan_text;
-use crate::reducer::step::Step;
+use crate::reducer::plan::parse;
+use crate::reducer::plan::renewed::check_fits_card;
+use crate::reducer::step::Reducer;
 
 use super::{Stage, blocks, position};
 
@@ -74,7 +74,7 @@ struct Reflected {
 /// A step as the reflection tells it.
 #[derive(Clone, Debug, PartialEq)]
 struct Told {
-    step: PlanStep,
+    step: Step,
     /// It names tools; else a known step keeps its own. So with an intent.
     tools: bool,
     /// A new one stands behind this step; else at the end.
@@ -169,10 +169,10 @@ fn told(items: Vec<Value>, plan: &Plan, logs: &HashSet<String>) -> Result<Vec<To
     }
     let fresh = objects.iter().filter_map(|object| object.get("id").and_then(id_of));
     let fresh = fresh.filter(|id| position(plan, id).is_none()).count();
-    if plan.steps.len() + fresh > plan_text::MAX_STEPS {
-        return Err(format!("a plan has at most {} steps", plan_text::MAX_STEPS));
+    if plan.steps.len() + fresh > parse::MAX_STEPS {
+        return Err(format!("a plan has at most {} steps", parse::MAX_STEPS));
     }
-    let steps = plan_text::steps(&json!(objects), &plan.goal)?;
+    let steps = parse::steps(&json!(objects), &plan.goal)?;
     let told = steps.into_iter().zip(&objects).map(|(step, object)| Told {
         step,
         tools: object.contains_key("tools"),
@@ -183,7 +183,7 @@ fn told(items: Vec<Value>, plan: &Plan, logs: &HashSet<String>) -> Result<Vec<To
 
 /// The plan with what was told: finished steps stay as they are, open ones are told anew, others are new.
 fn merged(plan: &Plan, told: &Reflected) -> Plan {
-    let open = |step: &PlanStep| matches!(step.status, StepStatus::Pending | StepStatus::Failed);
+    let open = |step: &Step| matches!(step.status, StepStatus::Pending | StepStatus::Failed);
     let mut merged = plan.clone();
     // Behind which step the next one goes that names the same one: they keep the order in which they are told.
     let mut behind: BTreeMap<&str, &str> = BTreeMap::new();
@@ -213,7 +213,7 @@ fn merged(plan: &Plan, told: &Reflected) -> Plan {
     merged.steps.retain(|step| !(open(step) && told.removed.contains(&step.id)));
     if merged.digest() != plan.digest() {
         merged.version += 1;
-        merged.internal_plan = plan_text::as_json(&merged.steps);
+        merged.internal_plan = parse::as_json(&merged.steps);
     }
     if merged != *plan {
         merged.revision += 1;
@@ -251,20 +251,20 @@ fn difference(reason: &str, changes: &[Change], skipped: &[(String, String)]) ->
     lines.join("\n\n")
 }
 
-impl Step<'_> {
+impl Reducer<'_> {
     /// Asks the model to look at the plan, now that step `at` is over.
     pub(super) fn reflect(&mut self, at: usize) {
         let words = self.template("blocks/reflect.md");
         let plan = self.turn.state.plan.as_ref();
         let block = plan.map(|plan| blocks::reflection(&words, plan, at)).unwrap_or_default();
-        self.stage(Stage::Reflecting { again: false }, block);
+        self.enter_stage(Stage::Reflecting { again: false }, block);
     }
 
     /// What the model says about the plan. What cannot be read is asked for once more, then the plan goes on as it is.
     pub(in crate::reducer) fn reflected(&mut self, text: &str) {
-        self.heard(text);
+        self.append_reply(text);
         let Some(plan) = self.turn.state.plan.clone() else {
-            return self.go_on();
+            return self.ask_model();
         };
         let told = Reflected::read(text, &plan, &self.logs()).and_then(|told| {
             let changed = if told.outcome.changes() {
@@ -273,7 +273,7 @@ impl Step<'_> {
                 plan.clone()
             };
             if changed.digest() != plan.digest() {
-                showable(&changed)?;
+                check_fits_card(&changed)?;
             }
             Ok((told, changed))
         });
@@ -283,12 +283,12 @@ impl Step<'_> {
                 let again = Stage::Reflecting { again: true };
                 if self.turn.state.run.as_ref().is_some_and(|run| run.stage != again) {
                     let words = self.template("blocks/reflect_again.md");
-                    self.stage(again, blocks::again(&words, &problem));
+                    self.enter_stage(again, blocks::again(&words, &problem));
                 } else {
                     self.tell_outcome(Outcome::Continue, &format!("not readable: {problem}"));
                     self.leave_reflection();
                 }
-                self.go_on();
+                self.ask_model();
             }
         }
     }
@@ -313,7 +313,7 @@ impl Step<'_> {
             self.skip_the_rest(&told.reason);
         }
         self.note_done();
-        self.paint();
+        self.repaint_plan();
         // Nothing of a plan that is done is carried out any more.
         let done = self.turn.state.plan.as_ref().is_some_and(|plan| plan.done);
         if !done && self.turn.state.review_pending() {
@@ -322,7 +322,7 @@ impl Step<'_> {
         if done {
             self.conclude();
         }
-        self.go_on();
+        self.ask_model();
     }
 
     fn tell_outcome(&mut self, outcome: Outcome, words: &str) {

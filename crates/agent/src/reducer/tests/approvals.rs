@@ -7,7 +7,7 @@ use crate::domain::{
     Action, ActionStatus, ApprovalMode, DecisionKind, EffectClass, Event, GateKind, Notice, Outbound, ResumedReason, Role, ToolResult,
     TurnReason, TurnStatus, Via,
 };
-use crate::reducer::gates::justification;
+use crate::reducer::calls::justification;
 use crate::reducer::{CallOutcome, Effect, Input, Next};
 
 fn write(path: &str) -> (&str, serde_json::Value) {

@@ -1,4 +1,4 @@
-//! The part of JSON Schema that tool arguments are held to: types, required, unknown members, lengths.
+//! The JSON arguments of a call, held to a part of JSON Schema: types, required, unknown members, lengths.
 //!
 //! Keywords that are not known here are not checked: a tool checks what its own schema cannot say.
 
@@ -9,7 +9,7 @@ const MAX_PROBLEMS: usize = 6;
 
 /// Arguments as a JSON object that `schema` accepts, else what to mend. Optional members that are null
 /// count as left out, which is how some models spell that; `ignored` ones are dropped.
-pub(super) fn arguments(text: &str, schema: &Value, ignored: &[&str]) -> Result<Map<String, Value>, String> {
+pub(in crate::reducer) fn check_arguments(text: &str, schema: &Value, ignored: &[&str]) -> Result<Map<String, Value>, String> {
     let value: Value =
         serde_json::from_str(text).map_err(|error| format!("the arguments are not valid JSON ({error}); send one JSON object"))?;
     let Value::Object(mut map) = value else {
@@ -125,11 +125,25 @@ fn kind_words(kind: &Value) -> String {
     }
 }
 
+/// Arguments of a state tool; a `run_id` of the model's own making is ignored.
+pub(in crate::reducer) fn own_arguments(text: &str, schema: &Value) -> Result<Map<String, Value>, String> {
+    check_arguments(text, schema, &["run_id"])
+}
+
+/// Text of member `name`; blank counts as left out.
+pub(in crate::reducer) fn text_member(map: &Map<String, Value>, name: &str) -> Option<String> {
+    map.get(name)
+        .and_then(Value::as_str)
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::arguments;
+    use super::check_arguments;
 
     /// S1-7: what is wrong with arguments is told member by member.
     #[test]
@@ -137,7 +151,7 @@ mod tests {
         let schema = json!({"type": "object", "additionalProperties": false, "required": ["path", "mode"], "properties": {
             "path": {"type": "string", "minLength": 1}, "mode": {"enum": ["a", "b"]}, "depth": {"type": "integer"},
             "tags": {"type": "array", "maxItems": 1, "items": {"type": "string"}}}});
-        let told = |text: &str| arguments(text, &schema, &[]).unwrap_err();
+        let told = |text: &str| check_arguments(text, &schema, &[]).unwrap_err();
         assert!(told("{").contains("not valid JSON"));
         assert!(told("[1]").contains("one JSON object"));
         assert_eq!(
@@ -152,11 +166,11 @@ mod tests {
         assert_eq!(tags, "`tags` has 2 items, at most 1 are allowed; `tags[1]` must be a string");
         assert!(told(r#"{"path": null, "mode": "a"}"#).contains("`path` must be a string"));
         assert!(
-            arguments(r#"{"path": "x", "mode": "a", "depth": null}"#, &schema, &[])
+            check_arguments(r#"{"path": "x", "mode": "a", "depth": null}"#, &schema, &[])
                 .unwrap()
                 .get("depth")
                 .is_none()
         );
-        assert!(arguments(r#"{"path": "x", "mode": "a", "depth": 3.0, "deep": 1}"#, &schema, &["deep"]).is_ok());
+        assert!(check_arguments(r#"{"path": "x", "mode": "a", "depth": 3.0, "deep": 1}"#, &schema, &["deep"]).is_ok());
     }
 }

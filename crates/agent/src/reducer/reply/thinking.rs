@@ -5,7 +5,7 @@ const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thin
 
 /// `reply` without the reasoning at its head: whole blocks, one that a limit cut off, and what stands before a closing tag on a line
 /// of its own, which is what is left when a server kept the opening one. Tags further on are words like others.
-pub(super) fn spoken(reply: &str) -> &str {
+pub(in crate::reducer) fn strip_reasoning(reply: &str) -> &str {
     let mut text = reply;
     'blocks: loop {
         for (open, close) in TAGS {
@@ -26,7 +26,7 @@ pub(super) fn spoken(reply: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::spoken;
+    use super::strip_reasoning;
 
     /// S1-9: reasoning at the head of a reply is nobody's to read, in every form in which servers leave it there; what is said of
     /// such tags later on stays.
@@ -48,9 +48,9 @@ mod tests {
             ("```\n<think>\nx\n</think>\n```", "```\n<think>\nx\n</think>\n```"),
             ("<thinker> is no tag of theirs", "<thinker> is no tag of theirs"),
         ] {
-            assert_eq!(spoken(reply), said, "{reply}");
+            assert_eq!(strip_reasoning(reply), said, "{reply}");
         }
         let many = "<think></think>".repeat(100_000);
-        assert_eq!(spoken(&many), "");
+        assert_eq!(strip_reasoning(&many), "");
     }
 }

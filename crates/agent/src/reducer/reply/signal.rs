@@ -17,24 +17,24 @@ const ROUNDS: usize = 16;
 
 /// A reply in two parts: words for people, and the signal that came with them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Heard {
+pub(in crate::reducer) struct ReplyText {
     /// Never with a signal in it.
-    pub(super) text: String,
+    pub(in crate::reducer) text: String,
     /// `None` means the reply does not say.
-    pub(super) signal: Option<Signal>,
+    pub(in crate::reducer) signal: Option<Signal>,
 }
 
 /// What the model says about going on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Signal {
+pub(in crate::reducer) struct Signal {
     /// `CONTINUE`; anything else is `TERMINATE`.
-    pub(super) goes_on: bool,
+    pub(in crate::reducer) goes_on: bool,
     /// Why.
-    pub(super) reason: Option<String>,
+    pub(in crate::reducer) reason: Option<String>,
     /// Name and parameters (JSON) of the tool that it means to call next. Quoted back, never executed.
-    pub(super) next_action: Option<(String, String)>,
+    pub(in crate::reducer) next_action: Option<(String, String)>,
     /// How far it says to be.
-    pub(super) progress: Option<Reported>,
+    pub(in crate::reducer) progress: Option<Reported>,
 }
 
 /// How far the model says to be; each number as far as it tells.
@@ -49,23 +49,23 @@ pub struct Reported {
 }
 
 /// Reads a reply. Whatever it holds, the words that are left hold no signal.
-pub(super) fn hear(reply: &str) -> Heard {
-    let mut heard = Heard {
+pub(in crate::reducer) fn split_signal(reply: &str) -> ReplyText {
+    let mut found = ReplyText {
         text: reply.trim().to_owned(),
         signal: None,
     };
     for _ in 0..ROUNDS {
-        let Some(next) = cut::whole(&heard.text).or_else(|| cut::broken(&heard.text)) else {
-            return heard;
+        let Some(next) = cut::whole(&found.text).or_else(|| cut::broken(&found.text)) else {
+            return found;
         };
-        heard.text = next.text;
+        found.text = next.text;
         // What a first look finds is said by the model, what later ones find may be put together by our cuts.
-        heard.signal = heard.signal.or(next.signal);
+        found.signal = found.signal.or(next.signal);
     }
-    if let Some(at) = heard.text.find(MEMBER) {
-        heard.text.truncate(heard.text[..at].rfind('\n').unwrap_or(0));
+    if let Some(at) = found.text.find(MEMBER) {
+        found.text.truncate(found.text[..at].rfind('\n').unwrap_or(0));
     }
-    heard
+    found
 }
 
 /// What an object says, if it is one of the protocol's: its `response`, and the signal. `alone`: nothing else stands in the reply.
@@ -86,7 +86,7 @@ fn read(object: &Map<String, Value>, alone: bool) -> Option<(String, Option<Sign
     };
     let response = match object.get("response") {
         None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => hear(text).text,
+        Some(Value::String(text)) => split_signal(text).text,
         Some(other) => other.to_string(),
     };
     Some((response, signal))
@@ -140,7 +140,7 @@ fn goes_on(status: &str) -> bool {
 }
 
 /// Do the words of a reply say that it goes on? A guess, only asked where a turn's policy allows it: words that end win.
-pub(super) fn words_go_on(text: &str) -> bool {
+pub(in crate::reducer) fn words_go_on(text: &str) -> bool {
     let lines: Vec<String> = text.lines().map(str::to_lowercase).collect();
     let any = |patterns: &[&[&str]]| lines.iter().any(|line| patterns.iter().any(|words| in_order(line, words)));
     let word = |word: &str| {

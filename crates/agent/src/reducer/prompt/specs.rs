@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::domain::{EffectClass, PromptLanguage, ToolSpec};
 
-use super::{Stage, TurnState};
+use crate::reducer::{Stage, TurnState};
 
 /// Names of the state tools, in the order they are offered.
-pub(super) const NAMES: [&str; 5] = ["plan", "clarify", "request_user", "plan_progress", "write_todos"];
+pub(in crate::reducer) const NAMES: [&str; 5] = ["plan", "clarify", "request_user", "plan_progress", "write_todos"];
 
 /// Those that can be called now. In plan mode each stage has its own.
-pub(super) fn names(state: &TurnState) -> &'static [&'static str] {
+pub(in crate::reducer) fn names(state: &TurnState) -> &'static [&'static str] {
     match state.run.as_ref().map(|run| &run.stage) {
         None => &NAMES,
         Some(Stage::Planning) => &["plan", "request_user"],
@@ -24,12 +24,12 @@ pub(super) fn names(state: &TurnState) -> &'static [&'static str] {
 }
 
 /// One of the turn's own tools?
-pub(super) fn is_state_tool(name: &str) -> bool {
+pub(in crate::reducer) fn is_state_tool(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
 /// The specs in the order of [`NAMES`], each language's built once: every turn that waits for a model holds them.
-pub(super) fn specs(language: PromptLanguage) -> &'static [ToolSpec] {
+pub(in crate::reducer) fn specs(language: PromptLanguage) -> &'static [ToolSpec] {
     static ENGLISH: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| described(PromptLanguage::En));
     static CHINESE: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| described(PromptLanguage::Zh));
     match language {
@@ -65,7 +65,7 @@ fn object(required: &[&str], properties: Value) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-pub(super) fn plan_schema() -> Value {
+pub(in crate::reducer) fn plan_schema() -> Value {
     let step = json!({"type": "object", "required": ["id", "content"], "properties": {
         "id": {"type": "string"},
         "content": {"type": "string"},
@@ -83,7 +83,7 @@ pub(super) fn plan_schema() -> Value {
     )
 }
 
-pub(super) fn clarify_schema() -> Value {
+pub(in crate::reducer) fn clarify_schema() -> Value {
     object(
         &["task_goal_ui"],
         json!({
@@ -96,7 +96,7 @@ pub(super) fn clarify_schema() -> Value {
     )
 }
 
-pub(super) fn question_schema() -> Value {
+pub(in crate::reducer) fn question_schema() -> Value {
     object(
         &["message"],
         json!({
@@ -107,7 +107,7 @@ pub(super) fn question_schema() -> Value {
     )
 }
 
-pub(super) fn progress_schema() -> Value {
+pub(in crate::reducer) fn progress_schema() -> Value {
     object(
         &[],
         json!({
@@ -120,7 +120,7 @@ pub(super) fn progress_schema() -> Value {
     )
 }
 
-pub(super) fn todos_schema() -> Value {
+pub(in crate::reducer) fn todos_schema() -> Value {
     let item = object(
         &["id", "content", "status"],
         json!({

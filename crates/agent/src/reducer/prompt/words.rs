@@ -5,18 +5,18 @@ use serde_json::Value;
 use crate::domain::PromptLanguage;
 use crate::template::Templates;
 
-use super::TurnState;
+use crate::reducer::TurnState;
 
 /// The prompts in one language.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Words<'a> {
+pub(in crate::reducer) struct Words<'a> {
     prompts: &'a Templates,
     language: PromptLanguage,
 }
 
 impl<'a> Words<'a> {
     /// Those that the turn began with.
-    pub(super) fn of(state: &TurnState, prompts: &'a Templates) -> Self {
+    pub(in crate::reducer) fn of(state: &TurnState, prompts: &'a Templates) -> Self {
         Self {
             prompts,
             language: state.policy.prompt_language,
@@ -24,12 +24,12 @@ impl<'a> Words<'a> {
     }
 
     /// A prompt, or our words in a block.
-    pub(super) fn file(self, name: &str, values: Value) -> String {
+    pub(in crate::reducer) fn file(self, name: &str, values: Value) -> String {
         self.prompts.prompt(self.language, name, values).trim().to_owned()
     }
 
     /// What the agent itself answers to a call: one text of `answers.yaml`.
-    pub(super) fn answer(self, key: &str, values: Value) -> String {
+    pub(in crate::reducer) fn answer(self, key: &str, values: Value) -> String {
         self.file(&format!("answers.yaml#{key}"), values)
     }
 }

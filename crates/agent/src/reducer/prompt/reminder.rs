@@ -2,12 +2,12 @@
 
 use crate::domain::Role;
 
-use super::compose;
-use super::step::Step;
+use crate::reducer::compose;
+use crate::reducer::step::Reducer;
 
-impl Step<'_> {
+impl Reducer<'_> {
     /// Appends the reminder to the last message when it is due and there is something to remind of.
-    pub(super) fn remind(&mut self) {
+    pub(in crate::reducer) fn append_reminder(&mut self) {
         let state = &self.turn.state;
         let (iteration, interval) = (state.budget.steps.used, state.policy.reminder_interval);
         if iteration == 0 || interval == 0 || !iteration.is_multiple_of(interval) {

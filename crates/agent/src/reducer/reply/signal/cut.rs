@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Heard, MEMBER, Signal, is_status, read};
+use super::{MEMBER, ReplyText, Signal, is_status, read};
 
 /// Openings that are tried for one broken object.
 const OPENINGS: usize = 16;
@@ -12,7 +12,7 @@ const PLACES: usize = 64;
 const FENCE: usize = 32;
 
 /// The reply without the protocol's objects that are sound JSON. `None` means there are none.
-pub(super) fn whole(text: &str) -> Option<Heard> {
+pub(super) fn whole(text: &str) -> Option<ReplyText> {
     let mut rest = Remains::of(text);
     let mut at = 0;
     while let Some(open) = text[at..].find('{').map(|found| at + found) {
@@ -34,7 +34,7 @@ pub(super) fn whole(text: &str) -> Option<Heard> {
 
 /// The reply without the first of the protocol's objects that is not sound: cut off by a limit, with line breaks in its
 /// strings, without braces. `None` means there is none.
-pub(super) fn broken(text: &str) -> Option<Heard> {
+pub(super) fn broken(text: &str) -> Option<ReplyText> {
     let key = format!("\"{MEMBER}\"");
     for (at, _) in text.match_indices(&key).take(PLACES) {
         let value = text[at + key.len()..].trim_start().strip_prefix(':').map(str::trim_start);
@@ -59,14 +59,14 @@ pub(super) fn broken(text: &str) -> Option<Heard> {
 }
 
 /// A reply that is one object and ends before its signal begins: what there is of its `response`.
-fn cut_off(text: &str) -> Option<Heard> {
+fn cut_off(text: &str) -> Option<ReplyText> {
     let bare = text
         .strip_prefix("```")
         .map_or(text, |rest| rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric()));
     let inside = bare.trim_start().strip_prefix('{')?.trim_start();
     let begins = inside.strip_prefix("\"response\"")?.trim_start().starts_with(':');
     let sound = serde_json::from_str::<Value>(bare.trim().trim_end_matches("```")).is_ok();
-    (begins && !sound).then(|| Heard {
+    (begins && !sound).then(|| ReplyText {
         text: rescued(&mended(inside)),
         signal: None,
     })
@@ -170,7 +170,7 @@ fn rescued(object: &str) -> String {
     // The end may have torn an escape (`\uD83D\uDE00` is the longest).
     let read = |torn: usize| serde_json::from_str::<String>(&format!("\"{}\"", begun.get(..begun.len().checked_sub(torn)?)?)).ok();
     let text = (0..=12).find_map(read);
-    text.map(|text| super::hear(&text).text).unwrap_or_default()
+    text.map(|text| super::split_signal(&text).text).unwrap_or_default()
 }
 
 /// A reply while pieces are taken out of it.
@@ -227,10 +227,10 @@ impl<'a> Remains<'a> {
         self.changed = true;
     }
 
-    fn changed(mut self) -> Option<Heard> {
+    fn changed(mut self) -> Option<ReplyText> {
         self.parts.push(self.text[self.kept..].to_owned());
         let parts = self.parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
         let text = parts.collect::<Vec<_>>().join("\n\n");
-        self.changed.then_some(Heard { text, signal: self.signal })
+        self.changed.then_some(ReplyText { text, signal: self.signal })
     }
 }

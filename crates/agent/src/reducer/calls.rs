@@ -3,19 +3,19 @@
 //! A lost call is settled before anything else: while it is unknown whether a call ran, no later call runs and no limit is wound up. An
 //! approved call that never ran and will not run any more is `expired`: it was neither refused nor did it fail.
 
+mod approval;
+mod words;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::{
-    Action, ActionId, ActionStatus, Decision, DecisionKind, EffectClass, Event, GateId, Message, Notice, ToolCall, ToolResult, TurnId,
-    TurnReason, Via,
-};
+use crate::domain::{ActionStatus, EffectClass, Event, Message, Notice, ToolCall, ToolResult, TurnReason};
 
-use super::compose;
 use super::finish::End;
-use super::gates::{self, describe};
-use super::step::Step;
-use super::{CallOutcome, Effect, Next, OpenGate, WriteRecord};
+use super::step::Reducer;
+use super::{CallOutcome, Effect, Next, WriteRecord, compose, gates};
+
+pub(super) use words::{describe, justification};
 
 /// A call of the current batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,15 +51,15 @@ impl OpenCall {
     }
 }
 
-impl Step<'_> {
+impl Reducer<'_> {
     /// Does the next thing that the open batch needs: run what may run, ask for the rest, answer.
     pub(super) fn advance(&mut self) {
         if self.limit_reached() {
-            self.give_up();
+            self.answer_unrun();
         }
         let waits = || self.turn.state.calls.open.iter().filter(|call| call.answer.is_none());
         if waits().next().is_none() {
-            return self.answered();
+            return self.finish_batch();
         }
         // Whether that call runs (again) is decided before anything behind it runs: nothing may overtake it.
         let again = waits().any(OpenCall::asks_again);
@@ -79,7 +79,7 @@ impl Step<'_> {
 
     /// At a limit nothing more is begun: what did not run is answered so. A call of unknown outcome is asked about even then, for
     /// the model must not be told that it did not run.
-    fn give_up(&mut self) {
+    fn answer_unrun(&mut self) {
         let (not_run, lost_at_limit) = (self.our_answer("call.at_limit"), self.our_answer("call.lost_at_limit"));
         for call in &mut self.turn.state.calls.open {
             if call.answer.is_none() && call.status != ActionStatus::Unknown {
@@ -87,11 +87,11 @@ impl Step<'_> {
                 call.answer = Some(compose::not_run(&call.call.name, words));
             }
         }
-        self.lapse();
+        self.expire_approved();
     }
 
     /// Marks allowed calls that will not run any more, so that they do not look like calls that wait.
-    pub(super) fn lapse(&mut self) {
+    pub(super) fn expire_approved(&mut self) {
         let mut lapsed = Vec::new();
         for call in &mut self.turn.state.calls.open {
             // What ran has another status by now.
@@ -113,21 +113,21 @@ impl Step<'_> {
 
     /// What came of the calls that ran. One without an outcome did not run yet and still has to. One whose
     /// outcome has no result may or may not have run; for anything but a read that is a person's question.
-    pub(super) fn results(&mut self, calls: &[String], outcomes: Vec<CallOutcome>, millis: u64) {
+    pub(super) fn take_results(&mut self, calls: &[String], outcomes: Vec<CallOutcome>, millis: u64) {
         self.turn.state.budget.millis.used = self.turn.state.budget.millis.used.saturating_add(millis);
         let mut outcomes = outcomes;
         for call_id in calls {
             if let Some(at) = outcomes.iter().position(|outcome| outcome.call_id == *call_id) {
                 let result = outcomes.swap_remove(at).result;
-                self.result(call_id, result);
+                self.record_result(call_id, result);
             }
         }
-        self.note_made(calls);
+        self.remember_answered(calls);
         self.advance();
     }
 
     /// A call whose ground has changed since a person approved it asks again.
-    pub(super) fn outdated(&mut self, call_id: &str, millis: u64) {
+    pub(super) fn ask_again(&mut self, call_id: &str, millis: u64) {
         self.turn.state.budget.millis.used = self.turn.state.budget.millis.used.saturating_add(millis);
         let approved = |open: &&mut OpenCall| {
             open.call.id == call_id && open.answer.is_none() && open.status == ActionStatus::Approved && open.action.is_some()
@@ -140,7 +140,7 @@ impl Step<'_> {
     }
 
     /// Takes the result of a call; `None` when its outcome is unknown.
-    pub(super) fn result(&mut self, call_id: &str, result: Option<ToolResult>) {
+    pub(super) fn record_result(&mut self, call_id: &str, result: Option<ToolResult>) {
         let effect = self.effect_of(call_id);
         let ours = self.ours();
         let unanswered = |open: &&mut OpenCall| open.call.id == call_id && open.answer.is_none();
@@ -151,7 +151,7 @@ impl Step<'_> {
         let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
         let write = WriteRecord {
             summary: describe(&tool, &arguments),
-            call_digest: likeness(&tool, &arguments),
+            call_digest: call_digest(&tool, &arguments),
             unknown: false,
         };
         let Some(result) = result else {
@@ -193,7 +193,7 @@ impl Step<'_> {
     }
 
     /// Every call has its answer.
-    fn answered(&mut self) {
+    fn finish_batch(&mut self) {
         let exit = self.turn.state.calls.open.iter_mut().find_map(|call| call.exit.take());
         // At a limit there is no next step to be reminded of.
         self.close_batch(!self.limit_reached());
@@ -203,8 +203,17 @@ impl Step<'_> {
                 let problem = text.trim().is_empty().then_some(Notice::Done {});
                 self.finish(End::completed(TurnReason::FinalAnswer, &text).problem(problem));
             }
-            Some(_) | None => self.go_on(),
+            Some(_) | None => self.ask_model(),
         }
+    }
+
+    /// Answers the only call of the batch and goes on.
+    pub(super) fn answer_only(&mut self, words: String) {
+        if let Some(open) = self.turn.state.calls.open.first_mut() {
+            open.answer = Some(words);
+        }
+        self.close_batch(true);
+        self.ask_model();
     }
 
     /// Puts the answers into the log, in call order, one for each call. `remind`: the last one may carry
@@ -219,7 +228,7 @@ impl Step<'_> {
             self.append(Message::tool(&call.call.id, answer));
         }
         if remind {
-            self.remind();
+            self.append_reminder();
         }
     }
 
@@ -241,124 +250,9 @@ impl Step<'_> {
         let open = self.turn.state.calls.open.iter().find(|open| open.call.id == call_id);
         open.map(|open| open.call.name.clone()).unwrap_or_default()
     }
-
-    /// The row of a call that runs without asking; reads have none.
-    fn propose_granted(&mut self, call_id: &str) {
-        let effect = self.effect_of(call_id);
-        let has_row = self
-            .turn
-            .state
-            .calls
-            .open
-            .iter()
-            .any(|open| open.call.id == call_id && open.action.is_some());
-        if effect == EffectClass::Read || has_row {
-            return;
-        }
-        let state = &self.turn.state;
-        let card = state.review.approved_card.as_ref();
-        let approved = card.map(|card| &card.decision).filter(|_| self.granted(&self.tool_of(call_id)));
-        let decision = Decision {
-            kind: DecisionKind::Approve,
-            by: approved.and_then(|decision| decision.by.clone()),
-            via: if approved.is_some() { Via::Grant } else { Via::System },
-            through_api: approved.is_some_and(|decision| decision.through_api),
-            text: None,
-            at: self.env.now,
-            event_id: approved.and_then(|decision| decision.event_id.clone()),
-            approvers: approved.map(|decision| decision.approvers.clone()).unwrap_or_default(),
-        };
-        let id = self.mint("act");
-        self.propose(call_id, &id, ActionStatus::Approved, None, Some(decision));
-    }
-
-    /// Records a call as an action, with a row of its own.
-    pub(super) fn propose(&mut self, call_id: &str, id: &str, status: ActionStatus, gate_id: Option<GateId>, decision: Option<Decision>) {
-        let effect = self.effect_of(call_id);
-        let calls = &mut self.turn.state.calls.open;
-        let Some((position, open)) = calls.iter_mut().enumerate().find(|(_, open)| open.call.id == call_id) else {
-            return;
-        };
-        open.action = Some(id.to_owned());
-        let arguments = serde_json::from_str(&open.call.arguments).unwrap_or_else(|_| serde_json::json!({}));
-        let action = Action {
-            id: ActionId::new(id),
-            turn_id: TurnId::new(self.turn.state.turn_id.clone()),
-            call_id: call_id.to_owned(),
-            tool: open.call.name.clone(),
-            effect,
-            justification: gates::justification(&open.call.name, &arguments),
-            arguments,
-            preview: None,
-            status,
-            position: u32::try_from(position).unwrap_or(u32::MAX),
-            created_at: self.env.now,
-            expires_at: gate_id.is_some().then(|| self.env.now.plus(self.hard_ttl())),
-            gate_id,
-            decision,
-            result: None,
-        };
-        let event = Event::ActionProposed {
-            action_id: action.id.clone(),
-        };
-        let words = format!("{} {}", action.tool, action.justification);
-        self.effect(Effect::Propose(Box::new(action)));
-        self.emit(event, &words);
-    }
-
-    /// Tells the timeline where an action stands.
-    pub(super) fn action_moved(&mut self, action: String, status: ActionStatus) {
-        let words = format!("Action {}", status.as_str());
-        let action_id = ActionId::new(action);
-        self.emit(Event::ActionStatus { action_id, status }, &words);
-    }
-
-    /// Settles the rows of a decided `tool_approval` gate, then goes on with the batch.
-    pub(super) fn settle_rows(&mut self, gate: &OpenGate, decision: &Decision, rows: &[super::RowVerdict]) {
-        let fallback = decision.kind.of_open_rows();
-        let mut moved = Vec::new();
-        let ours = self.ours();
-        for call in &mut self.turn.state.calls.open {
-            let waits = call.answer.is_none() && matches!(call.status, ActionStatus::Pending | ActionStatus::Unknown);
-            let (true, Some(action)) = (waits, call.action.clone()) else {
-                continue;
-            };
-            if !(gate.rows.is_empty() || gate.rows.contains(&action)) {
-                continue;
-            }
-            let verdict = rows.iter().find(|row| row.action == action);
-            let name = &call.call.name;
-            let status = verdict.map_or(fallback, |row| row.status);
-            let reason = verdict.map_or(decision.text.as_deref(), |row| row.reason.as_deref());
-            let lost = call.lost || call.status == ActionStatus::Unknown;
-            call.status = match status {
-                ActionStatus::Approved => ActionStatus::Approved,
-                ActionStatus::Expired => {
-                    let key = if lost { "call.lost" } else { "call.expired" };
-                    call.answer = Some(compose::not_run(name, &ours.answer(key, Value::Null)));
-                    ActionStatus::Expired
-                }
-                ActionStatus::Pending
-                | ActionStatus::Rejected
-                | ActionStatus::Running
-                | ActionStatus::Executed
-                | ActionStatus::Failed
-                | ActionStatus::Unknown => {
-                    let key = if lost { "call.lost_refused" } else { "call.rejected" };
-                    call.answer = Some(compose::refused(name, &ours.answer(key, Value::Null), reason));
-                    ActionStatus::Rejected
-                }
-            };
-            moved.push((action, call.status));
-        }
-        for (action, status) in moved {
-            self.action_moved(action, status);
-        }
-        self.advance();
-    }
 }
 
 /// What two calls have in common that do the same: digest of the tool and its arguments, in whatever order they were written.
-pub(super) fn likeness(tool: &str, arguments: &Value) -> String {
+pub(super) fn call_digest(tool: &str, arguments: &Value) -> String {
     gates::digest(&[tool, &arguments.to_string()])
 }

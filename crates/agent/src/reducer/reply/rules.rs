@@ -4,11 +4,14 @@ use serde_json::{Value, json};
 
 use crate::domain::{Complexity, EffectClass, ToolCall, ToolSpec};
 
-use super::plan_tool::Draft;
-use super::state_tools::{PlanReport, Question, Task};
-use super::todos::NewTodos;
-use super::words::Words;
-use super::{TurnState, schema, specs};
+use crate::reducer::plan::PlanDraft;
+use crate::reducer::plan::steps::ProgressReport;
+use crate::reducer::plan::todos::TodosCall;
+use crate::reducer::prompt::specs;
+use crate::reducer::prompt::words::Words;
+use crate::reducer::questions::{ClarifyCall, QuestionCall};
+use crate::reducer::reply::arguments::check_arguments;
+use crate::reducer::{TurnState, plan_mode};
 
 /// Calls of one reply that are looked at.
 const MAX_CALLS: usize = 32;
@@ -19,17 +22,17 @@ const MAX_CHANGES: usize = 8;
 
 /// A call that was understood.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Asked {
+pub(in crate::reducer) enum CheckedCall {
     /// `plan`.
-    Plan(Draft),
+    Plan(PlanDraft),
     /// `clarify`.
-    Clarify(Task),
+    Clarify(ClarifyCall),
     /// `request_user`.
-    Question(Question),
+    Question(QuestionCall),
     /// `plan_progress`.
-    Progress(PlanReport),
+    Progress(ProgressReport),
     /// `write_todos`.
-    Todos(NewTodos),
+    Todos(TodosCall),
     /// Anything that acts or reads.
     Action {
         /// What it may change.
@@ -39,7 +42,7 @@ pub(super) enum Asked {
     },
 }
 
-impl Asked {
+impl CheckedCall {
     /// The tool that must be the only one of its batch.
     fn solo(&self) -> bool {
         match self {
@@ -50,7 +53,12 @@ impl Asked {
 }
 
 /// All calls understood, or for each call what to tell the model.
-pub(super) fn check(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>, calls: &[ToolCall]) -> Result<Vec<Asked>, Vec<String>> {
+pub(in crate::reducer) fn check(
+    state: &TurnState,
+    tools: &[ToolSpec],
+    ours: Words<'_>,
+    calls: &[ToolCall],
+) -> Result<Vec<CheckedCall>, Vec<String>> {
     if calls.len() > MAX_CALLS {
         let words = ours.answer("rule.too_many_calls", json!({"count": calls.len(), "limit": MAX_CALLS}));
         return Err(vec![words; calls.len()]);
@@ -67,7 +75,7 @@ pub(super) fn check(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>, call
         .collect();
     let changes = asked
         .iter()
-        .filter(|one| matches!(one, Ok(Asked::Action { effect, .. }) if *effect > EffectClass::Read));
+        .filter(|one| matches!(one, Ok(CheckedCall::Action { effect, .. }) if *effect > EffectClass::Read));
     let changes = changes.count();
     if changes > MAX_CHANGES {
         let words = ours.answer("rule.too_many_changes", json!({"count": changes, "limit": MAX_CHANGES}));
@@ -80,26 +88,26 @@ pub(super) fn check(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>, call
     Err(asked.into_iter().map(|one| one.err().unwrap_or_else(|| beside.clone())).collect())
 }
 
-fn understand(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>, call: &ToolCall) -> Result<Asked, String> {
+fn understand(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>, call: &ToolCall) -> Result<CheckedCall, String> {
     let invalid = |problem: String| format!("invalid arguments: {problem}");
     let names = specs::names(state);
     if specs::is_state_tool(&call.name) && !names.contains(&call.name.as_str()) {
         return Err(unknown(names, tools, ours, &call.name));
     }
     match call.name.as_str() {
-        "plan" => Draft::read(&call.arguments).map(Asked::Plan).map_err(invalid),
-        "clarify" => Task::read(&call.arguments).map(Asked::Clarify).map_err(invalid),
-        "request_user" => Question::read(&call.arguments).map(Asked::Question).map_err(invalid),
-        "plan_progress" => PlanReport::read(&call.arguments, state.plan.as_ref(), super::plan_mode::executing(state))
-            .map(Asked::Progress)
+        "plan" => PlanDraft::read(&call.arguments).map(CheckedCall::Plan).map_err(invalid),
+        "clarify" => ClarifyCall::read(&call.arguments).map(CheckedCall::Clarify).map_err(invalid),
+        "request_user" => QuestionCall::read(&call.arguments).map(CheckedCall::Question).map_err(invalid),
+        "plan_progress" => ProgressReport::read(&call.arguments, state.plan.as_ref(), plan_mode::executing(state))
+            .map(CheckedCall::Progress)
             .map_err(invalid),
-        "write_todos" => NewTodos::read(&call.arguments).map(Asked::Todos).map_err(invalid),
+        "write_todos" => TodosCall::read(&call.arguments).map(CheckedCall::Todos).map_err(invalid),
         name => {
             let Some(spec) = tools.iter().find(|spec| spec.name == name) else {
                 return Err(unknown(names, tools, ours, name));
             };
-            let map = schema::arguments(&call.arguments, &spec.parameters, &[]).map_err(invalid)?;
-            Ok(Asked::Action {
+            let map = check_arguments(&call.arguments, &spec.parameters, &[]).map_err(invalid)?;
+            Ok(CheckedCall::Action {
                 // An action tool cannot make itself bookkeeping.
                 effect: if spec.effect == EffectClass::State {
                     EffectClass::Write
@@ -118,30 +126,32 @@ fn unknown(names: &[&str], tools: &[ToolSpec], ours: Words<'_>, name: &str) -> S
 }
 
 /// The rule that a well-formed call breaks, if any.
-fn breach(state: &TurnState, ours: Words<'_>, asked: &Asked, name: &str, batch: usize) -> Option<String> {
+fn breach(state: &TurnState, ours: Words<'_>, asked: &CheckedCall, name: &str, batch: usize) -> Option<String> {
     if asked.solo() && batch > 1 {
         return Some(match asked {
             // These words are part of the contract with clients, in every prompt language.
-            Asked::Progress(_) => String::from("plan_progress() 必须单独调用。"),
-            Asked::Plan(_) | Asked::Clarify(_) | Asked::Question(_) | Asked::Todos(_) | Asked::Action { .. } => {
-                ours.answer("rule.alone", json!({"name": name}))
-            }
+            CheckedCall::Progress(_) => String::from("plan_progress() 必须单独调用。"),
+            CheckedCall::Plan(_)
+            | CheckedCall::Clarify(_)
+            | CheckedCall::Question(_)
+            | CheckedCall::Todos(_)
+            | CheckedCall::Action { .. } => ours.answer("rule.alone", json!({"name": name})),
         });
     }
     let Some(plan) = &state.plan else {
-        let needs_plan = matches!(asked, Asked::Clarify(_) | Asked::Progress(_));
+        let needs_plan = matches!(asked, CheckedCall::Clarify(_) | CheckedCall::Progress(_));
         return needs_plan.then(|| ours.answer("rule.needs_plan", json!({"name": name})));
     };
     // Nothing of it was carried out, and people would read that it was.
-    if matches!(asked, Asked::Progress(_)) && state.review_pending() {
+    if matches!(asked, CheckedCall::Progress(_)) && state.review_pending() {
         return Some(ours.answer("call.plan_not_approved", json!({})));
     }
-    if let Asked::Progress(report) = asked
-        && let Some(words) = super::plan_mode::breach(state, ours, report)
+    if let CheckedCall::Progress(report) = asked
+        && let Some(words) = plan_mode::breach(state, ours, report)
     {
         return Some(words);
     }
     // In plan mode a step's brief declares it.
     let undeclared = state.run.is_none() && plan.complexity == Complexity::Complex && state.clarified_version != Some(plan.version);
-    (matches!(asked, Asked::Action { .. }) && undeclared).then(|| ours.answer("rule.clarify_first", json!({})))
+    (matches!(asked, CheckedCall::Action { .. }) && undeclared).then(|| ours.answer("rule.clarify_first", json!({})))
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::domain::{Step, StepResult, StepStatus};
 
-use super::kept;
+use super::merge_by_words;
 
 fn step(id: &str, content: &str, status: StepStatus) -> Step {
     Step {
@@ -43,7 +43,7 @@ fn before() -> crate::domain::Plan {
 fn again(told: &[(&str, &str)]) -> Vec<String> {
     let told = told.iter().map(|(id, content)| step(id, content, StepStatus::Pending)).collect();
     let logs = HashSet::from(["a", "b", "old"].map(str::to_owned));
-    let steps = kept(told, &before(), &logs);
+    let steps = merge_by_words(told, &before(), &logs);
     let line = |step: &Step| {
         let result = step.result.as_ref().map_or("", |result| result.output.as_str());
         format!("{} {:?} {} {result}", step.id, step.status, step.content)

@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Heard, Reported, hear, words_go_on};
-use crate::reducer::schema;
+use super::{ReplyText, Reported, split_signal, words_go_on};
+use crate::reducer::reply::arguments::check_arguments;
 
-const SCHEMA: &str = include_str!("../../../../../docs/continuation.schema.json");
+const SCHEMA: &str = include_str!("../../../../../../docs/continuation.schema.json");
 
 /// Words, and whether the reply goes on (`None` means it does not say).
 fn heard(reply: &str) -> (String, Option<bool>) {
-    let Heard { text, signal } = hear(reply);
+    let ReplyText { text, signal } = split_signal(reply);
     (text, signal.map(|signal| signal.goes_on))
 }
 
@@ -50,7 +50,7 @@ fn every_form_is_heard_and_taken_out() {
 /// S3-5: every member of the field is read; numbers that are missing are counted from the lists of steps.
 #[test]
 fn every_member_is_read() {
-    let signal = hear(&full().to_string()).signal.unwrap();
+    let signal = split_signal(&full().to_string()).signal.unwrap();
     assert_eq!(signal.reason.as_deref(), Some("three are left"));
     assert_eq!(signal.next_action, Some(("read_file".into(), r#"{"path":"c.md"}"#.into())));
     let reported = |current_step, total_steps, percentage| {
@@ -63,11 +63,11 @@ fn every_member_is_read() {
     assert_eq!(signal.progress, reported(Some(3), Some(5), Some(40.0)));
     let counted = json!({"continuation": {"status": "CONTINUE", "steps_completed": ["a", "b"], "steps_remaining": ["c"]}});
     assert_eq!(
-        hear(&counted.to_string()).signal.unwrap().progress,
+        split_signal(&counted.to_string()).signal.unwrap().progress,
         reported(Some(2), Some(3), None)
     );
     let odd = json!({"continuation": {"status": "CONTINUE", "progress": {"current_step": "three", "completion_percentage": 1e9}, "next_action": 7}});
-    let odd = hear(&odd.to_string()).signal.unwrap();
+    let odd = split_signal(&odd.to_string()).signal.unwrap();
     assert_eq!((odd.progress, odd.next_action), (reported(None, None, Some(100.0)), None));
 }
 
@@ -172,18 +172,18 @@ fn the_schema_file_says_what_is_heard() {
     members.sort_unstable();
     known.sort_unstable();
     assert_eq!(members, known);
-    let prompt = include_str!("../../../../../templates/prompts/shared/continuation_protocol.md");
+    let prompt = include_str!("../../../../../../templates/prompts/shared/continuation_protocol.md");
     let example = prompt.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
     for valid in [example, &full().to_string(), r#"{"continuation": {"status": "TERMINATE"}}"#] {
-        assert_eq!(schema::arguments(valid, &schema, &[]).err(), None, "{valid}");
-        assert!(hear(valid).signal.is_some());
+        assert_eq!(check_arguments(valid, &schema, &[]).err(), None, "{valid}");
+        assert!(split_signal(valid).signal.is_some());
     }
     for invalid in [
         r#"{"response": "x"}"#,
         r#"{"continuation": {"status": "MAYBE"}}"#,
         r#"{"continuation": {"status": "CONTINUE", "progress": {"current_step": "1"}}}"#,
     ] {
-        assert!(schema::arguments(invalid, &schema, &[]).is_err(), "{invalid}");
+        assert!(check_arguments(invalid, &schema, &[]).is_err(), "{invalid}");
     }
 }
 
@@ -220,8 +220,8 @@ proptest! {
     /// S3-5, C18: whatever a reply is made of, nothing panics, and the words that are left hold no signal any more.
     #[test]
     fn no_signal_is_left(pieces in prop::collection::vec(piece(), 0..12)) {
-        let first = hear(&pieces.concat());
-        prop_assert_eq!(hear(&first.text), Heard { text: first.text.clone(), signal: None });
+        let first = split_signal(&pieces.concat());
+        prop_assert_eq!(split_signal(&first.text), ReplyText { text: first.text.clone(), signal: None });
     }
 
     /// S3-5, C18: a signal behind any words, in any form, is heard, and the words stay as they are.

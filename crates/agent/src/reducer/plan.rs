@@ -1,20 +1,26 @@
-//! Row 3 of `docs/agent.md`: `plan()`.
+//! `plan()`: the plan as the model sends it, and what its acceptance changes.
+
+mod card;
+pub(super) mod parse;
+pub(super) mod renewed;
+mod review;
+pub(super) mod steps;
+pub(super) mod todos;
 
 use serde_json::{Value, json};
 
-use crate::domain::{Change, Complexity, Event, Notice, Plan, Step as PlanStep, StepStatus, ToolSpec, TurnReason};
+use crate::domain::{Change, Complexity, Event, Notice, Plan, Step, StepStatus, ToolSpec, TurnReason};
 
-use super::compose;
 use super::escape::{clean, one_line};
 use super::finish::End;
-use super::grants;
-use super::plan_renewed::{self, changes, showable};
-use super::plan_text;
-use super::specs::plan_schema;
-use super::state_tools::{arguments, text};
-use super::step::Step;
-use super::words::Words;
-use super::{ReviewOutcome, Showing, TurnState, specs};
+use super::prompt::specs::{self, plan_schema};
+use super::prompt::words::Words;
+use super::reply::arguments::{own_arguments, text_member};
+use super::step::Reducer;
+use super::{ReviewOutcome, Showing, TurnState, compose};
+use renewed::{changes, check_fits_card, merge_by_id, merge_by_words};
+
+pub use card::{plan_end, progress};
 
 /// Bytes of `internal_plan`.
 const PLAN_CAP: usize = 32 * 1024;
@@ -24,17 +30,17 @@ const UNKNOWN_CAP: usize = 400;
 
 /// A plan as the model sent it, understood.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Draft {
+pub(super) struct PlanDraft {
     goal: String,
     complexity: Complexity,
-    steps: Vec<PlanStep>,
+    steps: Vec<Step>,
     internal_plan: String,
 }
 
-impl Draft {
+impl PlanDraft {
     pub(super) fn read(arguments_text: &str) -> Result<Self, String> {
-        let map = arguments(arguments_text, &plan_schema())?;
-        let goal = text(&map, "overall_goal_ui")
+        let map = own_arguments(arguments_text, &plan_schema())?;
+        let goal = text_member(&map, "overall_goal_ui")
             .map(|goal| clean(&goal))
             .ok_or("`overall_goal_ui` is blank")?;
         let simple = map.get("complexity").and_then(Value::as_str) == Some("simple");
@@ -50,7 +56,7 @@ impl Draft {
             ));
         }
         Ok(Self {
-            steps: plan_text::steps(&plan, &goal)?,
+            steps: parse::steps(&plan, &goal)?,
             complexity: if simple { Complexity::Simple } else { Complexity::Complex },
             goal,
             internal_plan,
@@ -58,12 +64,12 @@ impl Draft {
     }
 }
 
-impl Step<'_> {
+impl Reducer<'_> {
     /// Accepts a plan.
-    pub(super) fn plan(&mut self, draft: Draft) {
+    pub(super) fn accept_plan(&mut self, draft: PlanDraft) {
         let before = self.turn.state.plan.clone();
-        let plan = self.renewed(draft, before.as_ref());
-        if let Err(problem) = showable(&plan) {
+        let plan = self.next_version(draft, before.as_ref());
+        if let Err(problem) = check_fits_card(&plan) {
             return self.refuse(vec![format!("invalid arguments: {problem}")]);
         }
         if !self.may_plan_again() {
@@ -87,24 +93,24 @@ impl Step<'_> {
         // No reminder here: the plan has just been said.
         self.close_batch(false);
         // A card that showed the plan before comes to its end.
-        self.paint();
+        self.repaint_plan();
         if self.turn.state.review_pending() {
-            let note = self.said_with_calls();
+            let note = self.words_beside_calls();
             return self.open_review(note);
         }
         self.begin_work();
-        self.go_on();
+        self.ask_model();
     }
 
     /// The next version of the plan, and what stays of the one before.
-    fn renewed(&self, draft: Draft, before: Option<&Plan>) -> Plan {
+    fn next_version(&self, draft: PlanDraft, before: Option<&Plan>) -> Plan {
         let wrote = draft.steps.clone();
         let steps = match (before, &self.turn.state.run) {
-            (Some(before), Some(_)) => plan_renewed::kept(draft.steps, before, &self.logs()),
-            (Some(before), None) => plan_renewed::told_again(draft.steps, before),
+            (Some(before), Some(_)) => merge_by_words(draft.steps, before, &self.logs()),
+            (Some(before), None) => merge_by_id(draft.steps, before),
             (None, _) => draft.steps,
         };
-        let same = |kept: &PlanStep, told: &PlanStep| {
+        let same = |kept: &Step, told: &Step| {
             (&kept.id, &kept.content, &kept.intent, &kept.tools) == (&told.id, &told.content, &told.intent, &told.tools)
         };
         let as_told = steps.len() == wrote.len() && steps.iter().zip(&wrote).all(|(kept, told)| same(kept, told));
@@ -113,7 +119,7 @@ impl Step<'_> {
             revision: before.map_or(0, |plan| plan.revision) + 1,
             goal: draft.goal,
             complexity: draft.complexity,
-            internal_plan: if as_told { draft.internal_plan } else { plan_text::as_json(&steps) },
+            internal_plan: if as_told { draft.internal_plan } else { parse::as_json(&steps) },
             steps,
             done: false,
         }
@@ -132,12 +138,12 @@ impl Step<'_> {
             }
             state.review.outcome = ReviewOutcome::Undecided;
         }
-        let showing = grants::showing(&state.policy, &plan, self.env.tools);
+        let showing = card::showing(&state.policy, &plan, self.env.tools);
         // A card that informs is in the chat already, and comes to its end with what it informs of.
         if showing != Showing::Nothing || !state.review.progress_posted {
             state.review.showing = showing;
         }
-        (state.review.card_grants, state.review.card_asks) = grants::announced(&state.policy, &plan, self.env.tools);
+        (state.review.card_grants, state.review.card_asks) = card::announced(&state.policy, &plan, self.env.tools);
         let changes = changes(before, &plan);
         state.plan = Some(plan);
         changes
@@ -146,14 +152,6 @@ impl Step<'_> {
     pub(super) fn tell_changes(&mut self, changes: Vec<Change>) {
         let words = format!("{} changes", changes.len());
         self.emit(Event::PlanUpdated { changes }, &words);
-    }
-
-    /// The plan is in force: its first step begins and its card, if it has one, shows that.
-    pub(super) fn begin_work(&mut self) {
-        if self.turn.state.review.showing != Showing::Nothing && self.turn.state.run.is_none() {
-            self.begin_step(None);
-        }
-        self.paint();
     }
 
     /// Counts a plan that the model made by itself. Past the limit the turn ends: a model that plans again and
@@ -193,7 +191,7 @@ fn unknown_tools<'a>(plan: &'a Plan, tools: &[ToolSpec]) -> Vec<&'a str> {
 fn accepted(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>) -> String {
     let Some(plan) = &state.plan else { return String::new() };
     let approved = state.approval().is_some();
-    let named = |step: &PlanStep| match step.status {
+    let named = |step: &Step| match step.status {
         StepStatus::Completed => format!("{} (completed)", step.id),
         StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed | StepStatus::Skipped => step.id.clone(),
     };
@@ -217,12 +215,12 @@ fn accepted(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Draft;
+    use super::PlanDraft;
 
     /// S0-13: required, unknown and ignored parameters of `plan`; a simple goal is one line.
     #[test]
     fn holds_plan_to_its_schema() {
-        let told = |text: &str| Draft::read(text).unwrap_err();
+        let told = |text: &str| PlanDraft::read(text).unwrap_err();
         assert!(told("{}").contains("`overall_goal_ui` is required"));
         assert!(told("{}").contains("`complexity` is required"));
         assert!(told(r#"{"overall_goal_ui": " ", "complexity": "simple"}"#).contains("blank"));
@@ -237,6 +235,6 @@ mod tests {
             .contains("bytes")
         );
         let fine = r#"{"overall_goal_ui": "a\nb", "complexity": "complex", "run_id": "forged", "session_title": null}"#;
-        assert_eq!(Draft::read(fine).unwrap().steps.len(), 1);
+        assert_eq!(PlanDraft::read(fine).unwrap().steps.len(), 1);
     }
 }

@@ -75,7 +75,7 @@ const STEP: [(&str, &str, &str); 4] = [
 ];
 
 /// The words of `key`; blank if it has none.
-pub(super) fn of(key: &str, language: PromptLanguage) -> &'static str {
+pub(in crate::reducer) fn of(key: &str, language: PromptLanguage) -> &'static str {
     WORDS
         .iter()
         .find(|(known, ..)| *known == key)
@@ -83,7 +83,7 @@ pub(super) fn of(key: &str, language: PromptLanguage) -> &'static str {
 }
 
 /// Puts the words into the schema of `tool`.
-pub(super) fn describe(schema: &mut Value, tool: &str, language: PromptLanguage) {
+pub(in crate::reducer) fn describe(schema: &mut Value, tool: &str, language: PromptLanguage) {
     if let Some(parameters) = schema["properties"].as_object_mut() {
         for (name, own) in parameters {
             let words = of(&format!("{tool}.{name}"), language);

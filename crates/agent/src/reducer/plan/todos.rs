@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::{Event, Step as PlanStep, StepStatus, Todo, TodoStatus};
+use crate::domain::{Event, Step, StepStatus, Todo, TodoStatus};
 
-use super::TurnState;
-use super::specs::todos_schema;
-use super::state_tools::{arguments, text};
-use super::step::Step;
+use crate::reducer::TurnState;
+use crate::reducer::prompt::specs::todos_schema;
+use crate::reducer::reply::arguments::{own_arguments, text_member};
+use crate::reducer::step::Reducer;
 
 /// The whole list, as one call replaces it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct NewTodos {
+pub(in crate::reducer) struct TodosCall {
     todos: Vec<Todo>,
     note: Option<String>,
 }
 
-impl NewTodos {
-    pub(super) fn read(arguments_text: &str) -> Result<Self, String> {
-        let map = arguments(arguments_text, &todos_schema())?;
+impl TodosCall {
+    pub(in crate::reducer) fn read(arguments_text: &str) -> Result<Self, String> {
+        let map = own_arguments(arguments_text, &todos_schema())?;
         let list = map.get("todos").cloned().unwrap_or(Value::Null);
         let todos: Vec<Todo> = serde_json::from_value(list).map_err(|error| format!("`todos`: {error}"))?;
         if let Some(twice) = todos
@@ -30,12 +30,12 @@ impl NewTodos {
         }
         Ok(Self {
             todos,
-            note: text(&map, "note"),
+            note: text_member(&map, "note"),
         })
     }
 
     /// Would it complete a step of the plan?
-    pub(super) fn completes_any(&self, steps: &[PlanStep]) -> bool {
+    pub(in crate::reducer) fn completes_any(&self, steps: &[Step]) -> bool {
         self.todos.iter().any(|todo| {
             todo.status == TodoStatus::Completed && steps.iter().any(|step| step.id == todo.id && step.status != StepStatus::Completed)
         })
@@ -44,13 +44,13 @@ impl NewTodos {
 
 /// Does the list tell how the plan's steps stand? In plan mode it is one step's own, and the driver keeps the plan; of a plan that waits for
 /// its approval no step can have been carried out.
-pub(super) fn mirrors(state: &TurnState) -> bool {
+pub(in crate::reducer) fn mirrors(state: &TurnState) -> bool {
     state.run.is_none() && !state.review_pending()
 }
 
-impl Step<'_> {
+impl Reducer<'_> {
     /// Replaces the list and mirrors the status of equal ids to the plan's steps.
-    pub(super) fn write_todos(&mut self, position: usize, list: NewTodos) {
+    pub(in crate::reducer) fn write_todos(&mut self, position: usize, list: TodosCall) {
         let mirrors = mirrors(&self.turn.state);
         for todo in &list.todos {
             let status = match todo.status {
@@ -63,7 +63,7 @@ impl Step<'_> {
             if let Some(at) = step {
                 self.set_step(at, status, None);
                 self.note_done();
-                self.paint();
+                self.repaint_plan();
             }
         }
         let state = &mut self.turn.state;
@@ -78,7 +78,7 @@ impl Step<'_> {
             .map(|todo| todo.id.clone());
         let answer = json!({"ok": true, "revision": revision, "todoCount": todo_count, "inProgress": in_progress});
         if let Some(open) = state.calls.open.get_mut(position) {
-            open.answer = Some(super::escape::plain(&answer.to_string()));
+            open.answer = Some(crate::reducer::escape::plain(&answer.to_string()));
         }
         let words = list.note.unwrap_or_else(|| format!("{todo_count} todos"));
         self.emit(

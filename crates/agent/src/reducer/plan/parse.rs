@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::domain::{Step, StepStatus};
 
-use super::escape::{clean, one_line};
+use crate::reducer::escape::{clean, one_line};
 
 /// Steps that one plan may have.
-pub(super) const MAX_STEPS: usize = 50;
+pub(in crate::reducer) const MAX_STEPS: usize = 50;
 /// Tools that one step may declare.
 const MAX_TOOLS: usize = 20;
 /// Characters of a step's id.
@@ -22,7 +22,7 @@ const LISTS: [&str; 4] = ["steps", "plan", "todos", "tasks"];
 const CONTENTS: [&str; 6] = ["content", "title", "description", "step", "task", "name"];
 
 /// A step before ids are settled.
-struct Draft {
+struct StepDraft {
     id: Option<String>,
     content: String,
     intent: Option<String>,
@@ -30,7 +30,7 @@ struct Draft {
 }
 
 /// The steps of `plan`; `goal` is the one step of a plan without a list.
-pub(super) fn steps(plan: &Value, goal: &str) -> Result<Vec<Step>, String> {
+pub(in crate::reducer) fn steps(plan: &Value, goal: &str) -> Result<Vec<Step>, String> {
     let drafts = match plan {
         Value::Array(items) => items
             .iter()
@@ -61,7 +61,7 @@ pub(super) fn steps(plan: &Value, goal: &str) -> Result<Vec<Step>, String> {
 }
 
 /// Steps as a plan's JSON, for a plan that is not the one that the model wrote.
-pub(super) fn as_json(steps: &[Step]) -> String {
+pub(in crate::reducer) fn as_json(steps: &[Step]) -> String {
     let object = |step: &Step| match &step.intent {
         Some(intent) => json!({"id": step.id, "content": step.content, "intent": intent, "tools": step.tools}),
         None => json!({"id": step.id, "content": step.content, "tools": step.tools}),
@@ -70,7 +70,7 @@ pub(super) fn as_json(steps: &[Step]) -> String {
 }
 
 /// `wanted`, or the first of `wanted-2`, `wanted-3`, … that is not taken.
-pub(super) fn unused(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
+pub(in crate::reducer) fn unused(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
     let (mut id, mut copy) = (wanted.to_owned(), 2);
     while taken(&id) {
         id = format!("{wanted}-{copy}");
@@ -79,7 +79,7 @@ pub(super) fn unused(wanted: &str, taken: impl Fn(&str) -> bool) -> String {
     id
 }
 
-fn draft(number: usize, item: &Value) -> Result<Draft, String> {
+fn draft(number: usize, item: &Value) -> Result<StepDraft, String> {
     let problem = |what: &str| format!("`internal_plan` step {number}: {what}");
     let map = match item {
         Value::String(text) if !text.trim().is_empty() => return written(text).map_err(|what| problem(&what)),
@@ -117,7 +117,7 @@ fn draft(number: usize, item: &Value) -> Result<Draft, String> {
     {
         return Err(problem(&format!("at most {CONTENT_CAP} characters")));
     }
-    Ok(Draft {
+    Ok(StepDraft {
         id: word("id").map(|id| one_line(&id, ID_CAP)),
         content,
         intent,
@@ -126,7 +126,7 @@ fn draft(number: usize, item: &Value) -> Result<Draft, String> {
 }
 
 /// A step written as text; `[tools: a, b]` at its end declares tools.
-fn written(text: &str) -> Result<Draft, String> {
+fn written(text: &str) -> Result<StepDraft, String> {
     let text = clean(text);
     let text = text.trim();
     let declared = text.strip_suffix(']').and_then(|text| text.rsplit_once("[tools:"));
@@ -140,7 +140,7 @@ fn written(text: &str) -> Result<Draft, String> {
     if tools.len() > MAX_TOOLS {
         return Err(format!("at most {MAX_TOOLS} tools"));
     }
-    Ok(Draft {
+    Ok(StepDraft {
         id: None,
         content: content.to_owned(),
         intent: None,
@@ -165,7 +165,7 @@ enum Mark {
 }
 
 /// Numbered or bulleted lines; lines between them belong to the item above. Text without a list is one step.
-fn lines(text: &str) -> Result<Vec<Draft>, String> {
+fn lines(text: &str) -> Result<Vec<StepDraft>, String> {
     let text = clean(text);
     let mut items: Vec<String> = Vec::new();
     let mut first: Option<(Mark, usize)> = None;
@@ -216,7 +216,7 @@ fn item(line: &str) -> Option<(Mark, &str)> {
 }
 
 /// Ids: as given, else the position; a second one of the same name gets a suffix.
-fn settle(drafts: Vec<Draft>) -> Vec<Step> {
+fn settle(drafts: Vec<StepDraft>) -> Vec<Step> {
     let given: HashSet<String> = drafts.iter().filter_map(|draft| draft.id.clone()).collect();
     let mut taken = HashSet::new();
     let mut steps = Vec::with_capacity(drafts.len());

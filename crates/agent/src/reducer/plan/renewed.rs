@@ -5,20 +5,20 @@
 
 use std::collections::HashSet;
 
-use crate::domain::{Change, ChangeKind, Plan, Step as PlanStep, StepStatus, plan_fits};
+use crate::domain::{Change, ChangeKind, Plan, Step, StepStatus, plan_fits};
 
-use super::plan_text::{self, MAX_STEPS};
-use super::progress;
+use super::card;
+use super::parse::{self, MAX_STEPS};
 
 /// A plan that no card shows whole cannot be countersigned, so none is taken; the words say what to mend.
-pub(super) fn showable(plan: &Plan) -> Result<(), String> {
+pub(in crate::reducer) fn check_fits_card(plan: &Plan) -> Result<(), String> {
     if plan.steps.len() > MAX_STEPS {
         return Err(format!(
             "the plan has {} steps with those that are done, at most {MAX_STEPS} are allowed",
             plan.steps.len()
         ));
     }
-    plan_fits(&plan.goal, &progress::steps(plan)).map_err(|percent| {
+    plan_fits(&plan.goal, &card::steps(plan)).map_err(|percent| {
         format!(
             "the plan is too long: people countersign all of it on one card, and it takes {percent} % of that card's room. Shorten the \
              goal, the steps and their intents, or plan fewer steps"
@@ -28,11 +28,11 @@ pub(super) fn showable(plan: &Plan) -> Result<(), String> {
 
 /// Where the model carries the plan out itself: a finished step that is told again in the same words keeps what came of it; one that
 /// failed or was left out waits anew, for why else would it be told again.
-pub(super) fn told_again(told: Vec<PlanStep>, before: &Plan) -> Vec<PlanStep> {
-    let again = |step: PlanStep| {
+pub(in crate::reducer) fn merge_by_id(told: Vec<Step>, before: &Plan) -> Vec<Step> {
+    let again = |step: Step| {
         let same = before.steps.iter().find(|old| old.id == step.id && old.content == step.content);
         match same.filter(|old| old.status == StepStatus::Completed) {
-            Some(old) => PlanStep {
+            Some(old) => Step {
                 status: old.status,
                 result: old.result.clone(),
                 error: old.error.clone(),
@@ -47,10 +47,10 @@ pub(super) fn told_again(told: Vec<PlanStep>, before: &Plan) -> Vec<PlanStep> {
 /// Where each step is carried out in a log of its own: a step is known by its words, whatever place or id the model gives it now, and
 /// keeps its id. Finished ones stay as they are, told again or not. Other words under an id that is taken, or that has a log (`logs`),
 /// are another step and get another id, so that no step reads or writes the log of another.
-pub(super) fn kept(told: Vec<PlanStep>, before: &Plan, logs: &HashSet<String>) -> Vec<PlanStep> {
-    let finished = |old: &PlanStep| old.status == StepStatus::Completed;
+pub(in crate::reducer) fn merge_by_words(told: Vec<Step>, before: &Plan, logs: &HashSet<String>) -> Vec<Step> {
+    let finished = |old: &Step| old.status == StepStatus::Completed;
     let mut taken = vec![false; before.steps.len()];
-    let mut known = |step: &PlanStep| {
+    let mut known = |step: &Step| {
         let same = before
             .steps
             .iter()
@@ -61,7 +61,7 @@ pub(super) fn kept(told: Vec<PlanStep>, before: &Plan, logs: &HashSet<String>) -
         taken[at] = true;
         Some(old)
     };
-    let told: Vec<(PlanStep, Option<&PlanStep>)> = told
+    let told: Vec<(Step, Option<&Step>)> = told
         .into_iter()
         .map(|step| {
             let old = known(&step);
@@ -69,34 +69,34 @@ pub(super) fn kept(told: Vec<PlanStep>, before: &Plan, logs: &HashSet<String>) -
         })
         .collect();
     let unnamed = before.steps.iter().zip(&taken).filter(|(old, taken)| finished(old) && !**taken);
-    let mut steps: Vec<PlanStep> = unnamed.map(|(old, _)| old.clone()).collect();
+    let mut steps: Vec<Step> = unnamed.map(|(old, _)| old.clone()).collect();
     let olds = told.iter().filter_map(|(_, old)| old.map(|old| &old.id));
     let mut ids: HashSet<String> = steps.iter().map(|step| &step.id).chain(olds).cloned().collect();
     for (step, old) in told {
         steps.push(match old {
             Some(old) if finished(old) => old.clone(),
-            Some(old) => PlanStep {
+            Some(old) => Step {
                 id: old.id.clone(),
                 ..step
             },
             None => {
-                let id = plan_text::unused(&step.id, |id| ids.contains(id) || logs.contains(id));
+                let id = parse::unused(&step.id, |id| ids.contains(id) || logs.contains(id));
                 ids.insert(id.clone());
-                PlanStep { id, ..step }
+                Step { id, ..step }
             }
         });
     }
     steps
 }
 
-fn same_words(one: &PlanStep, other: &PlanStep) -> bool {
+fn same_words(one: &Step, other: &Step) -> bool {
     one.content.split_whitespace().eq(other.content.split_whitespace())
 }
 
 /// What is different, in words, tools or intent; statuses are no difference.
-pub(super) fn changes(before: Option<&Plan>, after: &Plan) -> Vec<Change> {
+pub(in crate::reducer) fn changes(before: Option<&Plan>, after: &Plan) -> Vec<Change> {
     let old = before.map_or(&[][..], |plan| &plan.steps);
-    let find = |steps: &[PlanStep], id: &str| steps.iter().find(|step| step.id == id).cloned();
+    let find = |steps: &[Step], id: &str| steps.iter().find(|step| step.id == id).cloned();
     let told = after.steps.iter().filter_map(|step| match find(old, &step.id) {
         Some(old) if (&old.content, &old.tools, &old.intent) == (&step.content, &step.tools, &step.intent) => None,
         Some(old) => Some((ChangeKind::Updated, step.id.clone(), Some(old.content), Some(step.content.clone()))),

@@ -1,0 +1,35 @@
+//! A call in words for people, on one line.
+
+use serde_json::Value;
+
+use crate::reducer::escape::one_line;
+
+/// Characters of a line.
+const LINE_CAP: usize = 300;
+
+/// One line for people: what this call does, by its primary argument.
+pub(in crate::reducer) fn justification(tool: &str, arguments: &Value) -> String {
+    let word = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let said = match tool {
+        "run_bash" => word("command").map(|command| one_line(&format!("Run: {command}"), LINE_CAP)),
+        "web_fetch" => word("url").map(|url| one_line(&format!("Fetch: {url}"), LINE_CAP)),
+        // How much it is stands behind a path of any length.
+        "write_file" => word("path").zip(word("content")).map(|(path, content)| {
+            let path = one_line(&format!("Write: {path}"), LINE_CAP);
+            format!("{path} ({} bytes)", content.len())
+        }),
+        _ => None,
+    };
+    said.unwrap_or_else(|| String::from("Proposed by planning model."))
+}
+
+/// One line for the timeline and for what a stopped turn leaves behind.
+pub(in crate::reducer) fn describe(tool: &str, arguments: &Value) -> String {
+    let told = ["path", "url", "command"]
+        .iter()
+        .find_map(|name| arguments.get(*name).and_then(Value::as_str));
+    match told {
+        Some(words) => one_line(&format!("{tool} {words}"), LINE_CAP),
+        None => tool.to_owned(),
+    }
+}

@@ -1,0 +1,170 @@
+//! The plan's card: what of a plan people see, and how far it is.
+//!
+//! After the approval the plan's card becomes the progress card. It says who approved it, so it goes on showing the approved plan
+//! (`replaced_plan`) when another plan takes its place; steps that the new plan does not go on with are shown as left out.
+
+use crate::domain::{
+    ApprovalMode, Approvers, CardState, Complexity, EffectClass, GateId, Outbound, Plan, PlanCard, PlanEnd, PlanWords, Policy,
+    ProgressView, Role, StepStatus, StepView, ToolSpec,
+};
+use crate::reducer::escape::clip;
+use crate::reducer::prompt::specs;
+use crate::reducer::{Showing, Turn, TurnState, finish};
+
+/// Bytes of the model's own words that the card shows while it works.
+const NOTE_CAP: usize = 2000;
+
+/// What people see of `plan`. Row 3 of `docs/agent.md` reviews complex plans and those that declare a tool which is not
+/// read-only. A name that is no tool of ours cannot be run, so it is only shown.
+pub(in crate::reducer) fn showing(policy: &Policy, plan: &Plan, tools: &[ToolSpec]) -> Showing {
+    let complex = plan.complexity == Complexity::Complex;
+    let changes = declared(plan, tools).any(|spec| spec.effect != EffectClass::Read);
+    match (policy.review_enabled, policy.require_confirmation) {
+        (true, true) if complex || changes => Showing::Review,
+        (true, false) if complex || changes => Showing::Informed,
+        (false, _) if complex => Showing::Progress,
+        _ => Showing::Nothing,
+    }
+}
+
+/// Declared tools that run after the OK without another question, and those that will still ask.
+pub(in crate::reducer) fn announced(policy: &Policy, plan: &Plan, tools: &[ToolSpec]) -> (Vec<String>, Vec<String>) {
+    let confirmed = policy.review_enabled && policy.require_confirmation;
+    let changing = declared(plan, tools).filter(|spec| spec.effect != EffectClass::Read);
+    let (mut grants, mut asks) = (Vec::new(), Vec::new());
+    for spec in changing {
+        let runs = spec.effect == EffectClass::Write
+            && match policy.approval {
+                ApprovalMode::Always => false,
+                ApprovalMode::Write => confirmed,
+                ApprovalMode::Never => true,
+            };
+        let names = if runs { &mut grants } else { &mut asks };
+        if !names.contains(&spec.name) {
+            names.push(spec.name.clone());
+        }
+    }
+    (grants, asks)
+}
+
+/// Tools that exist and that the steps declare, in the steps' order.
+fn declared<'a>(plan: &'a Plan, tools: &'a [ToolSpec]) -> impl Iterator<Item = &'a ToolSpec> {
+    let names = plan.steps.iter().flat_map(|step| &step.tools);
+    names.filter_map(|name| tools.iter().find(|spec| spec.name == *name && !specs::is_state_tool(name)))
+}
+
+/// The card of `plan`. Who may approve is for the journal to say: a turn does not know it.
+pub(in crate::reducer) fn plan_card(
+    state: &TurnState,
+    plan: &Plan,
+    review_id: Option<GateId>,
+    note: Option<String>,
+    card_state: CardState,
+) -> PlanCard {
+    PlanCard {
+        review_id,
+        requester: state.requester.clone(),
+        goal: plan.goal.clone(),
+        complexity: plan.complexity,
+        plan_version: plan.version,
+        steps: steps(plan),
+        grants: state.review.card_grants.clone(),
+        still_asks: state.review.card_asks.clone(),
+        approval: state.policy.approval,
+        approvers: Approvers::default(),
+        quorum: state.policy.quorum,
+        group: state.group,
+        note,
+        request_edited: state.request_edited,
+        ttl_ms: state.policy.ttl_ms,
+        demo: state.demo,
+        words: PlanWords::Unknown,
+        state: card_state,
+        end: None,
+    }
+}
+
+pub(in crate::reducer) fn steps(plan: &Plan) -> Vec<StepView> {
+    plan.steps.iter().map(StepView::from).collect()
+}
+
+/// What [`Effect::Progress`](crate::reducer::Effect::Progress) shows: the gate whose card is repainted (`None` means a card of the turn's own), and
+/// the view. Gives `None` when there is nothing to show.
+#[must_use]
+pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
+    let (gate, card) = shown(turn)?;
+    let approved = turn.state.review.approved_card.as_ref();
+    let replaced = approved.is_some_and(|card| card.replaced_plan.is_some());
+    let end = if replaced { Some(PlanEnd::Replaced) } else { plan_end(turn) };
+    let card = match end {
+        Some(end) => card.ended(end),
+        None => card,
+    };
+    Some((gate, card))
+}
+
+/// How the turn ended, if it is over, as the card of its plan says it.
+#[must_use]
+pub fn plan_end(turn: &Turn) -> Option<PlanEnd> {
+    let state = &turn.state;
+    let over = state.status.is_final();
+    over.then(|| PlanEnd::of(state.status, state.reason, !finish::open_steps(state).is_empty()))
+}
+
+fn shown(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
+    let state = &turn.state;
+    let plan = state.plan.as_ref()?;
+    // The answer is a message of its own, it is not repeated on the card.
+    let note = || {
+        turn.log.iter().rev().find(|message| {
+            message.role == Role::Assistant && !message.content.trim().is_empty() && (state.run.is_none() || message.step.is_some())
+        })
+    };
+    let note = if state.status.is_final() {
+        None
+    } else {
+        note().map(|message| clip(&message.content, NOTE_CAP).to_owned())
+    };
+    if let Some(approved) = &state.review.approved_card {
+        let decided = CardState::Decided {
+            decision: approved.decision.clone(),
+        };
+        let gate = Some(approved.gate.clone());
+        let card = match &approved.replaced_plan {
+            Some(replaced) => plan_card(state, &left(replaced, plan), gate.clone(), None, decided),
+            None => plan_card(state, plan, gate.clone(), note, decided),
+        };
+        return Some((gate, Outbound::PlanCard(card)));
+    }
+    match state.review.showing {
+        // The review's own card shows this plan; nobody approved it yet.
+        Showing::Review | Showing::Nothing => None,
+        Showing::Informed => {
+            let card = plan_card(state, plan, None, note, CardState::Informed);
+            Some((None, Outbound::PlanCard(card)))
+        }
+        Showing::Progress => Some((
+            None,
+            Outbound::Progress(ProgressView {
+                goal: plan.goal.clone(),
+                steps: steps(plan),
+                finished: plan.done || state.status.is_final(),
+                end: None,
+            }),
+        )),
+    }
+}
+
+/// A plan whose place `now` has taken, as it ended: what `now` goes on with stands as it does there, what else was open is left out.
+fn left(approved: &Plan, now: &Plan) -> Plan {
+    let mut plan = approved.clone();
+    for step in &mut plan.steps {
+        let same = now.steps.iter().find(|other| other.id == step.id && other.content == step.content);
+        step.status = match (same, step.status) {
+            (Some(same), _) => same.status,
+            (None, StepStatus::Pending | StepStatus::InProgress) => StepStatus::Skipped,
+            (None, status) => status,
+        };
+    }
+    plan
+}
