@@ -6,6 +6,7 @@
 
 mod blocks;
 mod reflection;
+mod reflection_reply;
 
 use std::collections::HashSet;
 

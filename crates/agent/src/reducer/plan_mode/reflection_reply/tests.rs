@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{Outcome, Reflected, difference, merged};
+use super::{ReflectionOutcome, ReflectionReply, difference, merge};
 use crate::domain::{Change, ChangeKind, Complexity, Millis, Plan, Step, StepResult, StepStatus};
 
 /// Step 1 is done, 2 has failed, 3 and 4 wait.
@@ -34,8 +34,8 @@ fn plan() -> Plan {
     }
 }
 
-fn read(reply: &Value) -> Reflected {
-    Reflected::read(&reply.to_string(), &plan(), &HashSet::new()).unwrap()
+fn read(reply: &Value) -> ReflectionReply {
+    ReflectionReply::read(&reply.to_string(), &plan(), &HashSet::new()).unwrap()
 }
 
 /// One line a step: `id status content tools`.
@@ -47,7 +47,7 @@ fn shape(plan: &Plan) -> Vec<String> {
 /// S2-10, S2-T: the five outcomes are read from the object alone, a code fence, or words around it.
 #[test]
 fn outcomes_are_read_wherever_they_stand() {
-    for (outcome, name) in Outcome::NAMES {
+    for (outcome, name) in ReflectionOutcome::NAMES {
         let object = json!({"outcome": name, "reason": "why"}).to_string();
         for reply in [
             object.clone(),
@@ -55,7 +55,7 @@ fn outcomes_are_read_wherever_they_stand() {
             format!("I looked at {{it}}.\n{object}\nThat is all."),
             object.to_uppercase().replace("OUTCOME", "outcome").replace("REASON", "reason"),
         ] {
-            let told = Reflected::read(&reply, &plan(), &HashSet::new()).unwrap();
+            let told = ReflectionReply::read(&reply, &plan(), &HashSet::new()).unwrap();
             assert_eq!(told.outcome, outcome, "{reply}");
             assert!(told.reason.eq_ignore_ascii_case("why"), "{reply}");
         }
@@ -66,7 +66,7 @@ fn outcomes_are_read_wherever_they_stand() {
 /// S2-T: what cannot be read says why, and never panics.
 #[test]
 fn what_cannot_be_read_says_why() {
-    let told = |reply: &str| Reflected::read(reply, &plan(), &HashSet::new()).unwrap_err();
+    let told = |reply: &str| ReflectionReply::read(reply, &plan(), &HashSet::new()).unwrap_err();
     for reply in ["", "all fine", "{", "{\"outcome\": ", "[1]", &"{".repeat(10_000)] {
         assert!(told(reply).contains("no JSON object"), "{}", told(reply));
     }
@@ -93,7 +93,7 @@ fn steps_are_merged_by_id() {
         {"content": "newer", "after": "2"},
         "last"
     ]}));
-    let after = merged(&plan(), &told);
+    let after = merge(&plan(), &told);
     assert_eq!(
         shape(&after),
         [
@@ -121,11 +121,11 @@ fn steps_are_merged_by_id() {
 /// S2-8: only what waits or has failed can be removed; a plan that stays the same stays the same version.
 #[test]
 fn finished_steps_are_not_removed() {
-    let after = merged(&plan(), &read(&json!({"outcome": "refine", "removed": ["1", 4, "ghost"]})));
+    let after = merge(&plan(), &read(&json!({"outcome": "refine", "removed": ["1", 4, "ghost"]})));
     let ids: Vec<&str> = after.steps.iter().map(|step| step.id.as_str()).collect();
     assert_eq!(ids, ["1", "2", "3"]);
     let same = json!({"outcome": "refine", "steps": [{"id": "3"}, {"id": "4", "content": "do 4", "tools": ["read_file"]}], "removed": []});
-    assert_eq!(merged(&plan(), &read(&same)), plan());
+    assert_eq!(merge(&plan(), &read(&same)), plan());
 }
 
 /// S2-4, S2-11: a new step takes no id under which another one, gone by now, has a log.
@@ -133,7 +133,7 @@ fn finished_steps_are_not_removed() {
 fn a_new_step_takes_no_id_with_a_log() {
     let logs = HashSet::from(["5", "old"].map(str::to_owned));
     let reply = json!({"outcome": "expand", "steps": ["new", {"id": "old", "content": "other"}, {"id": "fresh", "content": "third"}]});
-    let after = merged(&plan(), &Reflected::read(&reply.to_string(), &plan(), &logs).unwrap());
+    let after = merge(&plan(), &ReflectionReply::read(&reply.to_string(), &plan(), &logs).unwrap());
     let ids: Vec<&str> = after.steps.iter().map(|step| step.id.as_str()).collect();
     assert_eq!(ids, ["1", "2", "3", "4", "6", "7", "fresh"]);
 }
@@ -146,8 +146,8 @@ fn a_done_plan_is_opened_again() {
         step.status = StepStatus::Completed;
     }
     done.done = true;
-    let told = Reflected::read(r#"{"outcome": "expand", "steps": ["more"]}"#, &done, &HashSet::new()).unwrap();
-    assert!(!merged(&done, &told).done);
+    let told = ReflectionReply::read(r#"{"outcome": "expand", "steps": ["more"]}"#, &done, &HashSet::new()).unwrap();
+    assert!(!merge(&done, &told).done);
 }
 
 /// S2-8: what the card says about a changed plan: the reason, then a line a change, none of them longer than it should be.
