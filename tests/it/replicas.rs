@@ -9,5 +9,6 @@ mod rolling;
 mod roles;
 mod stopped;
 mod twice;
+mod versions;
 
 pub use self::roles::APART;

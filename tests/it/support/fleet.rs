@@ -4,7 +4,7 @@
 mod front;
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -58,6 +58,8 @@ struct Replica {
     folder: TempDir,
     /// Settings of its own.
     own: Vec<(String, String)>,
+    /// Its program, if it is not the one under test.
+    program: Option<PathBuf>,
     process: Option<Process>,
 }
 
@@ -96,6 +98,7 @@ impl Fleet {
         let replica = |own: &&[(&str, &str)]| Replica {
             folder: tempfile::tempdir().unwrap(),
             own: own.iter().map(|(key, value)| (on.setting(key), (*value).to_owned())).collect(),
+            program: None,
             process: None,
         };
         let fleet = Self {
@@ -110,6 +113,11 @@ impl Fleet {
         Some((fleet, world))
     }
 
+    /// Processes in the place `number` run this program from their next start on.
+    pub fn use_program(&mut self, number: usize, program: &Path) {
+        self.replicas[number].program = Some(program.to_owned());
+    }
+
     /// Starts a process in the place `number`.
     pub async fn start(&mut self, number: usize) {
         let replica = &mut self.replicas[number];
@@ -121,9 +129,12 @@ impl Fleet {
             ("COUNTERSIGN_LEASE_MS", self.lease.to_string()),
         ];
         variables.extend(self.poll.map(|poll| ("COUNTERSIGN_POLL_MS", poll.to_string())));
-        let folder = replica.folder.path().to_owned();
+        let (folder, program) = (replica.folder.path().to_owned(), replica.program.clone());
         // Beside the played platform, which others may be talking to meanwhile.
-        let starting = tokio::task::spawn_blocking(move || Process::start_with(&folder, &settings, &variables));
+        let starting = tokio::task::spawn_blocking(move || match program {
+            Some(program) => Process::try_start_program(&program, &folder, &settings, &variables).unwrap_or_else(|told| panic!("{told}")),
+            None => Process::start_with(&folder, &settings, &variables),
+        });
         let process = starting.await.unwrap();
         self.front.put(number, Some(&process.base));
         replica.process = Some(process);

@@ -50,9 +50,19 @@ impl Process {
 
     /// The same; what it told instead, when it ends before it is ready.
     pub fn try_start(folder: &Path, settings: &[(String, String)], variables: &[(&str, String)]) -> Result<Self, String> {
+        Self::try_start_program(Path::new(env!("CARGO_BIN_EXE_countersign")), folder, settings, variables)
+    }
+
+    /// The same with another program than the one under test, for example that of an earlier version.
+    pub fn try_start_program(
+        program: &Path,
+        folder: &Path,
+        settings: &[(String, String)],
+        variables: &[(&str, String)],
+    ) -> Result<Self, String> {
         let log = folder.join("gateway.log");
         let out = File::options().create(true).append(true).open(&log).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+        let mut command = Command::new(program);
         command
             .arg("serve")
             .current_dir(folder)
