@@ -22,7 +22,7 @@ mod turn;
 mod event;
 mod failpoint;
 mod pins;
-mod visible;
+pub(crate) mod foreign;
 
 pub use action::{Action, ActionStatus, ToolResult};
 pub use budget::{Budget, Limit, Meter};
@@ -30,6 +30,7 @@ pub use clock::{Clock, Millis, ServerTime};
 pub use decision::{API_TOKEN, Approver, Decision, DecisionKind, Via, Vote};
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
+pub use foreign::{is_invisible, one_line, visible};
 pub use gate::{Approvers, Gate, GateKind};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
@@ -45,4 +46,3 @@ pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature
 pub use room::{on_one_card, plan_fits};
 pub use tool::{EffectClass, ToolSpec};
 pub use turn::{SignalKind, TurnReason, TurnStatus};
-pub use visible::{is_format, is_invisible, is_pictograph, visible};

@@ -30,14 +30,13 @@ mod plan_mode;
 mod prompt;
 mod compose;
 mod words;
-mod escape;
-mod lookalike;
 
 #[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::foreign as escape;
 pub use batch::OpenCall;
 pub use capsule::{Artifact, Capsule, StepSnapshot, memory};
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};

@@ -216,9 +216,3 @@ fn overridden(mut spec: ToolSpec, effects: &BTreeMap<String, EffectClass>) -> To
 fn read_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
     T::deserialize(arguments).map_err(|error| ToolError::TellModel(format!("wrong arguments: {error}")))
 }
-
-#[cfg(any(feature = "web", feature = "bash", feature = "mcp"))]
-/// Foreign text with U+FFFD in place of the control characters that a reader cannot see.
-fn visible(text: &str) -> String {
-    text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r'), "\u{fffd}")
-}
