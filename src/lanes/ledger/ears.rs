@@ -1,10 +1,8 @@
 //! Hearing what people say to turns that are in the middle of a call: one look for all of them.
 
-use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::TurnId;
-use tokio::time::Instant;
-
+use countersign_agent::domain::{SignalKind, TurnId};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::LedgerJournal;
 
@@ -22,22 +20,8 @@ struct Look {
 }
 
 impl LedgerJournal {
-    /// Comes back once a signal of one of these kinds is there. New words for the model are worth a new call: an
-    /// answer that did not know them would only have to be put right.
-    pub(super) async fn listen(&self, kinds: &[SignalKind]) {
-        // What was unread before may have been read since.
-        let begun = Instant::now();
-        let turn = self.row().id.clone();
-        loop {
-            tokio::time::sleep(self.interrupt_poll).await;
-            if self.is_unread(&turn, kinds, begun).await {
-                return;
-            }
-        }
-    }
-
     /// Is such a signal unread, by a look that was taken after `begun` and is younger than the pause between two?
-    async fn is_unread(&self, turn: &TurnId, kinds: &[SignalKind], begun: Instant) -> bool {
+    pub(super) async fn is_unread(&self, turn: &TurnId, kinds: &[SignalKind], begun: Instant) -> bool {
         let due = Instant::now();
         let mut last = self.ears.0.lock().await;
         let look = match last.take() {

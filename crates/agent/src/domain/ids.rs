@@ -106,6 +106,12 @@ impl ChannelKind {
         }
     }
 
+    /// Key of the small fact that holds the user id of the bot `app` on this platform.
+    #[must_use]
+    pub fn bot_fact(self, app: &str) -> String {
+        format!("bot.{}.{app}", self.as_str())
+    }
+
     /// The kind named by `text`, if any.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -134,7 +140,7 @@ impl Conversation {
     /// Key of the small fact that holds the bot's own user id.
     #[must_use]
     pub fn bot_fact(&self) -> String {
-        format!("bot.{}.{}", self.channel.as_str(), self.app)
+        self.channel.bot_fact(&self.app)
     }
 
     /// The lane of `user` in this conversation.
