@@ -1,11 +1,11 @@
 //! The ledger as the journal of a turn: every verb is a transaction or a look, every write under the fence of the turn's lane.
 
 mod commit;
-mod ears;
+mod signal_watch;
 mod split;
 mod successor;
 
-pub(super) use ears::Ears;
+pub(super) use signal_watch::SignalWatch;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use countersign_agent::domain::{
     ActionId, ActionStatus, Clock, Decision, DecisionKind, Event, Failpoint, GateKind, Message, Millis, Policy, SessionMode, SignalKind,
     ToolResult, TurnReason,
 };
-use countersign_agent::engine::{Engine, Entry, Journal, JournalError, News, Sending, left, verdicts};
+use countersign_agent::engine::{Engine, Journal, JournalError, OutsideInput, Sending, StepRecord, row_verdicts, unread_outcomes};
 use countersign_agent::model::BoxFuture;
 use countersign_agent::reducer::{self, Effect, Input, TurnState};
 use metrics::counter;
@@ -35,7 +35,7 @@ pub(super) struct LedgerJournal {
     failpoint: Failpoint,
     /// Between two looks for people's words while a call is out.
     interrupt_poll: Duration,
-    ears: Arc<Ears>,
+    signal_watch: Arc<SignalWatch>,
     settings: Settings,
     lease: Lease,
     /// As last committed, but for the state: each step writes that anew, and a turn that waits for a model should not hold it twice.
@@ -43,13 +43,20 @@ pub(super) struct LedgerJournal {
 }
 
 impl LedgerJournal {
-    pub(super) fn new(ledger: &Ledger, engine: &Engine, ears: &Arc<Ears>, settings: &Settings, lease: Lease, row: TurnRow) -> Self {
+    pub(super) fn new(
+        ledger: &Ledger,
+        engine: &Engine,
+        signal_watch: &Arc<SignalWatch>,
+        settings: &Settings,
+        lease: Lease,
+        row: TurnRow,
+    ) -> Self {
         Self {
             ledger: ledger.clone(),
             clock: engine.clock.clone(),
             failpoint: engine.failpoint.clone(),
             interrupt_poll: engine.timings.interrupt_poll,
-            ears: Arc::clone(ears),
+            signal_watch: Arc::clone(signal_watch),
             settings: settings.clone(),
             lease,
             row: Mutex::new(TurnRow {
@@ -104,7 +111,7 @@ impl From<JournalError> for StoreError {
 
 impl Journal for LedgerJournal {
     /// A stop is read before a decision: a person who says OK and then stop gets the stop.
-    fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<News>, JournalError>> {
+    fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<OutsideInput>, JournalError>> {
         Box::pin(async move {
             let turn = self.row().id.clone();
             let mut session = self.ledger.read().await?;
@@ -121,9 +128,9 @@ impl Journal for LedgerJournal {
                 let input = Input::Cancel {
                     by: stop.by.clone(),
                     reason,
-                    left: left(state, &session.actions_of_turn(&turn).await?),
+                    left: unread_outcomes(state, &session.actions_of_turn(&turn).await?),
                 };
-                return Ok(Some(News {
+                return Ok(Some(OutsideInput {
                     input,
                     heard: signals.iter().map(|signal| signal.id).collect(),
                 }));
@@ -131,7 +138,7 @@ impl Journal for LedgerJournal {
             // Before a decision too: one that ends the turn must leave no words unread.
             if let Some(steer) = signals.iter().find(|signal| signal.kind == SignalKind::Steer) {
                 let input = Input::Steer(steer.text.clone().unwrap_or_default());
-                return Ok(Some(News {
+                return Ok(Some(OutsideInput {
                     input,
                     heard: vec![steer.id],
                 }));
@@ -144,7 +151,7 @@ impl Journal for LedgerJournal {
             let undeliverable = record.decision.is_none() && session.is_undeliverable(&open.id).await?;
             drop(session);
             if undeliverable {
-                return Ok(Some(News {
+                return Ok(Some(OutsideInput {
                     input: Input::Undeliverable,
                     heard: Vec::new(),
                 }));
@@ -157,11 +164,11 @@ impl Journal for LedgerJournal {
             if let Some(decision) = decision {
                 self.failpoint.reach("decision_read");
                 let rows = if open.kind == GateKind::ToolApproval {
-                    verdicts(self.ledger.read().await?.actions_of_gate(&record.gate.id).await?)
+                    row_verdicts(self.ledger.read().await?.actions_of_gate(&record.gate.id).await?)
                 } else {
                     Vec::new()
                 };
-                return Ok(Some(News {
+                return Ok(Some(OutsideInput {
                     input: Input::Decided { decision, rows },
                     heard: Vec::new(),
                 }));
@@ -181,7 +188,7 @@ impl Journal for LedgerJournal {
     }
 
     /// One transaction under the fence of the lease.
-    fn commit<'a>(&'a self, entry: Entry<'a>) -> BoxFuture<'a, Result<bool, JournalError>> {
+    fn commit<'a>(&'a self, entry: StepRecord<'a>) -> BoxFuture<'a, Result<bool, JournalError>> {
         Box::pin(async move {
             let mut row = self.row().clone();
             let mut tx = self.ledger.begin_in(&self.lease.conversation).await?;

@@ -7,7 +7,7 @@ use crate::store::{StoreError, TurnRow};
 
 /// Why a stored state does not read back.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unread {
+pub(super) enum StateError {
     #[error("its schema version is {0}, this program reads up to {SCHEMA_VERSION}")]
     Newer(u64),
     #[error("{0}")]
@@ -15,7 +15,7 @@ pub(super) enum Unread {
 }
 
 /// Reads a state, an older version's as one of ours; a newer version's is left alone.
-pub(super) fn decode(text: &str) -> Result<TurnState, Unread> {
+pub(super) fn decode(text: &str) -> Result<TurnState, StateError> {
     #[derive(serde::Deserialize)]
     struct Version {
         #[serde(default)]
@@ -23,7 +23,7 @@ pub(super) fn decode(text: &str) -> Result<TurnState, Unread> {
     }
     let Version { schema_version: version } = serde_json::from_str(text)?;
     if version > u64::from(SCHEMA_VERSION) {
-        return Err(Unread::Newer(version));
+        return Err(StateError::Newer(version));
     }
     let state: TurnState = serde_json::from_str(text)?;
     Ok(TurnState {

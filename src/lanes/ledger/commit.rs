@@ -8,7 +8,7 @@ use countersign_agent::domain::{
     Action, ActionId, ActionStatus, Answer, Approvers, CardState, Decision, DecisionKind, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
     ReactionMark, TurnReason, TurnStatus,
 };
-use countersign_agent::engine::{Entry, left_behind};
+use countersign_agent::engine::{StepRecord, status_at_end};
 use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
 use serde_json::json;
 use tracing::{debug, info};
@@ -24,11 +24,11 @@ pub(super) async fn write_step(
     tx: &mut Tx,
     lease: &Lease,
     row: &mut TurnRow,
-    entry: Entry<'_>,
+    entry: StepRecord<'_>,
     approvers: &Approvers,
     now: Millis,
 ) -> Result<Vec<EventRow>, StoreError> {
-    let Entry {
+    let StepRecord {
         before,
         turn,
         fresh,
@@ -89,8 +89,8 @@ async fn say(tx: &mut Tx, row: &mut TurnRow, content: Outbound) -> Result<(), St
 }
 
 /// Would this step end the turn although somebody said something since the engine looked?
-pub(super) async fn is_overtaken(tx: &mut Tx, row: &TurnRow, entry: &Entry<'_>) -> Result<bool, StoreError> {
-    let Entry { before, turn, heard, .. } = entry;
+pub(super) async fn is_overtaken(tx: &mut Tx, row: &TurnRow, entry: &StepRecord<'_>) -> Result<bool, StoreError> {
+    let StepRecord { before, turn, heard, .. } = entry;
     let ends = matches!(turn.state.status, TurnStatus::Completed | TurnStatus::Failed);
     // An objection stands, whatever is said at that moment; and a turn that is given up reads nothing any more.
     if ends && !matches!(turn.state.reason, Some(TurnReason::Hook | TurnReason::Crashed)) {
@@ -113,7 +113,7 @@ pub(super) async fn is_overtaken(tx: &mut Tx, row: &TurnRow, entry: &Entry<'_>) 
 async fn settle_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState) -> Result<(), StoreError> {
     let mut gates = Vec::new();
     for action in tx.actions_of_turn(&row.id).await? {
-        let status = left_behind(&action, before);
+        let status = status_at_end(&action, before);
         if status != action.status {
             tx.move_action(lease, &action.id, status, None).await?;
             gates.extend(action.gate_id.filter(|gate| !gates.contains(gate)));

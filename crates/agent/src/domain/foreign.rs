@@ -19,9 +19,9 @@ const KEYCAP: char = '\u{20e3}';
 
 /// `<`, and what looks like it or becomes it under a Unicode normal form.
 const OPENING_ANGLES: &str = "<\u{ff1c}\u{fe64}\u{2039}\u{276e}\u{2770}\u{3008}\u{27e8}\u{2329}\u{fe3f}\u{226e}\u{2c2}\u{1438}\u{29fc}";
-/// The same for `>`.
+/// `>`, and what looks like it or becomes it.
 const CLOSING_ANGLES: &str = ">\u{ff1e}\u{fe65}\u{203a}\u{276f}\u{2771}\u{3009}\u{27e9}\u{232a}\u{fe40}\u{226f}\u{2c3}\u{1433}\u{29fd}";
-/// The same for `[`.
+/// `[`, and what looks like it or becomes it.
 const OPENING_SQUARES: &str = "[\u{ff3b}\u{fe47}\u{2045}\u{27e6}\u{3010}\u{3014}\u{301a}";
 
 /// Names of our tags, without separators.
@@ -54,7 +54,7 @@ pub fn visible(text: &str) -> String {
             '\n' | '\t' => c,
             '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => '\n',
             JOINER | TEXT_STYLE | EMOJI_STYLE if belongs(c, out.chars().next_back(), rest.clone().next()) => c,
-            // Annotations between lines are shown by nobody, although they are not ignored by default.
+            // No program shows annotations between lines, although they are not ignored by default.
             '\u{fff9}'..='\u{fffb}' => '\u{fffd}',
             c if c.is_control() || is_ignorable(c) => '\u{fffd}',
             c => c,

@@ -182,10 +182,10 @@ pub fn digest128(parts: &[&str]) -> [u8; 16] {
 
 /// Source of random ids: the operating system in production, a counted sequence in tests.
 #[derive(Clone, Debug)]
-pub struct Ids(Source);
+pub struct Ids(IdSource);
 
 #[derive(Clone, Debug)]
-enum Source {
+enum IdSource {
     System,
     Counted(Arc<AtomicU64>),
 }
@@ -194,13 +194,13 @@ impl Ids {
     /// Random ids from the operating system.
     #[must_use]
     pub fn random() -> Self {
-        Self(Source::System)
+        Self(IdSource::System)
     }
 
     /// Ids that repeat from run to run; for tests only.
     #[must_use]
     pub fn counted() -> Self {
-        Self(Source::Counted(Arc::default()))
+        Self(IdSource::Counted(Arc::default()))
     }
 
     /// 128 bits as 32 hex digits.
@@ -212,8 +212,8 @@ impl Ids {
         let mut bytes = [0; 16];
         match &self.0 {
             #[expect(clippy::expect_used, reason = "without randomness no id is unguessable, so nothing may go on")]
-            Source::System => getrandom::fill(&mut bytes).expect("the operating system gives random bytes"),
-            Source::Counted(count) => {
+            IdSource::System => getrandom::fill(&mut bytes).expect("the operating system gives random bytes"),
+            IdSource::Counted(count) => {
                 let number = count.fetch_add(1, Ordering::Relaxed) + 1;
                 bytes[8..].copy_from_slice(&number.to_be_bytes());
             }

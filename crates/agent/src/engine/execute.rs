@@ -16,14 +16,14 @@ use super::journal::Sending;
 use super::model_call::interrupted;
 use crate::domain::{ActionId, ToolResult};
 use crate::reducer::{CallOutcome, Input, OpenCall};
-use crate::tools::{Halt, Halted, MAX_OUTPUT_BYTES, ToolError, ToolOutput};
+use crate::tools::{Halt, HaltReason, MAX_OUTPUT_BYTES, ToolError, ToolOutput};
 
 /// A call that was sent and not answered, and what a reader is told of it.
-struct Unanswered(ToolResult);
+struct UnknownOutcome(ToolResult);
 
 /// What became of a write call.
 enum WriteOutcome {
-    /// It was sent, now or before a crash. `None` means that it did not answer in time or nobody knows its answer: whether it ran is unknown.
+    /// It was sent, now or before a crash, and this is its answer. `None` means that whether it ran is unknown.
     Sent(Option<ToolResult>),
     /// It was not sent, and must not be before a person has seen what it would change now.
     Outdated,
@@ -53,7 +53,7 @@ impl Engine {
                 call_id: call.call.id.clone(),
                 result: Some(match result {
                     // A read that may or may not have been made can be made again.
-                    Ok(Ok(result) | Err(Unanswered(result))) => result,
+                    Ok(Ok(result) | Err(UnknownOutcome(result))) => result,
                     Err(_) => late(self.timings.tool_timeout),
                 }),
             }
@@ -120,8 +120,8 @@ impl Engine {
         let mut invocation = pin!(invocation);
         let why = tokio::select! {
             result = &mut invocation => Ok(result),
-            () = interrupted(run) => Err(Halted::ByPerson),
-            () = tokio::time::sleep(self.timings.tool_timeout) => Err(Halted::ByTime),
+            () = interrupted(run) => Err(HaltReason::ByPerson),
+            () = tokio::time::sleep(self.timings.tool_timeout) => Err(HaltReason::ByTime),
         };
         let answered = match why {
             Ok(answered) => answered,
@@ -130,7 +130,7 @@ impl Engine {
                 halt.tell(why);
                 match tokio::time::timeout(self.timings.stop_grace, invocation).await {
                     Ok(Ok(result)) => Ok(result),
-                    Ok(Err(_)) | Err(_) if why == Halted::ByPerson => return Ok(WriteOutcome::Stopped),
+                    Ok(Err(_)) | Err(_) if why == HaltReason::ByPerson => return Ok(WriteOutcome::Stopped),
                     // It may still land; only a person can say whether it should be run again.
                     Ok(Err(_)) | Err(_) => return Ok(WriteOutcome::Sent(None)),
                 }
@@ -152,7 +152,7 @@ impl Engine {
         Ok(WriteOutcome::Sent(Some(result)))
     }
 
-    async fn invoke(&self, call: &OpenCall, halt: &Halt) -> Result<ToolResult, Unanswered> {
+    async fn invoke(&self, call: &OpenCall, halt: &Halt) -> Result<ToolResult, UnknownOutcome> {
         let (name, started) = (&call.call.name, Instant::now());
         let tool = self.tools.get_for(name, call.definition.as_deref());
         let answered = match (tool, serde_json::from_str::<Value>(&call.call.arguments)) {
@@ -198,7 +198,7 @@ impl Engine {
                     exit: None,
                 };
                 match failure {
-                    ToolError::Unknown(_) => Err(Unanswered(result)),
+                    ToolError::Unknown(_) => Err(UnknownOutcome(result)),
                     ToolError::TellModel(_) | ToolError::Fatal(_) => Ok(result),
                 }
             }
