@@ -2,12 +2,12 @@
 
 mod state;
 mod ledger;
-mod worker;
+mod runner;
 mod leases;
 mod inspect;
 
 pub use inspect::Details;
-pub use worker::{Runner, RunnerParts};
+pub use runner::{Runner, RunnerParts};
 
 use std::time::Duration;
 

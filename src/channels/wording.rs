@@ -10,6 +10,7 @@ use countersign_agent::domain::{
 };
 use countersign_agent::template::Templates;
 
+pub(super) use countersign_agent::domain::one_line;
 pub(super) use whom::{Whom, requester};
 
 /// The wording of a notice. Foreign text in it (goals, ids) stands as it is: a caller that puts the result into
@@ -308,22 +309,6 @@ pub(super) fn minutes(ttl_ms: i64) -> i64 {
     (ttl_ms.max(1).saturating_add(59_999)) / 60_000
 }
 
-/// `text` on one line, at most `max` characters, the cut marked by `…`.
-pub(super) fn one_line(text: &str, max: usize) -> String {
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-        // Enough for any cut: whole documents come by here.
-        if line.len() > max.saturating_mul(4) {
-            break;
-        }
-    }
-    clip(&line, max)
-}
-
 /// At most `max` characters of `text`, the cut marked by `…`.
 pub(super) fn clip(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
@@ -355,6 +340,5 @@ mod tests {
     fn cuts_are_marked_and_never_split_a_character() {
         assert_eq!(clip("计划确认", 4), "计划确认");
         assert_eq!(clip("计划确认", 3), "计划…");
-        assert_eq!(one_line("a\n\tb  c", 10), "a b c");
     }
 }

@@ -44,8 +44,8 @@ pub(super) async fn settle(
         settled = rights.settle(&counted, act, words, actor);
     }
     match settled {
-        Ok(handshake::Settled::Decided(decision)) => close(session, gate, decision, actor).await,
-        Ok(handshake::Settled::Voted { votes }) => {
+        Ok(handshake::Settlement::Decided(decision)) => close(session, gate, decision, actor).await,
+        Ok(handshake::Settlement::Voted { votes }) => {
             let card = paint::open(&gate.card, votes, &[]);
             session.repaint_card(gate, &format!("votes {votes}"), card).await?;
             let quorum = gate.quorum;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use countersign_agent::domain::handshake::{self, Act, Actor, Refusal, Settled, Standing};
+use countersign_agent::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Settlement};
 use countersign_agent::domain::{Approvers, Barrier, ChannelKind, Gate, Via, console_person};
 
 use crate::config::ChannelLive;
@@ -89,11 +89,11 @@ impl Rights {
     }
 
     /// What `act` comes to at `record` by these rights. The API shows all of a card.
-    pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Settled, Refusal> {
+    pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Settlement, Refusal> {
         let gate = &record.gate;
         let requester = self.one_form(&gate.requester);
-        let standing = Standing::of(gate, &record.votes, record.decision.is_some());
-        let standing = Standing {
+        let standing = GateStanding::of(gate, &record.votes, record.decision.is_some());
+        let standing = GateStanding {
             requester: &requester,
             shown_whole: standing.shown_whole || actor.via == Via::Api,
             ..standing

@@ -177,7 +177,7 @@ impl Gateway {
             ChannelKind::Slack => SLACK_APP,
             ChannelKind::Console => "console",
         };
-        format!("bot.{}.{app}", kind.as_str())
+        kind.bot_fact(app)
     }
 
     /// The platform was asked who the bot is: it told, or why it did not.

@@ -2,7 +2,7 @@
 //!
 //! Each loop sleeps until the ledger wakes it, until something is due, or for one poll. A wake-up may be missed, work may not.
 //!
-//! The loops hand leases to `Runner::work` directly. `conversation` has no part in it, so it does not stand between.
+//! The loops hand leases to `Runner::work_on_lane` directly. `conversation` has no part in it, so it does not stand between.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ async fn lane_loop(gateway: Gateway, stop: Stop, tasks: TaskTracker, owner: Stri
         let hold = Hold::since(asked, gateway.timings.lease);
         let (runner, stop, wakeup) = (gateway.runner.clone(), stop.clone(), Arc::clone(&wakeup));
         tasks.spawn(async move {
-            work(&runner, lease, hold, &stop).await;
+            finish_or_give_back(&runner, lease, hold, &stop).await;
             drop(place);
             // A free place, or a free slot of that chat, may be what another lane waits for.
             wakeup.notify_one();
@@ -199,10 +199,10 @@ async fn lane_loop(gateway: Gateway, stop: Stop, tasks: TaskTracker, owner: Stri
 }
 
 /// Works on a leased lane, and gives it back however that ends. Only the leases of a process that died have to run out.
-async fn work(runner: &Runner, lease: Lease, hold: Hold, stop: &Stop) {
+async fn finish_or_give_back(runner: &Runner, lease: Lease, hold: Hold, stop: &Stop) {
     let lane = &lease.lane_id;
     let pause = tokio::select! {
-        outcome = Box::pin(runner.work(lease.clone(), hold, stop.soon.clone())) => match outcome {
+        outcome = Box::pin(runner.work_on_lane(lease.clone(), hold, stop.soon.clone())) => match outcome {
             Ok(()) => return,
             Err(WorkError::Store(StoreError::Stale)) => return info!(%lane, "lease lost; somebody else goes on"),
             Err(WorkError::Store(error @ StoreError::Unavailable(_))) => {

@@ -18,17 +18,17 @@ const LOOKS: u32 = 15;
 
 /// What this process works on. The task that prolongs lives as long as there is something.
 #[derive(Debug, Default)]
-pub(super) struct Leases(Mutex<Held>);
+pub(super) struct Leases(Mutex<LeasedLanes>);
 
 #[derive(Debug, Default)]
-struct Held {
-    lanes: HashMap<u64, Lane>,
+struct LeasedLanes {
+    lanes: HashMap<u64, LeasedLane>,
     last: u64,
     task: Option<AbortOnDropHandle<()>>,
 }
 
 #[derive(Clone, Debug)]
-struct Lane {
+struct LeasedLane {
     lease: Lease,
     hold: Hold,
     /// When it was taken or last prolonged.
@@ -38,20 +38,20 @@ struct Lane {
 
 /// A lease that is being prolonged until this is dropped.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct RenewedLease {
     leases: Arc<Leases>,
     number: u64,
     lost: CancellationToken,
 }
 
-impl Kept {
+impl RenewedLease {
     /// Comes back once somebody else has the lane.
     pub(super) async fn lost(&self) {
         self.lost.cancelled().await;
     }
 }
 
-impl Drop for Kept {
+impl Drop for RenewedLease {
     fn drop(&mut self) {
         let mut held = self.leases.held();
         held.lanes.remove(&self.number);
@@ -63,9 +63,9 @@ impl Drop for Kept {
 
 impl Leases {
     /// Prolongs `lease`, of this length, from now on; `hold` is told each time.
-    pub(super) fn keep(self: &Arc<Self>, ledger: &Ledger, length: Duration, lease: &Lease, hold: &Hold) -> Kept {
+    pub(super) fn keep(self: &Arc<Self>, ledger: &Ledger, length: Duration, lease: &Lease, hold: &Hold) -> RenewedLease {
         let lost = CancellationToken::new();
-        let lane = Lane {
+        let lane = LeasedLane {
             lease: lease.clone(),
             hold: hold.clone(),
             since: Instant::now(),
@@ -80,19 +80,19 @@ impl Leases {
             held.task = Some(AbortOnDropHandle::new(task));
         }
         drop(held);
-        Kept {
+        RenewedLease {
             leases: Arc::clone(self),
             number,
             lost,
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, LeasedLanes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Those that it is time for. One whose time is over is let go: its work is being dropped.
-    fn due(&self, length: Duration) -> Vec<(u64, Lane)> {
+    fn due(&self, length: Duration) -> Vec<(u64, LeasedLane)> {
         let held = self.held();
         let due = held
             .lanes

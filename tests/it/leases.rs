@@ -87,7 +87,7 @@ async fn many_leases_are_prolonged_together() {
             handles.push(working.spawn(async move {
                 let lane = lease.lane_id.clone();
                 let hold = Hold::since(since, LEASE);
-                (lane, runner.work(lease, hold, CancellationToken::new()).await)
+                (lane, runner.work_on_lane(lease, hold, CancellationToken::new()).await)
             }));
         }
         let all = u32::try_from(LANES).unwrap();

@@ -175,7 +175,7 @@ async fn work(store: &Store, runner: &Runner) {
     let since = Instant::now();
     let lease = claim(store).await.unwrap();
     let hold = Hold::since(since, Duration::from_secs(30));
-    runner.work(lease, hold, CancellationToken::new()).await.unwrap();
+    runner.work_on_lane(lease, hold, CancellationToken::new()).await.unwrap();
 }
 
 async fn play(store: &Store, script: Vec<ChatReply>, objects: Option<&'static str>) -> Outcome {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use countersign_agent::domain::EffectClass;
-use countersign_agent::tools::{Halt, Halted, ToolError, ToolOutput, Toolbox};
+use countersign_agent::tools::{Halt, HaltReason, ToolError, ToolOutput, Toolbox};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::json;
 
@@ -235,7 +235,7 @@ async fn a_fork_bomb_ends_whole() {
         };
         let pids = eventually("all generations", pids).await;
         assert!(pids.iter().all(|pid| is_alive(*pid)));
-        halt.tell(Halted::ByTime);
+        halt.tell(HaltReason::ByTime);
         pids
     };
     let (output, pids) = tokio::join!(running, everybody);
@@ -263,7 +263,7 @@ async fn time_is_up() {
         };
         let told = async {
             process(folder.path(), "pid").await;
-            halt.tell(Halted::ByTime);
+            halt.tell(HaltReason::ByTime);
             Instant::now()
         };
         let ((output, ended), told) = tokio::join!(running, told);
@@ -291,7 +291,7 @@ async fn a_person_stops_it() {
     };
     let told = async {
         process(folder.path(), "pid").await;
-        halt.tell(Halted::ByPerson);
+        halt.tell(HaltReason::ByPerson);
         Instant::now()
     };
     let ((output, ended), told) = tokio::join!(running, told);

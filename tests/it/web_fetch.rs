@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use countersign::app::install_crypto;
 use countersign_agent::domain::EffectClass;
-use countersign_agent::tools::{Halt, Halted, Reach, Tool, ToolError, ToolOutput};
+use countersign_agent::tools::{Halt, HaltReason, Reach, Tool, ToolError, ToolOutput};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use std::sync::Arc;
@@ -321,7 +321,7 @@ async fn a_stop_ends_a_fetch_at_once() {
     let (tool, arguments, halt) = (tool(&internet.reach()), json!({ "url": internet.url("/silent") }), Halt::default());
     let stopped = async {
         crate::support::api::eventually("the request", || async { (!internet.seen().is_empty()).then_some(()) }).await;
-        halt.tell(Halted::ByPerson);
+        halt.tell(HaltReason::ByPerson);
         Instant::now()
     };
     let (fetched, told) = tokio::join!(tool.run(&arguments, &halt), stopped);

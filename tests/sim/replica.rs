@@ -100,7 +100,7 @@ impl Process {
         self.board.tell(News::Claimed(Some(lane.clone())));
         let span = if self.knows_time { self.lease } else { self.lease * 10_000 };
         let hold = Hold::since(asked, span);
-        let ended = match Box::pin(self.runner.work(lease.clone(), hold, CancellationToken::new())).await {
+        let ended = match Box::pin(self.runner.work_on_lane(lease.clone(), hold, CancellationToken::new())).await {
             Ok(()) => Ok("at rest"),
             Err(WorkError::Store(StoreError::Stale)) => Ok("lease lost"),
             Err(WorkError::Store(StoreError::Unavailable(_))) => {

@@ -7,7 +7,7 @@ mod ids;
 mod clock;
 mod inbound;
 mod outbound;
-mod room;
+mod card_size;
 mod notice;
 mod plan;
 mod tool;
@@ -15,21 +15,20 @@ mod action;
 mod gate;
 mod decision;
 pub mod handshake;
-mod budget;
 mod policy;
 mod message;
 mod turn;
 mod event;
 mod failpoint;
-mod pins;
-mod visible;
+pub(crate) mod foreign;
 
 pub use action::{Action, ActionStatus, ToolResult};
-pub use budget::{Budget, Limit, Meter};
+pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
 pub use decision::{API_TOKEN, Approver, Decision, DecisionKind, Via, Vote};
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
+pub use foreign::{is_invisible, one_line, visible};
 pub use gate::{Approvers, Gate, GateKind};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
@@ -39,10 +38,7 @@ pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
     ReactionMark, StepView,
 };
-pub use pins::{Definition, Definitions, ServerHealth, ServerStanding, confirmation_of};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
 pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode};
-pub use room::{on_one_card, plan_fits};
-pub use tool::{EffectClass, ToolSpec};
-pub use turn::{SignalKind, TurnReason, TurnStatus};
-pub use visible::{is_format, is_invisible, is_pictograph, visible};
+pub use tool::{Definition, Definitions, EffectClass, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
+pub use turn::{Budget, Limit, Meter, SignalKind, TurnReason, TurnStatus};

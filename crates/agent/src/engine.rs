@@ -14,11 +14,11 @@ mod task;
 mod notebook;
 
 pub use agent::{Agent, AgentBuilder, BuildError};
-pub use drive::{Asking, Engine, Left, RETRY};
-pub use journal::{Entry, Journal, JournalError, News, Sending, left, left_behind, verdicts};
-pub use notebook::{FORMAT, Happened, Heard, Keeper, Notebook, OpenGate, RestoreError, Verdict, VerdictError};
+pub use drive::{CallSetup, Engine, RETRY, RunEnd};
+pub use journal::{Journal, JournalError, OutsideInput, Sending, StepRecord, row_verdicts, status_at_end, unread_outcomes};
+pub use notebook::{FORMAT, Keeper, Notebook, OpenGate, RestoreError, TaskError, TimelineEntry, Verdict, VerdictEffect, VerdictError};
 pub use observers::{HookError, Observer, Observers};
-pub use task::{Ending, Outcome, Task, TaskError};
+pub use task::{Ending, Outcome, Task};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,6 @@
 //! Language models behind one trait: a request in, one reply out.
 
 #[cfg(feature = "http-models")]
-mod settings;
-#[cfg(feature = "http-models")]
 mod remote;
 #[cfg(feature = "http-models")]
 mod dialect;
@@ -10,7 +8,6 @@ mod dialect;
 mod openai;
 #[cfg(feature = "http-models")]
 mod anthropic;
-mod limits;
 #[cfg(feature = "http-models")]
 mod answer;
 #[cfg(feature = "http-models")]
@@ -22,16 +19,27 @@ mod retry;
 #[cfg(feature = "http-models")]
 mod advice;
 
+#[cfg(feature = "http-models")]
+pub use dialect::{ModelLive, Provider};
 pub use futures_util::future::BoxFuture;
 #[cfg(feature = "http-models")]
 pub use remote::Remote;
-#[cfg(feature = "http-models")]
-pub use settings::{ModelLive, Provider};
 
 use std::fmt;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::domain::{Message, ToolCall, ToolSpec};
+
+/// Calls of one answer. The agent runs fewer and tells the model so; an answer past this one makes no sense.
+const MAX_CALLS: usize = 64;
+/// Text and calls of one answer together.
+const MAX_OUTPUT_BYTES: usize = 256 << 10;
+/// The JSON that we keep of one answer without reading it: thoughts, signatures, members that only the server knows.
+const MAX_KEPT_BYTES: usize = 512 << 10;
+/// A value of an answer is nested so deep at most. It is stored inside other JSON, and 128 levels are all that is read back.
+const MAX_DEPTH: usize = 64;
 
 /// What a model is asked.
 #[derive(Clone, Debug)]
@@ -54,7 +62,7 @@ pub struct ChatReply {
     /// Calls in order.
     pub calls: Vec<ToolCall>,
     /// Provider fields that must go back with this message.
-    pub raw: Option<serde_json::Value>,
+    pub raw: Option<Value>,
     /// Tokens in and out. Estimated from the size when the provider does not tell; 0 for the demo.
     pub tokens: u64,
 }
@@ -96,4 +104,48 @@ pub trait ChatModel: Send + Sync + fmt::Debug {
     fn is_demo(&self) -> bool {
         false
     }
+}
+
+impl ChatReply {
+    /// The answer, unless it is larger than one may be.
+    pub(crate) fn bounded(self) -> Result<Self, ModelError> {
+        match self.excess() {
+            Some(what) => Err(ModelError::Nonsense(what)),
+            None => Ok(self),
+        }
+    }
+
+    /// The first limit that the answer passes, in words.
+    fn excess(&self) -> Option<String> {
+        if self.calls.len() > MAX_CALLS {
+            return Some(too_many_calls());
+        }
+        let calls = self.calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
+        if self.text.len() + calls.sum::<usize>() > MAX_OUTPUT_BYTES {
+            return Some(format!("more than {} KiB of text", MAX_OUTPUT_BYTES >> 10));
+        }
+        let kept = self.raw.as_ref().map_or(0, |raw| raw.to_string().len());
+        if kept > MAX_KEPT_BYTES {
+            return Some(format!("more than {} KiB beside the text", MAX_KEPT_BYTES >> 10));
+        }
+        // Arguments that are no JSON, nested too deep for it among them, are kept as text and refused as such.
+        let arguments = self.calls.iter().filter_map(|call| serde_json::from_str(&call.arguments).ok());
+        let deep = arguments
+            .map(|value| depth(&value))
+            .chain(self.raw.as_ref().map(depth))
+            .any(|depth| depth > MAX_DEPTH);
+        deep.then(|| format!("a value nested more than {MAX_DEPTH} deep"))
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+fn too_many_calls() -> String {
+    format!("more than {MAX_CALLS} tool calls")
 }

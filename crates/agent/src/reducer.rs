@@ -18,8 +18,6 @@ mod finish;
 mod capsule;
 mod prompt;
 mod compose;
-mod escape;
-mod lookalike;
 mod observe;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Templates: the prompts, and what a program adds to them (wording, pages); overridable by a folder, all parsed and tried at start.
 
-mod asset;
 mod pieces;
 mod trial;
 mod words;
@@ -16,7 +15,7 @@ use serde::Serialize;
 
 use crate::domain::{Locale, PromptLanguage, visible};
 
-pub use asset::Asset;
+pub use pieces::Asset;
 
 /// Every template of the process. Loading has parsed and tried each of them, so that rendering fails only for a
 /// value that its caller forgot.
@@ -56,7 +55,7 @@ impl Templates {
     }
 
     fn build(mut embedded: pieces::Pieces, mut overrides: pieces::Pieces, mut problems: Vec<String>) -> Result<Self, TemplateError> {
-        let assets = asset::take(&mut embedded, &mut overrides);
+        let assets = pieces::take_assets(&mut embedded, &mut overrides);
         let mut env = environment();
         for (name, piece) in &embedded {
             trial::add(&mut env, name, piece, &mut problems);

@@ -3,33 +3,31 @@
 mod files;
 #[cfg(any(feature = "bash", feature = "mcp"))]
 mod group;
-mod halt;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "bash")]
 mod run_bash;
-mod sample;
 #[cfg(feature = "web")]
 mod web_fetch;
 mod workspace;
 
+pub use files::unpack_sample;
 pub use futures_util::future::BoxFuture;
-pub use halt::{Halt, Halted};
 #[cfg(feature = "mcp")]
 pub use mcp::{FirstSight, McpReach, McpServer, Pins, SEEN_WITHIN, Servers, try_server};
 #[cfg(feature = "bash")]
 pub use run_bash::tool as bash_tool;
-pub use sample::unpack_sample;
 #[cfg(feature = "web")]
 pub use web_fetch::{Reach, tool as web_tool};
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::domain::{EffectClass, Ids, ToolSpec};
 
@@ -212,13 +210,39 @@ fn overridden(mut spec: ToolSpec, effects: &BTreeMap<String, EffectClass>) -> To
     spec
 }
 
+/// Why a call should end before it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HaltReason {
+    /// A person stopped the turn.
+    ByPerson,
+    /// Its time is up.
+    ByTime,
+}
+
+/// Tells a running call to end. The runner does so once; a tool that can end early does so and answers with what it has done
+/// until then, which is then the call's true result. A tool that does not listen is given up after a while;
+/// what became of its call is unknown then.
+#[derive(Clone, Debug, Default)]
+pub struct Halt {
+    why: Arc<OnceLock<HaltReason>>,
+    told: CancellationToken,
+}
+
+impl Halt {
+    /// Asks the call to end. The first reason stays.
+    pub fn tell(&self, why: HaltReason) {
+        let _ = self.why.set(why);
+        self.told.cancel();
+    }
+
+    /// Comes back once the call should end.
+    pub async fn told(&self) -> HaltReason {
+        self.told.cancelled().await;
+        self.why.get().copied().unwrap_or(HaltReason::ByPerson)
+    }
+}
+
 /// The arguments as the tool wants them.
 fn read_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
     T::deserialize(arguments).map_err(|error| ToolError::TellModel(format!("wrong arguments: {error}")))
-}
-
-#[cfg(any(feature = "web", feature = "bash", feature = "mcp"))]
-/// Foreign text with U+FFFD in place of the control characters that a reader cannot see.
-fn visible(text: &str) -> String {
-    text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r'), "\u{fffd}")
 }

@@ -1,111 +1,81 @@
-//! One step of the reducer becomes one transaction.
+//! What one step of the reducer changes in the ledger, written into one transaction.
 
 use std::time::Duration;
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
+    Action, ActionId, ActionStatus, Answer, Approvers, CardState, Decision, DecisionKind, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
     ReactionMark, TurnReason, TurnStatus,
 };
-use countersign_agent::engine::{Entry, left_behind};
+use countersign_agent::engine::{StepRecord, status_at_end};
 use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
-use metrics::counter;
 use serde_json::json;
 use tracing::{debug, info};
 
-use super::LedgerJournal;
 use super::split::split;
 use super::successor::{carry_votes, succeed};
 use crate::lanes::state::encode;
 use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, Signal, StoreError, TurnRow, Tx, event_id, outbox_key};
 
-impl LedgerJournal {
-    /// Writes everything that a step changed, in one transaction under the fence. `false` means nothing is written,
-    /// because a person spoke meanwhile and the step would end the turn.
-    pub(super) async fn write(&self, entry: Entry<'_>) -> Result<bool, StoreError> {
-        let Entry {
-            before,
-            turn,
-            fresh,
-            effects,
-            heard,
-        } = entry;
-        let lease = &self.lease;
-        let mut row = self.row().clone();
-        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
-        // After the wait for the chat's lock: events are stamped shortly before they can be read.
-        let now = self.clock.now();
-        if is_overtaken(&mut tx, &row, before, turn, heard).await? {
-            return Ok(false);
-        }
-        tx.append_messages(lease, &row.id, row.messages, fresh).await?;
-        row.messages += i64::try_from(fresh.len()).unwrap_or(0);
-        let mut events = Vec::new();
-        let opened = effects.iter().any(|effect| matches!(effect, Effect::OpenGate(_)));
-        let finished = effects.iter().any(|effect| matches!(effect, Effect::Finish));
-        for effect in effects {
-            match effect {
-                Effect::Say(content) => say(&mut tx, &mut row, content).await?,
-                Effect::Progress => show_progress(&mut tx, &mut row, before, turn).await?,
-                Effect::Propose(action) => tx.insert_action(lease, &action).await?,
-                Effect::ActionMoved { action, status, gate } => {
-                    tx.move_action(lease, &ActionId::new(action), status, gate.as_ref()).await?;
-                }
-                Effect::OpenGate(opening) => {
-                    open_gate(&mut tx, lease, &row, self.asking(*opening), turn.state.policy.ttl_ms, now).await?;
-                }
-                Effect::Emit { iteration, event, summary } => {
-                    row.events += 1;
-                    debug!(seq = row.events, summary, "event");
-                    events.push(EventRow {
-                        seq: row.events,
-                        id: event_id(&row.id, row.events),
-                        turn_id: row.id.clone(),
-                        chat: row.conversation.chat.clone(),
-                        at: now,
-                        event,
-                        summary,
-                        iteration,
-                    });
-                }
-                Effect::Finish => finish(&mut tx, lease, &row, before, turn, now).await?,
+/// Writes everything that a step changed into `tx` and `row`, under the fence of `lease`; gives the events that it appended.
+/// A card that opens says who may approve now: `approvers`.
+pub(super) async fn write_step(
+    tx: &mut Tx,
+    lease: &Lease,
+    row: &mut TurnRow,
+    entry: StepRecord<'_>,
+    approvers: &Approvers,
+    now: Millis,
+) -> Result<Vec<EventRow>, StoreError> {
+    let StepRecord {
+        before,
+        turn,
+        fresh,
+        effects,
+        heard,
+    } = entry;
+    tx.append_messages(lease, &row.id, row.messages, fresh).await?;
+    row.messages += i64::try_from(fresh.len()).unwrap_or(0);
+    let mut events = Vec::new();
+    for effect in effects {
+        match effect {
+            Effect::Say(content) => say(tx, row, content).await?,
+            Effect::Progress => show_progress(tx, row, before, turn).await?,
+            Effect::Propose(action) => tx.insert_action(lease, &action).await?,
+            Effect::ActionMoved { action, status, gate } => {
+                tx.move_action(lease, &ActionId::new(action), status, gate.as_ref()).await?;
             }
+            Effect::OpenGate(mut opening) => {
+                opening.card.ask(approvers.clone());
+                open_gate(tx, lease, row, *opening, turn.state.policy.ttl_ms, now).await?;
+            }
+            Effect::Emit { iteration, event, summary } => {
+                row.events += 1;
+                debug!(seq = row.events, summary, "event");
+                events.push(EventRow {
+                    seq: row.events,
+                    id: event_id(&row.id, row.events),
+                    turn_id: row.id.clone(),
+                    chat: row.conversation.chat.clone(),
+                    at: now,
+                    event,
+                    summary,
+                    iteration,
+                });
+            }
+            Effect::Finish => finish(tx, lease, row, before, turn, now).await?,
         }
-        tx.append_events(lease, &events).await?;
-        row.status = turn.state.status;
-        row.reason = turn.state.reason;
-        row.started_at = row.started_at.or(Some(now));
-        row.finished_at = row.status.is_final().then_some(now);
-        row.state = encode(&turn.state)?;
-        tx.save_turn(lease, &row).await?;
-        tx.consume(lease, heard).await?;
-        tx.commit().await?;
-        row.state = String::new();
-        *self.row() = row;
-        for stored in &events {
-            let kind = match stored.event {
-                Event::PlanContinuation { .. } => "nudge",
-                Event::ContinuationProgress { .. } => "signal",
-                _ => continue,
-            };
-            counter!("countersign_continuations_total", "kind" => kind).increment(1);
-        }
-        if opened {
-            self.failpoint.reach("gate_journaled");
-        }
-        if finished {
-            self.failpoint.reach("finish_journaled");
-        }
-        Ok(true)
     }
-
-    /// `opening` with those who may approve now on its card.
-    fn asking(&self, mut opening: GateOpening) -> GateOpening {
-        let live = self.settings.current();
-        opening.card.ask(live.channel(self.lease.conversation.channel).approvers.clone());
-        opening
-    }
+    tx.append_events(lease, &events).await?;
+    row.status = turn.state.status;
+    row.reason = turn.state.reason;
+    row.started_at = row.started_at.or(Some(now));
+    row.finished_at = row.status.is_final().then_some(now);
+    row.state = encode(&turn.state)?;
+    tx.save_turn(lease, row).await?;
+    tx.consume(lease, heard).await?;
+    Ok(events)
 }
 
 /// One row for each message, in order: a restart sends those that are left, each under its own key.
@@ -119,7 +89,8 @@ async fn say(tx: &mut Tx, row: &mut TurnRow, content: Outbound) -> Result<(), St
 }
 
 /// Would this step end the turn although somebody said something since the engine looked?
-async fn is_overtaken(tx: &mut Tx, row: &TurnRow, before: &TurnState, turn: &Turn, heard: &[i64]) -> Result<bool, StoreError> {
+pub(super) async fn is_overtaken(tx: &mut Tx, row: &TurnRow, entry: &StepRecord<'_>) -> Result<bool, StoreError> {
+    let StepRecord { before, turn, heard, .. } = entry;
     let ends = matches!(turn.state.status, TurnStatus::Completed | TurnStatus::Failed);
     // An objection stands, whatever is said at that moment; and a turn that is given up reads nothing any more.
     if ends && !matches!(turn.state.reason, Some(TurnReason::Hook | TurnReason::Crashed)) {
@@ -142,7 +113,7 @@ async fn is_overtaken(tx: &mut Tx, row: &TurnRow, before: &TurnState, turn: &Tur
 async fn settle_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState) -> Result<(), StoreError> {
     let mut gates = Vec::new();
     for action in tx.actions_of_turn(&row.id).await? {
-        let status = left_behind(&action, before);
+        let status = status_at_end(&action, before);
         if status != action.status {
             tx.move_action(lease, &action.id, status, None).await?;
             gates.extend(action.gate_id.filter(|gate| !gates.contains(gate)));

@@ -41,7 +41,7 @@ pub(super) fn split(text: &str) -> Split {
 
 /// Where a text may be cut.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct BreakPoint {
     /// Byte offset.
     at: usize,
     /// How good it is; more is better.
@@ -54,7 +54,7 @@ struct Place {
     indent: usize,
 }
 
-fn part(text: &str, place: &Place) -> (String, String) {
+fn part(text: &str, place: &BreakPoint) -> (String, String) {
     let (before, after) = text.split_at(place.at);
     let before = if place.close.is_empty() {
         before.trim_end()
@@ -86,8 +86,8 @@ fn outdented(text: &str, indent: usize) -> String {
 }
 
 /// The best cut that leaves at most [`LIMIT`] before it.
-fn best_place(text: &str) -> Place {
-    let mut found: Option<Place> = None;
+fn best_place(text: &str) -> BreakPoint {
+    let mut found: Option<BreakPoint> = None;
     let mut reader = Reader::default();
     let mut fence = None;
     let (mut at, mut size) = (0, 0);
@@ -107,11 +107,11 @@ fn best_place(text: &str) -> Place {
     }
     found.unwrap_or_else(|| {
         let (close, reopen) = fence.unwrap_or_default();
-        Place {
+        BreakPoint {
             at: in_line(text),
             close: if close.is_empty() { close } else { format!("\n{close}") },
             reopen,
-            ..Place::default()
+            ..BreakPoint::default()
         }
     })
 }
@@ -144,27 +144,27 @@ enum Kind {
 
 impl Reader {
     /// A cut right before `line`; none where a heading would lose what it is over.
-    fn before(&self, line: &str) -> Option<Place> {
+    fn before(&self, line: &str) -> Option<BreakPoint> {
         if let Some(fence) = &self.fence {
             let ends = opens(line).is_some_and(|open| closes(fence, &open));
             let close = format!("\n{}{}", fence.prefix, fence.marks);
             let reopen = format!("{}{}{}\n", fence.prefix, fence.marks, fence.language);
             let rank = if self.last == Kind::Blank { 2 } else { 1 };
             let empty = opens(&self.last_line).is_some();
-            return (!ends && !empty).then(|| Place {
+            return (!ends && !empty).then(|| BreakPoint {
                 rank,
                 close,
                 reopen,
-                ..Place::default()
+                ..BreakPoint::default()
             });
         }
         if let Some(head) = &self.table {
             let reopen = if is_row(line) { head.clone() } else { String::new() };
             // A head without a row is no table.
-            return (self.last_line != *head).then(|| Place {
+            return (self.last_line != *head).then(|| BreakPoint {
                 rank: 3,
                 reopen,
-                ..Place::default()
+                ..BreakPoint::default()
             });
         }
         let indent = indent_of(line);
@@ -177,10 +177,10 @@ impl Reader {
             (Kind::Blank, _) | (_, Kind::Item) => 3,
             (Kind::Item | Kind::Words, Kind::Words) => 2,
         };
-        Some(Place {
+        Some(BreakPoint {
             rank,
             indent,
-            ..Place::default()
+            ..BreakPoint::default()
         })
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use countersign_agent::domain::{
     ActionStatus, CardState, Clock, DecisionKind, EffectClass, Event, GateKind, Millis, Outbound, Policy, TurnReason, TurnStatus,
 };
-use countersign_agent::engine::{Heard, Outcome, TaskError, Verdict, VerdictError};
+use countersign_agent::engine::{Outcome, TaskError, Verdict, VerdictEffect, VerdictError};
 use serde_json::json;
 
 use super::played::{Note, Played, agent, all_at_once, calls, ends, said, says, three_notes, waits};
@@ -29,7 +29,10 @@ async fn a_plan_waits() {
     assert!(matches!(&gate.card, Outbound::PlanCard(card) if card.grants == ["note"] && card.steps.len() == 3));
     assert_eq!(waits(&mut task).await.id, gate.id, "executed again it still waits");
     assert!(note.kept().is_empty());
-    assert_eq!(task.notebook().decide(&gate.id, "ann", Verdict::Approve).unwrap(), Heard::Decided);
+    assert_eq!(
+        task.notebook().decide(&gate.id, "ann", Verdict::Approve).unwrap(),
+        VerdictEffect::Decided
+    );
     let late = task.notebook().decide(&gate.id, "bob", Verdict::Cancel).unwrap_err();
     assert!(matches!(late, VerdictError::NotOpen(_)), "{late}");
     assert_eq!(ends(&mut task).await.status, TurnStatus::Completed);
@@ -67,7 +70,7 @@ async fn a_quorum_of_people() {
     let approve = |by: &str| task.notebook().decide(&gate.id, by, Verdict::Approve).unwrap();
     assert_eq!(
         [approve("ann"), approve("ann"), approve("bob")],
-        [Heard::Waits, Heard::Waits, Heard::Decided]
+        [VerdictEffect::Waits, VerdictEffect::Waits, VerdictEffect::Decided]
     );
 }
 
@@ -85,7 +88,10 @@ async fn a_question_leaves_the_votes() {
     };
     let mut task = agent(&model, &note).policy(policy).plan_mode().build().unwrap().task("three notes");
     let first = waits(&mut task).await;
-    assert_eq!(task.notebook().decide(&first.id, "ann", Verdict::Approve).unwrap(), Heard::Waits);
+    assert_eq!(
+        task.notebook().decide(&first.id, "ann", Verdict::Approve).unwrap(),
+        VerdictEffect::Waits
+    );
     task.notebook()
         .decide(&first.id, "bob", Verdict::Revise("why?".to_owned()))
         .unwrap();
@@ -93,7 +99,10 @@ async fn a_question_leaves_the_votes() {
     assert!(second.id != first.id && second.digest == first.digest && second.votes == ["ann"]);
     let counted = |card: &Outbound| matches!(card, Outbound::PlanCard(card) if card.state == CardState::Open { votes: 1 });
     assert!(counted(&second.card), "{:?}", second.card);
-    assert_eq!(task.notebook().decide(&second.id, "bob", Verdict::Approve).unwrap(), Heard::Decided);
+    assert_eq!(
+        task.notebook().decide(&second.id, "bob", Verdict::Approve).unwrap(),
+        VerdictEffect::Decided
+    );
     assert_eq!(ends(&mut task).await.status, TurnStatus::Completed);
     let approvers = task.notebook().events().into_iter().find_map(|one| match one.event {
         Event::Decision {
@@ -115,11 +124,17 @@ async fn calls_are_decided_one_by_one() {
     assert_eq!(gate.kind, GateKind::ToolApproval);
     let calls = task.notebook().calls();
     let book = task.notebook();
-    assert_eq!(book.decide_call(&gate.id, &calls[0].id, "ann", true, None).unwrap(), Heard::Waits);
+    assert_eq!(
+        book.decide_call(&gate.id, &calls[0].id, "ann", true, None).unwrap(),
+        VerdictEffect::Waits
+    );
     let twice = book.decide_call(&gate.id, &calls[0].id, "ann", false, None).unwrap_err();
     assert!(matches!(twice, VerdictError::NoCall(_)), "{twice}");
     let why = Some("not that one".to_owned());
-    assert_eq!(book.decide_call(&gate.id, &calls[1].id, "ann", false, why).unwrap(), Heard::Decided);
+    assert_eq!(
+        book.decide_call(&gate.id, &calls[1].id, "ann", false, why).unwrap(),
+        VerdictEffect::Decided
+    );
     assert_eq!(ends(&mut task).await.answer.as_deref(), Some("Noted what I might."));
     assert_eq!(note.kept(), ["a"]);
     let statuses: Vec<ActionStatus> = task.notebook().calls().iter().map(|call| call.status).collect();
@@ -162,7 +177,7 @@ async fn an_answer_may_come_at_any_moment() {
         });
         let ended = |outcome: &Outcome| matches!(outcome, Outcome::Ended(ending) if ending.status == TurnStatus::Completed);
         let first = task.execute().await.unwrap();
-        assert_eq!(answerer.join().unwrap(), Heard::Decided);
+        assert_eq!(answerer.join().unwrap(), VerdictEffect::Decided);
         assert!(ended(&first) || ended(&task.execute().await.unwrap()));
     }
     assert_eq!(note.kept().len(), 100);
@@ -214,7 +229,7 @@ async fn a_word_for_an_earlier_gate_settles_no_lost_call() {
     assert!(matches!(late, VerdictError::NotOpen(_)), "{late}");
     assert_eq!(
         task.notebook().decide_call(&second.id, &call, "ann", true, None).unwrap(),
-        Heard::Decided
+        VerdictEffect::Decided
     );
 }
 

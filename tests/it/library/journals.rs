@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{ActionId, ApprovalMode, EffectClass, Millis, Policy, ToolResult, TurnStatus};
-use countersign_agent::engine::{Entry, Journal, JournalError, Left, News, Sending};
+use countersign_agent::engine::{Journal, JournalError, OutsideInput, RunEnd, Sending, StepRecord};
 use countersign_agent::model::BoxFuture;
 use countersign_agent::reducer::{Effect, TurnState};
 use serde_json::json;
@@ -27,11 +27,11 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 }
 
 impl Journal for List {
-    fn news<'a>(&'a self, _: &'a TurnState) -> BoxFuture<'a, Result<Option<News>, JournalError>> {
+    fn news<'a>(&'a self, _: &'a TurnState) -> BoxFuture<'a, Result<Option<OutsideInput>, JournalError>> {
         ready(Ok(None))
     }
 
-    fn commit<'a>(&'a self, entry: Entry<'a>) -> BoxFuture<'a, Result<bool, JournalError>> {
+    fn commit<'a>(&'a self, entry: StepRecord<'a>) -> BoxFuture<'a, Result<bool, JournalError>> {
         let effects = entry
             .effects
             .iter()
@@ -74,7 +74,7 @@ async fn a_journal_hears_everything_in_order() {
     let agent = agent(&model, &note).policy(policy).build().unwrap();
     let (journal, mut turn) = (List::default(), agent.begin("a note", "ann"));
     let left = agent.run(&mut turn, &journal, &CancellationToken::new()).await.unwrap();
-    assert_eq!((left, turn.state.status), (Left::Finished, TurnStatus::Completed));
+    assert_eq!((left, turn.state.status), (RunEnd::Finished, TurnStatus::Completed));
     assert_eq!(
         *journal.0.lock().unwrap(),
         [

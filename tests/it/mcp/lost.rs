@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use countersign_agent::domain::ServerStanding;
-use countersign_agent::tools::{FirstSight, Halt, Halted, Servers, ToolError};
+use countersign_agent::tools::{FirstSight, Halt, HaltReason, Servers, ToolError};
 use countersign_agent::tools::{McpReach, McpServer};
 use serde_json::json;
 
@@ -166,7 +166,7 @@ async fn a_halted_call_is_cancelled_at_the_server() {
         let arguments = json!({});
         let sent = async {
             eventually("the call", || async { (played.calls("hang") == 1).then_some(()) }).await;
-            halt.tell(Halted::ByTime);
+            halt.tell(HaltReason::ByTime);
         };
         let (outcome, ()) = tokio::join!(hang.run(&arguments, &halt), sent);
         assert!(matches!(outcome, Err(ToolError::Unknown(_))), "{outcome:?}");

@@ -44,10 +44,10 @@ impl Millis {
 
 /// The only reader of the wall clock.
 #[derive(Clone, Debug)]
-pub struct Clock(Source);
+pub struct Clock(ClockSource);
 
 #[derive(Clone, Debug)]
-enum Source {
+enum ClockSource {
     System,
     Server(Arc<ServerTime>),
     Manual(Arc<AtomicI64>),
@@ -57,37 +57,37 @@ impl Clock {
     /// The machine's clock.
     #[must_use]
     pub fn system() -> Self {
-        Self(Source::System)
+        Self(ClockSource::System)
     }
 
     /// The time of a server instead of the machine's. A manual clock stays what it is.
     #[must_use]
     pub fn of_server(&self, time: &Arc<ServerTime>) -> Self {
         match &self.0 {
-            Source::System | Source::Server(_) => Self(Source::Server(Arc::clone(time))),
-            Source::Manual(_) => self.clone(),
+            ClockSource::System | ClockSource::Server(_) => Self(ClockSource::Server(Arc::clone(time))),
+            ClockSource::Manual(_) => self.clone(),
         }
     }
 
     /// A clock that moves only by [`Clock::advance`].
     #[must_use]
     pub fn manual(start: Millis) -> Self {
-        Self(Source::Manual(Arc::new(AtomicI64::new(start.0))))
+        Self(ClockSource::Manual(Arc::new(AtomicI64::new(start.0))))
     }
 
     /// The present moment.
     #[must_use]
     pub fn now(&self) -> Millis {
         match &self.0 {
-            Source::System => machine(),
-            Source::Server(time) => time.now(),
-            Source::Manual(at) => Millis(at.load(Ordering::SeqCst)),
+            ClockSource::System => machine(),
+            ClockSource::Server(time) => time.now(),
+            ClockSource::Manual(at) => Millis(at.load(Ordering::SeqCst)),
         }
     }
 
     /// Moves a manual clock on; no effect on the machine's clock.
     pub fn advance(&self, span: Duration) {
-        if let Source::Manual(at) = &self.0 {
+        if let ClockSource::Manual(at) = &self.0 {
             at.fetch_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
         }
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 /// Where this process dies or lags: at one point, or as a test says while it runs. Nowhere in production, and no effect at all in
 /// release builds.
 #[derive(Clone, Debug, Default)]
-pub struct Failpoint(Option<Chosen>);
+pub struct Failpoint(Option<Trigger>);
 
 #[derive(Clone, Debug)]
-enum Chosen {
+enum Trigger {
     At {
         name: Arc<str>,
         /// `None` lets the process die there.
@@ -27,13 +27,13 @@ impl Failpoint {
     #[must_use]
     pub fn at(text: &str) -> Self {
         if let Some(folder) = text.strip_prefix('@') {
-            return Self(Some(Chosen::Armed(Arc::new(PathBuf::from(folder)))));
+            return Self(Some(Trigger::Armed(Arc::new(PathBuf::from(folder)))));
         }
         let lag = text
             .split_once('+')
             .and_then(|(name, millis)| Some((name, Duration::from_millis(millis.parse().ok()?))));
         let (name, lag) = lag.map_or((text, None), |(name, lag)| (name, Some(lag)));
-        Self(Some(Chosen::At {
+        Self(Some(Trigger::At {
             name: Arc::from(name),
             lag,
         }))
@@ -42,8 +42,8 @@ impl Failpoint {
     /// Dies here, without any cleaning up, when `name` is the chosen point.
     pub fn reach(&self, name: &str) {
         let dies = match self.chosen() {
-            Some(Chosen::At { name: chosen, lag }) => **chosen == *name && lag.is_none(),
-            Some(Chosen::Armed(folder)) => std::fs::remove_file(folder.join(name)).is_ok(),
+            Some(Trigger::At { name: chosen, lag }) => **chosen == *name && lag.is_none(),
+            Some(Trigger::Armed(folder)) => std::fs::remove_file(folder.join(name)).is_ok(),
             None => false,
         };
         if dies {
@@ -55,15 +55,15 @@ impl Failpoint {
     #[must_use]
     pub fn lag(&self, name: &str) -> Option<Duration> {
         match self.chosen()? {
-            Chosen::At { name: chosen, lag } => lag.filter(|_| **chosen == *name),
-            Chosen::Armed(folder) => {
+            Trigger::At { name: chosen, lag } => lag.filter(|_| **chosen == *name),
+            Trigger::Armed(folder) => {
                 let millis = std::fs::read_to_string(folder.join(format!("{name}+"))).ok()?;
                 Some(Duration::from_millis(millis.parse().ok()?))
             }
         }
     }
 
-    fn chosen(&self) -> Option<&Chosen> {
+    fn chosen(&self) -> Option<&Trigger> {
         self.0.as_ref().filter(|_| cfg!(debug_assertions))
     }
 }

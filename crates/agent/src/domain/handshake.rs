@@ -4,16 +4,16 @@
 
 use super::{Action, ActionId, ActionStatus, Approver, Decision, DecisionKind, Gate, GateKind, Millis, Via, Vote};
 
-/// An approval, a change or a refusal, as a person means it.
+/// What a person says at an open gate: an approval, a change or a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Go ahead. On a tool approval: every open row.
+    /// Go ahead. At a gate of tool calls: with all that wait.
     Approve,
     /// Changes to the plan, or the answer to the question.
     Revise(String),
-    /// Give the task up.
+    /// Give the task up. At a gate of tool calls: run none of those that wait.
     Cancel,
-    /// Run none of the open rows, for this reason.
+    /// Run none of the calls that wait, for this reason.
     Reject(Option<String>),
 }
 
@@ -121,7 +121,7 @@ impl Actor {
 
 /// The part of a gate that the rules read.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct GateStanding<'a> {
     /// Why it waits.
     pub kind: GateKind,
     /// Whose task it is.
@@ -138,7 +138,7 @@ pub struct Standing<'a> {
     pub decided: bool,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> GateStanding<'a> {
     /// A stored gate, of whose card the actor has seen what it shows.
     pub fn of(gate: &'a Gate, votes: &'a [Vote], decided: bool) -> Self {
         Self {
@@ -160,7 +160,7 @@ impl<'a> Standing<'a> {
 
 /// The effect of an act.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Settled {
+pub enum Settlement {
     /// The gate takes this decision.
     Decided(Decision),
     /// One of several approvals: so many count.
@@ -190,12 +190,12 @@ pub enum Refusal {
 /// Everybody who may approve may do everything. A requester who may not approve may change and refuse. The holder of the API token may do
 /// everything, and is one voter in whosever name it speaks. `words`: what was said, kept with an approval.
 pub fn settle(
-    gate: &Standing<'_>,
+    gate: &GateStanding<'_>,
     act: &Act,
     actor: &Actor,
     approves: impl Fn(&str) -> bool,
     words: Option<&str>,
-) -> Result<Settled, Refusal> {
+) -> Result<Settlement, Refusal> {
     check(gate, act, actor, &approves)?;
     let mut approvers = Vec::new();
     if *act == Act::Approve {
@@ -204,12 +204,12 @@ pub fn settle(
             approvers = Vote::approvers(&with_own(gate.votes, actor), approves);
             let counted = u32::try_from(approvers.len()).unwrap_or(u32::MAX);
             if counted < gate.needed() {
-                return Ok(Settled::Voted { votes: counted });
+                return Ok(Settlement::Voted { votes: counted });
             }
         }
     }
     let (kind, text) = act.decides(words);
-    Ok(Settled::Decided(Decision {
+    Ok(Settlement::Decided(Decision {
         approvers,
         ..actor.decision(kind, text)
     }))
@@ -229,7 +229,7 @@ fn with_own(votes: &[Vote], actor: &Actor) -> Vec<Vote> {
 }
 
 /// May `actor` do this at `gate` now?
-pub fn check(gate: &Standing<'_>, act: &Act, actor: &Actor, approves: impl Fn(&str) -> bool) -> Result<(), Refusal> {
+pub fn check(gate: &GateStanding<'_>, act: &Act, actor: &Actor, approves: impl Fn(&str) -> bool) -> Result<(), Refusal> {
     if gate.decided {
         return Err(Refusal::Decided);
     }
@@ -254,7 +254,7 @@ pub fn may(act: &Act, user: &str, requester: &str, approves: impl Fn(&str) -> bo
 
 /// The effect of approving or rejecting one row of a tool approval.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RowSettled {
+pub struct RowSettlement {
     /// How the row is decided.
     pub row: Decision,
     /// How its gate is decided, when no other row waits.
@@ -262,7 +262,7 @@ pub struct RowSettled {
 }
 
 /// Approves or rejects the row `id` of `rows`, all those of one gate. The right to do so was checked. `None` means it does not wait.
-pub fn settle_row(rows: &[Action], id: &ActionId, approve: bool, reason: Option<String>, actor: &Actor) -> Option<RowSettled> {
+pub fn settle_row(rows: &[Action], id: &ActionId, approve: bool, reason: Option<String>, actor: &Actor) -> Option<RowSettlement> {
     rows.iter().find(|row| row.id == *id && row.status.waits())?;
     let kind = if approve { DecisionKind::Approve } else { DecisionKind::Reject };
     let row = Decision {
@@ -288,7 +288,7 @@ pub fn settle_row(rows: &[Action], id: &ActionId, approve: bool, reason: Option<
             ..actor.decision(kind, None)
         }
     });
-    Some(RowSettled { row, gate })
+    Some(RowSettlement { row, gate })
 }
 
 #[cfg(test)]
@@ -313,8 +313,8 @@ mod tests {
     }
 
     /// A plan of `u1` that needs `quorum` approvals, until 200.
-    fn plan(quorum: u32, votes: &[Vote]) -> Standing<'_> {
-        Standing {
+    fn plan(quorum: u32, votes: &[Vote]) -> GateStanding<'_> {
+        GateStanding {
             kind: GateKind::PlanReview,
             requester: "u1",
             quorum,
@@ -330,13 +330,13 @@ mod tests {
         ["a", "b"].contains(&user)
     }
 
-    fn says(gate: &Standing<'_>, act: &Act, actor: &Actor) -> Result<Settled, Refusal> {
+    fn says(gate: &GateStanding<'_>, act: &Act, actor: &Actor) -> Result<Settlement, Refusal> {
         settle(gate, act, actor, approves, None)
     }
 
-    fn makers(settled: Result<Settled, Refusal>) -> Vec<(String, bool)> {
+    fn makers(settled: Result<Settlement, Refusal>) -> Vec<(String, bool)> {
         match settled {
-            Ok(Settled::Decided(decision)) => decision.approvers.into_iter().map(|one| (one.by, one.through_api)).collect(),
+            Ok(Settlement::Decided(decision)) => decision.approvers.into_iter().map(|one| (one.by, one.through_api)).collect(),
             other => panic!("not decided: {other:?}"),
         }
     }
@@ -381,9 +381,9 @@ mod tests {
         let at = |now| Actor { now, ..person("a") };
         assert!(says(&gate, &Act::Approve, &at(Millis(199))).is_ok());
         assert_eq!(says(&gate, &Act::Approve, &at(Millis(200))), Err(Refusal::Lapsed));
-        let decided = Standing { decided: true, ..gate };
+        let decided = GateStanding { decided: true, ..gate };
         assert_eq!(says(&decided, &Act::Cancel, &at(Millis(200))), Err(Refusal::Decided));
-        let hidden = Standing {
+        let hidden = GateStanding {
             shown_whole: false,
             ..gate
         };
@@ -398,8 +398,11 @@ mod tests {
     fn quorum() {
         let vote = |actor: &Actor| actor.vote().unwrap();
         let one = [vote(&person("a"))];
-        assert_eq!(says(&plan(2, &[]), &Act::Approve, &person("a")), Ok(Settled::Voted { votes: 1 }));
-        assert_eq!(says(&plan(2, &one), &Act::Approve, &person("a")), Ok(Settled::Voted { votes: 1 }));
+        assert_eq!(says(&plan(2, &[]), &Act::Approve, &person("a")), Ok(Settlement::Voted { votes: 1 }));
+        assert_eq!(
+            says(&plan(2, &one), &Act::Approve, &person("a")),
+            Ok(Settlement::Voted { votes: 1 })
+        );
         assert_eq!(
             makers(says(&plan(2, &one), &Act::Approve, &person("b"))),
             [("a".to_owned(), false), ("b".to_owned(), false)]
@@ -410,17 +413,20 @@ mod tests {
         );
         assert_eq!(
             says(&plan(2, &one), &Act::Approve, &token("a")),
-            Ok(Settled::Voted { votes: 1 }),
+            Ok(Settlement::Voted { votes: 1 }),
             "they have voted themselves"
         );
         let by_token = [vote(&token("a"))];
         assert_eq!(
             says(&plan(2, &by_token), &Act::Approve, &token("b")),
-            Ok(Settled::Voted { votes: 1 })
+            Ok(Settlement::Voted { votes: 1 })
         );
         let gone = [vote(&person("c"))];
-        assert_eq!(says(&plan(2, &gone), &Act::Approve, &person("a")), Ok(Settled::Voted { votes: 1 }));
-        let calls = Standing {
+        assert_eq!(
+            says(&plan(2, &gone), &Act::Approve, &person("a")),
+            Ok(Settlement::Voted { votes: 1 })
+        );
+        let calls = GateStanding {
             kind: GateKind::ToolApproval,
             ..plan(2, &[])
         };

@@ -106,6 +106,12 @@ impl ChannelKind {
         }
     }
 
+    /// Key of the small fact that holds the user id of the bot `app` on this platform.
+    #[must_use]
+    pub fn bot_fact(self, app: &str) -> String {
+        format!("bot.{}.{app}", self.as_str())
+    }
+
     /// The kind named by `text`, if any.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -134,7 +140,7 @@ impl Conversation {
     /// Key of the small fact that holds the bot's own user id.
     #[must_use]
     pub fn bot_fact(&self) -> String {
-        format!("bot.{}.{}", self.channel.as_str(), self.app)
+        self.channel.bot_fact(&self.app)
     }
 
     /// The lane of `user` in this conversation.
@@ -176,10 +182,10 @@ pub fn digest128(parts: &[&str]) -> [u8; 16] {
 
 /// Source of random ids: the operating system in production, a counted sequence in tests.
 #[derive(Clone, Debug)]
-pub struct Ids(Source);
+pub struct Ids(IdSource);
 
 #[derive(Clone, Debug)]
-enum Source {
+enum IdSource {
     System,
     Counted(Arc<AtomicU64>),
 }
@@ -188,13 +194,13 @@ impl Ids {
     /// Random ids from the operating system.
     #[must_use]
     pub fn random() -> Self {
-        Self(Source::System)
+        Self(IdSource::System)
     }
 
     /// Ids that repeat from run to run; for tests only.
     #[must_use]
     pub fn counted() -> Self {
-        Self(Source::Counted(Arc::default()))
+        Self(IdSource::Counted(Arc::default()))
     }
 
     /// 128 bits as 32 hex digits.
@@ -206,8 +212,8 @@ impl Ids {
         let mut bytes = [0; 16];
         match &self.0 {
             #[expect(clippy::expect_used, reason = "without randomness no id is unguessable, so nothing may go on")]
-            Source::System => getrandom::fill(&mut bytes).expect("the operating system gives random bytes"),
-            Source::Counted(count) => {
+            IdSource::System => getrandom::fill(&mut bytes).expect("the operating system gives random bytes"),
+            IdSource::Counted(count) => {
                 let number = count.fetch_add(1, Ordering::Relaxed) + 1;
                 bytes[8..].copy_from_slice(&number.to_be_bytes());
             }

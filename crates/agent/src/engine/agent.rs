@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 use super::JournalError;
-use super::drive::{Asking, Engine, Left};
+use super::drive::{CallSetup, Engine, RunEnd};
 use super::journal::Journal;
 use super::notebook::{Notebook, Page, RestoreError};
 use super::observers::{Observer, Observers};
@@ -109,7 +109,7 @@ impl Agent {
             requester: requester.to_owned(),
             group: false,
             policy: self.policy.clone(),
-            demo: (self.engine.asking)().model.is_demo(),
+            demo: (self.engine.call_setup)().model.is_demo(),
         })
     }
 
@@ -118,7 +118,7 @@ impl Agent {
     ///
     /// # Errors
     /// Those of the journal.
-    pub async fn run(&self, turn: &mut Turn, journal: &dyn Journal, stop: &CancellationToken) -> Result<Left, JournalError> {
+    pub async fn run(&self, turn: &mut Turn, journal: &dyn Journal, stop: &CancellationToken) -> Result<RunEnd, JournalError> {
         tokio::select! {
             () = self.engine.tools.settled() => (),
             () = stop.cancelled() => (),
@@ -258,7 +258,7 @@ impl AgentBuilder {
             }
             names.push(spec.name);
         }
-        let asking = Asking {
+        let call_setup = CallSetup {
             model: self.model,
             system_prompt: self.system_prompt,
             parallel_tool_calls: self.parallel_tool_calls,
@@ -267,7 +267,7 @@ impl AgentBuilder {
         #[cfg(feature = "mcp")]
         let tools = tools.with_servers(self.servers);
         let engine = Engine {
-            asking: Arc::new(move || asking.clone()),
+            call_setup: Arc::new(move || call_setup.clone()),
             clock: self.clock,
             ids: self.ids,
             templates: Arc::new(Templates::load(None)?),

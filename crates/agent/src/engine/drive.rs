@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::JournalError;
-use super::journal::{Entry, Journal};
+use super::journal::{Journal, StepRecord};
 use super::observers::Observers;
 use super::{ModelHealth, Timings};
 use crate::domain::{Clock, Failpoint, Ids, Millis, ToolSpec};
@@ -20,9 +20,9 @@ use crate::tools::Toolbox;
 /// Between two tries to tell the journal something that only this process knows.
 pub const RETRY: Duration = Duration::from_millis(200);
 
-/// How the model is asked; looked up anew for every call.
+/// The model and the settings of a call; looked up anew for every call.
 #[derive(Clone)]
-pub struct Asking {
+pub struct CallSetup {
     /// The model.
     pub model: Arc<dyn ChatModel>,
     /// Added to the base prompt.
@@ -34,8 +34,8 @@ pub struct Asking {
 /// Everything that turns have in common. A turn and its journal are given to each call. [`super::Agent`] wraps it for most programs.
 #[derive(Clone)]
 pub struct Engine {
-    /// How the model is asked.
-    pub asking: Arc<dyn Fn() -> Asking + Send + Sync>,
+    /// Gives the model and the settings of the next call.
+    pub call_setup: Arc<dyn Fn() -> CallSetup + Send + Sync>,
     /// Wall clock.
     pub clock: Clock,
     /// Random ids.
@@ -70,24 +70,24 @@ pub(super) struct Run<'a> {
     /// What the model was found to read at once.
     pub(super) room: Room,
     /// Spent on model calls that were interrupted, or whose answer came to nothing, and not yet charged: the next call pays for it.
-    pub(super) unpaid: Unpaid,
+    pub(super) uncharged: UnchargedCost,
 }
 
 /// The cost of model calls that is not charged to the turn yet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Unpaid {
+pub(super) struct UnchargedCost {
     pub(super) time: Duration,
     pub(super) tokens: u64,
 }
 
-impl Unpaid {
-    fn owe(&mut self, spent: Self) {
+impl UnchargedCost {
+    fn add(&mut self, spent: Self) {
         self.time += spent.time;
         self.tokens = self.tokens.saturating_add(spent.tokens);
     }
 
     /// What this input would have charged.
-    fn with(input: &Input) -> Self {
+    fn of(input: &Input) -> Self {
         let (millis, tokens) = match input {
             Input::Reply(reply) => (reply.millis, reply.tokens),
             Input::ModelFailed { millis, .. } | Input::ToolResults { millis, .. } | Input::Outdated { millis, .. } => (*millis, 0),
@@ -107,12 +107,12 @@ impl Unpaid {
     }
 }
 
-/// Where a turn was left.
+/// Why the engine stopped working on a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// It waits; look again at this moment.
+pub enum RunEnd {
+    /// The turn waits; look at it again at this moment.
     Parked(Millis),
-    /// It is over.
+    /// The turn is over.
     Finished,
 }
 
@@ -124,19 +124,19 @@ impl Engine {
 
     /// Takes `turn` on until it waits, ends, or `stop` asks to leave it at the next step. On an error `turn` is as the journal has
     /// it, as far as this process knows.
-    pub async fn drive(&self, journal: &dyn Journal, turn: &mut Turn, stop: &CancellationToken) -> Result<Left, JournalError> {
+    pub async fn drive(&self, journal: &dyn Journal, turn: &mut Turn, stop: &CancellationToken) -> Result<RunEnd, JournalError> {
         let mut run = Run {
             journal,
             journaled: turn.log.len(),
             turn,
             specs: self.tools.specs(),
             room: Room::default(),
-            unpaid: Unpaid::default(),
+            uncharged: UnchargedCost::default(),
         };
         info!(status = run.turn.state.status.as_str(), next = ?run.turn.state.next, "turn taken up");
         loop {
             if stop.is_cancelled() {
-                return Ok(Left::Parked(Millis::ALWAYS));
+                return Ok(RunEnd::Parked(Millis::ALWAYS));
             }
             // People come first: a decision or a stop is read before every effect.
             let (input, mut heard) = match journal.news(&run.turn.state).await? {
@@ -146,8 +146,8 @@ impl Engine {
                         Next::Start => Some(Input::Start),
                         Next::CallModel { last } => Box::pin(self.call_model(&mut run, last, stop)).await?,
                         Next::RunTools { calls } => Box::pin(self.run_tools(&run, &calls, stop)).await?,
-                        Next::Wait => return Ok(Left::Parked(journal.due(&run.turn.state).await?)),
-                        Next::Nothing => return Ok(Left::Finished),
+                        Next::Wait => return Ok(RunEnd::Parked(journal.due(&run.turn.state).await?)),
+                        Next::Nothing => return Ok(RunEnd::Finished),
                     };
                     // None: interrupted by a person; the news above says what happened.
                     let Some(input) = input else { continue };
@@ -157,10 +157,10 @@ impl Engine {
             let edits = journal.edits().await?;
             let edited = !edits.is_empty();
             heard.extend(edits);
-            let cost = Unpaid::with(&input);
-            if !self.take(&mut run, input, edited, &heard).await? {
+            let cost = UnchargedCost::of(&input);
+            if !self.take_step(&mut run, input, edited, &heard).await? {
                 // Words came in at the last moment: they are read first.
-                run.unpaid.owe(cost);
+                run.uncharged.add(cost);
             }
             if let Some(lag) = self.failpoint.lag("step_journaled") {
                 tokio::time::sleep(lag).await;
@@ -168,8 +168,8 @@ impl Engine {
         }
     }
 
-    /// One step: reducer, those who watch, then journal. False, or an error: it is undone.
-    async fn take(&self, run: &mut Run<'_>, input: Input, edited: bool, heard: &[i64]) -> Result<bool, JournalError> {
+    /// Takes one step: reducer, observers, then journal. The step is undone when this gives `false` or an error.
+    async fn take_step(&self, run: &mut Run<'_>, input: Input, edited: bool, heard: &[i64]) -> Result<bool, JournalError> {
         let before = run.turn.state.clone();
         let env = Env {
             now: self.clock.now(),
@@ -181,7 +181,7 @@ impl Engine {
         }
         let mut effects = Box::pin(self.observers.step(run.turn, &env, input, &self.ids)).await;
         self.preview(&mut run.turn.state, &mut effects).await;
-        let entry = Entry {
+        let entry = StepRecord {
             before: &before,
             turn: run.turn,
             fresh: run.turn.log.get(run.journaled..).unwrap_or_default(),

@@ -16,23 +16,19 @@ use super::journal::Sending;
 use super::model_call::interrupted;
 use crate::domain::{ActionId, ToolResult};
 use crate::reducer::{CallOutcome, Input, OpenCall};
-use crate::tools::{Halt, Halted, MAX_OUTPUT_BYTES, ToolError, ToolOutput};
+use crate::tools::{Halt, HaltReason, MAX_OUTPUT_BYTES, ToolError, ToolOutput};
 
 /// A call that was sent and not answered, and what a reader is told of it.
-struct Unanswered(ToolResult);
+struct UnknownOutcome(ToolResult);
 
 /// What became of a write call.
-enum Sent {
-    /// It answered, now or before a crash.
-    Answered(ToolResult),
-    /// It was sent before a crash, or did not answer in time: whether it ran is unknown.
-    Unknown,
-    /// The turn was stopped and the call did not end in its grace; its row stays `running`.
-    Left,
+enum WriteOutcome {
+    /// It was sent, now or before a crash, and this is its answer. `None` means that whether it ran is unknown.
+    Sent(Option<ToolResult>),
     /// It was not sent, and must not be before a person has seen what it would change now.
     Outdated,
-    /// It was not sent, and is not now.
-    Not,
+    /// The turn is being stopped: it was not sent and is not now, or it did not end in its grace and its row stays `running`.
+    Stopped,
 }
 
 impl Engine {
@@ -58,7 +54,7 @@ impl Engine {
                 call_id: call.call.id.clone(),
                 result: Some(match result {
                     // A read that may or may not have been made can be made again.
-                    Ok(Ok(result) | Err(Unanswered(result))) => result,
+                    Ok(Ok(result) | Err(UnknownOutcome(result))) => result,
                     Err(_) => late(self.timings.tool_timeout),
                 }),
             }
@@ -76,22 +72,20 @@ impl Engine {
             let begins = !late && !stop.is_cancelled() && run.journal.news(&run.turn.state).await?.is_none();
             let call_id = call.call.id.clone();
             match self.run_write(run, call, begins).await? {
-                Sent::Answered(result) => outcomes.push(CallOutcome {
-                    call_id,
-                    result: Some(result),
-                }),
-                Sent::Unknown => {
+                WriteOutcome::Sent(result) => {
+                    let known = result.is_some();
+                    outcomes.push(CallOutcome { call_id, result });
                     // Later writes must not overtake one that may have to be run again.
-                    outcomes.push(CallOutcome { call_id, result: None });
-                    break;
+                    if !known {
+                        break;
+                    }
                 }
                 // What ran before it is told first; then its turn comes again.
-                Sent::Outdated if outcomes.is_empty() => {
+                WriteOutcome::Outdated if outcomes.is_empty() => {
                     return Ok(Some(Input::Outdated { call_id, millis: millis() }));
                 }
-                Sent::Outdated => break,
-                // Its row says so when the stop is read.
-                Sent::Left | Sent::Not => break,
+                // Of a call that was stopped its row says so when the stop is read.
+                WriteOutcome::Outdated | WriteOutcome::Stopped => break,
             }
         }
         if outcomes.is_empty() {
@@ -104,7 +98,7 @@ impl Engine {
     }
 
     /// One write call, at most once; `begins`: it may be sent now, if it was not before.
-    async fn run_write(&self, run: &Run<'_>, call: &OpenCall, begins: bool) -> Result<Sent, JournalError> {
+    async fn run_write(&self, run: &Run<'_>, call: &OpenCall, begins: bool) -> Result<WriteOutcome, JournalError> {
         let Some(id) = call.action.as_deref().map(ActionId::new) else {
             return Err(JournalError::Corrupt(format!("call {} has no row in actions", call.call.id)));
         };
@@ -112,10 +106,10 @@ impl Engine {
         match run.journal.sending(&id, begins && !outdated).await? {
             Sending::Now => (),
             // Only of a call that was never sent: one that was may have changed the thing itself.
-            Sending::Not if outdated => return Ok(Sent::Outdated),
-            Sending::Answered(result) => return Ok(Sent::Answered(result)),
-            Sending::Unknown => return Ok(Sent::Unknown),
-            Sending::Not => return Ok(Sent::Not),
+            Sending::Not if outdated => return Ok(WriteOutcome::Outdated),
+            Sending::Answered(result) => return Ok(WriteOutcome::Sent(Some(result))),
+            Sending::Unknown => return Ok(WriteOutcome::Sent(None)),
+            Sending::Not => return Ok(WriteOutcome::Stopped),
         }
         let halt = Halt::default();
         let invocation = async {
@@ -127,8 +121,8 @@ impl Engine {
         let mut invocation = pin!(invocation);
         let why = tokio::select! {
             result = &mut invocation => Ok(result),
-            () = interrupted(run) => Err(Halted::ByPerson),
-            () = tokio::time::sleep(self.timings.tool_timeout) => Err(Halted::ByTime),
+            () = interrupted(run) => Err(HaltReason::ByPerson),
+            () = tokio::time::sleep(self.timings.tool_timeout) => Err(HaltReason::ByTime),
         };
         let answered = match why {
             Ok(answered) => answered,
@@ -137,13 +131,15 @@ impl Engine {
                 halt.tell(why);
                 match tokio::time::timeout(self.timings.stop_grace, invocation).await {
                     Ok(Ok(result)) => Ok(result),
-                    Ok(Err(_)) | Err(_) if why == Halted::ByPerson => return Ok(Sent::Left),
+                    Ok(Err(_)) | Err(_) if why == HaltReason::ByPerson => return Ok(WriteOutcome::Stopped),
                     // It may still land; only a person can say whether it should be run again.
-                    Ok(Err(_)) | Err(_) => return Ok(Sent::Unknown),
+                    Ok(Err(_)) | Err(_) => return Ok(WriteOutcome::Sent(None)),
                 }
             }
         };
-        let Ok(result) = answered else { return Ok(Sent::Unknown) };
+        let Ok(result) = answered else {
+            return Ok(WriteOutcome::Sent(None));
+        };
         self.failpoint.reach("action_ran");
         // What came of it is known here and nowhere else: the ledger is told as soon as it answers, as long as the lane is ours.
         while let Err(error) = run.journal.done(&id, &result).await {
@@ -154,10 +150,10 @@ impl Engine {
             tokio::time::sleep(RETRY).await;
         }
         self.failpoint.reach("action_journaled");
-        Ok(Sent::Answered(result))
+        Ok(WriteOutcome::Sent(Some(result)))
     }
 
-    async fn invoke(&self, call: &OpenCall, halt: &Halt) -> Result<ToolResult, Unanswered> {
+    async fn invoke(&self, call: &OpenCall, halt: &Halt) -> Result<ToolResult, UnknownOutcome> {
         let (name, started) = (&call.call.name, Instant::now());
         let tool = self.tools.get_for(name, call.definition.as_deref());
         let answered = match (tool, serde_json::from_str::<Value>(&call.call.arguments)) {
@@ -203,7 +199,7 @@ impl Engine {
                     exit: None,
                 };
                 match failure {
-                    ToolError::Unknown(_) => Err(Unanswered(result)),
+                    ToolError::Unknown(_) => Err(UnknownOutcome(result)),
                     ToolError::TellModel(_) | ToolError::Fatal(_) => Ok(result),
                 }
             }

@@ -1,6 +1,7 @@
 //! What a turn is written to, and where people's words come from: all that the engine needs of a memory.
 //!
-//! The ledger is one implementation (`runner/ledger.rs`), a `Notebook` in memory the other: the library needs no SQL and has no second engine.
+//! The gateway's ledger is one implementation (`src/lanes/ledger.rs`), a `Notebook` in memory the other: the library needs no SQL and has no
+//! second engine.
 
 use crate::domain::SignalKind;
 use crate::domain::{Action, ActionId, ActionStatus, Message, Millis, Policy, ToolResult};
@@ -21,9 +22,9 @@ pub enum JournalError {
     Corrupt(String),
 }
 
-/// What one step of the reducer leaves to be written, whole or not at all.
+/// What one step of the reducer changes: written whole or not at all.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct StepRecord<'a> {
     /// The state before it.
     pub before: &'a TurnState,
     /// The turn after it.
@@ -32,20 +33,20 @@ pub struct Entry<'a> {
     pub fresh: &'a [Message],
     /// What the step wants done, in order. All of it is a matter of writing: [`Effect::Say`] is written down to be said.
     pub effects: Vec<Effect>,
-    /// Words that the step has used up, as [`News`] named them.
+    /// Words that the step has used up, as [`OutsideInput`] named them.
     pub heard: &'a [i64],
 }
 
 /// What became known of a turn from outside since its last step.
 #[derive(Debug)]
-pub struct News {
+pub struct OutsideInput {
     /// What the reducer is told.
     pub input: Input,
     /// The words that it uses up.
     pub heard: Vec<i64>,
 }
 
-/// Where a write call stands when it is this one's turn to be sent.
+/// Whether a write call may be sent now, and what is known of it if not.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sending {
     /// The journal says from now on that it was sent: send it.
@@ -78,10 +79,10 @@ impl Sending {
     }
 }
 
-/// What is known of the calls that were sent and whose outcome the turn has not read, for [`Input::Cancel`]: a process died in
-/// between, or the call did not end when it was told to. The rows say it, whichever process asks.
+/// Outcomes of calls that were sent and that the turn has not read, for [`Input::Cancel`]: a process died in between, or the call did
+/// not end when it was told to. They are read from the rows, so that every process finds the same.
 #[must_use]
-pub fn left(state: &TurnState, rows: &[Action]) -> Vec<CallOutcome> {
+pub fn unread_outcomes(state: &TurnState, rows: &[Action]) -> Vec<CallOutcome> {
     let open = state.calls.open.iter().filter(|call| call.answer.is_none());
     let rows = open.filter_map(|call| rows.iter().find(|row| Some(row.id.as_str()) == call.action.as_deref()));
     let sent = rows.filter(|row| matches!(row.status, ActionStatus::Running | ActionStatus::Executed | ActionStatus::Failed));
@@ -92,10 +93,10 @@ pub fn left(state: &TurnState, rows: &[Action]) -> Vec<CallOutcome> {
     .collect()
 }
 
-/// What a call is when its turn is over; `before`: the state before that step. One that was sent and never answered is `unknown`, for
-/// everybody who asks later; one that might have run and never will is `expired`; one that was not decided is `rejected`.
+/// The status of a call once its turn is over. `before` is the state before the last step. A call that was sent and not answered is
+/// `unknown`; an approved one that was never sent is `expired`; one that was not decided is `rejected`.
 #[must_use]
-pub fn left_behind(row: &Action, before: &TurnState) -> ActionStatus {
+pub fn status_at_end(row: &Action, before: &TurnState) -> ActionStatus {
     let open = before
         .calls
         .open
@@ -113,7 +114,7 @@ pub fn left_behind(row: &Action, before: &TurnState) -> ActionStatus {
 
 /// What a gate of tool calls has decided of each of its rows, for [`Input::Decided`]. A row without a verdict counts as rejected.
 #[must_use]
-pub fn verdicts(rows: Vec<Action>) -> Vec<RowVerdict> {
+pub fn row_verdicts(rows: Vec<Action>) -> Vec<RowVerdict> {
     let verdict = |row: Action| RowVerdict {
         action: row.id.to_string(),
         // A gate may be settled as a whole before its last row is written only by a bug; fail closed.
@@ -132,10 +133,10 @@ pub fn verdicts(rows: Vec<Action>) -> Vec<RowVerdict> {
 ///
 /// - What [`Journal::commit`], [`Journal::sending`] and [`Journal::done`] have returned `Ok` for is still there after a crash, and each
 ///   of them happens whole or not at all.
-/// - [`Journal::news`] only looks. Words are used up by the commit that names them ([`Entry::heard`]); a decision is, once the state
+/// - [`Journal::news`] only looks. Words are used up by the commit that names them ([`StepRecord::heard`]); a decision is, once the state
 ///   waits at that gate no more. What was not used up is told again.
 /// - With [`Effect::Finish`] no gate of the turn can be answered any more, and no row of a call claims to be under way or about to
-///   be: [`left_behind`] says what it is instead. A row that waits follows its gate ([`DecisionKind::of_open_rows`](crate::domain::DecisionKind::of_open_rows)).
+///   be: [`status_at_end`] says what it is instead. A row that waits follows its gate ([`DecisionKind::of_open_rows`](crate::domain::DecisionKind::of_open_rows)).
 ///
 /// # Errors
 /// All verbs give [`JournalError`]: `Unavailable` when it may be tried again, `Stale` when somebody else works on the turn now,
@@ -144,7 +145,7 @@ pub fn verdicts(rows: Vec<Action>) -> Vec<RowVerdict> {
 pub trait Journal: Send + Sync {
     /// The next thing that people (or time) did to the turn, if there is one: a stop first, then words for the running turn, then the
     /// decision of the open gate. A gate whose time is over is settled here.
-    fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<News>, JournalError>>;
+    fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<OutsideInput>, JournalError>>;
 
     /// Unread edits of the request. They need no step of their own: the next one takes them along.
     fn edits(&self) -> BoxFuture<'_, Result<Vec<i64>, JournalError>> {
@@ -153,7 +154,7 @@ pub trait Journal: Send + Sync {
 
     /// Writes a step. `false` means nothing is written, because the step would end the turn while there are words of the requester
     /// that were not read yet.
-    fn commit<'a>(&'a self, entry: Entry<'a>) -> BoxFuture<'a, Result<bool, JournalError>>;
+    fn commit<'a>(&'a self, entry: StepRecord<'a>) -> BoxFuture<'a, Result<bool, JournalError>>;
 
     /// When the open gate lapses.
     fn due<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Millis, JournalError>>;

@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use super::JournalError;
 use super::ModelHealth;
-use super::drive::{Asking, Engine, Run};
+use super::drive::{CallSetup, Engine, Run};
 use crate::domain::SignalKind::{Cancel, Steer, Supersede};
 use crate::domain::{Message, Notice};
 use crate::model::{ChatReply, ChatRequest, ModelError};
@@ -24,38 +24,38 @@ const LAST_CALL: Duration = Duration::from_secs(30);
 impl Engine {
     /// Asks the model. `None` means a person (or a shutdown) interrupted; nothing of the answer is kept, and the connection is closed.
     pub(super) async fn call_model(&self, run: &mut Run<'_>, last: bool, stop: &CancellationToken) -> Result<Option<Input>, JournalError> {
-        let asking = (self.asking)();
+        let call_setup = (self.call_setup)();
         // What servers offer changes while a turn is under way: its calls are judged by what the model was shown last.
         run.specs = self.tools.specs();
         let history = run.journal.history(&run.turn.state.policy).await?;
         let budget = &run.turn.state.budget;
-        let left = Duration::from_millis(budget.millis.limit.saturating_sub(budget.millis.used)).saturating_sub(run.unpaid.time);
+        let left = Duration::from_millis(budget.millis.limit.saturating_sub(budget.millis.used)).saturating_sub(run.uncharged.time);
         let whole = if last { LAST_CALL } else { left };
         let mut request = ChatRequest {
-            messages: self.prompt(run, run.room, &asking, &history),
+            messages: self.prompt(run, run.room, &call_setup, &history),
             tools: reducer::offered(run.turn, &run.specs),
-            parallel_tool_calls: asking.parallel_tool_calls,
+            parallel_tool_calls: call_setup.parallel_tool_calls,
             deadline: whole,
         };
         let started = Instant::now();
         let outcome = loop {
             request.deadline = whole.saturating_sub(started.elapsed());
             let outcome = tokio::select! {
-                outcome = asking.model.chat(&request) => outcome.and_then(ChatReply::bounded),
+                outcome = call_setup.model.chat(&request) => outcome.and_then(ChatReply::bounded),
                 () = run.journal.heard(&[Cancel, Supersede, Steer]) => {
-                    run.unpaid.time += started.elapsed();
+                    run.uncharged.time += started.elapsed();
                     counter!("countersign_model_calls_total", "outcome" => "interrupted").increment(1);
                     return Ok(None);
                 }
                 () = stop.cancelled() => return Ok(None),
             };
             match outcome {
-                Err(ModelError::TooLong) if self.fold(run, &mut request, &asking, &history) => {}
+                Err(ModelError::TooLong) if self.fold(run, &mut request, &call_setup, &history) => {}
                 outcome => break outcome,
             }
         };
-        let unpaid = std::mem::take(&mut run.unpaid);
-        let worked = unpaid.time + started.elapsed();
+        let uncharged = std::mem::take(&mut run.uncharged);
+        let worked = uncharged.time + started.elapsed();
         let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         self.note_health(&outcome);
         count(&outcome, started.elapsed());
@@ -73,12 +73,12 @@ impl Engine {
                     text,
                     calls,
                     raw,
-                    tokens: tokens.saturating_add(unpaid.tokens),
+                    tokens: tokens.saturating_add(uncharged.tokens),
                     millis,
                 })
             }
             Err(error) => {
-                run.unpaid.tokens = unpaid.tokens;
+                run.uncharged.tokens = uncharged.tokens;
                 let incident = self.ids.token()[..8].to_owned();
                 warn!(millis, incident, %error, "the model did not answer");
                 Input::ModelFailed {
@@ -90,19 +90,19 @@ impl Engine {
         }))
     }
 
-    fn prompt(&self, run: &Run<'_>, room: Room, asking: &Asking, history: &[Message]) -> Vec<Message> {
+    fn prompt(&self, run: &Run<'_>, room: Room, call_setup: &CallSetup, history: &[Message]) -> Vec<Message> {
         let env = Env {
             now: self.clock.now(),
             tools: &run.specs,
             prompts: &self.templates,
         };
-        reducer::prompt(run.turn, &env, &asking.system_prompt, history, room)
+        reducer::prompt(run.turn, &env, &call_setup.system_prompt, history, room)
     }
 
     /// Makes the request shorter, for this call and for the next ones. `false` means nothing more can go.
-    fn fold(&self, run: &mut Run<'_>, request: &mut ChatRequest, asking: &Asking, history: &[Message]) -> bool {
+    fn fold(&self, run: &mut Run<'_>, request: &mut ChatRequest, call_setup: &CallSetup, history: &[Message]) -> bool {
         let room = run.room.tighter(&request.messages);
-        let messages = self.prompt(run, room, asking, history);
+        let messages = self.prompt(run, room, call_setup, history);
         if messages == request.messages {
             return false;
         }

@@ -2,7 +2,8 @@
 
 mod page;
 
-pub use page::{FORMAT, Happened, OpenGate, RestoreError};
+pub use crate::domain::handshake::Act as Verdict;
+pub use page::{FORMAT, OpenGate, RestoreError, TimelineEntry};
 
 use std::fmt;
 use std::io;
@@ -12,11 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 pub(super) use self::page::Page;
-use super::journal::{Entry, Journal, News, Sending};
-use super::task::TaskError;
+use super::journal::{Journal, OutsideInput, Sending, StepRecord};
 use crate::domain::SignalKind;
-use crate::domain::handshake::{Act, Actor};
-use crate::domain::{Action, ActionId, Clock, GateId, Message, Millis, Outbound, Policy, ToolResult, Via};
+use crate::domain::handshake::Actor;
+use crate::domain::{Action, ActionId, Clock, GateId, Message, Millis, Outbound, Policy, ToolResult, TurnStatus, Via};
 use crate::engine::JournalError;
 use crate::model::BoxFuture;
 use crate::reducer::{Turn, TurnState};
@@ -25,22 +25,9 @@ use crate::reducer::{Turn, TurnState};
 /// change, one call at a time, while the notebook is held: it must not use the notebook itself.
 pub type Keeper = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
 
-/// What a person says at an open gate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Go ahead; on a gate of tool calls: with all that wait.
-    Approve,
-    /// Changes to the plan, or the answer to the question.
-    Revise(String),
-    /// None of the calls that wait, for this reason.
-    Reject(Option<String>),
-    /// Give the task up; at a gate of tool calls: run none of those that wait ([`Notebook::stop`] ends the task).
-    Cancel,
-}
-
 /// What came of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum VerdictEffect {
     /// The gate is decided; run the turn again.
     Decided,
     /// One of several approvals, or of several calls: the gate still waits.
@@ -71,6 +58,20 @@ pub enum VerdictError {
     Store(#[from] JournalError),
 }
 
+/// Why a task is not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// It has ended: every task is executed once.
+    #[error("the task was executed already: {}", .0.as_str())]
+    AlreadyExecuted(TurnStatus),
+    /// It was deserialized and has no agent: [`Agent::restore`](super::Agent::restore) or [`Agent::attach`](super::Agent::attach) gives it one.
+    #[error("the task has no agent: restore it through one")]
+    NotInitialized,
+    /// What it does could not be kept, so it stopped before it. Worth another try when it is `Unavailable`.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
 /// The journal of one turn in memory; cheap to clone, all clones are the same notebook.
 ///
 /// Everything that happens to the turn from outside goes through it, also while the turn runs: [`Notebook::decide`],
@@ -79,12 +80,12 @@ pub enum VerdictError {
 pub struct Notebook(Arc<Inner>);
 
 struct Inner {
-    held: Mutex<Held>,
+    held: Mutex<NotebookContents>,
     /// Ready when somebody has spoken.
     words: Notify,
 }
 
-struct Held {
+struct NotebookContents {
     page: Page,
     clock: Clock,
     keeper: Option<Keeper>,
@@ -98,7 +99,7 @@ impl fmt::Debug for Notebook {
 
 impl Notebook {
     pub(super) fn new(page: Page, clock: Clock) -> Self {
-        let held = Held { page, clock, keeper: None };
+        let held = NotebookContents { page, clock, keeper: None };
         Self(Arc::new(Inner {
             held: Mutex::new(held),
             words: Notify::new(),
@@ -151,7 +152,7 @@ impl Notebook {
 
     /// The timeline.
     #[must_use]
-    pub fn events(&self) -> Vec<Happened> {
+    pub fn events(&self) -> Vec<TimelineEntry> {
         self.held().page.events.clone()
     }
 
@@ -165,16 +166,10 @@ impl Notebook {
     ///
     /// # Errors
     /// [`VerdictError`].
-    pub fn decide(&self, id: &GateId, by: &str, verdict: Verdict) -> Result<Heard, VerdictError> {
-        let act = match verdict {
-            Verdict::Approve => Act::Approve,
-            Verdict::Revise(text) => Act::Revise(text),
-            Verdict::Reject(reason) => Act::Reject(reason),
-            Verdict::Cancel => Act::Cancel,
-        };
+    pub fn decide(&self, id: &GateId, by: &str, verdict: Verdict) -> Result<VerdictEffect, VerdictError> {
         let actor = self.actor(by);
-        self.change(|page| page.decide(id, act, &actor).map(Some))
-            .map(|heard| heard.unwrap_or(Heard::Waits))
+        self.change(|page| page.decide(id, verdict, &actor).map(Some))
+            .map(|heard| heard.unwrap_or(VerdictEffect::Waits))
     }
 
     /// Approves one call of the gate `gate`, or rejects it (`reason` is told to the model). A call of unknown outcome is asked about
@@ -189,10 +184,10 @@ impl Notebook {
         by: &str,
         approve: bool,
         reason: Option<String>,
-    ) -> Result<Heard, VerdictError> {
+    ) -> Result<VerdictEffect, VerdictError> {
         let actor = self.actor(by);
         self.change(|page| page.decide_call(gate, call, approve, reason, &actor).map(Some))
-            .map(|heard| heard.unwrap_or(Heard::Waits))
+            .map(|heard| heard.unwrap_or(VerdictEffect::Waits))
     }
 
     /// More words for the turn: read before the next call of the model, one that is under way is made anew.
@@ -243,7 +238,7 @@ impl Notebook {
         Ok(Some(given))
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, NotebookContents> {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -251,7 +246,7 @@ impl Notebook {
         self.held().clock.now()
     }
 
-    fn news_now(&self, state: &TurnState) -> Result<Option<News>, JournalError> {
+    fn news_now(&self, state: &TurnState) -> Result<Option<OutsideInput>, JournalError> {
         let now = self.now();
         // A gate whose time is over takes its decision here, unless somebody was first.
         self.change(|page| Ok::<_, JournalError>(page.lapse(now).then_some(())))?;
@@ -264,11 +259,11 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 }
 
 impl Journal for Notebook {
-    fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<News>, JournalError>> {
+    fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<OutsideInput>, JournalError>> {
         ready(self.news_now(state))
     }
 
-    fn commit<'a>(&'a self, entry: Entry<'a>) -> BoxFuture<'a, Result<bool, JournalError>> {
+    fn commit<'a>(&'a self, entry: StepRecord<'a>) -> BoxFuture<'a, Result<bool, JournalError>> {
         let now = self.now();
         ready(
             self.change(|page| Ok(page.write(entry, now).then_some(())))

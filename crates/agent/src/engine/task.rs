@@ -7,24 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::JournalError;
 use super::agent::Agent;
-use super::drive::Left;
-use super::notebook::{Notebook, OpenGate, Page, RestoreError};
+use super::drive::RunEnd;
+use super::notebook::{Notebook, OpenGate, Page, RestoreError, TaskError};
 use crate::domain::{Clock, Message, Plan, Step, TurnReason, TurnStatus};
 use crate::reducer::{Next, open_steps};
-
-/// Why a task is not carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum TaskError {
-    /// It has ended: every task is executed once.
-    #[error("the task was executed already: {}", .0.as_str())]
-    AlreadyExecuted(TurnStatus),
-    /// It was deserialized and has no agent: [`Agent::restore`] or [`Agent::attach`] gives it one.
-    #[error("the task has no agent: restore it through one")]
-    NotInitialized,
-    /// What it does could not be kept, so it stopped before it. Worth another try when it is `Unavailable`.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-}
 
 /// Where [`Task::execute`] left the task.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,10 +115,10 @@ impl Task {
             let left = agent.run(&mut turn, &self.notebook, &CancellationToken::new()).await?;
             match (left, self.notebook.gate()) {
                 // Somebody was faster than we could say that it waits.
-                (Left::Parked(_), _) if self.notebook.has_news() => {}
-                (Left::Parked(_), Some(gate)) => return Ok(Outcome::Waits(Box::new(gate))),
-                (Left::Parked(_), None) => return Err(JournalError::Corrupt(String::from("it waits at no gate")).into()),
-                (Left::Finished, _) => {
+                (RunEnd::Parked(_), _) if self.notebook.has_news() => {}
+                (RunEnd::Parked(_), Some(gate)) => return Ok(Outcome::Waits(Box::new(gate))),
+                (RunEnd::Parked(_), None) => return Err(JournalError::Corrupt(String::from("it waits at no gate")).into()),
+                (RunEnd::Finished, _) => {
                     return Ok(Outcome::Ended(Ending {
                         status: turn.state.status,
                         reason: turn.state.reason.unwrap_or(TurnReason::FinalAnswer),

@@ -7,15 +7,25 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::limits::{MAX_CALLS, too_many_calls};
 use super::retry::Failure;
-use super::{ChatReply, ChatRequest};
+use super::{ChatReply, ChatRequest, MAX_CALLS, too_many_calls};
 use crate::domain::ToolCall;
 
 /// Values of one JSON text, or of one answer that comes in pieces. In memory a value takes a hundred times its two bytes on the wire.
 const MAX_VALUES: usize = 1 << 16;
 /// Stands behind a text that the length limit cut.
 const CUT: &str = " […]";
+
+/// How an answer is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Delivery {
+    /// As a stream that ends with its token count.
+    Counted = 0,
+    /// As a stream.
+    Streamed = 1,
+    /// In one piece.
+    Whole = 2,
+}
 
 /// Collects the calls of one answer.
 pub(super) struct Calls {
@@ -94,12 +104,12 @@ impl Calls {
 
 /// What of an answer that comes in pieces is held until it is whole.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct PartialAnswer {
     calls: usize,
     values: usize,
 }
 
-impl Held {
+impl PartialAnswer {
     /// Another call has begun.
     pub(super) fn call(&mut self) -> Result<(), Failure> {
         self.calls += 1;

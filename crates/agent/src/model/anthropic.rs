@@ -4,7 +4,106 @@
 
 mod assembly;
 mod log;
-mod wire;
 
 pub(super) use assembly::Assembly;
-pub(super) use wire::{body, reply};
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::model::answer::{Calls, Delivery};
+use crate::model::retry::Failure;
+use crate::model::{ChatReply, ChatRequest};
+
+/// The protocol wants a limit. As much as every model of the family still served writes; a longer text is cut with a mark.
+const MAX_TOKENS: u64 = 8192;
+
+/// The request's body. No sampling setting is ever sent.
+pub(in crate::model) fn body(model: &str, request: &ChatRequest, delivery: Delivery) -> Value {
+    let (system, messages) = log::messages(&request.messages);
+    let mut body = json!({"model": model, "max_tokens": MAX_TOKENS, "messages": messages});
+    if !system.is_empty() {
+        body["system"] = json!(system);
+    }
+    if delivery != Delivery::Whole {
+        body["stream"] = json!(true);
+    }
+    if request.tools.is_empty() {
+        // Calls in the log must be of known tools, even where the model may call none any more.
+        let called: BTreeSet<&str> = request
+            .messages
+            .iter()
+            .flat_map(|message| &message.calls)
+            .map(|call| call.name.as_str())
+            .collect();
+        if !called.is_empty() {
+            let stub = |name: &&str| json!({"name": name, "input_schema": {"type": "object"}});
+            body["tools"] = called.iter().map(stub).collect();
+            body["tool_choice"] = json!({"type": "none"});
+        }
+        return body;
+    }
+    let tools = request.tools.iter();
+    body["tools"] = tools
+        .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters}))
+        .collect();
+    body["tool_choice"] = if request.parallel_tool_calls {
+        json!({"type": "auto"})
+    } else {
+        json!({"type": "auto", "disable_parallel_tool_use": true})
+    };
+    body
+}
+
+/// Reads the answer to `request`.
+///
+/// # Errors
+/// Why it is no answer, without a word of the server's.
+pub(in crate::model) fn reply(answer: &Value, request: &ChatRequest) -> Result<ChatReply, Failure> {
+    let Some(blocks) = answer.get("content").and_then(Value::as_array) else {
+        return Err(Failure::nonsense("no content"));
+    };
+    let stop = answer.get("stop_reason").and_then(Value::as_str).unwrap_or_default();
+    let texts = blocks.iter().filter(|block| kind(block) == "text");
+    let text: String = texts.filter_map(|block| block.get("text")?.as_str()).collect();
+    let tokens = tokens(answer.get("usage"));
+    if stop == "refusal" {
+        // What the model says about it is the answer; calls beside it would act on what was refused.
+        return match text.trim() {
+            "" => Err(Failure::Filtered),
+            _ => Calls::new(request, false).finish(text, None, tokens),
+        };
+    }
+    let cut = matches!(stop, "max_tokens" | "model_context_window_exceeded" | "pause_turn");
+    // Text is seen to be cut; an object is as empty as the server left it when it had to stop.
+    if cut
+        && blocks
+            .last()
+            .is_some_and(|last| kind(last) == "tool_use" && !last.get("input").is_some_and(Value::is_string))
+    {
+        return Err(Failure::cut_call());
+    }
+    let mut calls = Calls::new(request, cut);
+    for call in blocks.iter().filter(|block| kind(block) == "tool_use") {
+        let text = |name: &str| call.get(name).and_then(Value::as_str);
+        calls.push(text("id"), text("name"), call.get("input"))?;
+    }
+    calls.finish(text, log::raw(blocks), tokens)
+}
+
+fn kind(block: &Value) -> &str {
+    block.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Everything that was read, from a cache too, and everything that was written.
+fn tokens(usage: Option<&Value>) -> u64 {
+    let count = |name: &str| usage.and_then(|usage| usage.get(name)?.as_u64()).unwrap_or(0);
+    [
+        "input_tokens",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+        "output_tokens",
+    ]
+    .iter()
+    .fold(0_u64, |sum, name| sum.saturating_add(count(name)))
+}

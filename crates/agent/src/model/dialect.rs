@@ -1,17 +1,46 @@
 //! What differs between providers: address, headers, bodies. The protocols themselves are pure and lie below.
 
+use std::time::Duration;
+
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::remote::Delivery;
+use super::answer::Delivery;
 use super::retry::Failure;
 use super::{ChatReply, ChatRequest, advice, anthropic, openai};
-use crate::model::Provider;
 
 /// The version of Anthropic's API that we speak.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// Model providers of this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// Built in, deterministic.
+    Demo,
+    /// Any OpenAI-compatible server.
+    OpenAi,
+    /// The Anthropic messages API.
+    Anthropic,
+}
+
+/// `model.*`.
+#[derive(Clone, Debug)]
+pub struct ModelLive {
+    /// `provider`.
+    pub provider: Provider,
+    /// `base_url`, without a trailing slash.
+    pub base_url: String,
+    /// `name`.
+    pub name: String,
+    /// `api_key`.
+    pub api_key: SecretString,
+    /// `timeout_seconds`.
+    pub timeout: Duration,
+    /// `parallel_tool_calls`.
+    pub parallel_tool_calls: bool,
+}
 
 /// The protocol that a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

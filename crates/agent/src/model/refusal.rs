@@ -2,16 +2,7 @@
 
 use serde_json::Value;
 
-use super::retry::Failure;
-
-/// A part of streaming that a server may not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unknown {
-    /// `stream_options`.
-    Usage,
-    /// `stream`.
-    Stream,
-}
+use super::retry::{Failure, Unknown};
 
 /// How servers say that the prompt is longer than the model reads: OpenAI, Azure, vLLM, SGLang, llama.cpp, LM Studio, DeepSeek, Qwen, Kimi,
 /// GLM, Mistral, Gemini, OpenRouter, Bedrock, Anthropic. Lower case.

@@ -13,9 +13,10 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::answer::Delivery;
 use super::dialect::{Assembly, Dialect, Target};
-use super::refusal::{self, Unknown};
-use super::retry::{self, Failure, TRIES, Verdict};
+use super::refusal;
+use super::retry::{self, Failure, RetryDecision, TRIES, Unknown};
 use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer, sse};
 use super::{ModelLive, Provider};
 
@@ -27,17 +28,6 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 const LEFTOVER: Duration = Duration::from_secs(1);
 /// Bytes of JSON to a token, for servers that do not count.
 const BYTES_PER_TOKEN: usize = 4;
-
-/// How an answer is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Delivery {
-    /// As a stream that ends with its token count.
-    Counted = 0,
-    /// As a stream.
-    Streamed = 1,
-    /// In one piece.
-    Whole = 2,
-}
 
 /// A chat model behind HTTP, in the protocol of `model.provider`.
 pub struct Remote {
@@ -144,8 +134,8 @@ impl Remote {
                 "the model did not answer"
             );
             match verdict {
-                Verdict::Again(pause) => sleep(pause).await,
-                Verdict::GiveUp(error) => return Err(error),
+                RetryDecision::Again(pause) => sleep(pause).await,
+                RetryDecision::GiveUp(error) => return Err(error),
             }
             attempt += 1;
         }

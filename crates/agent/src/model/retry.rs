@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::refusal::Unknown;
 use super::{ModelError, advice};
 
 /// Tries of one request, the first included.
@@ -10,6 +9,15 @@ pub(super) const TRIES: u32 = 3;
 
 /// Pause before the second try; doubles for the third.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// A part of streaming that a server may not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// `stream_options`.
+    Usage,
+    /// `stream`.
+    Stream,
+}
 
 /// How one try went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +33,7 @@ pub(super) enum Failure {
         status: u16,
         /// The server's own code for it, already made harmless.
         code: Option<String>,
-        /// The server's words for people. As they came, until [`super::dialect::Target::without_secrets`] has made them harmless.
+        /// The server's words for people. As they came, until `Target::without_secrets` has made them harmless.
         said: Option<String>,
         /// How long the server asks us to wait.
         retry_after: Option<Duration>,
@@ -53,7 +61,7 @@ impl Failure {
 
 /// What to do about a failure.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum RetryDecision {
     /// Ask again after this pause.
     Again(Duration),
     /// Tell the caller.
@@ -62,19 +70,19 @@ pub(super) enum Verdict {
 
 /// Decides about `failure` of try number `attempt` (1-based) with `left` of the request's time. `spread`
 /// is any number that differs between requests: it keeps many turns from coming back at the same moment.
-pub(super) fn decide(failure: Failure, attempt: u32, left: Duration, spread: u64) -> Verdict {
+pub(super) fn decide(failure: Failure, attempt: u32, left: Duration, spread: u64) -> RetryDecision {
     let asked = match &failure {
         Failure::Status { retry_after, .. } => *retry_after,
         _ => None,
     };
     if !worth_another(&failure, attempt) {
-        return Verdict::GiveUp(error(failure));
+        return RetryDecision::GiveUp(error(failure));
     }
     let pause = asked.unwrap_or_else(|| own_pause(attempt, spread));
     if pause < left {
-        return Verdict::Again(pause);
+        return RetryDecision::Again(pause);
     }
-    Verdict::GiveUp(match asked {
+    RetryDecision::GiveUp(match asked {
         Some(asked) => ModelError::Unreachable(format!(
             "{}; it asks to wait {} s, longer than this task may take",
             spell(&failure),
@@ -173,31 +181,31 @@ mod tests {
     fn only_passing_troubles_are_tried_again() {
         for passing in [408, 409, 429, 500, 502, 503, 504, 529] {
             assert!(
-                matches!(decide(status(passing, None), 1, MINUTE, 7), Verdict::Again(_)),
+                matches!(decide(status(passing, None), 1, MINUTE, 7), RetryDecision::Again(_)),
                 "{passing}"
             );
             assert_eq!(
                 decide(status(passing, None), TRIES, MINUTE, 7),
-                Verdict::GiveUp(ModelError::Unreachable(advice::refusal(passing, None, None))),
+                RetryDecision::GiveUp(ModelError::Unreachable(advice::refusal(passing, None, None))),
                 "after the last try"
             );
         }
         let nonsense = || Failure::nonsense("a web page");
-        assert!(matches!(decide(nonsense(), 1, MINUTE, 7), Verdict::Again(_)), "a bad moment");
+        assert!(matches!(decide(nonsense(), 1, MINUTE, 7), RetryDecision::Again(_)), "a bad moment");
         assert_eq!(
             decide(nonsense(), 2, MINUTE, 7),
-            Verdict::GiveUp(ModelError::Nonsense("a web page".to_owned()))
+            RetryDecision::GiveUp(ModelError::Nonsense("a web page".to_owned()))
         );
-        assert_eq!(decide(Failure::TooLong, 1, MINUTE, 7), Verdict::GiveUp(ModelError::TooLong));
-        assert_eq!(decide(Failure::Filtered, 1, MINUTE, 7), Verdict::GiveUp(ModelError::Filtered));
+        assert_eq!(decide(Failure::TooLong, 1, MINUTE, 7), RetryDecision::GiveUp(ModelError::TooLong));
+        assert_eq!(decide(Failure::Filtered, 1, MINUTE, 7), RetryDecision::GiveUp(ModelError::Filtered));
         for lasting in [301, 400, 401, 403, 404, 413, 422] {
             assert!(matches!(
                 decide(status(lasting, Some(1)), 1, MINUTE, 7),
-                Verdict::GiveUp(ModelError::Refused { status, .. }) if status == lasting
+                RetryDecision::GiveUp(ModelError::Refused { status, .. }) if status == lasting
             ));
         }
-        assert!(matches!(decide(Failure::Transport("reset"), 2, MINUTE, 7), Verdict::Again(_)));
-        assert_eq!(decide(Failure::Timeout, 1, MINUTE, 7), Verdict::GiveUp(ModelError::Timeout));
+        assert!(matches!(decide(Failure::Transport("reset"), 2, MINUTE, 7), RetryDecision::Again(_)));
+        assert_eq!(decide(Failure::Timeout, 1, MINUTE, 7), RetryDecision::GiveUp(ModelError::Timeout));
         let empty_account = Failure::Status {
             status: 429,
             code: Some("insufficient_quota".to_owned()),
@@ -206,25 +214,28 @@ mod tests {
         };
         assert!(matches!(
             decide(empty_account, 1, MINUTE, 7),
-            Verdict::GiveUp(ModelError::Refused { status: 429, .. })
+            RetryDecision::GiveUp(ModelError::Refused { status: 429, .. })
         ));
     }
 
     /// S3-13: the server's own wait is honoured exactly, and one that does not fit ends the call at once.
     #[test]
     fn the_servers_wait_is_kept_or_refused() {
-        assert_eq!(decide(status(429, Some(9)), 1, MINUTE, 7), Verdict::Again(Duration::from_secs(9)));
-        assert_eq!(decide(status(503, Some(0)), 2, MINUTE, 7), Verdict::Again(Duration::ZERO));
+        assert_eq!(
+            decide(status(429, Some(9)), 1, MINUTE, 7),
+            RetryDecision::Again(Duration::from_secs(9))
+        );
+        assert_eq!(decide(status(503, Some(0)), 2, MINUTE, 7), RetryDecision::Again(Duration::ZERO));
         assert_eq!(
             decide(status(429, Some(3600)), 1, MINUTE, 7),
-            Verdict::GiveUp(ModelError::Unreachable(
+            RetryDecision::GiveUp(ModelError::Unreachable(
                 "HTTP 429 (the provider limits the rate: wait, or raise the limit there); it asks to wait 3600 s, longer than this task may take"
                     .to_owned()
             ))
         );
         assert_eq!(
             decide(status(500, None), 1, Duration::from_millis(10), 7),
-            Verdict::GiveUp(ModelError::Unreachable("HTTP 500".to_owned()))
+            RetryDecision::GiveUp(ModelError::Unreachable("HTTP 500".to_owned()))
         );
     }
 

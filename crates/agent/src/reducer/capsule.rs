@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::{Message, Role, StepStatus};
 
-use super::escape::{clean, clip, one_line};
 use super::{TurnState, finish};
+use crate::domain::foreign::{clean, clip, one_line};
 
 /// Characters of a line: a goal, a finding, what is left.
 const LINE_CAP: usize = 300;

@@ -3,10 +3,10 @@
 //! Tags and labels are code, so that no override of a template can open a hole; templates hold only words.
 //! Inside a block foreign text is indented by two blanks: what stands at column 0 is ours.
 
+use crate::domain::foreign::{clip, cut, esc, plain};
 use crate::domain::{Plan, StepStatus, ToolResult};
 
 use super::TurnState;
-use super::escape::{clip, cut, esc, plain};
 use super::finish::is_settled;
 use super::reply::Signal;
 

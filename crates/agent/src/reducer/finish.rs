@@ -6,9 +6,9 @@ use crate::domain::{ActionStatus, Answer, Complexity, Event, Notice, Outbound, P
 
 use super::capsule;
 use super::compose;
-use super::escape::one_line;
 use super::step::Reducer;
 use super::{Effect, Next, TurnState};
+use crate::domain::foreign::one_line;
 
 /// Characters of a step where it is only named.
 const STEP_CAP: usize = 300;

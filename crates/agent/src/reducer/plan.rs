@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use crate::domain::{Change, Complexity, Event, Notice, Plan, Step, StepStatus, ToolSpec, TurnReason};
 
-use super::escape::{clean, one_line};
 use super::finish::End;
 use super::prompt::specs::{self, plan_schema};
 use super::prompt::words::Words;
 use super::reply::arguments::{own_arguments, text_member};
 use super::step::Reducer;
 use super::{ReviewOutcome, Showing, TurnState, compose};
+use crate::domain::foreign::{clean, one_line};
 use renewed::{changes, check_fits_card, merge_by_id, merge_by_words};
 
 pub use card::{plan_end, progress};
@@ -210,7 +210,7 @@ fn accepted(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>) -> String {
         words.push(' ');
         words.push_str(&ours.answer("plan.unknown_tools", json!({"names": names})));
     }
-    super::escape::plain(&words)
+    crate::domain::foreign::plain(&words)
 }
 
 #[cfg(test)]

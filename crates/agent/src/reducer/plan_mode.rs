@@ -16,13 +16,13 @@ use serde_json::json;
 use crate::domain::{ActionStatus, EffectClass, Message, Notice, Plan, Reflection, Role, StepResult, StepStatus, TurnReason};
 
 use super::calls::call_digest;
-use super::escape::{cut, plain};
 use super::finish::End;
 use super::plan::steps::ProgressReport;
 use super::prompt::specs;
 use super::prompt::words::Words;
 use super::step::Reducer;
 use super::{OpenCall, TurnState, finish};
+use crate::domain::foreign::{cut, plain};
 
 pub(super) use blocks::limit;
 

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::domain::{GateKind, Message, PromptFeature, Role, ToolSpec};
 
-use super::escape::plain;
 use super::{Env, Next, Room, Turn, compose, plan_mode};
+use crate::domain::foreign::plain;
 use words::Words;
 
 /// A text shorter than this is not worth folding, bytes.
@@ -177,7 +177,7 @@ fn fold(content: &mut String) -> usize {
         return 0;
     }
     let first = content.lines().next().unwrap_or_default();
-    *content = format!("{} … [folded: {before} bytes]", super::escape::clip(first, FOLD_TO));
+    *content = format!("{} … [folded: {before} bytes]", crate::domain::foreign::clip(first, FOLD_TO));
     before - content.len()
 }
 

@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::domain::{ActionStatus, Complexity, EffectClass, Event, Message, Notice, Role, ToolCall, ToolSpec, TurnReason};
 
-use super::escape::{clean, clip, one_line};
 use super::finish::End;
 use super::plan::todos;
 use super::prompt::specs;
 use super::step::Reducer;
 use super::{ModelReply, OpenCall, ReviewOutcome, Stage, TurnState, calls, compose};
+use crate::domain::foreign::{clean, clip, one_line};
 use rules::CheckedCall;
 use signal::ReplyText;
 

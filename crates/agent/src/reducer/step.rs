@@ -3,10 +3,10 @@
 use crate::domain::{Event, GateId, Message, Notice, Role, ToolCall, TurnReason, TurnStatus, digest128};
 
 use super::compose;
-use super::escape::{one_line, plain};
 use super::finish::End;
 use super::prompt::words::Words;
 use super::{CallOutcome, Effect, Env, Input, Next, Turn, plan_mode};
+use crate::domain::foreign::{one_line, plain};
 
 /// Characters of an event's summary, tag included.
 const SUMMARY_CAP: usize = 200;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
+
 use super::yaml::{Node, Yaml, parse};
 use crate::domain::{Locale, PromptLanguage};
 
@@ -157,6 +159,32 @@ fn texts(path: &str, place: &str, prefix: &str, node: &Node, pieces: &mut Pieces
         Yaml::Null if prefix.is_empty() => {}
         _ => problems.push(format!("{place}:{}: {prefix}: found no text (put it in quotes)", node.line)),
     }
+}
+
+/// A file that the console serves as it is, with the digest that makes its address change when its text does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asset {
+    /// The file.
+    pub text: String,
+    /// 16 hex digits over the text.
+    pub digest: String,
+}
+
+/// Takes the files that are no templates out of both sets; an override wins.
+pub(super) fn take_assets(embedded: &mut Pieces, overrides: &mut Pieces) -> BTreeMap<String, Asset> {
+    let mut assets = BTreeMap::new();
+    for pieces in [embedded, overrides] {
+        pieces.retain(|name, piece| {
+            let served = name.starts_with("console/") && (name.ends_with(".css") || name.ends_with(".js"));
+            if served {
+                let text = piece.text.clone();
+                let digest = hex::encode(&Sha256::digest(text.as_bytes())[..8]);
+                assets.insert(name.clone(), Asset { text, digest });
+            }
+            !served
+        });
+    }
+    assets
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
-//! The file tools: `list_files`, `read_file` and `write_file` inside the workspace.
+//! The file tools: `list_files`, `read_file` and `write_file` inside the workspace; and the bundled sample of such a folder.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rust_embed::RustEmbed;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -85,15 +88,15 @@ impl Tool for FileTool {
             // The disk may be slow or far away: never on a thread that others wait for.
             let work: Box<dyn FnOnce() -> Result<String, ToolError> + Send> = match self.verb {
                 Verb::List => {
-                    let Place { path } = read_arguments(arguments)?;
+                    let PathArgument { path } = read_arguments(arguments)?;
                     Box::new(move || list(&workspace, &path))
                 }
                 Verb::Read => {
-                    let Place { path } = read_arguments(arguments)?;
+                    let PathArgument { path } = read_arguments(arguments)?;
                     Box::new(move || read(&workspace, &path))
                 }
                 Verb::Write => {
-                    let Text { path, content } = read_arguments(arguments)?;
+                    let WriteArguments { path, content } = read_arguments(arguments)?;
                     Box::new(move || write(&workspace, &path, &content))
                 }
             };
@@ -110,7 +113,7 @@ impl Tool for FileTool {
     fn preview<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let Verb::Write = self.verb else { return None };
-            let Text { path, content } = read_arguments(arguments).ok()?;
+            let WriteArguments { path, content } = read_arguments(arguments).ok()?;
             let workspace = Arc::clone(&self.workspace);
             let comparing = tokio::task::spawn_blocking(move || compare(&workspace, &path, &content));
             comparing.await.ok()?.ok()
@@ -120,7 +123,7 @@ impl Tool for FileTool {
     fn base<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let Verb::Write = self.verb else { return None };
-            let Text { path, content } = read_arguments(arguments).ok()?;
+            let WriteArguments { path, content } = read_arguments(arguments).ok()?;
             let workspace = Arc::clone(&self.workspace);
             let digest = tokio::task::spawn_blocking(move || workspace.digest(&path)).await.ok()?.ok()?;
             let as_asked = digest == hex::encode(Sha256::digest(content.as_bytes()));
@@ -131,13 +134,13 @@ impl Tool for FileTool {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Place {
+struct PathArgument {
     path: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct WriteArguments {
     path: String,
     content: String,
 }
@@ -205,4 +208,25 @@ fn compare(workspace: &Workspace, path: &str, content: &str) -> Result<String, T
     let diff = TextDiff::configure().timeout(COMPARING).diff_lines(old.as_str(), content);
     let before = if new { "/dev/null" } else { path };
     Ok(diff.unified_diff().context_radius(3).header(before, path).to_string())
+}
+
+/// A small weekly-report folder, for demos and examples.
+#[derive(RustEmbed)]
+#[folder = "../../samples/workspace"]
+struct SampleWorkspace;
+
+/// Writes the sample files below `folder`, which is created if need be.
+///
+/// # Errors
+/// Whatever the file system says; a file that is there already is not overwritten but an error.
+pub fn unpack_sample(folder: &Path) -> io::Result<()> {
+    for name in SampleWorkspace::iter() {
+        let Some(file) = SampleWorkspace::get(&name) else { continue };
+        let path = folder.join(name.as_ref());
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        io::Write::write_all(&mut fs::File::create_new(&path)?, &file.data)?;
+    }
+    Ok(())
 }

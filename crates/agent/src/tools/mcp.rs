@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use self::definition::Offered;
+use self::definition::OfferedTool;
 use self::link::Link;
 use self::tool::{Absent, McpTool};
 use super::{BoxFuture, Tool};
@@ -93,16 +93,16 @@ pub struct Servers {
 struct Server {
     config: McpServer,
     folder: Option<PathBuf>,
-    now: Mutex<Now>,
+    now: Mutex<ServerState>,
     /// The first try to connect has come to its end.
     settled: CancellationToken,
 }
 
 #[derive(Debug, Default)]
-struct Now {
+struct ServerState {
     peer: Option<link::Peer>,
     /// Confirmed and offered, in the server's order.
-    tools: Vec<Offered>,
+    tools: Vec<OfferedTool>,
     /// What an admin has to confirm.
     waiting: Definitions,
     /// How many tools cannot be offered.
@@ -214,7 +214,7 @@ impl Servers {
 }
 
 impl Server {
-    fn now(&self) -> MutexGuard<'_, Now> {
+    fn now(&self) -> MutexGuard<'_, ServerState> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -289,8 +289,8 @@ impl Server {
         now.problem = Some(why.to_owned());
     }
 
-    fn offer(&self, peer: &link::Peer, listed: &[Offered], unusable: usize, confirmed: &BTreeSet<String>) {
-        let (tools, waiting): (Vec<&Offered>, Vec<&Offered>) = listed.iter().partition(|tool| confirmed.contains(&tool.raw));
+    fn offer(&self, peer: &link::Peer, listed: &[OfferedTool], unusable: usize, confirmed: &BTreeSet<String>) {
+        let (tools, waiting): (Vec<&OfferedTool>, Vec<&OfferedTool>) = listed.iter().partition(|tool| confirmed.contains(&tool.raw));
         let waiting: Definitions = waiting.into_iter().map(pair).collect();
         let mut now = self.now();
         if now.peer.is_none() || waiting != now.waiting || tools.len() != now.tools.len() {
@@ -302,7 +302,7 @@ impl Server {
                 "an MCP server offers its tools"
             );
         }
-        *now = Now {
+        *now = ServerState {
             peer: Some(peer.clone()),
             tools: tools.into_iter().cloned().collect(),
             waiting,
@@ -312,7 +312,7 @@ impl Server {
     }
 }
 
-fn pair(tool: &Offered) -> (String, Definition) {
+fn pair(tool: &OfferedTool) -> (String, Definition) {
     (tool.raw.clone(), tool.definition.clone())
 }
 
@@ -397,8 +397,8 @@ async fn serve(server: &Server, link: &Link, pins: &dyn Pins, changed: &Notify) 
 }
 
 /// What of a list can be offered, each name once, and how much cannot.
-fn usable(server: &McpServer, listed: &[serde_json::Value]) -> (Vec<Offered>, usize) {
-    let mut tools: Vec<Offered> = Vec::new();
+fn usable(server: &McpServer, listed: &[serde_json::Value]) -> (Vec<OfferedTool>, usize) {
+    let mut tools: Vec<OfferedTool> = Vec::new();
     let mut faults = Vec::new();
     for tool in listed {
         match definition::read(server, tool) {

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use capture::Capture;
 
 use super::group::{self, Group};
-use super::{BoxFuture, Halt, Halted, MAX_OUTPUT_BYTES, Tool, ToolError, ToolOutput, ToolboxError};
+use super::{BoxFuture, Halt, HaltReason, MAX_OUTPUT_BYTES, Tool, ToolError, ToolOutput, ToolboxError};
 use crate::domain::{EffectClass, ToolSpec};
 
 /// Where commands are looked for, and bash itself.
@@ -138,8 +138,8 @@ impl RunBash {
             if let Some(why) = halted {
                 group.terminate();
                 let grace = match why {
-                    Halted::ByPerson => GRACE_BY_PERSON,
-                    Halted::ByTime => GRACE_BY_TIME,
+                    HaltReason::ByPerson => GRACE_BY_PERSON,
+                    HaltReason::ByTime => GRACE_BY_TIME,
                 };
                 let _ = timeout(grace, ended).await;
             }
@@ -155,7 +155,7 @@ impl RunBash {
 }
 
 /// What the model hears: standard output, standard error if there is any, and how it ended if it did not end by itself.
-fn told(out: &Capture, err: &Capture, status: ExitStatus, halted: Option<Halted>, took: Duration) -> ToolOutput {
+fn told(out: &Capture, err: &Capture, status: ExitStatus, halted: Option<HaltReason>, took: Duration) -> ToolOutput {
     let room = MAX_OUTPUT_BYTES - ROOM_FOR_NOTES;
     let (out_text, err_text) = (out.text(), err.text());
     // Errors are worth as much as output where there is not room for both.
@@ -178,8 +178,8 @@ fn told(out: &Capture, err: &Capture, status: ExitStatus, halted: Option<Halted>
         }
     }
     match halted {
-        Some(Halted::ByPerson) => text.push_str("[stopped by a person; what it did until then stays done]\n"),
-        Some(Halted::ByTime) => text.push_str("[stopped: its time was up; what it did until then stays done]\n"),
+        Some(HaltReason::ByPerson) => text.push_str("[stopped by a person; what it did until then stays done]\n"),
+        Some(HaltReason::ByTime) => text.push_str("[stopped: its time was up; what it did until then stays done]\n"),
         None => (),
     }
     // An exit code is put behind the output for every tool that has one; a signal only this one knows.

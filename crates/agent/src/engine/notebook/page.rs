@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Heard, VerdictError};
+use super::{VerdictEffect, VerdictError};
 use crate::domain::SignalKind;
-use crate::domain::handshake::{self, Act, Actor, Refusal, Settled, Standing};
+use crate::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Settlement};
 use crate::domain::{
     Action, ActionId, ActionStatus, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound, ToolResult,
     TurnReason, TurnStatus, Via, Vote,
 };
 use crate::engine::JournalError;
-use crate::engine::journal::{Entry, News, left, left_behind, verdicts};
+use crate::engine::journal::{OutsideInput, StepRecord, row_verdicts, status_at_end, unread_outcomes};
 use crate::reducer::{Effect, GateOpening, Input, SCHEMA_VERSION, StateError, Turn, TurnState, read_state};
 
 /// Version of the JSON that [`super::Notebook::serialize`] gives. Newer ones are refused, older ones are read.
@@ -66,8 +66,8 @@ pub struct OpenGate {
 
 impl OpenGate {
     /// What the rules need to know of it.
-    fn standing<'a>(&self, votes: &'a [Vote]) -> Standing<'a> {
-        Standing {
+    fn standing<'a>(&self, votes: &'a [Vote]) -> GateStanding<'a> {
+        GateStanding {
             kind: self.kind,
             requester: "",
             quorum: self.quorum,
@@ -112,7 +112,7 @@ fn refused(refusal: Refusal, gate: &GateId) -> VerdictError {
 
 /// An entry of the timeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Happened {
+pub struct TimelineEntry {
     /// 1.. without gaps.
     pub seq: u64,
     /// When.
@@ -127,7 +127,7 @@ pub struct Happened {
 
 /// Words that the turn has not read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Word {
+pub(super) struct UnreadWord {
     id: i64,
     pub(super) kind: SignalKind,
     by: String,
@@ -150,13 +150,13 @@ pub(in crate::engine) struct Page {
     #[serde(default)]
     pub(super) actions: Vec<Action>,
     #[serde(default)]
-    pub(super) words: Vec<Word>,
+    pub(super) words: Vec<UnreadWord>,
     #[serde(default)]
     heard: i64,
     #[serde(default)]
     pub(super) said: Vec<Outbound>,
     #[serde(default)]
-    pub(super) events: Vec<Happened>,
+    pub(super) events: Vec<TimelineEntry>,
 }
 
 impl Page {
@@ -218,7 +218,7 @@ impl Page {
 
     pub(super) fn hear(&mut self, kind: SignalKind, by: &str, text: Option<String>) {
         self.heard += 1;
-        self.words.push(Word {
+        self.words.push(UnreadWord {
             id: self.heard,
             kind,
             by: by.to_owned(),
@@ -227,30 +227,30 @@ impl Page {
     }
 
     /// A stop is read before words, and words before a decision: a turn must not end with unread words.
-    pub(super) fn news(&self, state: &TurnState) -> Option<News> {
+    pub(super) fn news(&self, state: &TurnState) -> Option<OutsideInput> {
         let of_kind = |kind: SignalKind| self.words.iter().find(|word| word.kind == kind);
         if let Some(stop) = of_kind(SignalKind::Cancel) {
             let input = Input::Cancel {
                 by: Some(stop.by.clone()),
                 reason: TurnReason::Cancelled,
-                left: left(state, &self.actions),
+                left: unread_outcomes(state, &self.actions),
             };
             let heard = self.words.iter().map(|word| word.id).collect();
-            return Some(News { input, heard });
+            return Some(OutsideInput { input, heard });
         }
         if let Some(word) = of_kind(SignalKind::Steer) {
             let input = Input::Steer(word.text.clone().unwrap_or_default());
             let heard = vec![word.id];
-            return Some(News { input, heard });
+            return Some(OutsideInput { input, heard });
         }
         let waits_at = state.gate.as_ref()?;
         let gate = self.gate.as_ref().filter(|gate| gate.id == waits_at.id)?;
         let decision = gate.decision.clone()?;
         let rows = match gate.kind {
-            GateKind::ToolApproval => verdicts(self.rows_of(&gate.id)),
+            GateKind::ToolApproval => row_verdicts(self.rows_of(&gate.id)),
             GateKind::PlanReview | GateKind::Question | GateKind::Budget => Vec::new(),
         };
-        Some(News {
+        Some(OutsideInput {
             input: Input::Decided { decision, rows },
             heard: Vec::new(),
         })
@@ -262,9 +262,9 @@ impl Page {
     }
 
     /// `false` means that the step would end the turn with unread words.
-    pub(super) fn write(&mut self, entry: Entry<'_>, now: Millis) -> bool {
+    pub(super) fn write(&mut self, entry: StepRecord<'_>, now: Millis) -> bool {
         let state = &entry.turn.state;
-        let unread = |word: &Word| word.kind == SignalKind::Steer && !entry.heard.contains(&word.id);
+        let unread = |word: &UnreadWord| word.kind == SignalKind::Steer && !entry.heard.contains(&word.id);
         let ends = matches!(state.status, TurnStatus::Completed | TurnStatus::Failed);
         // An objection stands, whatever is said at that moment.
         if ends && state.reason != Some(TurnReason::Hook) && self.words.iter().any(unread) {
@@ -303,7 +303,7 @@ impl Page {
             Effect::OpenGate(opening) => self.open(*opening, now),
             Effect::Emit { iteration, event, summary } => {
                 let seq = self.events.last().map_or(1, |last| last.seq + 1);
-                self.events.push(Happened {
+                self.events.push(TimelineEntry {
                     seq,
                     at: now,
                     iteration,
@@ -311,7 +311,7 @@ impl Page {
                     summary,
                 });
             }
-            Effect::Finish => self.actions.iter_mut().for_each(|row| row.status = left_behind(row, before)),
+            Effect::Finish => self.actions.iter_mut().for_each(|row| row.status = status_at_end(row, before)),
         }
     }
 
@@ -341,7 +341,7 @@ impl Page {
         });
     }
 
-    pub(super) fn decide(&mut self, id: &GateId, act: Act, actor: &Actor) -> Result<Heard, VerdictError> {
+    pub(super) fn decide(&mut self, id: &GateId, act: Act, actor: &Actor) -> Result<VerdictEffect, VerdictError> {
         let gate = self.open_gate(id)?;
         let act = if gate.kind == GateKind::Question { answer(act) } else { act };
         let act = act.at(gate.kind).ok_or(VerdictError::Invalid("it makes no sense at this gate"))?;
@@ -355,10 +355,10 @@ impl Page {
             gate.votes.push(by.clone());
         }
         match settled {
-            Settled::Voted { .. } => Ok(Heard::Waits),
-            Settled::Decided(decision) => {
+            Settlement::Voted { .. } => Ok(VerdictEffect::Waits),
+            Settlement::Decided(decision) => {
                 self.close(decision);
-                Ok(Heard::Decided)
+                Ok(VerdictEffect::Decided)
             }
         }
     }
@@ -370,9 +370,9 @@ impl Page {
         approve: bool,
         reason: Option<String>,
         actor: &Actor,
-    ) -> Result<Heard, VerdictError> {
+    ) -> Result<VerdictEffect, VerdictError> {
         let open = self.open_gate(gate)?;
-        let standing = Standing {
+        let standing = GateStanding {
             // A call is decided on its own, whatever the card hides of others.
             shown_whole: true,
             ..open.standing(&[])
@@ -384,10 +384,10 @@ impl Page {
         row.status = settled.row.kind.of_open_rows();
         row.decision = Some(settled.row);
         match settled.gate {
-            None => Ok(Heard::Waits),
+            None => Ok(VerdictEffect::Waits),
             Some(decision) => {
                 self.close(decision);
-                Ok(Heard::Decided)
+                Ok(VerdictEffect::Decided)
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::model::answer::Held;
+use crate::model::answer::PartialAnswer;
 use crate::model::retry::Failure;
 
 /// The message so far.
@@ -14,7 +14,7 @@ pub(in crate::model) struct Assembly {
     stop: Option<Value>,
     usage: Map<String, Value>,
     ended: bool,
-    held: Held,
+    held: PartialAnswer,
 }
 
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Assembly {
         Some(json!({"content": content, "stop_reason": self.stop, "usage": self.usage}))
     }
 
-    fn block(&mut self, event: &Value) -> Result<(&mut Block, &mut Held), Failure> {
+    fn block(&mut self, event: &Value) -> Result<(&mut Block, &mut PartialAnswer), Failure> {
         let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);
         if !self.blocks.contains_key(&index) {
             self.held.value(&Value::Null)?;
@@ -89,7 +89,7 @@ impl Assembly {
 }
 
 impl Block {
-    fn grow(&mut self, delta: &Value, held: &mut Held) -> Result<(), Failure> {
+    fn grow(&mut self, delta: &Value, held: &mut PartialAnswer) -> Result<(), Failure> {
         let text = |name: &str| delta.get(name).and_then(Value::as_str);
         match text("type").unwrap_or_default() {
             "input_json_delta" => self.input.push_str(text("partial_json").unwrap_or_default()),

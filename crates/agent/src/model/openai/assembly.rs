@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::answer::Held;
+use crate::model::answer::PartialAnswer;
 use crate::model::retry::Failure;
 
 /// Members of a list item that come in pieces (`reasoning_details` of OpenRouter).
@@ -18,7 +18,7 @@ pub(in crate::model) struct Assembly {
     /// A choice came at all.
     begun: bool,
     ended: bool,
-    held: Held,
+    held: PartialAnswer,
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Assembly {
                     if self.is_begun_in(message) {
                         self.message.clear();
                         self.calls.clear();
-                        self.held = Held::default();
+                        self.held = PartialAnswer::default();
                     }
                     self.delta(message)?;
                 }
@@ -174,7 +174,7 @@ impl Call {
 }
 
 /// Takes the next piece of a member: texts and lists grow, anything else is replaced.
-fn grow(whole: &mut Value, piece: &Value, held: &mut Held) -> Result<(), Failure> {
+fn grow(whole: &mut Value, piece: &Value, held: &mut PartialAnswer) -> Result<(), Failure> {
     match (&mut *whole, piece) {
         (Value::String(text), Value::String(more)) => text.push_str(more),
         (Value::Array(items), Value::Array(more)) => more.iter().try_for_each(|item| add(items, item, held))?,
@@ -187,7 +187,7 @@ fn grow(whole: &mut Value, piece: &Value, held: &mut Held) -> Result<(), Failure
 }
 
 /// Adds an item to a list, or the next piece of its last item: same `type`, same `index`.
-fn add(items: &mut Vec<Value>, item: &Value, held: &mut Held) -> Result<(), Failure> {
+fn add(items: &mut Vec<Value>, item: &Value, held: &mut PartialAnswer) -> Result<(), Failure> {
     let same = |last: &Value, name: &str| last.get(name) == item.get(name);
     if let Some(last) = items.last_mut()
         && item.get("index").is_some()

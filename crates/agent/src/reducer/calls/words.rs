@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::reducer::escape::one_line;
+use crate::domain::foreign::one_line;
 
 /// Characters of a line.
 const LINE_CAP: usize = 300;

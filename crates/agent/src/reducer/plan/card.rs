@@ -3,11 +3,11 @@
 //! After the approval the plan's card becomes the progress card. It says who approved it, so it goes on showing the approved plan
 //! (`replaced_plan`) when another plan takes its place; steps that the new plan does not go on with are shown as left out.
 
+use crate::domain::foreign::clip;
 use crate::domain::{
     ApprovalMode, Approvers, CardState, Complexity, EffectClass, GateId, Outbound, Plan, PlanCard, PlanEnd, PlanWords, Policy,
     ProgressView, Role, StepStatus, StepView, ToolSpec,
 };
-use crate::reducer::escape::clip;
 use crate::reducer::prompt::specs;
 use crate::reducer::{Showing, Turn, TurnState, finish};
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::domain::{Step, StepStatus};
 
-use crate::reducer::escape::{clean, one_line};
+use crate::domain::foreign::{clean, one_line};
 
 /// Steps that one plan may have.
 pub(in crate::reducer) const MAX_STEPS: usize = 50;

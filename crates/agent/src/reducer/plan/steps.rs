@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::domain::foreign::{one_line, plain};
 use crate::domain::{Event, Plan, Step, StepResult, StepStatus};
-use crate::reducer::escape::{one_line, plain};
 use crate::reducer::finish::is_settled;
 use crate::reducer::prompt::specs::progress_schema;
 use crate::reducer::prompt::words::Words;

@@ -78,7 +78,7 @@ impl Reducer<'_> {
             .map(|todo| todo.id.clone());
         let answer = json!({"ok": true, "revision": revision, "todoCount": todo_count, "inProgress": in_progress});
         if let Some(open) = state.calls.open.get_mut(position) {
-            open.answer = Some(crate::reducer::escape::plain(&answer.to_string()));
+            open.answer = Some(crate::domain::foreign::plain(&answer.to_string()));
         }
         let words = list.note.unwrap_or_else(|| format!("{todo_count} todos"));
         self.emit(

@@ -1,8 +1,8 @@
 //! What the driver writes into the logs: the brief of a step, what is looked at after one, the plan as it ended.
 
+use crate::domain::foreign::{clip, cut, esc};
 use crate::domain::{Plan, Step, StepStatus};
 use crate::reducer::compose::{WORDS_CAP, flat, status_word, within};
-use crate::reducer::escape::{clip, cut, esc};
 
 /// Bytes of the request as a brief quotes it.
 const REQUEST_CAP: usize = 4 * 1024;

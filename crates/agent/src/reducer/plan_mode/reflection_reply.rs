@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
+use crate::domain::foreign::{clean, one_line};
 use crate::domain::{Change, ChangeKind, Plan, Step, StepStatus};
-use crate::reducer::escape::{clean, one_line};
 use crate::reducer::plan::parse;
 
 use super::position;

@@ -5,9 +5,9 @@ use serde_json::json;
 use unicode_normalization::UnicodeNormalization;
 
 use super::play::{Play, ok};
-use crate::domain::{Complexity, DecisionKind, Message, Plan, Role, Step, StepStatus, ToolResult, is_format};
+use crate::domain::foreign::{clip, esc, is_format, one_line, plain};
+use crate::domain::{Complexity, DecisionKind, Message, Plan, Role, Step, StepStatus, ToolResult};
 use crate::reducer::compose;
-use crate::reducer::escape::{clip, esc, one_line, plain};
 use crate::reducer::{Input, view};
 
 /// Names of our tags, without separators.

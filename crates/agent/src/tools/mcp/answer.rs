@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::tools::{MAX_OUTPUT_BYTES, ToolError, ToolOutput, visible};
+use crate::domain::foreign::mark_controls;
+use crate::tools::{MAX_OUTPUT_BYTES, ToolError, ToolOutput};
 
 /// Of the output, for saying that it was cut.
 const ROOM_FOR_NOTE: usize = 128;
@@ -22,7 +23,7 @@ pub(super) fn read(result: &Value) -> Result<ToolOutput, ToolError> {
     if !told {
         parts.push(structured.to_string());
     }
-    let whole = visible(&parts.join("\n"));
+    let whole = mark_controls(&parts.join("\n"));
     let (text, truncated) = cut(whole);
     match result["isError"] == true {
         true if text.trim().is_empty() => Err(ToolError::TellModel(String::from("the call failed; the server does not say why"))),

@@ -20,7 +20,7 @@ const MAX_SCHEMA: usize = 32 << 10;
 
 /// A tool that can be offered.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Offered {
+pub(super) struct OfferedTool {
     /// The server's own name of it.
     pub(super) raw: String,
     /// As the model sees it.
@@ -30,7 +30,7 @@ pub(super) struct Offered {
 }
 
 /// One tool of a server's list, as JSON of the protocol. Its fault, if it cannot be offered.
-pub(super) fn read(server: &McpServer, tool: &Value) -> Result<Offered, String> {
+pub(super) fn read(server: &McpServer, tool: &Value) -> Result<OfferedTool, String> {
     let raw = tool["name"].as_str().unwrap_or_default();
     if raw.is_empty() || raw.len() > MAX_RAW_NAME || visible(raw) != raw || raw.contains(char::is_whitespace) {
         return Err(String::from("a tool without a usable name"));
@@ -71,7 +71,7 @@ pub(super) fn read(server: &McpServer, tool: &Value) -> Result<Offered, String> 
         true => EffectClass::Destructive,
         false => EffectClass::Write,
     });
-    Ok(Offered {
+    Ok(OfferedTool {
         raw: raw.to_owned(),
         definition: Definition {
             digest,
@@ -207,7 +207,7 @@ mod tests {
         json!({"name": name, "description": "d", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}}})
     }
 
-    fn offered(tool: &Value) -> Offered {
+    fn offered(tool: &Value) -> OfferedTool {
         read(&server(&[]), tool).unwrap()
     }
 

@@ -70,7 +70,7 @@ pub(super) struct Peer {
 
 /// What became of a call.
 #[derive(Debug)]
-pub(super) enum Called {
+pub(super) enum CallResult {
     /// The result, as JSON of the protocol.
     Answered(Value),
     /// The server takes no such call, in its words.
@@ -83,11 +83,11 @@ pub(super) enum Called {
 
 /// What the server tells unasked.
 #[derive(Debug)]
-struct Ear {
+struct NoticeHandler {
     changed: Arc<Notify>,
 }
 
-impl ClientHandler for Ear {
+impl ClientHandler for NoticeHandler {
     // Neither sampling nor elicitation nor roots: a server gets from us what its tools are called with, and nothing else.
     fn get_info(&self) -> ClientConfig {
         ClientConfig::new(
@@ -107,12 +107,12 @@ impl Link {
     /// # Errors
     /// Why there is no connection, without secrets and without the server's words.
     pub(super) async fn open(server: &McpServer, folder: Option<&Path>, changed: Arc<Notify>) -> Result<Self, String> {
-        let ear = Ear { changed };
+        let handler = NoticeHandler { changed };
         let (service, child) = match &server.reach {
             McpReach::Command { command, env } => {
                 let (child, output, input) = Child::start(command, env, folder)?;
                 let service = tokio::select! {
-                    service = ear.serve(Bounded::new(AsyncRwTransport::new_client(output, input))) => service,
+                    service = handler.serve(Bounded::new(AsyncRwTransport::new_client(output, input))) => service,
                     () = child.ended() => return Err(String::from("it ended before the handshake")),
                 };
                 (service, Some(child))
@@ -133,7 +133,7 @@ impl Link {
                     .reinit_on_expired_session(false);
                 config.retry_config = Arc::new(resumption());
                 let transport = StreamableHttpClientTransport::with_client(client(url)?, config);
-                (ear.serve(Bounded::new(transport)).await, None)
+                (handler.serve(Bounded::new(transport)).await, None)
             }
         };
         let service = service.map_err(|error| {
@@ -234,7 +234,7 @@ impl std::fmt::Debug for Leave {
 }
 
 /// Sends one call and waits for its answer, until `enough`: then the server is told to cancel it.
-pub(super) async fn call(peer: Peer, tool: String, arguments: Map<String, Value>, enough: CancellationToken) -> Called {
+pub(super) async fn call(peer: Peer, tool: String, arguments: Map<String, Value>, enough: CancellationToken) -> CallResult {
     let request = CallToolRequest::new(CallToolRequestParams::new(tool).with_arguments(arguments));
     let sent = peer
         .peer
@@ -243,7 +243,7 @@ pub(super) async fn call(peer: Peer, tool: String, arguments: Map<String, Value>
         Ok(handle) => handle,
         Err(_) => {
             peer.broken.cancel();
-            return Called::NotSent(String::from("the connection has ended"));
+            return CallResult::NotSent(String::from("the connection has ended"));
         }
     };
     let answer = tokio::select! {
@@ -251,52 +251,52 @@ pub(super) async fn call(peer: Peer, tool: String, arguments: Map<String, Value>
         () = enough.cancelled() => {
             let reason = Some(String::from("stopped, or its time was up"));
             let _ = timeout(GOODBYE, peer.peer.notify_cancelled(CancelledNotificationParam::new(Some(handle.id.clone()), reason))).await;
-            return Called::Unknown(String::from("it was told to stop before it answered"));
+            return CallResult::Unknown(String::from("it was told to stop before it answered"));
         }
     };
     let called = match answer {
         Ok(Ok(result)) => read(serde_json::to_value(result).unwrap_or_default()),
         Ok(Err(error)) => why_no_answer(error),
-        Err(_) => Called::Unknown(String::from("the connection ended")),
+        Err(_) => CallResult::Unknown(String::from("the connection ended")),
     };
-    if matches!(called, Called::NotSent(_) | Called::Unknown(_)) {
+    if matches!(called, CallResult::NotSent(_) | CallResult::Unknown(_)) {
         peer.broken.cancel();
     }
     called
 }
 
-fn read(result: Value) -> Called {
+fn read(result: Value) -> CallResult {
     if result["content"].is_array() || result.get("structuredContent").is_some() || result.get("isError").is_some() {
-        return Called::Answered(result);
+        return CallResult::Answered(result);
     }
-    Called::Refused(String::from("it answers with something that is no result of a tool"))
+    CallResult::Refused(String::from("it answers with something that is no result of a tool"))
 }
 
-fn why_no_answer(error: ServiceError) -> Called {
+fn why_no_answer(error: ServiceError) -> CallResult {
     debug!(%error, "a call to an MCP server was not answered");
     match error {
-        ServiceError::McpError(error) => Called::Refused(words(&error.message)),
+        ServiceError::McpError(error) => CallResult::Refused(words(&error.message)),
         ServiceError::TransportSend(error) => why_not_sent(error.error.as_ref()),
-        _ => Called::Unknown(String::from("the connection ended")),
+        _ => CallResult::Unknown(String::from("the connection ended")),
     }
 }
 
 /// A request that could not be sent: did the server get it all the same?
-fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> Called {
+fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> CallResult {
     if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         return match error {
-            StreamableHttpError::Client(error) if error.is_connect() => Called::NotSent(String::from("nobody answers at its address")),
-            StreamableHttpError::SessionExpired => Called::NotSent(String::from("it has begun a new session")),
+            StreamableHttpError::Client(error) if error.is_connect() => CallResult::NotSent(String::from("nobody answers at its address")),
+            StreamableHttpError::SessionExpired => CallResult::NotSent(String::from("it has begun a new session")),
             StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
-                Called::NotSent(String::from("it refuses our credentials"))
+                CallResult::NotSent(String::from("it refuses our credentials"))
             }
-            _ => Called::Unknown(String::from("the request broke off")),
+            _ => CallResult::Unknown(String::from("the request broke off")),
         };
     }
     match error.downcast_ref::<io::Error>() {
         // A message ends with its line; of one whose line was not taken nothing is carried out.
-        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Called::NotSent(String::from("it has ended")),
-        Some(_) | None => Called::Unknown(String::from("the request broke off")),
+        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => CallResult::NotSent(String::from("it has ended")),
+        Some(_) | None => CallResult::Unknown(String::from("the request broke off")),
     }
 }
 

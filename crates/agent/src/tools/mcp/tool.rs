@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::definition::Offered;
-use super::link::{self, Called};
+use super::definition::OfferedTool;
+use super::link::{self, CallResult};
 use super::{Server, answer};
 use crate::domain::{EffectClass, ToolSpec};
 use crate::tools::{BoxFuture, Halt, Tool, ToolError, ToolOutput};
@@ -15,7 +15,7 @@ use crate::tools::{BoxFuture, Halt, Tool, ToolError, ToolOutput};
 #[derive(Debug)]
 pub(super) struct McpTool {
     pub(super) server: Arc<Server>,
-    pub(super) offered: Offered,
+    pub(super) offered: OfferedTool,
 }
 
 impl Tool for McpTool {
@@ -43,10 +43,10 @@ impl Tool for McpTool {
             };
             let server = &self.server.config.name;
             match called {
-                Ok(Called::Answered(result)) => answer::read(&result),
-                Ok(Called::Refused(why)) => Err(ToolError::TellModel(format!("the MCP server {server} refuses the call: {why}"))),
-                Ok(Called::NotSent(why)) => Err(ToolError::TellModel(format!("the MCP server {server} was not reached: {why}"))),
-                Ok(Called::Unknown(why)) => Err(ToolError::Unknown(format!(
+                Ok(CallResult::Answered(result)) => answer::read(&result),
+                Ok(CallResult::Refused(why)) => Err(ToolError::TellModel(format!("the MCP server {server} refuses the call: {why}"))),
+                Ok(CallResult::NotSent(why)) => Err(ToolError::TellModel(format!("the MCP server {server} was not reached: {why}"))),
+                Ok(CallResult::Unknown(why)) => Err(ToolError::Unknown(format!(
                     "the MCP server {server} did not answer ({why}); whether it carried the call out is not known"
                 ))),
                 Err(_) => Err(ToolError::Fatal(String::from("a call to an MCP server broke off"))),

@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::tools::visible;
+use crate::domain::foreign::mark_controls;
 
 /// Bytes that are kept of one output.
 const KEPT_BYTES: usize = 64 << 10;
@@ -76,6 +76,6 @@ impl Capture {
             // Our own cut, in the middle of a character.
             head = &head[..error.valid_up_to()];
         }
-        visible(&String::from_utf8_lossy(head))
+        mark_controls(&String::from_utf8_lossy(head))
     }
 }

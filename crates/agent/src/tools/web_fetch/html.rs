@@ -36,7 +36,7 @@ pub(super) fn text(html: &str, base: &Url) -> (String, String) {
 }
 
 /// Where words go at the moment.
-enum Place {
+enum TextTarget {
     Page,
     Title,
     /// Inside this element, opened so many times: nothing of it is shown.
@@ -47,7 +47,7 @@ struct Reader {
     base: Url,
     out: String,
     title: String,
-    place: Place,
+    place: TextTarget,
     /// Line feeds that are due before the next word.
     breaks: usize,
     /// A blank is due before the next word.
@@ -64,7 +64,7 @@ impl Reader {
             base: base.clone(),
             out: String::new(),
             title: String::new(),
-            place: Place::Page,
+            place: TextTarget::Page,
             breaks: 0,
             blank: false,
             as_it_stands: 0,
@@ -74,7 +74,7 @@ impl Reader {
 
     fn open(&mut self, tag: &StartTag<()>) {
         let name = tag.name.as_slice();
-        if let Place::Hidden(hidden, depth) = &mut self.place {
+        if let TextTarget::Hidden(hidden, depth) = &mut self.place {
             if hidden == name {
                 *depth += 1;
             }
@@ -83,11 +83,11 @@ impl Reader {
         self.breaks = self.breaks.max(breaks_around(name));
         match name {
             b"script" | b"style" | b"noscript" | b"template" | b"iframe" | b"object" | b"noembed" => {
-                self.place = Place::Hidden(name.to_vec(), 1);
+                self.place = TextTarget::Hidden(name.to_vec(), 1);
             }
             // The one kind of element whose `/>` closes it.
-            b"svg" | b"math" if !tag.self_closing => self.place = Place::Hidden(name.to_vec(), 1),
-            b"title" if self.title.is_empty() => self.place = Place::Title,
+            b"svg" | b"math" if !tag.self_closing => self.place = TextTarget::Hidden(name.to_vec(), 1),
+            b"title" if self.title.is_empty() => self.place = TextTarget::Title,
             b"pre" | b"textarea" => self.as_it_stands += 1,
             b"li" => self.word("- "),
             [b'h', level @ b'1'..=b'6'] => self.word(&format!("{} ", "#".repeat(usize::from(level - b'0')))),
@@ -110,22 +110,22 @@ impl Reader {
 
     fn close(&mut self, name: &[u8]) {
         match &mut self.place {
-            Place::Hidden(hidden, depth) => {
+            TextTarget::Hidden(hidden, depth) => {
                 if hidden == name {
                     *depth -= 1;
                     if *depth == 0 {
-                        self.place = Place::Page;
+                        self.place = TextTarget::Page;
                     }
                 }
                 return;
             }
-            Place::Title => {
+            TextTarget::Title => {
                 if name == b"title" {
-                    self.place = Place::Page;
+                    self.place = TextTarget::Page;
                 }
                 return;
             }
-            Place::Page => (),
+            TextTarget::Page => (),
         }
         match name {
             b"a" => self.end_link(),
@@ -137,10 +137,10 @@ impl Reader {
 
     fn words(&mut self, words: &str) {
         match self.place {
-            Place::Hidden(..) => {}
-            Place::Title => self.title.push_str(words),
-            Place::Page if self.as_it_stands > 0 => self.word(words),
-            Place::Page => {
+            TextTarget::Hidden(..) => {}
+            TextTarget::Title => self.title.push_str(words),
+            TextTarget::Page if self.as_it_stands > 0 => self.word(words),
+            TextTarget::Page => {
                 for (at, word) in words.split(char::is_whitespace).enumerate() {
                     self.blank |= at > 0;
                     if !word.is_empty() {

@@ -4,7 +4,8 @@ use encoding_rs::{Encoding, UTF_8};
 use reqwest::{StatusCode, Url};
 
 use super::html;
-use crate::tools::{MAX_OUTPUT_BYTES, ToolOutput, visible};
+use crate::domain::foreign::mark_controls;
+use crate::tools::{MAX_OUTPUT_BYTES, ToolOutput};
 
 /// Of the result: the lines around the text.
 const ROOM_FOR_HEAD: usize = 6 << 10;
@@ -52,11 +53,11 @@ impl Page {
             Kind::Html => html::text(&decoded, &self.url),
             Kind::Text => (String::new(), decoded.into_owned()),
         };
-        let text = visible(text.trim());
+        let text = mark_controls(text.trim());
         let shown = &text[..text.floor_char_boundary(MAX_OUTPUT_BYTES - ROOM_FOR_HEAD)];
         let mut told = format!("url: {}\nstatus: {}\n", self.url, self.status);
         if !title.is_empty() {
-            told.push_str(&format!("title: {}\n", visible(&title)));
+            told.push_str(&format!("title: {}\n", mark_controls(&title)));
         }
         told.push_str(match shown {
             "" => "\n(no text)",

@@ -5,7 +5,7 @@ mod rules;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use countersign_agent::domain::handshake::{Act, Actor, Settled};
+use countersign_agent::domain::handshake::{Act, Actor, Settlement};
 use countersign_agent::domain::{ActionStatus, Approvers, Click, ClickVerb, DecisionKind, Gate, GateKind, Millis, TurnStatus, Via, Vote};
 
 use crate::conversation::click::act_of;
@@ -396,7 +396,7 @@ impl Machine {
             votes: self.votes(state),
             ..undecided(&gate)
         };
-        if let Ok(Settled::Decided(decision)) = self.rights.settle(&record, act, None, &actor) {
+        if let Ok(Settlement::Decided(decision)) = self.rights.settle(&record, act, None, &actor) {
             self.decide(state, decision.kind, Some(who));
         }
     }

@@ -44,8 +44,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Bounded<T> {
             let sent = sending.await;
             if let Some(unanswered) = unanswered {
                 let fewer = |number: usize| number.checked_sub(1);
-                // None: it answers no request, but a message that was none.
-                let _none = unanswered.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer);
+                // Not below zero: a message that was no request may be answered too.
+                let _before = unanswered.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer);
             }
             sent
         }

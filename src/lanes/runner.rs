@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign_agent::domain::{ChatType, Clock, Failpoint, Ids, InboundBody, Millis, Mode, ServerHealth, ToolSpec, TurnStatus};
-use countersign_agent::engine::{Asking, Engine, Left, RETRY};
-use countersign_agent::engine::{Entry, Journal};
+use countersign_agent::engine::{CallSetup, Engine, RETRY, RunEnd};
+use countersign_agent::engine::{Journal, StepRecord};
 use countersign_agent::engine::{ModelHealth, ModelSource};
 use countersign_agent::engine::{Observer, Observers};
 use countersign_agent::reducer::{self, Beginning, Env, Input, Turn};
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};
 
 use super::leases::Leases;
-use super::ledger::{Ears, LedgerJournal};
+use super::ledger::{LedgerJournal, SignalWatch};
 use super::state::{encode, read};
 use super::{Intervals, WorkError};
 use crate::config::Settings;
@@ -33,7 +33,7 @@ const PANIC_PAUSE: Duration = Duration::from_secs(1);
 
 /// How work on a lane ended that was not done.
 #[derive(Clone, Copy)]
-enum End {
+enum WorkBreak {
     /// By an error, or by a stop.
     InOrder,
     /// By a panic.
@@ -47,7 +47,7 @@ pub struct Runner {
     pub(super) engine: Engine,
     pub(super) settings: Settings,
     ledger: Ledger,
-    ears: Arc<Ears>,
+    signal_watch: Arc<SignalWatch>,
     leases: Arc<Leases>,
     /// How long a lane is leased.
     lease: Duration,
@@ -95,16 +95,16 @@ impl Runner {
     #[must_use]
     pub fn new(parts: RunnerParts) -> Self {
         let (settings, models) = (parts.settings.clone(), parts.models);
-        let asking = move || {
+        let call_setup = move || {
             let live = settings.current();
-            Asking {
+            CallSetup {
                 model: models(),
                 system_prompt: live.agent.system_prompt.clone(),
                 parallel_tool_calls: live.model.parallel_tool_calls,
             }
         };
         let engine = Engine {
-            asking: Arc::new(asking),
+            call_setup: Arc::new(call_setup),
             clock: parts.clock,
             ids: parts.ids,
             templates: parts.templates,
@@ -118,7 +118,7 @@ impl Runner {
             engine,
             settings: parts.settings,
             ledger: parts.ledger,
-            ears: Arc::default(),
+            signal_watch: Arc::default(),
             leases: Arc::default(),
             lease: parts.timings.lease,
         }
@@ -149,11 +149,11 @@ impl Runner {
     /// # Errors
     /// [`WorkError::Store`] with `Stale` when the lease was lost: somebody else goes on. Other errors leave
     /// the lane leased: [`Runner::give_back`].
-    pub async fn work(&self, lease: Lease, hold: Hold, stop: CancellationToken) -> Result<(), WorkError> {
+    pub async fn work_on_lane(&self, lease: Lease, hold: Hold, stop: CancellationToken) -> Result<(), WorkError> {
         // Ends with this call, however it ends: a lease that outlived its worker would never run out.
         let kept = self.leases.keep(&self.ledger, self.lease, &lease, &hold);
         // Boxed, as below: what waits for a model for minutes should not hold the room of every other move.
-        let working = Box::pin(AssertUnwindSafe(self.lane(lease.clone(), &stop)).catch_unwind());
+        let working = Box::pin(AssertUnwindSafe(self.work_until_idle(lease.clone(), &stop)).catch_unwind());
         let worked = tokio::select! {
             // A write must not be cut off half way by our own choice: losing the lease only stops us at an await,
             // and everything written afterwards would be refused by the fence anyway.
@@ -166,17 +166,17 @@ impl Runner {
         let turn = lease.turn_id.as_ref().map(ToString::to_string);
         error!(lane = %lease.lane_id, turn, "a step panicked; its task is taken up again, and given up after the third time");
         drop(kept);
-        self.give_back_as(&lease, PANIC_PAUSE, End::Panic).await;
+        self.release_lane(&lease, PANIC_PAUSE, WorkBreak::Panic).await;
         Ok(())
     }
 
     /// Gives back a lane whose work broke off, to be taken up again after `pause` by any process: as soon as the ledger answers, or
     /// not at all when the lease runs out before.
     pub async fn give_back(&self, lease: &Lease, pause: Duration) {
-        self.give_back_as(lease, pause, End::InOrder).await;
+        self.release_lane(lease, pause, WorkBreak::InOrder).await;
     }
 
-    async fn give_back_as(&self, lease: &Lease, pause: Duration, end: End) {
+    async fn release_lane(&self, lease: &Lease, pause: Duration, end: WorkBreak) {
         let giving = async {
             loop {
                 let released = async {
@@ -189,8 +189,8 @@ impl Runner {
                         self.engine.clock.now().plus(pause)
                     };
                     match end {
-                        End::InOrder => drop(tx.release(&lease, ready_at).await?),
-                        End::Panic => tx.release_crashed(&lease, ready_at).await?,
+                        WorkBreak::InOrder => drop(tx.release(&lease, ready_at).await?),
+                        WorkBreak::Panic => tx.release_crashed(&lease, ready_at).await?,
                     }
                     tx.commit().await
                 };
@@ -206,7 +206,7 @@ impl Runner {
         }
     }
 
-    async fn lane(&self, mut lease: Lease, stop: &CancellationToken) -> Result<(), WorkError> {
+    async fn work_until_idle(&self, mut lease: Lease, stop: &CancellationToken) -> Result<(), WorkError> {
         // After a start: a turn that was under way should find the tools that it had.
         tokio::select! {
             () = Box::pin(self.engine.tools.settled()) => (),
@@ -217,17 +217,17 @@ impl Runner {
                 self.give_up(&lease).await?;
                 (lease.turn_id, lease.crashes) = (None, 0);
             }
-            let ready_at = match Box::pin(self.take_up(&lease, stop)).await? {
+            let ready_at = match Box::pin(self.load_or_begin_turn(&lease, stop)).await? {
                 None if stop.is_cancelled() => Millis::ALWAYS,
                 None => Millis::NEVER,
                 Some((journal, mut turn)) => {
                     let span = info_span!("turn", turn.id = %turn.state.turn_id, chat = %lease.conversation.chat);
                     match Box::pin(self.engine.drive(&journal, &mut turn, stop)).instrument(span).await? {
-                        Left::Finished => {
+                        RunEnd::Finished => {
                             lease.turn_id = None;
                             continue;
                         }
-                        Left::Parked(at) => at,
+                        RunEnd::Parked(at) => at,
                     }
                 }
             };
@@ -243,7 +243,7 @@ impl Runner {
     }
 
     /// The lane's unfinished turn, or a new one for its oldest task.
-    async fn take_up(&self, lease: &Lease, stop: &CancellationToken) -> Result<Option<(LedgerJournal, Box<Turn>)>, WorkError> {
+    async fn load_or_begin_turn(&self, lease: &Lease, stop: &CancellationToken) -> Result<Option<(LedgerJournal, Box<Turn>)>, WorkError> {
         if stop.is_cancelled() {
             return Ok(None);
         }
@@ -271,7 +271,7 @@ impl Runner {
         if lease.turn_id.is_none() {
             self.engine.failpoint.reach("turn_begun");
         }
-        let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.ears, &self.settings, lease.clone(), row);
+        let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.signal_watch, &self.settings, lease.clone(), row);
         Ok(Some((journal, Box::new(turn))))
     }
 
@@ -307,8 +307,8 @@ impl Runner {
             "processes died again and again while they worked on this turn; it is given up"
         );
         let effects = reducer::step(&mut turn, &env, Input::Crashed { incident });
-        let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.ears, &self.settings, lease.clone(), row);
-        let entry = Entry {
+        let journal = LedgerJournal::new(&self.ledger, &self.engine, &self.signal_watch, &self.settings, lease.clone(), row);
+        let entry = StepRecord {
             before: &before,
             turn: &turn,
             fresh: &turn.log,
@@ -339,7 +339,7 @@ impl Runner {
             requester: task.inbound.sender.clone(),
             group: message.chat_type == ChatType::Group,
             policy,
-            demo: (self.engine.asking)().model.is_demo(),
+            demo: (self.engine.call_setup)().model.is_demo(),
         });
         let row = TurnRow {
             id,

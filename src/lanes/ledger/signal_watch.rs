@@ -1,20 +1,18 @@
 //! Hearing what people say to turns that are in the middle of a call: one look for all of them.
 
-use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::TurnId;
-use tokio::time::Instant;
-
+use countersign_agent::domain::{SignalKind, TurnId};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::LedgerJournal;
 
 /// The last look at the unread signals of all turns. A thousand turns may wait for the model at a time: each of them looks at this. The
 /// first that finds it too old asks the database for all of them.
 #[derive(Debug, Default)]
-pub(in crate::lanes) struct Ears(Mutex<Option<Look>>);
+pub(in crate::lanes) struct SignalWatch(Mutex<Option<SignalLook>>);
 
 #[derive(Debug)]
-struct Look {
+struct SignalLook {
     /// Just before the question.
     asked: Instant,
     /// What is unread, and for whom.
@@ -22,24 +20,10 @@ struct Look {
 }
 
 impl LedgerJournal {
-    /// Comes back once a signal of one of these kinds is there. New words for the model are worth a new call: an
-    /// answer that did not know them would only have to be put right.
-    pub(super) async fn listen(&self, kinds: &[SignalKind]) {
-        // What was unread before may have been read since.
-        let begun = Instant::now();
-        let turn = self.row().id.clone();
-        loop {
-            tokio::time::sleep(self.interrupt_poll).await;
-            if self.is_unread(&turn, kinds, begun).await {
-                return;
-            }
-        }
-    }
-
     /// Is such a signal unread, by a look that was taken after `begun` and is younger than the pause between two?
-    async fn is_unread(&self, turn: &TurnId, kinds: &[SignalKind], begun: Instant) -> bool {
+    pub(super) async fn is_unread(&self, turn: &TurnId, kinds: &[SignalKind], begun: Instant) -> bool {
         let due = Instant::now();
-        let mut last = self.ears.0.lock().await;
+        let mut last = self.signal_watch.0.lock().await;
         let look = match last.take() {
             // One that was taken while this one waited its turn is as good as its own, however long it took: a ledger that is
             // slow must not be asked by all of them one after the other.
@@ -49,7 +33,7 @@ impl LedgerJournal {
                 let unread = async { self.ledger.read().await?.unread_signals().await };
                 // A failing read is no reason to stop a turn: the next look will tell.
                 let unread = unread.await.unwrap_or_default();
-                Look { asked, unread }
+                SignalLook { asked, unread }
             }
         };
         let look = last.insert(look);
