@@ -6,7 +6,7 @@ mod worker;
 mod leases;
 mod inspect;
 
-pub use inspect::Details;
+pub use inspect::{Details, plan_of};
 pub use worker::{Runner, RunnerParts};
 
 use std::time::Duration;

@@ -17,16 +17,18 @@ pub(super) enum Command {
     Help,
 }
 
-/// Reads a command. `None` means the text is not one.
-pub(super) fn read(said: &Addressed) -> Option<Command> {
-    let (name, rest) = said.command()?;
-    Some(match name.as_str() {
-        "stop" => Command::Stop,
-        "new" => Command::New,
-        "plan" if !rest.is_empty() => Command::Plan,
-        "status" | "plan" => Command::Status,
-        _ => Command::Help,
-    })
+impl Command {
+    /// The command that `said` is, if it is one.
+    pub(super) fn parse(said: &Addressed) -> Option<Self> {
+        let (name, rest) = said.command()?;
+        Some(match name.as_str() {
+            "stop" => Self::Stop,
+            "new" => Self::New,
+            "plan" if !rest.is_empty() => Self::Plan,
+            "status" | "plan" => Self::Status,
+            _ => Self::Help,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -68,7 +70,7 @@ mod tests {
             ("stop", None),
         ];
         for (text, command) in table {
-            assert_eq!(read(&said(text)), command, "{text:?}");
+            assert_eq!(Command::parse(&said(text)), command, "{text:?}");
         }
     }
 

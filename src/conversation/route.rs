@@ -1,10 +1,7 @@
 //! What a message means: a pure choice from what is open, who speaks and what is said. No I/O.
 
-mod scene;
 #[cfg(test)]
 mod tests;
-
-pub(super) use scene::{Reply, ReplyTo, Scene};
 
 use countersign_agent::domain::handshake::Act;
 use countersign_agent::domain::{DecisionKind, Gate, GateKind, Notice, QueueMode, TurnId};
@@ -13,6 +10,7 @@ use crate::store::GateRecord;
 
 use super::commands::Command;
 use super::phrases::Phrase;
+use super::scene::{Reply, ReplyTo, Scene};
 
 /// Tasks of one person that may wait in one chat, in all its threads together: where each message begins a thread of its own, a limit
 /// per lane would not limit a person.
@@ -23,7 +21,7 @@ const TEXT_LIMIT: u32 = 16_384;
 
 /// What to do about a message.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum Meaning {
     /// Nothing; the word says why.
     Ignore(&'static str),
     /// A word back, in place; the first says why.
@@ -47,12 +45,12 @@ pub(super) enum Verdict {
 }
 
 /// Decides what the message of `scene` means; the first rule that fits wins.
-pub(super) fn route(scene: &Scene) -> Verdict {
+pub(super) fn route(scene: &Scene) -> Meaning {
     if !scene.is_heard() {
-        return Verdict::Ignore("not allowed");
+        return Meaning::Ignore("not allowed");
     }
     if scene.is_to_others() {
-        return Verdict::Ignore("said to others");
+        return Meaning::Ignore("said to others");
     }
     if scene.attachment_only {
         return tell_if_called(scene, "no text", Notice::NotText {});
@@ -63,39 +61,39 @@ pub(super) fn route(scene: &Scene) -> Verdict {
     if let Some(command) = &scene.command
         && (scene.is_addressed() || scene.group_all)
     {
-        return command_verdict(scene, command);
+        return meaning_of_command(scene, command);
     }
     if scene.may_answer_a_card_under_way() {
-        return Verdict::Wait;
+        return Meaning::Wait;
     }
     answer(scene).or_else(|| late(scene)).unwrap_or_else(|| task(scene))
 }
 
 /// A word back to those who spoke to us; the others did not.
-fn tell_if_called(scene: &Scene, why: &'static str, notice: Notice) -> Verdict {
+fn tell_if_called(scene: &Scene, why: &'static str, notice: Notice) -> Meaning {
     if scene.direct || scene.said.to_bot {
-        Verdict::Tell(why, notice)
+        Meaning::Tell(why, notice)
     } else {
-        Verdict::Ignore(why)
+        Meaning::Ignore(why)
     }
 }
 
 /// Rule 1: commands.
-fn command_verdict(scene: &Scene, command: &Command) -> Verdict {
+fn meaning_of_command(scene: &Scene, command: &Command) -> Meaning {
     match command {
         Command::Stop => match scene.replied_gate().filter(|gate| gate.requester != scene.sender) {
             // Somebody else's card: `/stop` there is a refusal by reply, for those who may.
-            Some(gate) if scene.rights.may(&scene.sender, &Act::Cancel, gate) => Verdict::Stop(Some(gate.turn_id.clone())),
-            Some(gate) => Verdict::Refuse(Box::new(gate.clone())),
-            None => Verdict::Stop(None),
+            Some(gate) if scene.rights.may(&scene.sender, &Act::Cancel, gate) => Meaning::Stop(Some(gate.turn_id.clone())),
+            Some(gate) => Meaning::Refuse(Box::new(gate.clone())),
+            None => Meaning::Stop(None),
         },
-        Command::New if !scene.may_ask() => Verdict::Ignore("not allowed"),
+        Command::New if !scene.may_ask() => Meaning::Ignore("not allowed"),
         Command::New => instead(scene),
         // Never words for what runs: it is a task of its own.
-        Command::Plan if !scene.may_ask() => Verdict::Ignore("not allowed"),
+        Command::Plan if !scene.may_ask() => Meaning::Ignore("not allowed"),
         Command::Plan => own_task(scene),
-        Command::Status => Verdict::Status,
-        Command::Help => Verdict::Tell("help", Notice::Help {}),
+        Command::Status => Meaning::Status,
+        Command::Help => Meaning::Tell("help", Notice::Help {}),
     }
 }
 
@@ -170,13 +168,13 @@ fn others_gate<'a>(scene: &Scene, others: &[&'a Gate]) -> Meant<'a> {
 }
 
 /// Rules 2 and 3: an answer to an open gate. `None` means it is not one.
-fn answer(scene: &Scene) -> Option<Verdict> {
+fn answer(scene: &Scene) -> Option<Meaning> {
     let gate = match meant(scene) {
         Meant::Gate(gate) => gate,
-        Meant::Outdated => return Some(Verdict::Tell("outdated card", Notice::Superseded {})),
+        Meant::Outdated => return Some(Meaning::Tell("outdated card", Notice::Superseded {})),
         Meant::Several(gates) => {
             let goals = gates.iter().map(|gate| super::paint::goal(&gate.card)).collect();
-            return Some(Verdict::Tell("which one", Notice::WhichOne { goals }));
+            return Some(Meaning::Tell("which one", Notice::WhichOne { goals }));
         }
         Meant::Nothing => return None,
     };
@@ -184,7 +182,7 @@ fn answer(scene: &Scene) -> Option<Verdict> {
     let shown = gate.card_at.or(gate.delivered_at);
     // The card may be in the chat already, its receipt lost with a connection or a process: what is said to it must not be.
     if shown.is_none() && !has_read {
-        return Some(Verdict::Wait);
+        return Some(Meaning::Wait);
     }
     if scene.is_talk_with(&gate.requester) {
         return None;
@@ -194,19 +192,19 @@ fn answer(scene: &Scene) -> Option<Verdict> {
         return None;
     }
     let Some(act) = act_at(gate.kind, &scene.phrase, &scene.said.text) else {
-        return Some(Verdict::Ignore("empty"));
+        return Some(Meaning::Ignore("empty"));
     };
     if scene.rights.may(&scene.sender, &act, gate) {
         if act == Act::Approve && gate.card.hides() {
-            return Some(Verdict::Tell("not shown whole", Notice::NotShownWhole {}));
+            return Some(Meaning::Tell("not shown whole", Notice::NotShownWhole {}));
         }
-        return Some(Verdict::Answer(Box::new(gate.clone()), act));
+        return Some(Meaning::Answer(Box::new(gate.clone()), act));
     }
     if scene.reply_is_card() || (scene.phrase.is_listed() && scene.is_addressed()) {
-        return Some(Verdict::Refuse(Box::new(gate.clone())));
+        return Some(Meaning::Refuse(Box::new(gate.clone())));
     }
     // A bare OK among people who talk to each other, not to us.
-    scene.phrase.is_listed().then_some(Verdict::Ignore("not entitled"))
+    scene.phrase.is_listed().then_some(Meaning::Ignore("not entitled"))
 }
 
 /// Rule 3: what a phrase means at this kind of gate. `None` means it says nothing.
@@ -223,12 +221,12 @@ fn act_at(kind: GateKind, phrase: &Phrase, text: &str) -> Option<Act> {
 }
 
 /// Rule 4: an answer that comes when nothing waits for it any more. `None` means it is not one.
-fn late(scene: &Scene) -> Option<Verdict> {
+fn late(scene: &Scene) -> Option<Meaning> {
     if scene.phrase == Phrase::Ignore {
         return None;
     }
-    if let Some(verdict) = scene.reply.as_ref().and_then(|reply| late_reply(scene, reply)) {
-        return Some(verdict);
+    if let Some(meaning) = scene.reply.as_ref().and_then(|reply| late_reply(scene, reply)) {
+        return Some(meaning);
     }
     if !(scene.phrase.is_listed() && scene.is_addressed()) {
         return None;
@@ -238,15 +236,15 @@ fn late(scene: &Scene) -> Option<Verdict> {
     let same = |record: &&GateRecord| scene.own_turn().is_none_or(|turn| turn.id == record.gate.turn_id);
     match scene.closed.as_ref().filter(same) {
         // A person who says "stop" to their running task means it, whatever was decided before.
-        _ if busy && scene.phrase == Phrase::Cancel => Some(Verdict::Stop(None)),
-        Some(closed) if !waits => Some(Verdict::Tell("late", scene.told(closed))),
+        _ if busy && scene.phrase == Phrase::Cancel => Some(Meaning::Stop(None)),
+        Some(closed) if !waits => Some(Meaning::Tell("late", scene.too_late(closed))),
         // Said too early, or about nothing: as a task of its own it would make no sense.
-        _ => busy.then_some(Verdict::Status),
+        _ => busy.then_some(Meaning::Status),
     }
 }
 
 /// A reply to a post of a turn that waits for nothing.
-fn late_reply(scene: &Scene, reply: &Reply) -> Option<Verdict> {
+fn late_reply(scene: &Scene, reply: &Reply) -> Option<Meaning> {
     if scene.replied_gate().is_some() {
         return None;
     }
@@ -256,13 +254,13 @@ fn late_reply(scene: &Scene, reply: &Reply) -> Option<Verdict> {
         .as_ref()
         .filter(|turn| !turn.status.is_final() && turn.user == scene.sender);
     match (&scene.phrase, running, closed) {
-        (Phrase::Cancel, Some(_), _) => Some(Verdict::Stop(None)),
-        (Phrase::Other(_), Some(turn), _) if reply.to != ReplyTo::Request => Some(Verdict::Steer(turn.id.clone())),
-        (Phrase::Approve | Phrase::Cancel, _, Some(record)) => Some(Verdict::Tell("late", scene.told(record))),
-        (Phrase::Approve, Some(_), None) => Some(Verdict::Status),
+        (Phrase::Cancel, Some(_), _) => Some(Meaning::Stop(None)),
+        (Phrase::Other(_), Some(turn), _) if reply.to != ReplyTo::Request => Some(Meaning::Steer(turn.id.clone())),
+        (Phrase::Approve | Phrase::Cancel, _, Some(record)) => Some(Meaning::Tell("late", scene.too_late(record))),
+        (Phrase::Approve, Some(_), None) => Some(Meaning::Status),
         // A card that lapsed or was refused takes no more words; under one that was approved people talk on.
         (Phrase::Other(_), None, Some(record)) if reply.to == ReplyTo::Card && !was_approved(record) => {
-            Some(Verdict::Tell("late", scene.told(record)))
+            Some(Meaning::Tell("late", scene.too_late(record)))
         }
         _ => None,
     }
@@ -277,29 +275,29 @@ fn was_approved(record: &GateRecord) -> bool {
 }
 
 /// Rule 5: a task, if it is for us.
-fn task(scene: &Scene) -> Verdict {
+fn task(scene: &Scene) -> Meaning {
     if !(scene.is_called() || scene.group_all) {
-        return Verdict::Ignore("not for us");
+        return Meaning::Ignore("not for us");
     }
     if scene.phrase == Phrase::Ignore {
         let greet = scene.said.to_bot && scene.lane_turn.is_none();
         return if greet {
-            Verdict::Tell("greeting", Notice::Greeting {})
+            Meaning::Tell("greeting", Notice::Greeting {})
         } else {
-            Verdict::Ignore("empty")
+            Meaning::Ignore("empty")
         };
     }
     if !scene.may_ask() {
-        return Verdict::Ignore("not allowed");
+        return Meaning::Ignore("not allowed");
     }
     match &scene.lane_turn {
-        Some(turn) if scene.queue_mode == QueueMode::Steer => Verdict::Steer(turn.id.clone()),
+        Some(turn) if scene.queue_mode == QueueMode::Steer => Meaning::Steer(turn.id.clone()),
         Some(_) | None => own_task(scene),
     }
 }
 
 /// A task of its own: behind what its sender asked for before, or instead of it.
-fn own_task(scene: &Scene) -> Verdict {
+fn own_task(scene: &Scene) -> Meaning {
     match (&scene.lane_turn, scene.queue_mode) {
         (Some(_), QueueMode::Interrupt) => instead(scene),
         _ => queue(scene),
@@ -307,23 +305,23 @@ fn own_task(scene: &Scene) -> Verdict {
 }
 
 /// In the place of everything that its sender asked for in this lane.
-fn instead(scene: &Scene) -> Verdict {
+fn instead(scene: &Scene) -> Meaning {
     let others = scene.waiting.saturating_sub(scene.queued);
     if scene.said.task().is_empty() {
-        return Verdict::Instead;
+        return Meaning::Instead;
     }
-    unless_full(others, Verdict::Instead)
+    unless_full(others, Meaning::Instead)
 }
 
 /// The end of the lane's queue.
-pub(super) fn queue(scene: &Scene) -> Verdict {
-    unless_full(scene.waiting, Verdict::Task(scene.queued + u32::from(scene.lane_turn.is_some())))
+pub(super) fn queue(scene: &Scene) -> Meaning {
+    unless_full(scene.waiting, Meaning::Task(scene.queued + u32::from(scene.lane_turn.is_some())))
 }
 
-/// `verdict`, where fewer than [`QUEUE_LIMIT`] tasks of its sender are `waiting`.
-fn unless_full(waiting: u32, verdict: Verdict) -> Verdict {
+/// `meaning`, where fewer than [`QUEUE_LIMIT`] tasks of its sender are `waiting`.
+fn unless_full(waiting: u32, meaning: Meaning) -> Meaning {
     if waiting >= QUEUE_LIMIT {
-        return Verdict::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT });
+        return Meaning::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT });
     }
-    verdict
+    meaning
 }

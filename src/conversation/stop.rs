@@ -2,12 +2,13 @@
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, Plan, Step, TurnId};
+use countersign_agent::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, TurnId};
 
+use crate::lanes::plan_of;
 use crate::store::{InboxRow, Session, StoreError, TurnRow};
 
-use super::review::close;
-use super::route::Scene;
+use super::scene::Scene;
+use super::settle::close;
 use super::{paint, say};
 
 /// `/stop`: ends the sender's older tasks that are under way, in this lane and where the message replies to; or only `other`, the turn of
@@ -22,13 +23,13 @@ pub(super) async fn stop(
 ) -> Result<(), StoreError> {
     if let Some(id) = other {
         if let Some(turn) = session.turn(id).await? {
-            end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, actor).await?;
+            end_turn(session, &turn, DecisionKind::Cancel, actor).await?;
         }
         return say::seen(session, row).await;
     }
     let (turns, others) = turns_to_stop(session, row, scene).await?;
     for turn in &turns {
-        end(session, turn, DecisionKind::Cancel, SignalKind::Cancel, actor).await?;
+        end_turn(session, turn, DecisionKind::Cancel, actor).await?;
     }
     let dropped = match turns.is_empty() {
         true => drop_queued(session, &scene.lane, row, "stopped").await?,
@@ -66,19 +67,17 @@ fn goal(turn: &TurnRow) -> String {
 /// Drops what the lane does, so that the task of `row` takes its place.
 pub(super) async fn supersede(session: &mut Session, row: &InboxRow, scene: &Scene, actor: &Actor) -> Result<(), StoreError> {
     if let Some(turn) = scene.lane_turn.as_ref().filter(|turn| turn.inbox_id < row.id) {
-        end(session, turn, DecisionKind::Supersede, SignalKind::Supersede, actor).await?;
+        end_turn(session, turn, DecisionKind::Supersede, actor).await?;
     }
     drop_queued(session, &scene.lane, row, "superseded").await.map(drop)
 }
 
-/// Signals a turn to end and closes its open gate with `decision`.
-pub(super) async fn end(
-    session: &mut Session,
-    turn: &TurnRow,
-    decision: DecisionKind,
-    signal: SignalKind,
-    actor: &Actor,
-) -> Result<(), StoreError> {
+/// Signals a turn to end and closes its open gate, both as cancelled or as superseded.
+pub(super) async fn end_turn(session: &mut Session, turn: &TurnRow, decision: DecisionKind, actor: &Actor) -> Result<(), StoreError> {
+    let signal = match decision {
+        DecisionKind::Supersede => SignalKind::Supersede,
+        _ => SignalKind::Cancel,
+    };
     session.signal(turn, signal, None, actor.user.as_deref()).await?;
     if let Some(gate) = open_gate(session, turn).await? {
         close(session, &gate, actor.decision(decision, None), actor).await?;
@@ -128,16 +127,7 @@ pub(super) async fn status(session: &mut Session, scene: &Scene) -> Result<Notic
             .map(|plan| plan.steps)
             .unwrap_or_default()
             .into_iter()
-            .map(|step: Step| (step.content, step.status))
+            .map(|step| (step.content, step.status))
             .collect(),
     })
-}
-
-/// The plan in a turn's stored state. Its shape is the agent's business: what does not read back is shown as no plan.
-fn plan_of(turn: &TurnRow) -> Option<Plan> {
-    #[derive(serde::Deserialize)]
-    struct State {
-        plan: Option<Plan>,
-    }
-    serde_json::from_str::<State>(&turn.state).ok().and_then(|state| state.plan)
 }

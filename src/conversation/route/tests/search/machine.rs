@@ -11,7 +11,7 @@ use countersign_agent::domain::{ActionStatus, Approvers, Click, ClickVerb, Decis
 use crate::conversation::click::act_of;
 use crate::conversation::rights::Rights;
 use crate::conversation::route::tests::{decided, gate, kind, said, turn, undecided};
-use crate::conversation::route::{ReplyTo, Verdict, route};
+use crate::conversation::route::{Meaning, ReplyTo, route};
 use crate::store::GateRecord;
 
 /// The requester, and another member of the chat.
@@ -154,7 +154,7 @@ pub(super) struct Machine {
     pub(super) approvers: Approvers,
     fault: Option<Fault>,
     rights: Rights,
-    /// Verdicts of `route`, which depend on little of a state.
+    /// Meanings of `route`, which depend on little of a state.
     routed: RefCell<HashMap<Asked, Said>>,
 }
 
@@ -345,11 +345,11 @@ impl Machine {
             scene = scene.closed(record);
         }
         match route(&scene) {
-            Verdict::Wait => Said::Waits,
-            Verdict::Answer(_, act) => Said::Acts(act),
+            Meaning::Wait => Said::Waits,
+            Meaning::Answer(_, act) => Said::Acts(act),
             // Somebody else's `/stop` beside the card means their own tasks.
-            Verdict::Stop(None) if who != 0 => Said::Other,
-            Verdict::Stop(_) => Said::Stops,
+            Meaning::Stop(None) if who != 0 => Said::Other,
+            Meaning::Stop(_) => Said::Stops,
             _ => Said::Other,
         }
     }
