@@ -1,9 +1,10 @@
 //! Chat platforms behind one trait: how each spells what we say, and what it says to us.
 
+mod answer;
 mod pace;
 mod signature;
 mod strict_json;
-mod typed_json;
+mod reading;
 mod wording;
 mod card;
 mod plain;
@@ -22,7 +23,7 @@ pub use console::{
     message_id as console_message_id, message_kind, step_lines,
 };
 pub use futures_util::future::BoxFuture;
-pub use lark::{LarkClient, LarkHook, Received as LarkReceived, card as lark_card, click_response};
+pub use lark::{LarkClient, LarkHook, LarkReceived, card as lark_card, click_response};
 pub use plain::plain_text;
 pub use slack::{FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, form_errors, revise_form, slack_message};
 pub use wording::notice_text;
@@ -93,8 +94,8 @@ pub struct Abreast {
 }
 
 impl Abreast {
-    /// The time that a delivery may wait for the platform's rates.
-    pub const WITHIN: Duration = pace::PATIENCE;
+    /// The time that a delivery may wait for the platform's rates; above it the dispatcher gets it back with the time to wait.
+    pub const WITHIN: Duration = Duration::from_secs(3);
 }
 
 /// Why something was not carried.

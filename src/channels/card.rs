@@ -14,7 +14,6 @@ mod report;
 use serde::Serialize;
 
 use super::wording::Asked;
-use build::{Builder, lines, tool};
 use countersign_agent::domain::{ActionId, ActionView, CardState, DecisionKind, GateId, Outbound, PlanEnd, StepView, TurnReason};
 use line::ours;
 pub(super) use line::{Line, Span};
@@ -184,28 +183,6 @@ pub(super) struct Form {
     pub(super) submit: String,
     /// The button that opens it, where a message holds no field.
     pub(super) opens: Button,
-}
-
-impl<'a> Card<'a> {
-    /// None for what is said as a text message (notices), and for a reaction.
-    pub(super) fn of(words: Words<'_>, caps: Caps, content: &'a Outbound) -> Option<Self> {
-        let builder = Builder { words, caps };
-        Some(match content {
-            Outbound::PlanCard(card) => builder.plan(card),
-            Outbound::ApprovalCard(card) => builder.calls(card),
-            Outbound::QuestionCard(card) => builder.question(card),
-            Outbound::BudgetCard(card) => builder.limit(card),
-            Outbound::Progress(view) => builder.progress(view),
-            Outbound::Answer(answer) => builder.answer(answer),
-            Outbound::Text { text } => builder.said(text),
-            Outbound::Notice(_) | Outbound::Reaction(_) => return None,
-        })
-    }
-
-    /// A call by itself, without buttons.
-    pub(super) fn call(words: Words<'_>, number: usize, row: &'a ActionView) -> Call<'a> {
-        Builder { words, caps: Caps::ALL }.call(number, row, None)
-    }
 }
 
 /// `content` as `encode` writes it, under the first of `all` with which it `fits`, else under the last.

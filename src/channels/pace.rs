@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::DeliveryError;
-
-/// Longest wait inside a call; above it the dispatcher gets the delivery back with the time to wait.
-pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+use super::{Abreast, DeliveryError};
 
 /// Targets remembered before idle ones are swept out.
 const MAX_TARGETS: usize = 1024;
@@ -25,9 +22,9 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// How many calls at this rate go within [`PATIENCE`].
+    /// How many calls at this rate go within [`Abreast::WITHIN`].
     pub(super) const fn abreast(self) -> usize {
-        let fit = PATIENCE.as_micros() / self.every.as_micros();
+        let fit = Abreast::WITHIN.as_micros() / self.every.as_micros();
         if fit == 0 { 1 } else { fit as usize }
     }
 

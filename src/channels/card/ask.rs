@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{Ask, Builder, Card, Form, Head, Line, Part, Style, lines, ours};
+use super::build::{Builder, lines};
+use super::{Ask, Card, Form, Head, Line, Part, Style, ours};
 use crate::channels::wording::{Asked, Whom, capitalized, is_open, one_line, spent};
 use countersign_agent::domain::{BudgetCard, QuestionCard};
 

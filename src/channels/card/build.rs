@@ -3,16 +3,38 @@
 use serde_json::{Value, json};
 
 use super::line::{Holes, plain};
-use super::{Button, Caps, Head, Line, Part, Span, Steps, Style, Sure, Tone, Words, ours};
+use super::{Button, Call, Caps, Card, Head, Line, Part, Span, Steps, Style, Sure, Tone, Words, ours};
 use crate::channels::wording::{
     Asked, Whom, capitalized, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key, state_key, words_key,
 };
-use countersign_agent::domain::{CardState, PlanEnd, StepView};
+use countersign_agent::domain::{ActionView, CardState, Outbound, PlanEnd, StepView};
 
 /// Makes one card.
 pub(super) struct Builder<'a> {
     pub(super) words: Words<'a>,
     pub(super) caps: Caps,
+}
+
+impl<'a> Card<'a> {
+    /// None for what is said as a text message (notices), and for a reaction.
+    pub(super) fn of(words: Words<'_>, caps: Caps, content: &'a Outbound) -> Option<Self> {
+        let builder = Builder { words, caps };
+        Some(match content {
+            Outbound::PlanCard(card) => builder.plan(card),
+            Outbound::ApprovalCard(card) => builder.calls(card),
+            Outbound::QuestionCard(card) => builder.question(card),
+            Outbound::BudgetCard(card) => builder.limit(card),
+            Outbound::Progress(view) => builder.progress(view),
+            Outbound::Answer(answer) => builder.answer(answer),
+            Outbound::Text { text } => builder.said(text),
+            Outbound::Notice(_) | Outbound::Reaction(_) => return None,
+        })
+    }
+
+    /// A call by itself, without buttons.
+    pub(super) fn call(words: Words<'_>, number: usize, row: &'a ActionView) -> Call<'a> {
+        Builder { words, caps: Caps::ALL }.call(number, row, None)
+    }
 }
 
 /// Whom an open card asks, and whom its requester waits for.

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{Builder, Call, CallAsk, Card, Exhibit, Head, Part, Style, Tone, lines, ours, tool};
+use super::build::{Builder, lines, tool};
+use super::{Call, CallAsk, Card, Exhibit, Head, Part, Style, Tone, ours};
 use crate::channels::wording::{Asked, Whom, effect_key, is_open, one_line, prompt_key, sure_key};
 use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{Ask, Builder, Card, Form, Head, Line, Part, Span, Style, Tone, lines, ours};
+use super::build::{Builder, lines};
+use super::{Ask, Card, Form, Head, Line, Part, Span, Style, Tone, ours};
 use crate::channels::wording::{Whom, asked_of, done_steps, end_key, is_open, one_line, under_way};
 use countersign_agent::domain::{CardState, Complexity, GateId, PlanCard};
 

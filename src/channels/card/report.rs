@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{Answer, Builder, Card, Head, Line, Part, Span, Tone, ours};
+use super::build::Builder;
+use super::{Answer, Card, Head, Line, Part, Span, Tone, ours};
 use crate::channels::wording::{done_steps, end_key, end_text, one_line, why_ended};
 use countersign_agent::domain::{self, ProgressView};
 

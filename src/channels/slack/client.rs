@@ -19,14 +19,11 @@ use serde_json::{Value, json};
 
 use super::blocks::slack_message;
 use super::fallback::{fallback, whisper};
-use crate::channels::pace::{PATIENCE, Pace};
+use crate::channels::pace::Pace;
 use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::SlackSecrets;
-use answer::Refused;
+use answer::SlackFailure;
 use method::Method;
-
-/// Time for one call, connection included.
-const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pages of a chat that are looked through for a message of ours, and messages on each.
 const PAGES: usize = 3;
@@ -101,7 +98,7 @@ impl SlackClient {
     async fn post(&self, delivery: &Delivery, content: &Outbound) -> Result<Receipt, DeliveryError> {
         let chat = &delivery.conversation.chat;
         // Its turn first: what is held back needs no looking for yet.
-        self.pace.wait(Method::Post.rates(chat), PATIENCE).await?;
+        self.pace.wait(Method::Post.rates(chat), Abreast::WITHIN).await?;
         if let Some(since) = delivery.again
             && let Some(ts) = self.find(delivery, since).await?
         {
@@ -129,7 +126,7 @@ impl SlackClient {
         let mut body = self.compose(content, delivery.locale, delivery.plain)?;
         body["channel"] = json!(chat);
         body["ts"] = json!(message_id);
-        self.paced(Method::Update, chat, &body, PATIENCE)
+        self.paced(Method::Update, chat, &body, Abreast::WITHIN)
             .await
             .map_err(|refused| refused.error)?;
         Ok(Receipt::default())
@@ -149,7 +146,7 @@ impl SlackClient {
             ReactionMark::Failed => "x",
         };
         let body = json!({"channel": chat, "timestamp": message_id, "name": name});
-        match self.paced(Method::React, chat, &body, PATIENCE).await {
+        match self.paced(Method::React, chat, &body, Abreast::WITHIN).await {
             Err(refused) if refused.code != "already_reacted" => Err(refused.error),
             _ => Ok(Receipt::default()),
         }
@@ -192,7 +189,7 @@ impl SlackClient {
             None => Method::History,
         };
         for _ in 0..PAGES {
-            let page = match self.paced(method, chat, &body, PATIENCE).await {
+            let page = match self.paced(method, chat, &body, Abreast::WITHIN).await {
                 Ok(page) => page,
                 Err(refused) if refused.limited => return Err(refused.error),
                 Err(refused) => {
@@ -225,13 +222,16 @@ impl SlackClient {
     }
 
     /// One call at its pace.
-    async fn paced(&self, method: Method, chat: &str, body: &Value, patience: Duration) -> Result<Value, Refused> {
-        self.pace.wait(method.rates(chat), patience).await.map_err(Refused::held_back)?;
+    async fn paced(&self, method: Method, chat: &str, body: &Value, patience: Duration) -> Result<Value, SlackFailure> {
+        self.pace
+            .wait(method.rates(chat), patience)
+            .await
+            .map_err(SlackFailure::held_back)?;
         self.heeding(method, chat, body).await
     }
 
     /// One call. Where the platform asks for a pause, the method keeps it, in the channel if it counts there.
-    async fn heeding(&self, method: Method, chat: &str, body: &Value) -> Result<Value, Refused> {
+    async fn heeding(&self, method: Method, chat: &str, body: &Value) -> Result<Value, SlackFailure> {
         let outcome = self.call(method, body).await;
         if let Err(refused) = &outcome
             && refused.limited
@@ -242,12 +242,11 @@ impl SlackClient {
         outcome
     }
 
-    async fn call(&self, method: Method, body: &Value) -> Result<Value, Refused> {
+    async fn call(&self, method: Method, body: &Value) -> Result<Value, SlackFailure> {
         let request = self
             .http
             .post(format!("{}/{}", self.base_url, method.name()))
-            .bearer_auth(self.token.expose_secret())
-            .timeout(CALL_TIMEOUT);
+            .bearer_auth(self.token.expose_secret());
         let request = if method.takes_json() {
             request
                 // Without its charset the platform warns in every answer.
@@ -256,7 +255,7 @@ impl SlackClient {
         } else {
             request.form(body)
         };
-        answer::read(method, request.send().await).await
+        answer::send(method, request).await
     }
 }
 

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use axum::http::{HeaderMap, header};
-use countersign_agent::domain::{Inbound, Millis};
+use countersign_agent::domain::Millis;
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
 use super::fields::Fields;
-use super::{command, events, interactions};
+use super::{SlackReceived, events, interactions};
 use crate::channels::{Refusal, signature, strict_json};
 use crate::config::SlackSecrets;
 
@@ -20,34 +20,6 @@ const TIMESTAMP: &str = "x-slack-request-timestamp";
 const VERSION: &[u8] = b"v0=";
 /// The longest body that may be an unsigned probe.
 const MAX_PROBE: usize = 1024;
-
-/// What a verified request is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SlackReceived {
-    /// `url_verification`: answer `{"challenge": <this>}`.
-    Challenge(String),
-    /// `ssl_check`: 200, and nothing of the body is looked at.
-    Probe,
-    /// Something that somebody did.
-    Event(Inbound),
-    /// A slash command, a message too: stored like an event, and told at once to the one who typed it.
-    Command(Inbound),
-    /// A slash command without a word behind it: a greeting to the one who typed it, and nothing is stored.
-    EmptyCommand,
-    /// A pressed button, decided while the request waits.
-    Press {
-        /// The click.
-        inbound: Inbound,
-        /// For `views.open`, within three seconds.
-        trigger_id: Option<String>,
-        /// Thread of the card, for the note to the one who pressed.
-        thread: Option<String>,
-    },
-    /// A sent edit form, decided while the request waits; its answer closes the form or says what is wrong with it.
-    Submit(Inbound),
-    /// Acknowledge and forget; the reason is for the log.
-    Ignored(&'static str),
-}
 
 /// Verifies and reads the webhooks of one Slack app.
 pub struct SlackHook {
@@ -90,12 +62,12 @@ impl SlackHook {
         }
         let signed_at = self.verify(headers, body, now)?;
         if !form {
-            return events::read(readable(body)?, signed_at);
+            return events::read_event(readable(body)?, signed_at);
         }
         let mut fields = Fields::parse(body).map_err(Refusal::Bad)?;
         match (fields.take("payload"), fields.take("command")) {
-            (Some(payload), None) => interactions::read(readable(payload.as_bytes())?, signed_at),
-            (None, Some(_)) => command::read(fields, signed_at),
+            (Some(payload), None) => interactions::read_interaction(readable(payload.as_bytes())?, signed_at),
+            (None, Some(_)) => interactions::read_command(fields, signed_at),
             (Some(_), Some(_)) | (None, None) => Err(Refusal::Bad("neither a payload nor a command")),
         }
     }
