@@ -16,7 +16,7 @@ mod phrases;
 mod rights;
 mod route;
 mod say;
-mod scene;
+mod context;
 mod settle;
 mod stop;
 mod triage;

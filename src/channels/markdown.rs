@@ -20,9 +20,9 @@ pub(super) const MAX_DEPTH: usize = 6;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Block {
     /// A paragraph; its line breaks are `\n` in the spans.
-    Paragraph(Vec<Span>),
+    Paragraph(Vec<StyledText>),
     /// A heading of level 1 to 6.
-    Heading(usize, Vec<Span>),
+    Heading(usize, Vec<StyledText>),
     /// A list; `start` is the first number of an ordered one.
     List { start: Option<u64>, items: Vec<Item> },
     /// A quote.
@@ -47,7 +47,7 @@ pub(super) struct Item {
 /// Cells are one line each; every row has as many as the first one, which is the head.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Table {
-    pub(super) rows: Vec<Vec<Vec<Span>>>,
+    pub(super) rows: Vec<Vec<Vec<StyledText>>>,
 }
 
 impl Table {
@@ -59,7 +59,7 @@ impl Table {
 
 /// A run of text in one style.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Span {
+pub(super) struct StyledText {
     /// Never empty; foreign text.
     pub(super) text: String,
     pub(super) style: Style,
@@ -77,7 +77,7 @@ pub(super) struct Style {
 }
 
 /// The words of `spans` without their looks.
-pub(super) fn words(spans: &[Span]) -> String {
+pub(super) fn words(spans: &[StyledText]) -> String {
     spans.iter().map(|span| span.text.as_str()).collect()
 }
 

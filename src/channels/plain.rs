@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::card::{Call, Caps, Card, Exhibit, Head, Line, Part, Place, Span, Tone, Words};
+use super::card::{Call, Caps, Card, CardLine, CardWords, Exhibit, Head, Part, Span, Surface, Tone};
 use super::wording::{notice_people, notice_text, one_line, requester};
 use countersign_agent::domain::{Locale, Outbound};
 use countersign_agent::template::Templates;
@@ -11,7 +11,7 @@ use countersign_agent::template::Templates;
 /// puts the result into a platform's markup escapes it first. Empty for a reaction.
 #[must_use]
 pub fn plain_text(templates: &Templates, locale: Locale, content: &Outbound) -> String {
-    let said = PlainText::of(templates, locale, Place::Text, content, &str::to_owned);
+    let said = PlainText::of(templates, locale, Surface::Text, content, &str::to_owned);
     if said.asking.is_empty() {
         said.body
     } else {
@@ -21,12 +21,12 @@ pub fn plain_text(templates: &Templates, locale: Locale, content: &Outbound) -> 
 
 /// How a platform spells a message of text alone.
 pub(super) struct TextMarkup<'a> {
-    pub(super) place: Place,
+    pub(super) surface: Surface,
     /// The mention of a person, if the platform has a person of this id.
     pub(super) mention: fn(&str) -> Option<String>,
     /// Foreign text, made inert.
     pub(super) escape: fn(&str) -> String,
-    /// Words of ours that hold nothing foreign.
+    /// CardWords of ours that hold nothing foreign.
     pub(super) words: fn(&str) -> String,
     /// Foreign text, made inert and cut to what the platform takes below the line `before`; `cut` says that something is missing.
     pub(super) body: &'a dyn Fn(&str, &str, &str) -> String,
@@ -41,7 +41,7 @@ pub(super) fn chat_text(templates: &Templates, locale: Locale, content: &Outboun
     {
         return (markup.words)(&notice_text(templates, locale, &named));
     }
-    let PlainText { asking, body } = PlainText::of(templates, locale, markup.place, content, &name);
+    let PlainText { asking, body } = PlainText::of(templates, locale, markup.surface, content, &name);
     if body.is_empty() {
         return body;
     }
@@ -57,7 +57,7 @@ pub(super) fn chat_text(templates: &Templates, locale: Locale, content: &Outboun
 
 /// [`plain_text`] in two pieces.
 struct PlainText {
-    /// Whom an open card asks, where that is not the requester alone, and whom the requester waits for. It holds words of ours and
+    /// Audience an open card asks, where that is not the requester alone, and whom the requester waits for. It holds words of ours and
     /// people as `name` gives them, and no foreign text.
     asking: String,
     /// The rest; ids and foreign text stand as they are.
@@ -65,11 +65,11 @@ struct PlainText {
 }
 
 impl PlainText {
-    fn of(templates: &Templates, locale: Locale, place: Place, content: &Outbound, name: &dyn Fn(&str) -> String) -> Self {
-        let words = Words {
+    fn of(templates: &Templates, locale: Locale, surface: Surface, content: &Outbound, name: &dyn Fn(&str) -> String) -> Self {
+        let words = CardWords {
             templates,
             locale,
-            place,
+            surface,
             knows: |_| false,
         };
         if let Outbound::Notice(notice) = content {
@@ -90,7 +90,7 @@ impl PlainText {
     }
 }
 
-fn lines(words: &Words<'_>, card: &Card<'_>) -> Vec<String> {
+fn lines(words: &CardWords<'_>, card: &Card<'_>) -> Vec<String> {
     let mut lines: Vec<String> = card.head.iter().flat_map(|shown| head(words, shown)).collect();
     for part in &card.parts {
         match part {
@@ -115,7 +115,7 @@ fn lines(words: &Words<'_>, card: &Card<'_>) -> Vec<String> {
 }
 
 /// The title, with how the card stands once it waits no more; and what it is about.
-fn head(words: &Words<'_>, head: &Head) -> Vec<String> {
+fn head(words: &CardWords<'_>, head: &Head) -> Vec<String> {
     let state = if head.tone == Tone::Wait { "" } else { &head.state };
     let title = words.say("plain.title", json!({"title": head.title, "state": state}));
     [title.trim_end().to_owned()].into_iter().chain(head.subject.clone()).collect()
@@ -134,11 +134,11 @@ fn call(call: &Call<'_>) -> Vec<String> {
     lines
 }
 
-fn bare(said: &Line) -> String {
+fn bare(said: &CardLine) -> String {
     line(said, &str::to_owned)
 }
 
-fn line(said: &Line, name: &dyn Fn(&str) -> String) -> String {
+fn line(said: &CardLine, name: &dyn Fn(&str) -> String) -> String {
     let spell = |span: &Span| match span {
         Span::Ours(words) => words.clone(),
         Span::Label(words) => label(words),

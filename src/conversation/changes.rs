@@ -12,7 +12,12 @@ use super::stop::{end_turn, open_gate};
 use super::{paint, say};
 
 /// A message was recalled: its task ends, or is dropped while it still waits. Other messages change nothing.
-pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: &str, now: Millis) -> Result<&'static str, StoreError> {
+pub(super) async fn handle_recall(
+    session: &mut Session,
+    row: &InboxRow,
+    message_id: &str,
+    now: Millis,
+) -> Result<&'static str, StoreError> {
     let place = &row.inbound.conversation;
     if let Some(task) = session.waiting_message(place, message_id).await? {
         let dropped = match task.state {
@@ -37,7 +42,12 @@ pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: 
 }
 
 /// The request of an unfinished turn was edited: the turn keeps to the words it read, and its card says so.
-pub(super) async fn edited(session: &mut Session, row: &InboxRow, message_id: &str, rights: &Rights) -> Result<&'static str, StoreError> {
+pub(super) async fn handle_edit(
+    session: &mut Session,
+    row: &InboxRow,
+    message_id: &str,
+    rights: &Rights,
+) -> Result<&'static str, StoreError> {
     let ids = [message_id.to_owned()];
     let turn = session.turn_by_message(&row.inbound.conversation, &ids).await?;
     let Some(turn) = turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) else {
@@ -54,13 +64,13 @@ pub(super) async fn edited(session: &mut Session, row: &InboxRow, message_id: &s
 }
 
 /// The bot was added to the chat.
-pub(super) async fn joined(session: &mut Session, row: &InboxRow) -> Result<&'static str, StoreError> {
+pub(super) async fn handle_join(session: &mut Session, row: &InboxRow) -> Result<&'static str, StoreError> {
     say::welcome(session, row).await?;
     Ok("welcome")
 }
 
 /// The bot may not speak in the chat any more: every task there ends.
-pub(super) async fn left(session: &mut Session, row: &InboxRow, now: Millis) -> Result<&'static str, StoreError> {
+pub(super) async fn handle_leave(session: &mut Session, row: &InboxRow, now: Millis) -> Result<&'static str, StoreError> {
     let actor = Actor::system(now);
     for turn in session.open_turns(&row.inbound.conversation).await? {
         end_turn(session, &turn, DecisionKind::Cancel, &actor).await?;

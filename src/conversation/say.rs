@@ -54,12 +54,12 @@ async fn tell_as(session: &mut Session, row: &InboxRow, notice: Notice, key: Str
 
 /// The mark "seen" on the message of `row`: the sign that somebody is there, seconds before the first words. It has a queue
 /// of its own, so that no post waits for it.
-pub(super) async fn seen(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
+pub(super) async fn mark_seen(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
     mark(session, row, "seen", ReactionMark::Seen).await
 }
 
 /// The mark on a task that is not done after all.
-pub(super) async fn dropped(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
+pub(super) async fn mark_dropped(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
     mark(session, row, "dropped", ReactionMark::Failed).await
 }
 

@@ -9,10 +9,10 @@ use metrics::counter;
 
 use crate::store::{InboxRow, StoreError, Tx};
 
-use super::load::load_scene;
+use super::context::MessageContext;
+use super::load::load_context;
 use super::notices::{after, refused};
 use super::route::{Meaning, queue, route};
-use super::scene::Scene;
 use super::settle::{GateOutcome, settle};
 use super::{Desk, changes, say, stop};
 
@@ -106,13 +106,13 @@ impl Desk {
         let end = match &row.inbound.body {
             InboundBody::Message(message) => self.handle_message(&mut tx, row, message, behind).await?,
             _ if behind => RowEnd::Wait,
-            InboundBody::Recalled { message_id } => RowEnd::Done(changes::recalled(&mut tx, row, message_id, self.clock.now()).await?),
+            InboundBody::Recalled { message_id } => RowEnd::Done(changes::handle_recall(&mut tx, row, message_id, self.clock.now()).await?),
             InboundBody::Edited { message_id } => {
                 let rights = self.rights(row.inbound.conversation.channel);
-                RowEnd::Done(changes::edited(&mut tx, row, message_id, &rights).await?)
+                RowEnd::Done(changes::handle_edit(&mut tx, row, message_id, &rights).await?)
             }
-            InboundBody::Joined => RowEnd::Done(changes::joined(&mut tx, row).await?),
-            InboundBody::Left => RowEnd::Done(changes::left(&mut tx, row, self.clock.now()).await?),
+            InboundBody::Joined => RowEnd::Done(changes::handle_join(&mut tx, row).await?),
+            InboundBody::Left => RowEnd::Done(changes::handle_leave(&mut tx, row, self.clock.now()).await?),
             // Decided in the request; such a row is never left over.
             InboundBody::Click(_) => RowEnd::Done("click"),
         };
@@ -171,23 +171,23 @@ impl Desk {
             return Ok(RowEnd::Done("of another organisation"));
         }
         let live = self.settings.current();
-        let Some(scene) = load_scene(tx, &live, row, message, bot.as_deref(), self.clock.now()).await? else {
+        let Some(context) = load_context(tx, &live, row, message, bot.as_deref(), self.clock.now()).await? else {
             return Ok(RowEnd::Done("not for us"));
         };
-        let mut meaning = route(&scene);
+        let mut meaning = route(&context);
         if let Meaning::Steer(turn) = &meaning
             && tx.is_ending(turn).await?
         {
             // It reads no more words: they would end with it.
-            meaning = queue(&scene);
+            meaning = queue(&context);
         }
         if behind && !matches!(meaning, Meaning::Stop(_)) {
             return Ok(RowEnd::Wait);
         }
-        self.carry_out(tx, row, &scene, meaning).await
+        self.carry_out(tx, row, &context, meaning).await
     }
 
-    async fn carry_out(&self, tx: &mut Tx, row: &InboxRow, scene: &Scene, meaning: Meaning) -> Result<RowEnd, StoreError> {
+    async fn carry_out(&self, tx: &mut Tx, row: &InboxRow, context: &MessageContext, meaning: Meaning) -> Result<RowEnd, StoreError> {
         let actor = Actor::person(&row.inbound.sender, Via::Text, &row.inbound.event_key, self.clock.now());
         match meaning {
             Meaning::Wait => Ok(RowEnd::Wait),
@@ -201,13 +201,13 @@ impl Desk {
                 Ok(RowEnd::Done(why))
             }
             Meaning::Refuse(gate) => {
-                let requester = scene.rights.named(&gate);
+                let requester = context.rights.named(&gate);
                 say::tell(tx, row, Notice::NotEntitled { requester }).await?;
                 tx.audit_act("refused", &gate, None, &actor, serde_json::json!({}));
                 Ok(RowEnd::Done("not entitled"))
             }
             Meaning::Status => {
-                let status = stop::status(tx, scene).await?;
+                let status = stop::status(tx, context).await?;
                 say::tell(tx, row, status).await?;
                 Ok(RowEnd::Done("status"))
             }
@@ -215,41 +215,41 @@ impl Desk {
                 let Some(record) = tx.gate(&gate.id).await? else {
                     return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
                 };
-                match settle(tx, &record, &act, Some(&scene.said.text), &actor, &scene.rights).await? {
+                match settle(tx, &record, &act, Some(&context.said.text), &actor, &context.rights).await? {
                     // The card tells everybody; the mark tells the one who answered that they were understood.
-                    GateOutcome::Decided(_) => say::seen(tx, row).await?,
+                    GateOutcome::Decided(_) => say::mark_seen(tx, row).await?,
                     GateOutcome::Voted { votes, quorum } => say::tell(tx, row, Notice::VoteRecorded { votes, quorum }).await?,
                     GateOutcome::Already(first) => say::tell(tx, row, after(&first, &gate)).await?,
-                    GateOutcome::Refused(refusal) => say::tell(tx, row, refused(refusal, &record, &scene.rights)).await?,
+                    GateOutcome::Refused(refusal) => say::tell(tx, row, refused(refusal, &record, &context.rights)).await?,
                 }
                 Ok(RowEnd::Done("answer"))
             }
             Meaning::Stop(turn) => {
-                stop::stop(tx, row, scene, turn.as_ref(), &actor).await?;
+                stop::stop(tx, row, context, turn.as_ref(), &actor).await?;
                 Ok(RowEnd::Done("stop"))
             }
             Meaning::Steer(id) => {
                 if let Some(turn) = tx.turn(&id).await? {
-                    tx.signal(&turn, SignalKind::Steer, Some(&scene.said.text), Some(&row.inbound.sender))
+                    tx.signal(&turn, SignalKind::Steer, Some(&context.said.text), Some(&row.inbound.sender))
                         .await?;
                 }
                 say::tell(tx, row, Notice::Steered {}).await?;
                 Ok(RowEnd::Done("steer"))
             }
             Meaning::Task(before) => {
-                say::seen(tx, row).await?;
+                say::mark_seen(tx, row).await?;
                 if before > 0 {
                     say::tell(tx, row, Notice::Queued { position: before }).await?;
                 }
                 Ok(RowEnd::Task)
             }
             Meaning::Instead => {
-                stop::supersede(tx, row, scene, &actor).await?;
-                if scene.said.task().is_empty() {
+                stop::supersede(tx, row, context, &actor).await?;
+                if context.said.task().is_empty() {
                     say::tell(tx, row, Notice::Greeting {}).await?;
                     return Ok(RowEnd::Done("dropped"));
                 }
-                say::seen(tx, row).await?;
+                say::mark_seen(tx, row).await?;
                 Ok(RowEnd::Task)
             }
         }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::build::Builder;
-use super::{Answer, Card, Head, Line, Part, Span, Tone, ours};
+use super::{Answer, Card, CardLine, Head, Part, Span, Tone, ours};
 use crate::channels::wording::{done_steps, end_key, end_text, one_line, why_ended};
 use countersign_agent::domain::{self, ProgressView};
 
@@ -46,7 +46,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Words of the model on their own: the earlier parts of a long answer.
+    /// CardWords of the model on their own: the earlier parts of a long answer.
     pub(super) fn said(&self, text: &str) -> Card<'static> {
         self.spoken(None, text, "", Vec::new(), Vec::new())
     }
@@ -65,11 +65,11 @@ impl Builder<'_> {
         self.spoken(to, &answer.text, &why, open, foot)
     }
 
-    fn spoken(&self, to: Option<Span>, text: &str, why: &str, more: Vec<Part<'static>>, foot: Vec<Line>) -> Card<'static> {
+    fn spoken(&self, to: Option<Span>, text: &str, why: &str, more: Vec<Part<'static>>, foot: Vec<CardLine>) -> Card<'static> {
         let text = self.cut(text.trim(), self.caps.answer);
         let ours = match (text.is_empty(), why.is_empty()) {
             (true, true) => ours(&self.word("notice.nothing_to_say")),
-            (false, true) => Line::new(),
+            (false, true) => CardLine::new(),
             // It may name what was done, in words of the model.
             (_, false) => vec![Span::Block(why.to_owned())],
         };

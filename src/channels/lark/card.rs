@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::escape;
 use super::markdown::markdown as model_markdown;
-use crate::channels::card::{self, Answer, Ask, Button, Call, Caps, Card, Head, Line, Part, Place, Span, Steps, Style, Tone, Words};
+use crate::channels::card::{
+    self, Answer, Ask, Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface, Tone,
+};
 use crate::channels::wording::{clip, notice_text, one_line};
 use countersign_agent::domain::{ActionStatus, EffectClass, Locale, Notice, Outbound};
 use countersign_agent::template::Templates;
@@ -32,10 +34,10 @@ const CAPS: [Caps; 7] = [
 /// The card for `content`; none for what is said as a text message (notices) or a reaction.
 #[must_use]
 pub fn card(templates: &Templates, locale: Locale, content: &Outbound) -> Option<Value> {
-    let words = Words {
+    let words = CardWords {
         templates,
         locale,
-        place: Place::Lark,
+        surface: Surface::Lark,
         knows: escape::is_user,
     };
     card::fitted(words, content, &CAPS, encoded, |card| card.to_string().len() <= MAX_BYTES)
@@ -136,7 +138,7 @@ fn part(part: &Part<'_>) -> Vec<Value> {
     }
 }
 
-fn lines(all: &[Line], between: &str) -> String {
+fn lines(all: &[CardLine], between: &str) -> String {
     all.iter().map(|said| line(said)).collect::<Vec<_>>().join(between)
 }
 
@@ -213,10 +215,10 @@ fn ask(ask: &Ask<'_>) -> Vec<Value> {
 
 fn button(id: &str, button: &Button, value: &Value) -> Value {
     let kind = match button.style {
-        Style::Primary => "primary_filled",
-        Style::Danger => "danger_filled",
-        Style::End => "danger",
-        Style::Plain => "default",
+        ButtonStyle::Primary => "primary_filled",
+        ButtonStyle::Danger => "danger_filled",
+        ButtonStyle::End => "danger",
+        ButtonStyle::Plain => "default",
     };
     parts::button(id, kind, button, value)
 }

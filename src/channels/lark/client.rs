@@ -1,7 +1,7 @@
 //! Calls out to Lark: messages, replies, card updates and reactions, with their token, their pace and their retries.
 
 mod answer;
-mod pace;
+mod rates;
 mod token;
 
 use std::fmt;
@@ -14,13 +14,13 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 use super::{card::card, escape};
-use crate::channels::card::Place;
-use crate::channels::pace::Pace;
+use crate::channels::card::Surface;
 use crate::channels::plain::{TextMarkup, chat_text};
-use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::channels::rates::Limiter;
+use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::LarkSecrets;
 use answer::LarkFailure;
-use pace::rates;
+use rates::rates;
 use token::Tokens;
 
 /// Room for a text message, bytes of its JSON. The platform takes 150 KB for the whole request.
@@ -33,7 +33,7 @@ pub struct LarkClient {
     http: reqwest::Client,
     templates: Arc<Templates>,
     tokens: Tokens,
-    pace: Pace,
+    limiter: Limiter,
 }
 
 impl LarkClient {
@@ -46,7 +46,7 @@ impl LarkClient {
             tokens: Tokens::new(secrets, http.clone(), clock),
             http,
             templates,
-            pace: Pace::default(),
+            limiter: Limiter::default(),
         }
     }
 
@@ -67,7 +67,9 @@ impl LarkClient {
     }
 
     async fn post(&self, delivery: &Delivery, reply_to: Option<&str>, mut body: Value) -> Result<Receipt, DeliveryError> {
-        self.pace.wait(rates(Some(&delivery.conversation.chat)), Abreast::WITHIN).await?;
+        self.limiter
+            .wait(rates(Some(&delivery.conversation.chat)), BatchSizes::MAX_WAIT)
+            .await?;
         body["uuid"] = json!(delivery.key);
         if let Some(parent) = reply_to.filter(|id| is_id(id)) {
             let url = format!("{}/open-apis/im/v1/messages/{parent}/reply", self.base_url);
@@ -103,7 +105,7 @@ impl LarkClient {
             return Err(DeliveryError::Gone(String::from("no card message to update")));
         };
         // Five updates a second and message; a chat's own rate does not count here.
-        self.pace.wait(rates(Some(message_id)), Abreast::WITHIN).await?;
+        self.limiter.wait(rates(Some(message_id)), BatchSizes::MAX_WAIT).await?;
         let url = format!("{}/open-apis/im/v1/messages/{message_id}", self.base_url);
         let body = json!({"content": card.to_string()});
         self.send(Method::PATCH, &url, &body).await.map_err(|refused| refused.error)?;
@@ -114,7 +116,7 @@ impl LarkClient {
         let (Outbound::Reaction(mark), true) = (content, is_id(message_id)) else {
             return Err(DeliveryError::Gone(String::from("no message to react to")));
         };
-        self.pace.wait(rates(None), Abreast::WITHIN).await?;
+        self.limiter.wait(rates(None), BatchSizes::MAX_WAIT).await?;
         let emoji = match mark {
             ReactionMark::Seen => "OnIt",
             ReactionMark::Done => "DONE",
@@ -146,7 +148,7 @@ impl LarkClient {
             return Ok(json!({"msg_type": "interactive", "content": card.to_string()}));
         }
         let markup = TextMarkup {
-            place: Place::Text,
+            surface: Surface::Text,
             mention: escape::text_mention,
             escape: escape::chat_text,
             words: str::to_owned,
@@ -187,8 +189,8 @@ impl Channel for LarkClient {
         Box::pin(self.carry(delivery))
     }
 
-    fn abreast(&self) -> Abreast {
-        pace::ABREAST
+    fn batch_sizes(&self) -> BatchSizes {
+        rates::BATCHES
     }
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {

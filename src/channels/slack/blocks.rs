@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::escape::{self, units};
 use super::fallback::fallback;
 use super::rich_text;
-use crate::channels::card::{self, Answer, Ask, Call, Caps, Card, Head, Line, Part, Place, Span, Steps, Words};
+use crate::channels::card::{self, Answer, Ask, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface};
 use crate::channels::wording::one_line;
 use countersign_agent::domain::{Locale, Outbound};
 use countersign_agent::template::Templates;
@@ -53,10 +53,10 @@ pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) 
     if matches!(content, Outbound::Reaction(_)) {
         return None;
     }
-    let words = Words {
+    let words = CardWords {
         templates,
         locale,
-        place: Place::Slack,
+        surface: Surface::Slack,
         knows: escape::is_user,
     };
     let fits = |blocks: &Vec<Value>| blocks.len() <= MAX_BLOCKS && weight(blocks) <= MAX_WEIGHT;
@@ -69,7 +69,7 @@ pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) 
 }
 
 struct Encoder<'a> {
-    words: Words<'a>,
+    words: CardWords<'a>,
 }
 
 impl Encoder<'_> {
@@ -205,7 +205,7 @@ fn line(spans: &[Span]) -> Vec<Value> {
 }
 
 /// A line as small print.
-fn mrkdwn(line: &Line) -> String {
+fn mrkdwn(line: &CardLine) -> String {
     let spell = |span: &Span| match span {
         Span::Ours(words) | Span::Label(words) | Span::Foreign(words) | Span::Block(words) => escape::mrkdwn(words),
         Span::Tools(names) => escape::mrkdwn(&names.join(" ")),

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 
 use super::blocks::slack_message;
 use super::fallback::{fallback, whisper};
-use crate::channels::pace::Pace;
-use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::channels::rates::Limiter;
+use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::SlackSecrets;
 use answer::SlackFailure;
 use method::Method;
@@ -35,7 +35,7 @@ pub struct SlackClient {
     token: SecretString,
     http: reqwest::Client,
     templates: Arc<Templates>,
-    pace: Pace,
+    limiter: Limiter,
 }
 
 impl fmt::Debug for SlackClient {
@@ -56,7 +56,7 @@ impl SlackClient {
             token: secrets.bot_token.clone(),
             http,
             templates,
-            pace: Pace::default(),
+            limiter: Limiter::default(),
         }
     }
 
@@ -98,7 +98,7 @@ impl SlackClient {
     async fn post(&self, delivery: &Delivery, content: &Outbound) -> Result<Receipt, DeliveryError> {
         let chat = &delivery.conversation.chat;
         // Its turn first: what is held back needs no looking for yet.
-        self.pace.wait(Method::Post.rates(chat), Abreast::WITHIN).await?;
+        self.limiter.wait(Method::Post.rates(chat), BatchSizes::MAX_WAIT).await?;
         if let Some(since) = delivery.again
             && let Some(ts) = self.find(delivery, since).await?
         {
@@ -126,7 +126,7 @@ impl SlackClient {
         let mut body = self.compose(content, delivery.locale, delivery.plain)?;
         body["channel"] = json!(chat);
         body["ts"] = json!(message_id);
-        self.paced(Method::Update, chat, &body, Abreast::WITHIN)
+        self.paced(Method::Update, chat, &body, BatchSizes::MAX_WAIT)
             .await
             .map_err(|refused| refused.error)?;
         Ok(Receipt::default())
@@ -146,7 +146,7 @@ impl SlackClient {
             ReactionMark::Failed => "x",
         };
         let body = json!({"channel": chat, "timestamp": message_id, "name": name});
-        match self.paced(Method::React, chat, &body, Abreast::WITHIN).await {
+        match self.paced(Method::React, chat, &body, BatchSizes::MAX_WAIT).await {
             Err(refused) if refused.code != "already_reacted" => Err(refused.error),
             _ => Ok(Receipt::default()),
         }
@@ -189,7 +189,7 @@ impl SlackClient {
             None => Method::History,
         };
         for _ in 0..PAGES {
-            let page = match self.paced(method, chat, &body, Abreast::WITHIN).await {
+            let page = match self.paced(method, chat, &body, BatchSizes::MAX_WAIT).await {
                 Ok(page) => page,
                 Err(refused) if refused.limited => return Err(refused.error),
                 Err(refused) => {
@@ -223,7 +223,7 @@ impl SlackClient {
 
     /// One call at its pace.
     async fn paced(&self, method: Method, chat: &str, body: &Value, patience: Duration) -> Result<Value, SlackFailure> {
-        self.pace
+        self.limiter
             .wait(method.rates(chat), patience)
             .await
             .map_err(SlackFailure::held_back)?;
@@ -237,7 +237,7 @@ impl SlackClient {
             && refused.limited
             && let DeliveryError::Retry { after: Some(span), .. } = refused.error
         {
-            self.pace.pause(method.rates(chat), span);
+            self.limiter.pause(method.rates(chat), span);
         }
         outcome
     }
@@ -268,8 +268,8 @@ impl Channel for SlackClient {
         Box::pin(self.carry(delivery))
     }
 
-    fn abreast(&self) -> Abreast {
-        method::ABREAST
+    fn batch_sizes(&self) -> BatchSizes {
+        method::BATCHES
     }
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {

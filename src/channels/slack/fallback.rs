@@ -1,7 +1,7 @@
 //! What a message says without its blocks: in notifications, to screen readers, and where blocks were refused.
 
 use super::escape;
-use crate::channels::card::Place;
+use crate::channels::card::Surface;
 use crate::channels::plain::{TextMarkup, chat_text};
 use countersign_agent::domain::{Locale, Outbound};
 use countersign_agent::template::Templates;
@@ -16,7 +16,7 @@ pub(super) fn fallback(templates: &Templates, locale: Locale, content: &Outbound
         mrkdwn_words(&escape::mrkdwn_within(text, room, cut))
     };
     let markup = TextMarkup {
-        place: Place::SlackText,
+        surface: Surface::SlackText,
         mention: escape::mention,
         escape: escape::mrkdwn,
         words: mrkdwn_words,

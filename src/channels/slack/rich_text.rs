@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::escape::inert;
-use crate::channels::markdown::{Block, Item, Span, Style, Table, aligned, parse};
+use crate::channels::markdown::{Block, Item, Style, StyledText, Table, aligned, parse};
 
 /// Deepest list indent that the platform takes.
 const MAX_INDENT: usize = 8;
@@ -64,7 +64,7 @@ impl Writer {
     }
 
     /// Sections that follow each other run together, so paragraphs share one, with a blank line between.
-    fn paragraph(&mut self, spans: &[Span], bold: bool) {
+    fn paragraph(&mut self, spans: &[StyledText], bold: bool) {
         if !self.section.is_empty() {
             self.section.push(text_element("\n\n", Style::default()));
         }
@@ -186,7 +186,7 @@ const CODE: Style = Style {
     code: true,
 };
 
-fn inline(out: &mut Vec<Value>, spans: &[Span], bold: bool) {
+fn inline(out: &mut Vec<Value>, spans: &[StyledText], bold: bool) {
     for span in spans {
         let style = Style {
             bold: span.style.bold || bold && !span.style.code,
@@ -201,10 +201,10 @@ fn inline(out: &mut Vec<Value>, spans: &[Span], bold: bool) {
     }
 }
 
-fn plain(text: &str) -> Span {
-    Span {
+fn plain(text: &str) -> StyledText {
+    StyledText {
         text: text.to_owned(),
-        ..Span::default()
+        ..StyledText::default()
     }
 }
 
@@ -257,7 +257,7 @@ fn table_block(table: &Table) -> Value {
     json!({"type": "table", "rows": rows})
 }
 
-fn table_cell(spans: &[Span], head: bool) -> Value {
+fn table_cell(spans: &[StyledText], head: bool) -> Value {
     let mut elements = Vec::new();
     inline(&mut elements, spans, head);
     json!({"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": filled(elements)}]})

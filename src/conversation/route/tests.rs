@@ -116,13 +116,13 @@ fn turn(gate: &Gate, status: TurnStatus) -> TurnRow {
 }
 
 /// `text` of u1 in the flat group, bot mentioned, nothing open.
-fn said(text: &str) -> Scene {
+fn said(text: &str) -> MessageContext {
     let said = Addressed {
         text: text.to_owned(),
         to_bot: true,
         to_others: false,
     };
-    Scene {
+    MessageContext {
         at: Millis(2_000),
         sender: "u1".to_owned(),
         chat: "oc_c1".to_owned(),
@@ -132,7 +132,7 @@ fn said(text: &str) -> Scene {
         to_all: false,
         phrase: Phrase::of(&said, false),
         plain_ok: is_plain_ok(&said),
-        command: Command::parse(&said),
+        command: ChatCommand::parse(&said),
         said,
         attachment_only: false,
         truncated: false,
@@ -152,7 +152,7 @@ fn said(text: &str) -> Scene {
     }
 }
 
-impl Scene {
+impl MessageContext {
     fn by(mut self, sender: &str) -> Self {
         sender.clone_into(&mut self.sender);
         self.lane = place(&self.thread).lane(sender);

@@ -117,7 +117,7 @@ fn bounded() {
     let message = content.into_message(Some("om".to_owned()), ChatType::Group, Vec::new());
     assert_eq!(message.mentions.len(), MAX_MENTIONS);
     assert_eq!(message.mentions[1].name, "abc");
-    assert_eq!(message.addressed("ou_x").text.chars().count(), 2048 * (MAX_NAME + 1));
+    assert_eq!(message.addressed("ou_x").text.chars().count(), 2048 * (64 + 1));
 }
 
 /// design: a NUL is replaced, not dropped: no text becomes an approval by what we do to it.
@@ -148,6 +148,6 @@ fn odd_content() {
         ("post", Some(r#"{"content":[["x"]]}"#)),
         ("post", Some(r#"{"content":[[{"text":"no tag"}]]}"#)),
     ] {
-        assert!(read(kind, content).is_err(), "{kind} {content:?}");
+        assert!(read_content(kind, content).is_err(), "{kind} {content:?}");
     }
 }

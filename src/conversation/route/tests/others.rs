@@ -46,27 +46,27 @@ fn late_after_a_decision() {
 fn own_closed_gate_is_nearer() {
     let (mine, other) = (gate("a", "u1", ""), gate("b", "u3", ""));
     let expired = decided(&mine, DecisionKind::Expire);
-    let scene = said("OK").open(&[&other]).closed(expired.clone());
-    assert_eq!(route(&scene), Meaning::Tell("late", too_late(&expired, false)));
-    let scene = said("OK").open(&[&other]).closed(expired).approvers(Approvers::Anyone);
-    assert_eq!(route(&scene), approve(&other), "exactly one open gate that they may decide");
+    let context = said("OK").open(&[&other]).closed(expired.clone());
+    assert_eq!(route(&context), Meaning::Tell("late", too_late(&expired, false)));
+    let context = said("OK").open(&[&other]).closed(expired).approvers(Approvers::Anyone);
+    assert_eq!(route(&context), approve(&other), "exactly one open gate that they may decide");
 }
 
 /// design: while a turn runs, messages queue, steer or interrupt; the queue has an end.
 #[test]
 fn while_a_turn_runs() {
     let running = turn(&gate("g", "u1", ""), TurnStatus::Running);
-    let scene = |mode, queued| {
-        let mut scene = said("再加一节").runs(running.clone());
-        (scene.queue_mode, scene.queued, scene.waiting) = (mode, queued, queued);
-        scene
+    let context = |mode, queued| {
+        let mut context = said("再加一节").runs(running.clone());
+        (context.queue_mode, context.queued, context.waiting) = (mode, queued, queued);
+        context
     };
-    assert_eq!(route(&scene(QueueMode::Followup, 0)), Meaning::Task(1));
-    assert_eq!(route(&scene(QueueMode::Followup, 19)), Meaning::Task(20));
+    assert_eq!(route(&context(QueueMode::Followup, 0)), Meaning::Task(1));
+    assert_eq!(route(&context(QueueMode::Followup, 19)), Meaning::Task(20));
     let full = Meaning::Tell("queue full", Notice::QueueFull { limit: 20 });
-    assert_eq!(route(&scene(QueueMode::Followup, 20)), full.clone());
-    assert_eq!(route(&scene(QueueMode::Steer, 0)), Meaning::Steer(running.id.clone()));
-    assert_eq!(route(&scene(QueueMode::Interrupt, 0)), Meaning::Instead);
+    assert_eq!(route(&context(QueueMode::Followup, 20)), full.clone());
+    assert_eq!(route(&context(QueueMode::Steer, 0)), Meaning::Steer(running.id.clone()));
+    assert_eq!(route(&context(QueueMode::Interrupt, 0)), Meaning::Instead);
     let mut elsewhere = said("第二件事");
     elsewhere.waiting = 20;
     assert_eq!(
@@ -92,10 +92,10 @@ fn while_a_turn_runs() {
 fn reply_to_the_running_card_steers() {
     let gate = gate("g", "u1", "");
     for to in [ReplyTo::Card, ReplyTo::Post] {
-        let scene = said("数字用千分位").unmentioned();
-        let scene = scene.reply(to, decided(&gate, DecisionKind::Approve), TurnStatus::Running);
-        assert_eq!(route(&scene), Meaning::Steer(gate.turn_id.clone()), "{to:?}");
-        assert_eq!(route(&scene.by("u2")), Meaning::Task(0), "{to:?}");
+        let context = said("数字用千分位").unmentioned();
+        let context = context.reply(to, decided(&gate, DecisionKind::Approve), TurnStatus::Running);
+        assert_eq!(route(&context), Meaning::Steer(gate.turn_id.clone()), "{to:?}");
+        assert_eq!(route(&context.by("u2")), Meaning::Task(0), "{to:?}");
     }
     let mut unplanned = said("数字用千分位").unmentioned();
     unplanned.reply = Some(Reply {
@@ -153,25 +153,25 @@ fn commands_are_carried_out() {
 #[test]
 fn stop_under_somebody_elses_card() {
     let gate = gate("g", "u1", "");
-    let scene = |approvers| {
-        let scene = said("/stop").by("u2").approvers(approvers).open(&[&gate]);
-        scene.reply(ReplyTo::Card, undecided(&gate), TurnStatus::Paused)
+    let context = |approvers| {
+        let context = said("/stop").by("u2").approvers(approvers).open(&[&gate]);
+        context.reply(ReplyTo::Card, undecided(&gate), TurnStatus::Paused)
     };
-    assert_eq!(route(&scene(listed(&["u2"]))), Meaning::Stop(Some(gate.turn_id.clone())));
-    assert_eq!(route(&scene(Approvers::Requester)), refused(&gate));
+    assert_eq!(route(&context(listed(&["u2"]))), Meaning::Stop(Some(gate.turn_id.clone())));
+    assert_eq!(route(&context(Approvers::Requester)), refused(&gate));
 }
 
 /// design: attachments never answer a gate; whoever spoke to us hears why. Texts longer than we read run nothing.
 #[test]
 fn attachments_and_long_texts() {
     let gate = gate("g", "u1", "");
-    let mut scene = said("[image]").open(&[&gate]);
-    scene.attachment_only = true;
-    assert_eq!(route(&scene), Meaning::Tell("no text", Notice::NotText {}));
-    assert_eq!(route(&scene.unmentioned()), Meaning::Ignore("no text"));
-    let mut scene = said("很长").open(&[&gate]);
-    scene.truncated = true;
-    assert_eq!(route(&scene), Meaning::Tell("too long", Notice::TooLong { limit: 16_384 }));
+    let mut context = said("[image]").open(&[&gate]);
+    context.attachment_only = true;
+    assert_eq!(route(&context), Meaning::Tell("no text", Notice::NotText {}));
+    assert_eq!(route(&context.unmentioned()), Meaning::Ignore("no text"));
+    let mut context = said("很长").open(&[&gate]);
+    context.truncated = true;
+    assert_eq!(route(&context), Meaning::Tell("too long", Notice::TooLong { limit: 16_384 }));
 }
 
 /// M-5: in groups only what is said to us is a task; a bare mention gets a greeting; `group_trigger: all` takes everything.
@@ -213,12 +213,12 @@ fn words_beside_the_thread() {
 fn talk_below_somebody_elses_request() {
     let gate = gate("g", "u1", "1780000000.000100");
     let below = |text| {
-        let scene = said(text)
+        let context = said(text)
             .by("u2")
             .in_thread("1780000000.000100")
             .approvers(Approvers::Anyone)
             .open(&[&gate]);
-        scene.reply(ReplyTo::Request, undecided(&gate), TurnStatus::Paused)
+        context.reply(ReplyTo::Request, undecided(&gate), TurnStatus::Paused)
     };
     assert_eq!(route(&below("步骤太多了吧").unmentioned()), Meaning::Ignore("not for us"));
     assert_eq!(route(&below("OK").unmentioned()), approve(&gate));

@@ -4,14 +4,14 @@ use countersign_agent::domain::{Addressed, Gate, GateId, LaneId, Millis, Notice,
 
 use crate::store::{GateRecord, TurnRow};
 
-use super::commands::Command;
+use super::commands::ChatCommand;
 use super::notices;
 use super::phrases::Phrase;
 use super::rights::Rights;
 
 /// One message and what surrounds it.
 #[derive(Clone, Debug)]
-pub(super) struct Scene {
+pub(super) struct MessageContext {
     /// When it was said, by the platform's clock.
     pub(super) at: Millis,
     /// Who said it.
@@ -33,7 +33,7 @@ pub(super) struct Scene {
     /// They are `OK` itself.
     pub(super) plain_ok: bool,
     /// They are a command.
-    pub(super) command: Option<Command>,
+    pub(super) command: Option<ChatCommand>,
     /// No words at all.
     pub(super) attachment_only: bool,
     /// Not all of the words.
@@ -91,7 +91,7 @@ pub(super) enum ReplyTo {
     Post,
 }
 
-impl Scene {
+impl MessageContext {
     /// Is the chat one that we serve, and the sender one whom we listen to?
     pub(super) fn is_heard(&self) -> bool {
         self.rights.chat(&self.chat) && self.rights.hear(&self.sender)
@@ -112,7 +112,7 @@ impl Scene {
         self.direct || self.said.to_bot || self.reply.as_ref().is_some_and(|reply| reply.to != ReplyTo::Request)
     }
 
-    /// Said where an answer to us is expected: as [`Scene::is_called`], as a reply to a request, or in the thread of an open one.
+    /// Said where an answer to us is expected: as [`MessageContext::is_called`], as a reply to a request, or in the thread of an open one.
     pub(super) fn is_addressed(&self) -> bool {
         self.is_called() || self.reply.is_some() || self.is_in_thread()
     }
