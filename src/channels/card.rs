@@ -26,7 +26,7 @@ pub(super) struct Card<'a> {
     pub(super) head: Option<Head>,
     /// One line for a list of chats: plain text, partly foreign.
     pub(super) summary: String,
-    /// Audience it asks, where that is said before the title.
+    /// Whom it asks, where that is said before the title.
     pub(super) ahead: Vec<CardLine>,
     pub(super) parts: Vec<Part<'a>>,
     /// Small print.
@@ -65,7 +65,7 @@ pub(super) enum Part<'a> {
         rows: Vec<String>,
         more: Option<String>,
     },
-    /// CardWords of the model that come with a card: Markdown.
+    /// Words of the model that come with a card: Markdown.
     Note(&'static str, String),
     Answer(Answer),
     Call(Box<Call<'a>>),
@@ -153,7 +153,7 @@ pub(super) struct Ask<'a> {
 pub(super) struct Button {
     pub(super) label: String,
     pub(super) style: ButtonStyle,
-    /// AskKind before it counts.
+    /// Asked before it counts.
     pub(super) sure: Option<Sure>,
 }
 

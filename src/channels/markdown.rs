@@ -44,6 +44,17 @@ pub(super) struct Item {
     pub(super) blocks: Vec<Block>,
 }
 
+impl Item {
+    /// The box before a task; nothing before other items.
+    pub(super) fn task_box(&self) -> &'static str {
+        match self.done {
+            Some(true) => "☑ ",
+            Some(false) => "☐ ",
+            None => "",
+        }
+    }
+}
+
 /// Cells are one line each; every row has as many as the first one, which is the head.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Table {

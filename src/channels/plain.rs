@@ -26,7 +26,7 @@ pub(super) struct TextMarkup<'a> {
     pub(super) mention: fn(&str) -> Option<String>,
     /// Foreign text, made inert.
     pub(super) escape: fn(&str) -> String,
-    /// CardWords of ours that hold nothing foreign.
+    /// Words of ours that hold nothing foreign.
     pub(super) words: fn(&str) -> String,
     /// Foreign text, made inert and cut to what the platform takes below the line `before`; `cut` says that something is missing.
     pub(super) body: &'a dyn Fn(&str, &str, &str) -> String,
@@ -57,7 +57,7 @@ pub(super) fn chat_text(templates: &Templates, locale: Locale, content: &Outboun
 
 /// [`plain_text`] in two pieces.
 struct PlainText {
-    /// Audience an open card asks, where that is not the requester alone, and whom the requester waits for. It holds words of ours and
+    /// Whom an open card asks, where that is not the requester alone, and whom the requester waits for. It holds words of ours and
     /// people as `name` gives them, and no foreign text.
     asking: String,
     /// The rest; ids and foreign text stand as they are.

@@ -1,4 +1,4 @@
-//! Limiter of our calls to a platform: waiting here a moment costs less than a refusal there.
+//! Rates of our calls to a platform: waiting here a moment costs less than a refusal there.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -10,7 +10,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::Refusal;
+use super::{Refusal, strict_json};
 
 /// The refusal of an event that lacks something.
 pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
@@ -27,6 +27,11 @@ const MAX_NAME: usize = 64;
 
 /// Most mentions of a message; real ones have a few.
 pub(super) const MAX_MENTIONS: usize = 512;
+
+/// The text of a JSON body that every parser reads in the same way.
+pub(super) fn strict_text(body: &[u8]) -> Result<&str, Refusal> {
+    strict_json::check(body).map_err(|error| Refusal::Bad(error.reason()))
+}
 
 /// `T` written as a JSON object. Derived structs alone would also accept an array in field order.
 pub(super) struct Object<T>(pub(super) T);

@@ -208,16 +208,6 @@ pub(super) fn end_text(templates: &Templates, locale: Locale, end: PlanEnd) -> O
     Some(said).filter(|said| !said.is_empty())
 }
 
-/// The key of a tool's effect class in words.
-pub(super) fn effect_key(effect: EffectClass) -> &'static str {
-    match effect {
-        EffectClass::State => "effect.state",
-        EffectClass::Read => "effect.read",
-        EffectClass::Write => "effect.write",
-        EffectClass::Destructive => "effect.destructive",
-    }
-}
-
 /// The key of the line that says how an approval card is answered.
 pub(super) fn prompt_key(card: &ApprovalCard) -> &'static str {
     if card.actions.iter().any(|row| row.hidden > 0) {

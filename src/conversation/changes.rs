@@ -2,7 +2,7 @@
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{DecisionKind, Millis};
+use countersign_agent::domain::{DecisionKind, Millis, Notice};
 
 use crate::store::{InboxRow, InboxState, Session, StoreError};
 
@@ -65,7 +65,7 @@ pub(super) async fn handle_edit(
 
 /// The bot was added to the chat.
 pub(super) async fn handle_join(session: &mut Session, row: &InboxRow) -> Result<&'static str, StoreError> {
-    say::welcome(session, row).await?;
+    say::tell(session, row, Notice::Welcome {}).await?;
     Ok("welcome")
 }
 

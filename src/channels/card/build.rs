@@ -38,7 +38,7 @@ impl<'a> Card<'a> {
     }
 }
 
-/// Audience an open card asks, and whom its requester waits for.
+/// Whom an open card asks, and whom its requester waits for.
 #[derive(Default)]
 pub(super) struct Asks {
     /// Both, where they are said before the title.
@@ -89,7 +89,7 @@ impl Builder<'_> {
         vec![Span::Label(self.word(key)), inside]
     }
 
-    /// Audience the card asks while it waits. A text says it before the title, and only if others than the requester are asked.
+    /// Whom the card asks while it waits. A text says it before the title, and only if others than the requester are asked.
     pub(super) fn asks(&self, open: bool, family: &str, whom: Audience<'_>, values: &Value) -> Asks {
         if !open {
             return Asks::default();
@@ -136,7 +136,7 @@ impl Builder<'_> {
         (self.words.surface.is_chat_card() && (self.words.knows)(id)).then(|| Span::Person(id.to_owned()))
     }
 
-    /// CardWords of the model beside what is asked; they make room first.
+    /// Words of the model beside what is asked; they make room first.
     pub(super) fn note(&self, name: &'static str, text: Option<&str>) -> Option<Part<'static>> {
         let text = text.map(str::trim).filter(|text| !text.is_empty() && self.caps.block > 0)?;
         Some(Part::Note(name, self.cut(text, self.caps.block)))

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::build::{Builder, lines, tool};
 use super::{ButtonStyle, Call, CallAsk, Card, Exhibit, Head, Part, Tone, ours};
-use crate::channels::wording::{AskKind, Audience, effect_key, is_open, one_line, prompt_key, sure_key};
+use crate::channels::wording::{AskKind, Audience, is_open, one_line, prompt_key, sure_key};
 use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 
 impl Builder<'_> {
@@ -78,7 +78,7 @@ impl Builder<'_> {
             number,
             row,
             tool: tool(&row.tool),
-            effect: self.word(effect_key(row.effect)),
+            effect: self.word(&format!("effect.{}", row.effect.as_str())),
             status: self.word(&format!("action.{}", row.status.as_str())),
             justification: (!why.is_empty()).then_some(why),
             warning: row.warning().map(|key| self.word(key)),

@@ -3,9 +3,9 @@
 /// A piece of a line. Everything but [`Span::Ours`] and [`Span::Label`] is foreign: who encodes it escapes it.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::channels) enum Span {
-    /// CardWords of ours; `**` stands around bold ones.
+    /// Words of ours; `**` stands around bold ones.
     Ours(String),
-    /// CardWords of ours that name the rest of the line.
+    /// Words of ours that name the rest of the line.
     Label(String),
     /// To be shown on one line.
     Foreign(String),
@@ -19,7 +19,7 @@ pub(in crate::channels) enum Span {
 
 pub(in crate::channels) type CardLine = Vec<Span>;
 
-/// CardWords of ours.
+/// Words of ours.
 pub(super) fn plain(words: &str) -> Span {
     Span::Ours(words.to_owned())
 }

@@ -46,7 +46,7 @@ impl Builder<'_> {
         }
     }
 
-    /// CardWords of the model on their own: the earlier parts of a long answer.
+    /// Words of the model on their own: the earlier parts of a long answer.
     pub(super) fn said(&self, text: &str) -> Card<'static> {
         self.spoken(None, text, "", Vec::new(), Vec::new())
     }

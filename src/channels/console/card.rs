@@ -143,7 +143,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// CardWords of ours around the matter.
+    /// Words of ours around the matter.
     fn quiet(&self, line: &[Span], blocks: &mut Vec<PageBlock>) {
         if line.is_empty() {
             return;

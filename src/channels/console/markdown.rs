@@ -88,9 +88,7 @@ fn list(start: Option<u64>, items: &[Item], out: &mut String) {
     }
     for item in items {
         out.push_str("<li>");
-        if let Some(done) = item.done {
-            out.push_str(if done { "☑ " } else { "☐ " });
-        }
+        out.push_str(item.task_box());
         match item.blocks.split_first() {
             // Its first words stand beside the mark.
             Some((Block::Paragraph(spans), rest)) => {

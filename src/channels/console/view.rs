@@ -106,7 +106,7 @@ pub struct CallAskView {
     pub(super) gate: String,
     pub(super) ok: String,
     pub(super) no: String,
-    /// AskKind before a destructive call.
+    /// Asked before a destructive call.
     pub(super) danger: Option<String>,
 }
 

@@ -4,7 +4,6 @@ mod answer;
 mod rates;
 mod token;
 
-use std::fmt;
 use std::sync::Arc;
 
 use countersign_agent::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
@@ -27,9 +26,9 @@ use token::Tokens;
 const MAX_TEXT_BYTES: usize = 100_000;
 
 /// Lark, outward.
+#[derive(Debug)]
 pub struct LarkClient {
     base_url: String,
-    app_id: String,
     http: reqwest::Client,
     templates: Arc<Templates>,
     tokens: Tokens,
@@ -42,7 +41,6 @@ impl LarkClient {
     pub fn new(secrets: &LarkSecrets, templates: Arc<Templates>, http: reqwest::Client, clock: Clock) -> Self {
         Self {
             base_url: secrets.base_url.clone(),
-            app_id: secrets.app_id.clone(),
             tokens: Tokens::new(secrets, http.clone(), clock),
             http,
             templates,
@@ -87,7 +85,7 @@ impl LarkClient {
                 };
             }
             if !refused.target_gone() {
-                return Err(refused.error);
+                return Err(refused.into());
             }
         }
         let url = format!("{}/open-apis/im/v1/messages?receive_id_type=chat_id", self.base_url);
@@ -95,9 +93,7 @@ impl LarkClient {
             body.remove("reply_in_thread");
         }
         body["receive_id"] = json!(delivery.conversation.chat);
-        Ok(receipt(
-            &self.send(Method::POST, &url, &body).await.map_err(|refused| refused.error)?,
-        ))
+        Ok(receipt(&self.send(Method::POST, &url, &body).await?))
     }
 
     async fn patch(&self, message_id: &str, content: &Outbound, locale: Locale) -> Result<Receipt, DeliveryError> {
@@ -108,7 +104,7 @@ impl LarkClient {
         self.limiter.wait(rates(Some(message_id)), BatchSizes::MAX_WAIT).await?;
         let url = format!("{}/open-apis/im/v1/messages/{message_id}", self.base_url);
         let body = json!({"content": card.to_string()});
-        self.send(Method::PATCH, &url, &body).await.map_err(|refused| refused.error)?;
+        self.send(Method::PATCH, &url, &body).await?;
         Ok(Receipt::default())
     }
 
@@ -124,13 +120,13 @@ impl LarkClient {
         };
         let url = format!("{}/open-apis/im/v1/messages/{message_id}/reactions", self.base_url);
         let body = json!({"reaction_type": {"emoji_type": emoji}});
-        self.send(Method::POST, &url, &body).await.map_err(|refused| refused.error)?;
+        self.send(Method::POST, &url, &body).await?;
         Ok(Receipt::default())
     }
 
     async fn ask_identity(&self) -> Result<String, DeliveryError> {
         let url = format!("{}/open-apis/bot/v3/info", self.base_url);
-        let answer = self.send(Method::GET, &url, &Value::Null).await.map_err(|refused| refused.error)?;
+        let answer = self.send(Method::GET, &url, &Value::Null).await?;
         // `bot` stands at the top level, there is no `data`.
         match answer["bot"]["open_id"].as_str() {
             Some(id) if !id.is_empty() => Ok(id.to_owned()),
@@ -195,15 +191,6 @@ impl Channel for LarkClient {
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {
         Box::pin(self.ask_identity())
-    }
-}
-
-impl fmt::Debug for LarkClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LarkClient")
-            .field("base_url", &self.base_url)
-            .field("app_id", &self.app_id)
-            .finish_non_exhaustive()
     }
 }
 

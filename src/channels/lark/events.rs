@@ -26,14 +26,7 @@ impl Origin<'_> {
     pub(super) fn inbound(self, chat: String, thread: String, sender: String, body: InboundBody) -> Inbound {
         Inbound {
             event_key: self.event_key,
-            message_key: match &body {
-                InboundBody::Message(message) => message.message_id.clone(),
-                InboundBody::Click(_)
-                | InboundBody::Recalled { .. }
-                | InboundBody::Edited { .. }
-                | InboundBody::Joined
-                | InboundBody::Left => None,
-            },
+            message_key: body.message_id().map(str::to_owned),
             conversation: Conversation {
                 channel: ChannelKind::Lark,
                 app: self.app.to_owned(),

@@ -63,9 +63,7 @@ impl Writer {
             };
             // Deep enough for what stands under the item to belong to it, and what the platform counts as one level.
             let indent = " ".repeat(marker.len().max(4));
-            if let Some(done) = item.done {
-                marker.push_str(if done { "☑ " } else { "☐ " });
-            }
+            marker.push_str(item.task_box());
             let mut inner = self.lines(&item.blocks, false).into_iter();
             if matches!(item.blocks.first(), Some(Block::Paragraph(_))) {
                 marker.push_str(&inner.next().unwrap_or_default());

@@ -11,8 +11,8 @@ use secrecy::{ExposeSecret, SecretString};
 use super::crypto::Key;
 use super::wire::{Credentials, Envelope, UrlVerification};
 use super::{LarkReceived, events, v1};
-use crate::channels::reading::{object, string};
-use crate::channels::{Refusal, signature, strict_json};
+use crate::channels::reading::{object, strict_text, string};
+use crate::channels::{Refusal, signature};
 use crate::config::LarkSecrets;
 
 /// Re-pushes come up to 7 h 05 m 15 s later, and it is undocumented whether they are signed anew.
@@ -123,7 +123,7 @@ impl LarkHook {
 
     /// Reads a plaintext push whose origin is proved, or that proves it by its token.
     fn read_push(&self, plain: &[u8]) -> Result<LarkReceived, Refusal> {
-        let text = strict_json::check(plain).map_err(|error| Refusal::Bad(error.reason()))?;
+        let text = strict_text(plain)?;
         let envelope: Envelope<'_> = object(text).ok_or(Refusal::Bad("not a Lark envelope"))?;
         if envelope.encrypt.is_some() {
             let reason = match self.key {
@@ -190,14 +190,9 @@ impl LarkHook {
 }
 
 fn verify(key: &Key, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<(), Refusal> {
-    let only = |name| signature::only(headers, name).ok_or(Refusal::Unauthorized("not exactly one of each signature header"));
-    let (given, timestamp, nonce) = (only(SIGNATURE)?, only(TIMESTAMP)?, only(NONCE)?);
-    let seconds = signature::timestamp(timestamp).ok_or(Refusal::Unauthorized("timestamp is not ten digits"))?;
-    if !signature::in_window(seconds, now, PAST_SECONDS, FUTURE_SECONDS) {
-        return Err(Refusal::Unauthorized(
-            "timestamp outside the window; is this machine's clock right?",
-        ));
-    }
+    let header = |name| signature::required(headers, name);
+    let (given, timestamp, nonce) = (header(SIGNATURE)?, header(TIMESTAMP)?, header(NONCE)?);
+    signature::signed_at(timestamp, now, PAST_SECONDS, FUTURE_SECONDS)?;
     let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !(1..=128).contains(&nonce.len()) || !nonce.iter().all(word) {
         return Err(Refusal::Unauthorized("odd nonce"));
@@ -221,7 +216,7 @@ fn open(key: &Key, body: &[u8]) -> Result<Vec<u8>, Refusal> {
 
 /// What stands in `encrypt`.
 fn encrypted(body: &[u8]) -> Result<String, Refusal> {
-    let text = strict_json::check(body).map_err(|error| Refusal::Bad(error.reason()))?;
+    let text = strict_text(body)?;
     let envelope: Envelope<'_> = object(text).ok_or(Refusal::Bad("not a Lark envelope"))?;
     if envelope.encrypt.is_none() {
         return Err(Refusal::Unauthorized("not encrypted, although channels.lark.encrypt_key is set"));

@@ -7,7 +7,6 @@ mod answer;
 mod method;
 mod search;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,20 +29,13 @@ const PAGES: usize = 3;
 const PAGE: usize = 100;
 
 /// Slack, outward.
+#[derive(Debug)]
 pub struct SlackClient {
     base_url: String,
     token: SecretString,
     http: reqwest::Client,
     templates: Arc<Templates>,
     limiter: Limiter,
-}
-
-impl fmt::Debug for SlackClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SlackClient")
-            .field("base_url", &self.base_url)
-            .finish_non_exhaustive()
-    }
 }
 
 impl SlackClient {
@@ -70,9 +62,7 @@ impl SlackClient {
             body["thread_ts"] = json!(thread);
         }
         // A click may wait for this: better no note than a late answer.
-        self.paced(Method::Whisper, chat, &body, Duration::ZERO)
-            .await
-            .map_err(|refused| refused.error)?;
+        self.paced(Method::Whisper, chat, &body, Duration::ZERO).await?;
         Ok(())
     }
 
@@ -82,7 +72,7 @@ impl SlackClient {
     /// See [`DeliveryError`].
     pub async fn open_form(&self, trigger_id: &str, view: &Value) -> Result<(), DeliveryError> {
         let body = json!({"trigger_id": trigger_id, "view": view});
-        self.call(Method::OpenView, &body).await.map_err(|refused| refused.error)?;
+        self.call(Method::OpenView, &body).await?;
         Ok(())
     }
 
@@ -113,7 +103,7 @@ impl SlackClient {
         body["unfurl_links"] = json!(false);
         body["unfurl_media"] = json!(false);
         body["metadata"] = search::metadata(&delivery.key);
-        let answer = self.heeding(Method::Post, chat, &body).await.map_err(|refused| refused.error)?;
+        let answer = self.heeding(Method::Post, chat, &body).await?;
         Ok(answer["ts"].as_str().map(receipt).unwrap_or_default())
     }
 
@@ -126,9 +116,7 @@ impl SlackClient {
         let mut body = self.compose(content, delivery.locale, delivery.plain)?;
         body["channel"] = json!(chat);
         body["ts"] = json!(message_id);
-        self.paced(Method::Update, chat, &body, BatchSizes::MAX_WAIT)
-            .await
-            .map_err(|refused| refused.error)?;
+        self.paced(Method::Update, chat, &body, BatchSizes::MAX_WAIT).await?;
         Ok(Receipt::default())
     }
 
@@ -153,7 +141,7 @@ impl SlackClient {
     }
 
     async fn ask_identity(&self) -> Result<String, DeliveryError> {
-        let answer = self.call(Method::Identity, &json!({})).await.map_err(|refused| refused.error)?;
+        let answer = self.call(Method::Identity, &json!({})).await?;
         match answer["user_id"].as_str() {
             Some(id) if !id.is_empty() => {
                 tracing::info!(

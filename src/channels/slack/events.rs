@@ -50,14 +50,7 @@ impl Origin {
         SlackReceived::Event(Inbound {
             event_key: self.event_key,
             // A mention in a channel comes twice, as `app_mention` and as `message`.
-            message_key: match &body {
-                InboundBody::Message(message) => message.message_id.as_ref().map(|ts| format!("{}:{chat}:{ts}", self.team)),
-                InboundBody::Click(_)
-                | InboundBody::Recalled { .. }
-                | InboundBody::Edited { .. }
-                | InboundBody::Joined
-                | InboundBody::Left => None,
-            },
+            message_key: body.message_id().map(|ts| format!("{}:{chat}:{ts}", self.team)),
             conversation: place(self.team, chat, thread),
             sender,
             sender_teams: self.sender_teams,

@@ -82,8 +82,8 @@ impl Writer {
         let mut sections: Vec<Value> = Vec::new();
         for item in items {
             let mut elements = Vec::new();
-            if let Some(done) = item.done {
-                elements.push(text_element(if done { "☑ " } else { "☐ " }, Style::default()));
+            if item.done.is_some() {
+                elements.push(text_element(item.task_box(), Style::default()));
             }
             let spoken = item
                 .blocks
@@ -163,12 +163,11 @@ fn flat(out: &mut Vec<Value>, blocks: &[Block], indent: usize) {
                 for (number, item) in (start.unwrap_or(0)..).zip(items) {
                     let gap = if out.is_empty() { "" } else { "\n" };
                     let mark = match (item.done, start) {
-                        (Some(true), _) => String::from("☑"),
-                        (Some(false), _) => String::from("☐"),
-                        (None, Some(_)) => format!("{number}."),
-                        (None, None) => String::from("•"),
+                        (Some(_), _) => item.task_box().to_owned(),
+                        (None, Some(_)) => format!("{number}. "),
+                        (None, None) => String::from("• "),
                     };
-                    out.push(text_element(&format!("{gap}{}{mark} ", "    ".repeat(indent)), Style::default()));
+                    out.push(text_element(&format!("{gap}{}{mark}", "    ".repeat(indent)), Style::default()));
                     flat(out, &item.blocks, indent + 1);
                 }
             }

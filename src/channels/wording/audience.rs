@@ -1,4 +1,4 @@
-//! Audience a card asks, and whom it tells that others are asked.
+//! Whom a card asks, and whom it tells that others are asked.
 
 use serde_json::{Value, json};
 

@@ -347,7 +347,7 @@ fn use_tree(root: Module, text: &str) -> Vec<(Module, Option<String>)> {
         if let Some(deeper) = after.strip_prefix("::") {
             return use_tree(path, deeper.trim_start());
         }
-        let renamed = after.trim_start().strip_prefix("as ").map(|name| name.trim_start());
+        let renamed = after.trim_start().strip_prefix("as ").map(str::trim_start);
         let name = match (renamed, word) {
             (Some(name), _) => name
                 .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')

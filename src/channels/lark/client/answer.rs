@@ -61,6 +61,12 @@ impl From<DeliveryError> for LarkFailure {
     }
 }
 
+impl From<LarkFailure> for DeliveryError {
+    fn from(failure: LarkFailure) -> Self {
+        failure.error
+    }
+}
+
 /// Sends one call; the body of a success.
 pub(super) async fn send(request: RequestBuilder) -> Result<Value, LarkFailure> {
     let answer = ApiAnswer::to(request, "Lark", &WAITS).await?;

@@ -15,6 +15,7 @@ use crate::config::LarkSecrets;
 const MARGIN: Duration = Duration::from_secs(600);
 
 /// Holder of the one token of an app.
+#[derive(Debug)]
 pub(super) struct Tokens {
     url: String,
     app_id: String,
@@ -22,10 +23,11 @@ pub(super) struct Tokens {
     http: reqwest::Client,
     clock: Clock,
     /// Locked while a token is fetched: other callers wait and find the new one.
-    held: Mutex<Option<Token>>,
+    token: Mutex<Option<Token>>,
 }
 
 /// A token and its time.
+#[derive(Debug)]
 struct Token {
     value: SecretString,
     refresh_at: Millis,
@@ -40,13 +42,13 @@ impl Tokens {
             app_secret: secrets.app_secret.clone(),
             http,
             clock,
-            held: Mutex::new(None),
+            token: Mutex::new(None),
         }
     }
 
     /// A token that should be valid.
     pub(super) async fn current(&self) -> Result<SecretString, LarkFailure> {
-        let mut held = self.held.lock().await;
+        let mut held = self.token.lock().await;
         let now = self.clock.now();
         let old = held.as_ref().filter(|token| now < token.dead_at);
         if let Some(fresh) = old.filter(|token| now < token.refresh_at) {
@@ -62,7 +64,7 @@ impl Tokens {
 
     /// Forgets `refused`, unless somebody has replaced it already.
     pub(super) async fn drop_refused(&self, refused: &SecretString) {
-        let mut held = self.held.lock().await;
+        let mut held = self.token.lock().await;
         if held
             .as_ref()
             .is_some_and(|token| token.value.expose_secret() == refused.expose_secret())

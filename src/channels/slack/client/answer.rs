@@ -31,6 +31,12 @@ impl SlackFailure {
     }
 }
 
+impl From<SlackFailure> for DeliveryError {
+    fn from(failure: SlackFailure) -> Self {
+        failure.error
+    }
+}
+
 /// Sends one call; the body of a success.
 pub(super) async fn send(method: Method, request: RequestBuilder) -> Result<Value, SlackFailure> {
     let answer = ApiAnswer::to(request, "Slack", &["retry-after"])
