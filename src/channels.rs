@@ -1,9 +1,10 @@
 //! Chat platforms behind one trait: how each spells what we say, and what it says to us.
 
-mod pace;
+mod answer;
+mod rates;
 mod signature;
 mod strict_json;
-mod typed_json;
+mod reading;
 mod wording;
 mod card;
 mod plain;
@@ -18,11 +19,11 @@ use std::time::Duration;
 use countersign_agent::domain::{ChannelKind, Conversation, Locale, Millis, Outbound};
 
 pub use console::{
-    Ask, Block, CallAsk, CallLine, CardPage, ConsoleChannel, StepLine, call_blocks, card_json, card_page, markdown_html,
+    AskView, CallAskView, CallLine, CardPage, ConsoleChannel, PageBlock, StepLine, call_blocks, card_json, card_page, markdown_html,
     message_id as console_message_id, message_kind, step_lines,
 };
 pub use futures_util::future::BoxFuture;
-pub use lark::{LarkClient, LarkHook, Received as LarkReceived, card as lark_card, click_response};
+pub use lark::{LarkClient, LarkHook, LarkReceived, card as lark_card, click_response};
 pub use plain::plain_text;
 pub use slack::{FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, form_errors, revise_form, slack_message};
 pub use wording::notice_text;
@@ -83,7 +84,7 @@ pub struct Receipt {
 /// How many deliveries of a kind are worth taking at a time: so many go within the time that a delivery may wait for the platform's
 /// rates. More would only wait, and hold the places of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Abreast {
+pub struct BatchSizes {
     /// New messages to one chat.
     pub posts: usize,
     /// Repaints of cards, over all chats.
@@ -92,9 +93,9 @@ pub struct Abreast {
     pub marks: usize,
 }
 
-impl Abreast {
-    /// The time that a delivery may wait for the platform's rates.
-    pub const WITHIN: Duration = pace::PATIENCE;
+impl BatchSizes {
+    /// The time that a delivery may wait for the platform's rates; above it the dispatcher gets it back with the time to wait.
+    pub const MAX_WAIT: Duration = Duration::from_secs(3);
 }
 
 /// Why something was not carried.
@@ -145,7 +146,7 @@ pub trait Channel: Send + Sync + fmt::Debug {
     fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>>;
 
     /// How many deliveries are worth taking at a time.
-    fn abreast(&self) -> Abreast;
+    fn batch_sizes(&self) -> BatchSizes;
 
     /// The bot's own user id on the platform, asked over the network.
     ///

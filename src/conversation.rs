@@ -5,22 +5,24 @@
 //! waits behind a running turn. `route` chooses (pure, a table of tests); the rest loads what it chooses from and carries the
 //! choice out. Buttons ([`Desk::click`]) and the API are decided in the request that brings them, by the same code.
 
-mod approvals;
+mod api;
 mod changes;
 mod click;
 mod commands;
+mod load;
+mod notices;
 mod paint;
 mod phrases;
-mod remote;
-mod review;
 mod rights;
 mod route;
 mod say;
+mod context;
+mod settle;
 mod stop;
 mod triage;
 
+pub use api::{ApiDecision, DecideError};
 pub use phrases::Phrase;
-pub use remote::{ApiDecision, DecideError};
 
 use crate::config::Settings;
 use crate::store::Ledger;

@@ -6,7 +6,7 @@ mod runner;
 mod leases;
 mod inspect;
 
-pub use inspect::Details;
+pub use inspect::{Details, plan_of};
 pub use runner::{Runner, RunnerParts};
 
 use std::time::Duration;

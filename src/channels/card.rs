@@ -7,18 +7,17 @@ mod build;
 mod ask;
 mod calls;
 mod line;
-mod place;
+mod surface;
 mod plan;
 mod report;
 
 use serde::Serialize;
 
-use super::wording::Asked;
-use build::{Builder, lines, tool};
+use super::wording::AskKind;
 use countersign_agent::domain::{ActionId, ActionView, CardState, DecisionKind, GateId, Outbound, PlanEnd, StepView, TurnReason};
 use line::ours;
-pub(super) use line::{Line, Span};
-pub(super) use place::{Caps, Place, Words};
+pub(super) use line::{CardLine, Span};
+pub(super) use surface::{Caps, CardWords, Surface};
 
 /// The content of an [`Outbound`], before a platform encodes it.
 #[derive(Default)]
@@ -28,10 +27,10 @@ pub(super) struct Card<'a> {
     /// One line for a list of chats: plain text, partly foreign.
     pub(super) summary: String,
     /// Whom it asks, where that is said before the title.
-    pub(super) ahead: Vec<Line>,
+    pub(super) ahead: Vec<CardLine>,
     pub(super) parts: Vec<Part<'a>>,
     /// Small print.
-    pub(super) foot: Vec<Line>,
+    pub(super) foot: Vec<CardLine>,
 }
 
 /// The title, and how the card stands. All of it is ours but the subject.
@@ -58,7 +57,7 @@ pub(super) enum Tone {
 
 /// A block below the title. Its name becomes the id of the platform's element.
 pub(super) enum Part<'a> {
-    Lines(&'static str, Vec<Line>),
+    Lines(&'static str, Vec<CardLine>),
     Steps(Steps<'a>),
     /// The steps that were not done: foreign lines under a label of ours.
     Open {
@@ -79,7 +78,7 @@ pub(super) struct Steps<'a> {
     /// Work may have begun.
     pub(super) marks: bool,
     /// A line for each step that is shown.
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<CardLine>,
     /// How many are not shown, in words.
     pub(super) more: Option<String>,
 }
@@ -91,7 +90,7 @@ pub(super) struct Answer {
     /// The model's Markdown; may be empty.
     pub(super) text: String,
     /// A sentence of ours on why the turn ended; may be empty.
-    pub(super) ours: Line,
+    pub(super) ours: CardLine,
 }
 
 /// A tool call.
@@ -153,13 +152,13 @@ pub(super) struct Ask<'a> {
 /// A button; all its words are ours.
 pub(super) struct Button {
     pub(super) label: String,
-    pub(super) style: Style,
+    pub(super) style: ButtonStyle,
     /// Asked before it counts.
     pub(super) sure: Option<Sure>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ButtonStyle {
     Primary,
     /// It does what cannot be taken back.
     Danger,
@@ -186,31 +185,9 @@ pub(super) struct Form {
     pub(super) opens: Button,
 }
 
-impl<'a> Card<'a> {
-    /// None for what is said as a text message (notices), and for a reaction.
-    pub(super) fn of(words: Words<'_>, caps: Caps, content: &'a Outbound) -> Option<Self> {
-        let builder = Builder { words, caps };
-        Some(match content {
-            Outbound::PlanCard(card) => builder.plan(card),
-            Outbound::ApprovalCard(card) => builder.calls(card),
-            Outbound::QuestionCard(card) => builder.question(card),
-            Outbound::BudgetCard(card) => builder.limit(card),
-            Outbound::Progress(view) => builder.progress(view),
-            Outbound::Answer(answer) => builder.answer(answer),
-            Outbound::Text { text } => builder.said(text),
-            Outbound::Notice(_) | Outbound::Reaction(_) => return None,
-        })
-    }
-
-    /// A call by itself, without buttons.
-    pub(super) fn call(words: Words<'_>, number: usize, row: &'a ActionView) -> Call<'a> {
-        Builder { words, caps: Caps::ALL }.call(number, row, None)
-    }
-}
-
 /// `content` as `encode` writes it, under the first of `all` with which it `fits`, else under the last.
 pub(super) fn fitted<T>(
-    words: Words<'_>,
+    words: CardWords<'_>,
     content: &Outbound,
     all: &[Caps],
     encode: impl Fn(&Card<'_>) -> T,
@@ -231,16 +208,16 @@ pub(super) fn fitted<T>(
 }
 
 impl Tone {
-    fn of(state: &CardState, asked: Asked) -> Self {
+    fn of(state: &CardState, asked: AskKind) -> Self {
         match state {
             CardState::Open { .. } => Self::Wait,
             CardState::Informed => Self::Info,
             CardState::Decided { decision } => match decision.kind {
                 DecisionKind::Approve => Self::Good,
                 DecisionKind::Revise => match asked {
-                    Asked::Approval | Asked::Question | Asked::Changes => Self::Info,
-                    Asked::Answer => Self::Good,
-                    Asked::Actions => Self::Bad,
+                    AskKind::Approval | AskKind::Question | AskKind::Changes => Self::Info,
+                    AskKind::Answer => Self::Good,
+                    AskKind::Actions => Self::Bad,
                 },
                 DecisionKind::Cancel | DecisionKind::Reject => Self::Bad,
                 DecisionKind::Expire | DecisionKind::Supersede => Self::Quiet,

@@ -7,10 +7,10 @@ mod view;
 use countersign_agent::domain::{ChannelKind, Clock, Outbound};
 use serde_json::Value;
 
-use super::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use super::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 
 pub use card::{call_blocks, card_page, markdown_html, step_lines};
-pub use view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
+pub use view::{AskView, CallAskView, CallLine, CardPage, PageBlock, StepLine};
 
 /// Takes every delivery at once; messages are read back through `GET /api/v1/messages`.
 #[derive(Clone, Debug)]
@@ -43,8 +43,8 @@ impl Channel for ConsoleChannel {
     }
 
     /// The console has no rate limit: its messages stay in the database.
-    fn abreast(&self) -> Abreast {
-        Abreast {
+    fn batch_sizes(&self) -> BatchSizes {
+        BatchSizes {
             posts: usize::MAX,
             repaints: usize::MAX,
             marks: usize::MAX,

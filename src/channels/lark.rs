@@ -10,10 +10,22 @@ mod click;
 mod card;
 mod escape;
 mod markdown;
-mod toast;
 mod client;
 
-pub use card::card;
+pub use card::{card, click_response};
 pub use client::LarkClient;
-pub use toast::click_response;
-pub use webhook::{LarkHook, Received};
+pub use webhook::LarkHook;
+
+use countersign_agent::domain::Inbound;
+
+/// What a verified push is.
+#[expect(clippy::large_enum_variant, reason = "one lives per request, and nearly every one is an event")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LarkReceived {
+    /// The console tries our URL: answer `{"challenge": <this>}` within one second.
+    Challenge(String),
+    /// Something that somebody did. Clicks are events too; they are decided while the request waits.
+    Event(Inbound),
+    /// Acknowledge and forget; the reason is for the log.
+    Ignored(&'static str),
+}

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::card::{Call, Caps, Card, Exhibit, Head, Line, Part, Place, Span, Tone, Words};
-use super::wording::{notice_text, one_line};
+use super::card::{Call, Caps, Card, CardLine, CardWords, Exhibit, Head, Part, Span, Surface, Tone};
+use super::wording::{notice_people, notice_text, one_line, requester};
 use countersign_agent::domain::{Locale, Outbound};
 use countersign_agent::template::Templates;
 
@@ -11,7 +11,7 @@ use countersign_agent::template::Templates;
 /// puts the result into a platform's markup escapes it first. Empty for a reaction.
 #[must_use]
 pub fn plain_text(templates: &Templates, locale: Locale, content: &Outbound) -> String {
-    let said = Said::of(templates, locale, Place::Text, content, &str::to_owned);
+    let said = PlainText::of(templates, locale, Surface::Text, content, &str::to_owned);
     if said.asking.is_empty() {
         said.body
     } else {
@@ -19,21 +19,57 @@ pub fn plain_text(templates: &Templates, locale: Locale, content: &Outbound) -> 
     }
 }
 
-/// [`plain_text`] in two pieces.
-pub(super) struct Said {
-    /// Whom an open card asks, where that is not the requester alone, and whom the requester waits for. It holds words of ours and
-    /// people as `name` gives them, and no foreign text.
-    pub(super) asking: String,
-    /// The rest; ids and foreign text stand as they are.
-    pub(super) body: String,
+/// How a platform spells a message of text alone.
+pub(super) struct TextMarkup<'a> {
+    pub(super) surface: Surface,
+    /// The mention of a person, if the platform has a person of this id.
+    pub(super) mention: fn(&str) -> Option<String>,
+    /// Foreign text, made inert.
+    pub(super) escape: fn(&str) -> String,
+    /// Words of ours that hold nothing foreign.
+    pub(super) words: fn(&str) -> String,
+    /// Foreign text, made inert and cut to what the platform takes below the line `before`; `cut` says that something is missing.
+    pub(super) body: &'a dyn Fn(&str, &str, &str) -> String,
 }
 
-impl Said {
-    pub(super) fn of(templates: &Templates, locale: Locale, place: Place, content: &Outbound, name: &dyn Fn(&str) -> String) -> Self {
-        let words = Words {
+/// `content` as a message of text alone; empty for a reaction. Foreign text is inert, people are mentioned by what we know about them.
+pub(super) fn chat_text(templates: &Templates, locale: Locale, content: &Outbound, markup: &TextMarkup<'_>) -> String {
+    let name = |id: &str| (markup.mention)(id).unwrap_or_else(|| (markup.escape)(&one_line(id, 128)));
+    // Such a notice holds ids and words of ours.
+    if let Outbound::Notice(notice) = content
+        && let Some(named) = notice_people(notice, &name)
+    {
+        return (markup.words)(&notice_text(templates, locale, &named));
+    }
+    let PlainText { asking, body } = PlainText::of(templates, locale, markup.surface, content, &name);
+    if body.is_empty() {
+        return body;
+    }
+    let before = match requester(content).and_then(markup.mention) {
+        _ if !asking.is_empty() => format!("{asking}\n"),
+        Some(mention) => format!("{mention} "),
+        None => String::new(),
+    };
+    let cut = templates.say(locale, "foot.cut", json!({}));
+    let body = (markup.body)(&body, &before, &cut);
+    format!("{before}{body}")
+}
+
+/// [`plain_text`] in two pieces.
+struct PlainText {
+    /// Whom an open card asks, where that is not the requester alone, and whom the requester waits for. It holds words of ours and
+    /// people as `name` gives them, and no foreign text.
+    asking: String,
+    /// The rest; ids and foreign text stand as they are.
+    body: String,
+}
+
+impl PlainText {
+    fn of(templates: &Templates, locale: Locale, surface: Surface, content: &Outbound, name: &dyn Fn(&str) -> String) -> Self {
+        let words = CardWords {
             templates,
             locale,
-            place,
+            surface,
             knows: |_| false,
         };
         if let Outbound::Notice(notice) = content {
@@ -54,7 +90,7 @@ impl Said {
     }
 }
 
-fn lines(words: &Words<'_>, card: &Card<'_>) -> Vec<String> {
+fn lines(words: &CardWords<'_>, card: &Card<'_>) -> Vec<String> {
     let mut lines: Vec<String> = card.head.iter().flat_map(|shown| head(words, shown)).collect();
     for part in &card.parts {
         match part {
@@ -79,7 +115,7 @@ fn lines(words: &Words<'_>, card: &Card<'_>) -> Vec<String> {
 }
 
 /// The title, with how the card stands once it waits no more; and what it is about.
-fn head(words: &Words<'_>, head: &Head) -> Vec<String> {
+fn head(words: &CardWords<'_>, head: &Head) -> Vec<String> {
     let state = if head.tone == Tone::Wait { "" } else { &head.state };
     let title = words.say("plain.title", json!({"title": head.title, "state": state}));
     [title.trim_end().to_owned()].into_iter().chain(head.subject.clone()).collect()
@@ -98,11 +134,11 @@ fn call(call: &Call<'_>) -> Vec<String> {
     lines
 }
 
-fn bare(said: &Line) -> String {
+fn bare(said: &CardLine) -> String {
     line(said, &str::to_owned)
 }
 
-fn line(said: &Line, name: &dyn Fn(&str) -> String) -> String {
+fn line(said: &CardLine, name: &dyn Fn(&str) -> String) -> String {
     let spell = |span: &Span| match span {
         Span::Ours(words) => words.clone(),
         Span::Label(words) => label(words),

@@ -5,8 +5,26 @@ use subtle::ConstantTimeEq;
 
 use countersign_agent::domain::Millis;
 
+use super::Refusal;
+
+/// The value of a signature header.
+pub(super) fn required<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a [u8], Refusal> {
+    only(headers, name).ok_or(Refusal::Unauthorized("not exactly one of each signature header"))
+}
+
+/// When a request was signed, in seconds; at most `past` seconds ago, and at most `future` seconds ahead of our clock.
+pub(super) fn signed_at(text: &[u8], now: Millis, past: i64, future: i64) -> Result<i64, Refusal> {
+    let seconds = timestamp(text).ok_or(Refusal::Unauthorized("timestamp is not ten digits"))?;
+    if !in_window(seconds, now, past, future) {
+        return Err(Refusal::Unauthorized(
+            "timestamp outside the window; is this machine's clock right?",
+        ));
+    }
+    Ok(seconds)
+}
+
 /// The value of header `name` when it was sent exactly once; two copies of a signature header are two opinions.
-pub(super) fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     values.next().is_none().then(|| value.as_bytes())
@@ -15,7 +33,7 @@ pub(super) fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
 /// Seconds since the epoch, written as exactly ten ASCII digits. Signed strings have no delimiters (Lark) or ones
 /// that a body can contain (Slack), and `str::parse` takes `+1` and `0001`: a lenient timestamp lets bytes move
 /// between the signed parts under an unchanged digest.
-pub(super) fn timestamp(text: &[u8]) -> Option<i64> {
+fn timestamp(text: &[u8]) -> Option<i64> {
     if text.len() != 10 || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -23,7 +41,7 @@ pub(super) fn timestamp(text: &[u8]) -> Option<i64> {
 }
 
 /// True when `seconds` is at most `past` seconds before and at most `future` seconds after `now`.
-pub(super) fn in_window(seconds: i64, now: Millis, past: i64, future: i64) -> bool {
+fn in_window(seconds: i64, now: Millis, past: i64, future: i64) -> bool {
     let ahead = seconds * 1000 - now.0;
     (-past * 1000..=future * 1000).contains(&ahead)
 }

@@ -9,19 +9,47 @@ mod wire;
 mod events;
 mod text;
 mod interactions;
-mod command;
 mod escape;
 mod fallback;
 mod blocks;
-mod form;
 mod rich_text;
 mod client;
 
 pub use blocks::{SlackMessage, slack_message};
 pub use client::SlackClient;
-pub use form::{FormContext, form_errors, revise_form};
-pub use webhook::{SlackHook, SlackReceived};
+pub use interactions::{FormContext, form_errors, revise_form};
+pub use webhook::SlackHook;
+
+use countersign_agent::domain::Inbound;
 
 /// `app` of every Slack conversation. The signing secret belongs to exactly one app, so what is signed with it needs no
 /// other name; events tell the app's id, the configuration does not.
 pub const SLACK_APP: &str = "slack";
+
+/// What a verified request is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SlackReceived {
+    /// `url_verification`: answer `{"challenge": <this>}`.
+    Challenge(String),
+    /// `ssl_check`: 200, and nothing of the body is looked at.
+    Probe,
+    /// Something that somebody did.
+    Event(Inbound),
+    /// A slash command, a message too: stored like an event, and told at once to the one who typed it.
+    Command(Inbound),
+    /// A slash command without a word behind it: a greeting to the one who typed it, and nothing is stored.
+    EmptyCommand,
+    /// A pressed button, decided while the request waits.
+    Press {
+        /// The click.
+        inbound: Inbound,
+        /// For `views.open`, within three seconds.
+        trigger_id: Option<String>,
+        /// Thread of the card, for the note to the one who pressed.
+        thread: Option<String>,
+    },
+    /// A sent edit form, decided while the request waits; its answer closes the form or says what is wrong with it.
+    Submit(Inbound),
+    /// Acknowledge and forget; the reason is for the log.
+    Ignored(&'static str),
+}

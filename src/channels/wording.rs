@@ -1,6 +1,6 @@
 //! Our own words to people: notices, states and times, rendered from `templates/text`; shared by all channels.
 
-mod whom;
+mod audience;
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ use countersign_agent::domain::{
 };
 use countersign_agent::template::Templates;
 
+pub(super) use audience::{Audience, requester};
 pub(super) use countersign_agent::domain::one_line;
-pub(super) use whom::{Whom, requester};
 
 /// The wording of a notice. Foreign text in it (goals, ids) stands as it is: a caller that puts the result into
 /// a platform's markup escapes it first.
@@ -109,7 +109,7 @@ pub(super) fn capitalized(text: &str) -> String {
 
 /// What a card asks for; it decides what an answer in free words is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum AskKind {
     /// A yes to a plan or a limit: what words are is not known yet.
     Approval,
     /// A yes to a plan: the words were a question about it.
@@ -123,18 +123,18 @@ pub(super) enum Asked {
 }
 
 /// The kind of answer that a plan's card asks for, or got.
-pub(super) fn asked_of(card: &PlanCard) -> Asked {
+pub(super) fn asked_of(card: &PlanCard) -> AskKind {
     match card.words {
-        PlanWords::Unknown => Asked::Approval,
-        PlanWords::Question => Asked::Question,
-        PlanWords::Changes => Asked::Changes,
+        PlanWords::Unknown => AskKind::Approval,
+        PlanWords::Question => AskKind::Question,
+        PlanWords::Changes => AskKind::Changes,
     }
 }
 
 /// The key of the word on how a card stands.
-pub(super) fn state_key(state: &CardState, asked: Asked) -> &'static str {
+pub(super) fn state_key(state: &CardState, asked: AskKind) -> &'static str {
     match state {
-        CardState::Open { .. } if asked == Asked::Answer => "state.waiting",
+        CardState::Open { .. } if asked == AskKind::Answer => "state.waiting",
         CardState::Open { .. } => "state.open",
         CardState::Informed => "state.informed",
         CardState::Decided { decision } => decision_key(decision.kind, asked),
@@ -142,16 +142,16 @@ pub(super) fn state_key(state: &CardState, asked: Asked) -> &'static str {
 }
 
 /// The key of the word on how a card was settled.
-fn decision_key(kind: DecisionKind, asked: Asked) -> &'static str {
+fn decision_key(kind: DecisionKind, asked: AskKind) -> &'static str {
     match kind {
-        DecisionKind::Approve if asked == Asked::Actions => "state.approve_actions",
+        DecisionKind::Approve if asked == AskKind::Actions => "state.approve_actions",
         DecisionKind::Approve => "state.approve",
         DecisionKind::Revise => match asked {
-            Asked::Approval => "state.replied",
-            Asked::Question => "state.asked",
-            Asked::Changes => "state.revise",
-            Asked::Answer => "state.answered",
-            Asked::Actions => "state.reject",
+            AskKind::Approval => "state.replied",
+            AskKind::Question => "state.asked",
+            AskKind::Changes => "state.revise",
+            AskKind::Answer => "state.answered",
+            AskKind::Actions => "state.reject",
         },
         DecisionKind::Cancel => "state.cancel",
         DecisionKind::Reject => "state.reject",
@@ -165,7 +165,7 @@ pub(super) fn decided_by(
     templates: &Templates,
     locale: Locale,
     decision: &Decision,
-    asked: Asked,
+    asked: AskKind,
     mut name: impl FnMut(&str) -> String,
 ) -> String {
     let at = clock_time(decision.at);
@@ -209,16 +209,6 @@ pub(super) fn end_text(templates: &Templates, locale: Locale, end: PlanEnd) -> O
     Some(said).filter(|said| !said.is_empty())
 }
 
-/// The key of a tool's effect class in words.
-pub(super) fn effect_key(effect: EffectClass) -> &'static str {
-    match effect {
-        EffectClass::State => "effect.state",
-        EffectClass::Read => "effect.read",
-        EffectClass::Write => "effect.write",
-        EffectClass::Destructive => "effect.destructive",
-    }
-}
-
 /// The key of the line that says how an approval card is answered.
 pub(super) fn prompt_key(card: &ApprovalCard) -> &'static str {
     if card.actions.iter().any(|row| row.hidden > 0) {
@@ -237,13 +227,13 @@ pub(super) fn sure_key(row: &ActionView) -> Option<&'static str> {
 }
 
 /// The key of the label before the words of a decision.
-pub(super) fn words_key(asked: Asked) -> &'static str {
+pub(super) fn words_key(asked: AskKind) -> &'static str {
     match asked {
-        Asked::Approval => "state.replied_text",
-        Asked::Question => "state.asked_text",
-        Asked::Changes => "state.revise_text",
-        Asked::Answer => "question.answer",
-        Asked::Actions => "state.reject_text",
+        AskKind::Approval => "state.replied_text",
+        AskKind::Question => "state.asked_text",
+        AskKind::Changes => "state.revise_text",
+        AskKind::Answer => "question.answer",
+        AskKind::Actions => "state.reject_text",
     }
 }
 

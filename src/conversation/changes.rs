@@ -2,18 +2,22 @@
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{DecisionKind, Millis};
+use countersign_agent::domain::{DecisionKind, Millis, Notice};
 
 use crate::store::{InboxRow, InboxState, Session, StoreError};
 
-use super::review::votes_at;
 use super::rights::Rights;
-use super::stop::{end, open_gate};
-use super::triage::Outcome;
+use super::settle::count_votes;
+use super::stop::{end_turn, open_gate};
 use super::{paint, say};
 
 /// A message was recalled: its task ends, or is dropped while it still waits. Other messages change nothing.
-pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: &str, now: Millis) -> Result<Outcome, StoreError> {
+pub(super) async fn handle_recall(
+    session: &mut Session,
+    row: &InboxRow,
+    message_id: &str,
+    now: Millis,
+) -> Result<&'static str, StoreError> {
     let place = &row.inbound.conversation;
     if let Some(task) = session.waiting_message(place, message_id).await? {
         let dropped = match task.state {
@@ -22,7 +26,7 @@ pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: 
             InboxState::Done => false,
         };
         if dropped {
-            return Ok(Outcome::Done("task dropped"));
+            return Ok("task dropped");
         }
     }
     let ids = [message_id.to_owned()];
@@ -30,48 +34,53 @@ pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: 
     match turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) {
         Some(turn) => {
             let actor = by_whom(row, now);
-            end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
-            Ok(Outcome::Done("turn cancelled"))
+            end_turn(session, &turn, DecisionKind::Cancel, &actor).await?;
+            Ok("turn cancelled")
         }
-        None => Ok(Outcome::Done("not a request")),
+        None => Ok("not a request"),
     }
 }
 
 /// The request of an unfinished turn was edited: the turn keeps to the words it read, and its card says so.
-pub(super) async fn edited(session: &mut Session, row: &InboxRow, message_id: &str, rights: &Rights) -> Result<Outcome, StoreError> {
+pub(super) async fn handle_edit(
+    session: &mut Session,
+    row: &InboxRow,
+    message_id: &str,
+    rights: &Rights,
+) -> Result<&'static str, StoreError> {
     let ids = [message_id.to_owned()];
     let turn = session.turn_by_message(&row.inbound.conversation, &ids).await?;
     let Some(turn) = turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) else {
-        return Ok(Outcome::Done("not a request"));
+        return Ok("not a request");
     };
     session.signal(&turn, SignalKind::Edited, None, Some(&row.inbound.sender)).await?;
     if let Some(gate) = open_gate(session, &turn).await? {
-        let votes = session.gate(&gate.id).await?.map_or(0, |record| votes_at(&record, rights));
+        let votes = session.gate(&gate.id).await?.map_or(0, |record| count_votes(&record, rights));
         if let Some(card) = paint::edited(&gate.card, votes) {
             session.repaint_card(&gate, &format!("edited {}", row.id), card).await?;
         }
     }
-    Ok(Outcome::Done("edit noted"))
+    Ok("edit noted")
 }
 
 /// The bot was added to the chat.
-pub(super) async fn joined(session: &mut Session, row: &InboxRow) -> Result<Outcome, StoreError> {
-    say::welcome(session, row).await?;
-    Ok(Outcome::Done("welcome"))
+pub(super) async fn handle_join(session: &mut Session, row: &InboxRow) -> Result<&'static str, StoreError> {
+    say::tell(session, row, Notice::Welcome {}).await?;
+    Ok("welcome")
 }
 
 /// The bot may not speak in the chat any more: every task there ends.
-pub(super) async fn left(session: &mut Session, row: &InboxRow, now: Millis) -> Result<Outcome, StoreError> {
+pub(super) async fn handle_leave(session: &mut Session, row: &InboxRow, now: Millis) -> Result<&'static str, StoreError> {
     let actor = Actor::system(now);
     for turn in session.open_turns(&row.inbound.conversation).await? {
-        end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
+        end_turn(session, &turn, DecisionKind::Cancel, &actor).await?;
     }
     for task in session.queued_in_chat(&row.inbound.conversation).await? {
         if task.id < row.id {
             session.finish_task(task.id, "left").await?;
         }
     }
-    Ok(Outcome::Done("chat left"))
+    Ok("chat left")
 }
 
 /// The one who recalled, if the platform told who it was. Not their word at the gate: we conclude it.

@@ -3,14 +3,14 @@
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, Barrier, Click, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice,
-    Outbound, Via,
+    Via,
 };
 
 use crate::store::{GateRecord, Session, StoreError};
 
-use super::approvals::{RowSettled, settle_row};
-use super::review::{Settled, current, lapse, settle, told, told_decision, votes_at, words_under_way};
+use super::notices::{after, done, refused, row_done, too_late};
 use super::rights::Rights;
+use super::settle::{GateOutcome, RowOutcome, count_votes, lapse, latest_review, settle, settle_row, words_under_way};
 use super::{ClickAnswer, Desk, paint};
 
 impl Desk {
@@ -32,7 +32,7 @@ impl Desk {
     async fn click_once(&self, inbound: &Inbound, click: &Click) -> Result<ClickAnswer, StoreError> {
         let mut tx = self.ledger.begin_in(&inbound.conversation).await?;
         let fresh = tx.insert_handled(inbound).await?;
-        let asked = Asked {
+        let press = Press {
             inbound,
             click,
             fresh,
@@ -40,10 +40,11 @@ impl Desk {
             actor: Actor::person(&inbound.sender, Via::Button, &inbound.event_key, self.clock.now()),
         };
         let answer = match &click.target {
-            Some(ClickTarget::Gate(id)) => asked.gate(&mut tx, id).await?,
-            Some(ClickTarget::Action(id)) => asked.action(&mut tx, id).await?,
-            None => ClickAnswer::notice(Notice::UnknownReview {}),
+            Some(ClickTarget::Gate(id)) => press.decide_gate(&mut tx, id).await?,
+            Some(ClickTarget::Action(id)) => press.decide_row(&mut tx, id).await?,
+            None => None,
         };
+        let answer = answer.unwrap_or_else(|| ClickAnswer::notice(Notice::UnknownReview {}));
         tx.commit().await?;
         tracing::info!(event_id = %inbound.event_key, notice = answer.notice.key(), fresh, "click decided");
         Ok(answer)
@@ -51,7 +52,7 @@ impl Desk {
 }
 
 /// One click and who made it.
-struct Asked<'a> {
+struct Press<'a> {
     inbound: &'a Inbound,
     click: &'a Click,
     /// `false` means the platform sent it before; nothing is done, the answer tells what came of it.
@@ -60,7 +61,7 @@ struct Asked<'a> {
     actor: Actor,
 }
 
-impl Asked<'_> {
+impl Press<'_> {
     /// The gate as it stands, its time checked. `None` means it is not known in this chat. A card that was forwarded into another
     /// chat decides nothing there. Not every platform tells tenant and chat with a click; what it tells must fit.
     async fn record(&self, session: &mut Session, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
@@ -79,61 +80,68 @@ impl Asked<'_> {
         Ok(Some(record))
     }
 
-    async fn gate(&self, session: &mut Session, id: &GateId) -> Result<ClickAnswer, StoreError> {
+    /// Decides the gate `id`. `None` means that no card of ours has such a button.
+    async fn decide_gate(&self, session: &mut Session, id: &GateId) -> Result<Option<ClickAnswer>, StoreError> {
         let Some(pressed) = self.record(session, id).await? else {
-            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
+            return Ok(None);
         };
         // The platform's repetition of words is no second word.
-        let mine = pressed
+        let repeated = pressed
             .decision
             .as_ref()
             .is_some_and(|decision| decision.event_id == self.actor.event_id);
-        let record = if mine { pressed } else { current(session, pressed).await? };
+        let record = if repeated {
+            pressed
+        } else {
+            latest_review(session, pressed).await?
+        };
         let earlier = record.gate.id != *id;
         let answer = self.answer(session, record).await?;
         // The painted card is that of the later gate. It must not replace the earlier card, which was pressed.
-        Ok(if earlier { ClickAnswer::notice(answer.notice) } else { answer })
+        Ok(answer.map(|answer| if earlier { ClickAnswer::notice(answer.notice) } else { answer }))
     }
 
     /// Carries out the press at `record`, the gate that takes it.
-    async fn answer(&self, session: &mut Session, record: GateRecord) -> Result<ClickAnswer, StoreError> {
+    async fn answer(&self, session: &mut Session, record: GateRecord) -> Result<Option<ClickAnswer>, StoreError> {
         if record.decision.is_some() {
             return self.closed(session, &record).await;
         }
         let Some(act) = act_of(self.click, record.gate.kind) else {
-            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
+            return Ok(None);
         };
         if let Some(barrier) = self.barrier(&record) {
-            return self.barred(session, &record, barrier);
+            return Ok(Some(self.barred(session, &record, barrier)));
         }
         if !self.fresh {
             return self.repeated(session, record, &act).await;
         }
-        match settle(session, &record, &act, None, &self.actor, &self.rights).await? {
-            Settled::Decided(decision) => {
-                let rows = session.actions_of_gate(&record.gate.id).await?;
-                Ok(ClickAnswer {
-                    notice: done(record.gate.kind, decision.kind),
-                    card: Some(paint::decided(&record.gate.card, &decision, &rows)),
-                })
-            }
-            Settled::Voted { votes, quorum } => Ok(ClickAnswer {
-                notice: Notice::VoteRecorded { votes, quorum },
-                card: Some(paint::open(&record.gate.card, votes, &[])),
-            }),
-            Settled::Already(first) => {
-                let record = GateRecord {
-                    decision: Some(first),
-                    ..record
-                };
-                self.closed(session, &record).await
-            }
-            Settled::Refused(refusal) => Ok(ClickAnswer::notice(refused(refusal, &record, &self.rights))),
-        }
+        Ok(Some(
+            match settle(session, &record, &act, None, &self.actor, &self.rights).await? {
+                GateOutcome::Decided(decision) => {
+                    let rows = session.actions_of_gate(&record.gate.id).await?;
+                    ClickAnswer {
+                        notice: done(record.gate.kind, decision.kind),
+                        card: Some(paint::decided(&record.gate.card, &decision, &rows)),
+                    }
+                }
+                GateOutcome::Voted { votes, quorum } => ClickAnswer {
+                    notice: Notice::VoteRecorded { votes, quorum },
+                    card: Some(paint::open(&record.gate.card, votes, &[])),
+                },
+                GateOutcome::Already(first) => {
+                    let record = GateRecord {
+                        decision: Some(first),
+                        ..record
+                    };
+                    return self.closed(session, &record).await;
+                }
+                GateOutcome::Refused(refusal) => ClickAnswer::notice(refused(refusal, &record, &self.rights)),
+            },
+        ))
     }
 
     /// The platform's repetition of a press hears what the first one heard, and does nothing.
-    async fn repeated(&self, session: &mut Session, record: GateRecord, act: &Act) -> Result<ClickAnswer, StoreError> {
+    async fn repeated(&self, session: &mut Session, record: GateRecord, act: &Act) -> Result<Option<ClickAnswer>, StoreError> {
         let notice = match self.rights.settle(&record, act, None, &self.actor) {
             Err(Refusal::Decided | Refusal::Lapsed) => {
                 lapse(session, &record.gate, self.actor.now).await?;
@@ -142,64 +150,65 @@ impl Asked<'_> {
             }
             Err(refusal) => refused(refusal, &record, &self.rights),
             Ok(_) => Notice::VoteRecorded {
-                votes: votes_at(&record, &self.rights),
+                votes: count_votes(&record, &self.rights),
                 quorum: record.gate.quorum,
             },
         };
-        Ok(ClickAnswer::notice(notice))
+        Ok(Some(ClickAnswer::notice(notice)))
     }
 
-    async fn action(&self, session: &mut Session, button: &ActionId) -> Result<ClickAnswer, StoreError> {
+    /// Decides the row whose `button` was pressed. `None` means that no card of ours has such a button.
+    async fn decide_row(&self, session: &mut Session, button: &ActionId) -> Result<Option<ClickAnswer>, StoreError> {
         let (id, mark) = button.unmarked();
+        let gate_id = session.action(&id).await?.and_then(|record| record.action.gate_id);
+        let Some(gate_id) = gate_id else { return Ok(None) };
+        let Some(record) = self.record(session, &gate_id).await? else {
+            return Ok(None);
+        };
+        // Read after the gate: when its time is over, its rows are closed with it.
         let Some(row) = session.action(&id).await?.map(|record| record.action) else {
-            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
-        };
-        let Some(gate_id) = &row.gate_id else {
-            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
-        };
-        let Some(record) = self.record(session, gate_id).await? else {
-            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
+            return Ok(None);
         };
         if record.decision.is_none() && self.is_on_another_card(session, &record, &row, mark).await? {
-            return Ok(ClickAnswer::notice(Notice::Superseded {}));
-        }
-        let act = match self.click.verb {
-            ClickVerb::Approve => Act::Approve,
-            ClickVerb::Reject => Act::Reject(self.click.feedback.clone()),
-            ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::Unknown => return Ok(ClickAnswer::notice(Notice::UnknownReview {})),
-        };
-        if record.decision.is_none() {
-            if let Some(barrier) = self.barrier(&record) {
-                return self.barred(session, &record, barrier);
-            }
-            if !self.rights.may(&self.inbound.sender, &act, &record.gate) {
-                self.audit_refused(session, &record);
-                return Ok(ClickAnswer::notice(refused(Refusal::NotEntitled, &record, &self.rights)));
-            }
+            return Ok(Some(ClickAnswer::notice(Notice::Superseded {})));
         }
         let reason = self.click.feedback.clone().filter(|text| !text.trim().is_empty());
-        let settled = if record.decision.is_none() && self.fresh {
-            settle_row(session, &record, &row, act == Act::Approve, reason, &self.actor).await?
+        let act = match self.click.verb {
+            ClickVerb::Approve => Act::Approve,
+            ClickVerb::Reject => Act::Reject(reason.clone()),
+            ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::Unknown => return Ok(None),
+        };
+        if record.decision.is_none()
+            && let Some(barrier) = self.barrier(&record)
+        {
+            return Ok(Some(self.barred(session, &record, barrier)));
+        }
+        let outcome = if self.fresh {
+            settle_row(session, &record, &row, &act, reason, &self.actor, &self.rights).await?
+        } else if record.decision.is_none() && !self.rights.may_act(&act, &self.actor, &record.gate) {
+            RowOutcome::NotEntitled
         } else {
-            let now = session.action(&id).await?.map(|record| record.action);
-            RowSettled::Already(now.unwrap_or_else(|| row.clone()))
+            RowOutcome::Already(row)
         };
-        let (notice, card) = match settled {
-            RowSettled::Decided(row) => (done_row(&row), self.approval_card(session, gate_id).await?),
-            RowSettled::Already(row) => {
-                let mine = row
-                    .decision
-                    .as_ref()
-                    .is_some_and(|decision| decision.event_id.as_ref() == self.actor.event_id.as_ref());
-                let notice = match &row.decision {
-                    Some(_) if mine => done_row(&row),
-                    Some(decision) => told_decision(decision, &record.gate),
-                    None => told(&record, false),
-                };
-                (notice, self.approval_card(session, gate_id).await?)
+        let notice = match outcome {
+            RowOutcome::NotEntitled => {
+                self.audit_refused(session, &record);
+                return Ok(Some(ClickAnswer::notice(refused(Refusal::NotEntitled, &record, &self.rights))));
             }
+            RowOutcome::Decided(row) => row_done(&row),
+            RowOutcome::Already(row) => match &row.decision {
+                Some(decision) if decision.event_id == self.actor.event_id => row_done(&row),
+                Some(decision) => after(decision, &record.gate),
+                None => too_late(&record, false),
+            },
         };
-        Ok(ClickAnswer { notice, card })
+        let now = session.gate(&gate_id).await?.unwrap_or(record);
+        let rows = session.actions_of_gate(&gate_id).await?;
+        let card = match &now.decision {
+            Some(decision) => paint::decided(&now.gate.card, decision, &rows),
+            None => paint::open(&now.gate.card, 0, &rows),
+        };
+        Ok(Some(ClickAnswer { notice, card: Some(card) }))
     }
 
     /// A call that is asked about again keeps its id. A button of an earlier card must not answer the later question, so a press on such a
@@ -229,39 +238,26 @@ impl Asked<'_> {
         Ok(turn.is_some_and(|turn| turn.id == record.gate.turn_id))
     }
 
-    /// The approval card with its rows as they stand now.
-    async fn approval_card(&self, session: &mut Session, gate: &GateId) -> Result<Option<Outbound>, StoreError> {
-        let Some(record) = session.gate(gate).await? else {
-            return Ok(None);
-        };
-        let rows = session.actions_of_gate(gate).await?;
-        Ok(Some(match &record.decision {
-            Some(decision) => paint::decided(&record.gate.card, decision, &rows),
-            None => paint::open(&record.gate.card, 0, &rows),
-        }))
-    }
-
     /// The gate is closed: who did it, and its card as it is now. A platform's repetition of the very click hears what the
     /// first one heard.
-    async fn closed(&self, session: &mut Session, record: &GateRecord) -> Result<ClickAnswer, StoreError> {
+    async fn closed(&self, session: &mut Session, record: &GateRecord) -> Result<Option<ClickAnswer>, StoreError> {
         let Some(decision) = &record.decision else {
-            return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
+            return Ok(None);
         };
-        let mine = decision.event_id.is_some() && decision.event_id == self.actor.event_id;
-        let notice = if mine {
+        let repeated = decision.event_id.is_some() && decision.event_id == self.actor.event_id;
+        let notice = if repeated {
             done(record.gate.kind, decision.kind)
         } else if decision.kind == DecisionKind::Revise && waits_anew(session, record).await? {
             Notice::Superseded {}
         } else {
-            let under_way = words_under_way(session, record).await?;
-            told(record, under_way)
+            too_late(record, words_under_way(session, record).await?)
         };
         // An approved plan's card shows the progress of its steps by now, and one that words settled what came of them; painting it from
         // the review would set it back.
         let moves_on = record.gate.kind == GateKind::PlanReview && matches!(decision.kind, DecisionKind::Approve | DecisionKind::Revise);
         let rows = session.actions_of_gate(&record.gate.id).await?;
         let card = (!moves_on).then(|| paint::decided(&record.gate.card, decision, &rows));
-        Ok(ClickAnswer { notice, card })
+        Ok(Some(ClickAnswer { notice, card }))
     }
 
     /// The rule of the settings that keeps the one who pressed from deciding here.
@@ -269,27 +265,15 @@ impl Asked<'_> {
         self.rights.barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)
     }
 
-    fn barred(&self, session: &mut Session, record: &GateRecord, barrier: Barrier) -> Result<ClickAnswer, StoreError> {
+    fn barred(&self, session: &mut Session, record: &GateRecord, barrier: Barrier) -> ClickAnswer {
         self.audit_refused(session, record);
-        Ok(ClickAnswer::notice(Notice::NotServed { barrier }))
+        ClickAnswer::notice(Notice::NotServed { barrier })
     }
 
     fn audit_refused(&self, session: &mut Session, record: &GateRecord) {
         if self.fresh {
             session.audit_act("refused", &record.gate, None, &self.actor, serde_json::json!({}));
         }
-    }
-}
-
-/// The notice for a person whose act has no effect.
-pub(super) fn refused(refusal: Refusal, record: &GateRecord, rights: &Rights) -> Notice {
-    match refusal {
-        Refusal::NotEntitled => Notice::NotEntitled {
-            requester: rights.named(&record.gate),
-        },
-        Refusal::NotShownWhole => Notice::NotShownWhole {},
-        Refusal::NoWords => Notice::EmptyFeedback {},
-        Refusal::Decided | Refusal::Lapsed => told(record, false),
     }
 }
 
@@ -316,23 +300,4 @@ async fn waits_anew(session: &mut Session, record: &GateRecord) -> Result<bool, 
     let gate = &record.gate;
     let open = session.open_gate_of_lane(&gate.lane_id).await?;
     Ok(open.is_some_and(|open| open.turn_id == gate.turn_id && open.kind == gate.kind))
-}
-
-/// What a settled gate says to the one who settled it.
-fn done(gate: GateKind, decision: DecisionKind) -> Notice {
-    match decision {
-        DecisionKind::Approve => Notice::Approved {},
-        DecisionKind::Revise if gate == GateKind::Question => Notice::Answered {},
-        DecisionKind::Revise => Notice::Revised {},
-        DecisionKind::Reject => Notice::Rejected {},
-        DecisionKind::Cancel | DecisionKind::Expire | DecisionKind::Supersede => Notice::Cancelled {},
-    }
-}
-
-/// What one row of an approval card is answered with.
-fn done_row(row: &Action) -> Notice {
-    match row.decision.as_ref().map(|decision| decision.kind) {
-        Some(DecisionKind::Approve) => Notice::Approved {},
-        _ => Notice::Rejected {},
-    }
 }

@@ -4,7 +4,7 @@ use countersign_agent::domain::Addressed;
 
 /// What somebody typed after the slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum ChatCommand {
     /// `/stop`: stop what I asked for.
     Stop,
     /// `/new TEXT`: drop what I asked for and begin this instead.
@@ -17,16 +17,18 @@ pub(super) enum Command {
     Help,
 }
 
-/// Reads a command. `None` means the text is not one.
-pub(super) fn read(said: &Addressed) -> Option<Command> {
-    let (name, rest) = said.command()?;
-    Some(match name.as_str() {
-        "stop" => Command::Stop,
-        "new" => Command::New,
-        "plan" if !rest.is_empty() => Command::Plan,
-        "status" | "plan" => Command::Status,
-        _ => Command::Help,
-    })
+impl ChatCommand {
+    /// The command that `said` is, if it is one.
+    pub(super) fn parse(said: &Addressed) -> Option<Self> {
+        let (name, rest) = said.command()?;
+        Some(match name.as_str() {
+            "stop" => Self::Stop,
+            "new" => Self::New,
+            "plan" if !rest.is_empty() => Self::Plan,
+            "status" | "plan" => Self::Status,
+            _ => Self::Help,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -45,30 +47,30 @@ mod tests {
     #[test]
     fn commands_are_read() {
         let table = [
-            ("/stop", Some(Command::Stop)),
-            (" /STOP ", Some(Command::Stop)),
-            ("/new 写周报\n要三段", Some(Command::New)),
-            ("/new", Some(Command::New)),
-            ("/new\tx", Some(Command::New)),
-            ("/status", Some(Command::Status)),
-            ("/plan", Some(Command::Status)),
-            ("/plan ", Some(Command::Status)),
-            ("/PLAN\t写周报", Some(Command::Plan)),
-            ("/plan 写周报\n要三段", Some(Command::Plan)),
-            ("/help", Some(Command::Help)),
-            ("/dance", Some(Command::Help)),
+            ("/stop", Some(ChatCommand::Stop)),
+            (" /STOP ", Some(ChatCommand::Stop)),
+            ("/new 写周报\n要三段", Some(ChatCommand::New)),
+            ("/new", Some(ChatCommand::New)),
+            ("/new\tx", Some(ChatCommand::New)),
+            ("/status", Some(ChatCommand::Status)),
+            ("/plan", Some(ChatCommand::Status)),
+            ("/plan ", Some(ChatCommand::Status)),
+            ("/PLAN\t写周报", Some(ChatCommand::Plan)),
+            ("/plan 写周报\n要三段", Some(ChatCommand::Plan)),
+            ("/help", Some(ChatCommand::Help)),
+            ("/dance", Some(ChatCommand::Help)),
             ("/etc/hosts 里有什么", None),
             ("/", None),
             ("/ stop", None),
             ("please /stop", None),
-            ("／stop", Some(Command::Stop)),
-            ("／ｓｔｏｐ", Some(Command::Stop)),
-            ("／plan　写周报", Some(Command::Plan)),
+            ("／stop", Some(ChatCommand::Stop)),
+            ("／ｓｔｏｐ", Some(ChatCommand::Stop)),
+            ("／plan　写周报", Some(ChatCommand::Plan)),
             ("／ stop", None),
             ("stop", None),
         ];
         for (text, command) in table {
-            assert_eq!(read(&said(text)), command, "{text:?}");
+            assert_eq!(ChatCommand::parse(&said(text)), command, "{text:?}");
         }
     }
 

@@ -80,7 +80,7 @@ pub enum Phrase {
 impl Phrase {
     /// Reads a message. `direct`: said to the bot alone, where mentions of others do not redirect it.
     #[must_use]
-    pub fn read(said: &Addressed, direct: bool) -> Self {
+    pub fn of(said: &Addressed, direct: bool) -> Self {
         if !direct && said.to_others && !said.to_bot {
             return Self::Ignore;
         }
@@ -136,7 +136,7 @@ mod tests {
             to_bot: false,
             to_others: false,
         };
-        Phrase::read(&said, true)
+        Phrase::of(&said, true)
     }
 
     /// design: every word of the closed lists decides, in any case and with outer punctuation.

@@ -88,6 +88,11 @@ impl Rights {
         handshake::may(act, user, &self.one_form(&gate.requester), |by| self.approve(by, &gate.requester))
     }
 
+    /// May `actor` do this at `gate`? The holder of the API token may.
+    pub(super) fn may_act(&self, act: &Act, actor: &Actor, gate: &Gate) -> bool {
+        actor.by_token || self.may(actor.user.as_deref().unwrap_or_default(), act, gate)
+    }
+
     /// What `act` comes to at `record` by these rights. The API shows all of a card.
     pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Settlement, Refusal> {
         let gate = &record.gate;

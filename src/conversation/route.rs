@@ -1,17 +1,15 @@
 //! What a message means: a pure choice from what is open, who speaks and what is said. No I/O.
 
-mod scene;
 #[cfg(test)]
 mod tests;
-
-pub(super) use scene::{Reply, ReplyTo, Scene};
 
 use countersign_agent::domain::handshake::Act;
 use countersign_agent::domain::{DecisionKind, Gate, GateKind, Notice, QueueMode, TurnId};
 
 use crate::store::GateRecord;
 
-use super::commands::Command;
+use super::commands::ChatCommand;
+use super::context::{MessageContext, Reply, ReplyTo};
 use super::phrases::Phrase;
 
 /// Tasks of one person that may wait in one chat, in all its threads together: where each message begins a thread of its own, a limit
@@ -23,7 +21,7 @@ const TEXT_LIMIT: u32 = 16_384;
 
 /// What to do about a message.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum Meaning {
     /// Nothing; the word says why.
     Ignore(&'static str),
     /// A word back, in place; the first says why.
@@ -46,61 +44,61 @@ pub(super) enum Verdict {
     Instead,
 }
 
-/// Decides what the message of `scene` means; the first rule that fits wins.
-pub(super) fn route(scene: &Scene) -> Verdict {
-    if !scene.is_heard() {
-        return Verdict::Ignore("not allowed");
+/// Decides what the message of `context` means; the first rule that fits wins.
+pub(super) fn route(context: &MessageContext) -> Meaning {
+    if !context.is_heard() {
+        return Meaning::Ignore("not allowed");
     }
-    if scene.is_to_others() {
-        return Verdict::Ignore("said to others");
+    if context.is_to_others() {
+        return Meaning::Ignore("said to others");
     }
-    if scene.attachment_only {
-        return tell_if_called(scene, "no text", Notice::NotText {});
+    if context.attachment_only {
+        return tell_if_called(context, "no text", Notice::NotText {});
     }
-    if scene.truncated {
-        return tell_if_called(scene, "too long", Notice::TooLong { limit: TEXT_LIMIT });
+    if context.truncated {
+        return tell_if_called(context, "too long", Notice::TooLong { limit: TEXT_LIMIT });
     }
-    if let Some(command) = &scene.command
-        && (scene.is_addressed() || scene.group_all)
+    if let Some(command) = &context.command
+        && (context.is_addressed() || context.group_all)
     {
-        return command_verdict(scene, command);
+        return meaning_of_command(context, command);
     }
-    if scene.may_answer_a_card_under_way() {
-        return Verdict::Wait;
+    if context.may_answer_a_card_under_way() {
+        return Meaning::Wait;
     }
-    answer(scene).or_else(|| late(scene)).unwrap_or_else(|| task(scene))
+    answer(context).or_else(|| late(context)).unwrap_or_else(|| task(context))
 }
 
 /// A word back to those who spoke to us; the others did not.
-fn tell_if_called(scene: &Scene, why: &'static str, notice: Notice) -> Verdict {
-    if scene.direct || scene.said.to_bot {
-        Verdict::Tell(why, notice)
+fn tell_if_called(context: &MessageContext, why: &'static str, notice: Notice) -> Meaning {
+    if context.direct || context.said.to_bot {
+        Meaning::Tell(why, notice)
     } else {
-        Verdict::Ignore(why)
+        Meaning::Ignore(why)
     }
 }
 
 /// Rule 1: commands.
-fn command_verdict(scene: &Scene, command: &Command) -> Verdict {
+fn meaning_of_command(context: &MessageContext, command: &ChatCommand) -> Meaning {
     match command {
-        Command::Stop => match scene.replied_gate().filter(|gate| gate.requester != scene.sender) {
+        ChatCommand::Stop => match context.replied_gate().filter(|gate| gate.requester != context.sender) {
             // Somebody else's card: `/stop` there is a refusal by reply, for those who may.
-            Some(gate) if scene.rights.may(&scene.sender, &Act::Cancel, gate) => Verdict::Stop(Some(gate.turn_id.clone())),
-            Some(gate) => Verdict::Refuse(Box::new(gate.clone())),
-            None => Verdict::Stop(None),
+            Some(gate) if context.rights.may(&context.sender, &Act::Cancel, gate) => Meaning::Stop(Some(gate.turn_id.clone())),
+            Some(gate) => Meaning::Refuse(Box::new(gate.clone())),
+            None => Meaning::Stop(None),
         },
-        Command::New if !scene.may_ask() => Verdict::Ignore("not allowed"),
-        Command::New => instead(scene),
+        ChatCommand::New if !context.may_ask() => Meaning::Ignore("not allowed"),
+        ChatCommand::New => instead(context),
         // Never words for what runs: it is a task of its own.
-        Command::Plan if !scene.may_ask() => Verdict::Ignore("not allowed"),
-        Command::Plan => own_task(scene),
-        Command::Status => Verdict::Status,
-        Command::Help => Verdict::Tell("help", Notice::Help {}),
+        ChatCommand::Plan if !context.may_ask() => Meaning::Ignore("not allowed"),
+        ChatCommand::Plan => own_task(context),
+        ChatCommand::Status => Meaning::Status,
+        ChatCommand::Help => Meaning::Tell("help", Notice::Help {}),
     }
 }
 
 /// Which gate is meant.
-enum Meant<'a> {
+enum GateChoice<'a> {
     /// This one.
     Gate(&'a Gate),
     /// Consent to a post of the turn that is not the open card: it is no consent to that one.
@@ -113,100 +111,100 @@ enum Meant<'a> {
 
 /// Rule 2, which gate. A yes to a message that is not ours, as far as we know, says nothing of what is open beside it. A person who
 /// says it to us is asked which card they mean; others talk to each other.
-fn meant(scene: &Scene) -> Meant<'_> {
-    match nearest(scene) {
-        Meant::Gate(gate) if scene.agrees_elsewhere(gate) && scene.is_addressed() => Meant::Several(vec![gate]),
-        Meant::Gate(gate) if scene.agrees_elsewhere(gate) => Meant::Nothing,
+fn choose_gate(context: &MessageContext) -> GateChoice<'_> {
+    match nearest_gate(context) {
+        GateChoice::Gate(gate) if context.agrees_elsewhere(gate) && context.is_addressed() => GateChoice::Several(vec![gate]),
+        GateChoice::Gate(gate) if context.agrees_elsewhere(gate) => GateChoice::Nothing,
         meant => meant,
     }
 }
 
 /// The replied-to message, then the sender's lane, then (listed words only) the sender's only open gate in the chat, then the chat's
 /// only open gate.
-fn nearest(scene: &Scene) -> Meant<'_> {
-    if let Some(gate) = scene.replied_gate() {
-        let outdated = scene.phrase == Phrase::Approve && !scene.reply_is_to(gate);
-        return if outdated { Meant::Outdated } else { Meant::Gate(gate) };
+fn nearest_gate(context: &MessageContext) -> GateChoice<'_> {
+    if let Some(gate) = context.replied_gate() {
+        let outdated = context.phrase == Phrase::Approve && !context.reply_is_to(gate);
+        return if outdated { GateChoice::Outdated } else { GateChoice::Gate(gate) };
     }
-    if !(scene.is_addressed() || scene.plain_ok) {
-        return Meant::Nothing;
+    if !(context.is_addressed() || context.plain_ok) {
+        return GateChoice::Nothing;
     }
     // It replies to a post of a task that waits for nothing: a yes or no to that is none to what happens to be open beside it.
-    let to_a_post = scene.reply.as_ref().is_some_and(|reply| reply.to != ReplyTo::Request);
-    if to_a_post && scene.phrase.is_listed() {
-        return Meant::Nothing;
+    let to_a_post = context.reply.as_ref().is_some_and(|reply| reply.to != ReplyTo::Request);
+    if to_a_post && context.phrase.is_listed() {
+        return GateChoice::Nothing;
     }
-    if let Some(gate) = scene.lane_gate() {
-        return Meant::Gate(gate);
+    if let Some(gate) = context.lane_gate() {
+        return GateChoice::Gate(gate);
     }
-    if !scene.phrase.is_listed() {
-        return Meant::Nothing;
+    if !context.phrase.is_listed() {
+        return GateChoice::Nothing;
     }
-    let (own, others): (Vec<&Gate>, Vec<&Gate>) = scene.open.iter().partition(|gate| gate.requester == scene.sender);
+    let (own, others): (Vec<&Gate>, Vec<&Gate>) = context.open.iter().partition(|gate| gate.requester == context.sender);
     match own.as_slice() {
-        [] => others_gate(scene, &others),
-        [gate] => Meant::Gate(gate),
-        _ => Meant::Several(own),
+        [] => others_gate(context, &others),
+        [gate] => GateChoice::Gate(gate),
+        _ => GateChoice::Several(own),
     }
 }
 
 /// What a listed word of somebody who has nothing open here means among the gates of others. It never answers a question:
 /// what it would say there is not what was asked.
-fn others_gate<'a>(scene: &Scene, others: &[&'a Gate]) -> Meant<'a> {
+fn others_gate<'a>(context: &MessageContext, others: &[&'a Gate]) -> GateChoice<'a> {
     let others: Vec<&Gate> = others.iter().copied().filter(|gate| gate.kind != GateKind::Question).collect();
     let entitled: Vec<&Gate> = others
         .iter()
         .copied()
-        .filter(|gate| scene.rights.may(&scene.sender, &Act::Approve, gate))
+        .filter(|gate| context.rights.may(&context.sender, &Act::Approve, gate))
         .collect();
     match (others.as_slice(), entitled.is_empty()) {
         // Their own closed review is nearer to them than somebody else's, which is not theirs to decide.
-        (_, true) if scene.closed.is_some() => Meant::Nothing,
-        ([gate], _) => Meant::Gate(gate),
-        ([.., gate], true) => Meant::Gate(gate),
-        ([], _) => Meant::Nothing,
-        (_, false) => Meant::Several(entitled),
+        (_, true) if context.closed.is_some() => GateChoice::Nothing,
+        ([gate], _) => GateChoice::Gate(gate),
+        ([.., gate], true) => GateChoice::Gate(gate),
+        ([], _) => GateChoice::Nothing,
+        (_, false) => GateChoice::Several(entitled),
     }
 }
 
 /// Rules 2 and 3: an answer to an open gate. `None` means it is not one.
-fn answer(scene: &Scene) -> Option<Verdict> {
-    let gate = match meant(scene) {
-        Meant::Gate(gate) => gate,
-        Meant::Outdated => return Some(Verdict::Tell("outdated card", Notice::Superseded {})),
-        Meant::Several(gates) => {
+fn answer(context: &MessageContext) -> Option<Meaning> {
+    let gate = match choose_gate(context) {
+        GateChoice::Gate(gate) => gate,
+        GateChoice::Outdated => return Some(Meaning::Tell("outdated card", Notice::Superseded {})),
+        GateChoice::Several(gates) => {
             let goals = gates.iter().map(|gate| super::paint::goal(&gate.card)).collect();
-            return Some(Verdict::Tell("which one", Notice::WhichOne { goals }));
+            return Some(Meaning::Tell("which one", Notice::WhichOne { goals }));
         }
-        Meant::Nothing => return None,
+        GateChoice::Nothing => return None,
     };
-    let has_read = scene.reply_is_to_card(gate);
+    let has_read = context.reply_is_to_card(gate);
     let shown = gate.card_at.or(gate.delivered_at);
     // The card may be in the chat already, its receipt lost with a connection or a process: what is said to it must not be.
     if shown.is_none() && !has_read {
-        return Some(Verdict::Wait);
+        return Some(Meaning::Wait);
     }
-    if scene.is_talk_with(&gate.requester) {
+    if context.is_talk_with(&gate.requester) {
         return None;
     }
     // Said before the card was there to read: it answers something else.
-    if !has_read && shown.is_some_and(|shown| scene.at <= shown) {
+    if !has_read && shown.is_some_and(|shown| context.at <= shown) {
         return None;
     }
-    let Some(act) = act_at(gate.kind, &scene.phrase, &scene.said.text) else {
-        return Some(Verdict::Ignore("empty"));
+    let Some(act) = act_at(gate.kind, &context.phrase, &context.said.text) else {
+        return Some(Meaning::Ignore("empty"));
     };
-    if scene.rights.may(&scene.sender, &act, gate) {
+    if context.rights.may(&context.sender, &act, gate) {
         if act == Act::Approve && gate.card.hides() {
-            return Some(Verdict::Tell("not shown whole", Notice::NotShownWhole {}));
+            return Some(Meaning::Tell("not shown whole", Notice::NotShownWhole {}));
         }
-        return Some(Verdict::Answer(Box::new(gate.clone()), act));
+        return Some(Meaning::Answer(Box::new(gate.clone()), act));
     }
-    if scene.reply_is_card() || (scene.phrase.is_listed() && scene.is_addressed()) {
-        return Some(Verdict::Refuse(Box::new(gate.clone())));
+    if context.reply_is_card() || (context.phrase.is_listed() && context.is_addressed()) {
+        return Some(Meaning::Refuse(Box::new(gate.clone())));
     }
     // A bare OK among people who talk to each other, not to us.
-    scene.phrase.is_listed().then_some(Verdict::Ignore("not entitled"))
+    context.phrase.is_listed().then_some(Meaning::Ignore("not entitled"))
 }
 
 /// Rule 3: what a phrase means at this kind of gate. `None` means it says nothing.
@@ -223,46 +221,46 @@ fn act_at(kind: GateKind, phrase: &Phrase, text: &str) -> Option<Act> {
 }
 
 /// Rule 4: an answer that comes when nothing waits for it any more. `None` means it is not one.
-fn late(scene: &Scene) -> Option<Verdict> {
-    if scene.phrase == Phrase::Ignore {
+fn late(context: &MessageContext) -> Option<Meaning> {
+    if context.phrase == Phrase::Ignore {
         return None;
     }
-    if let Some(verdict) = scene.reply.as_ref().and_then(|reply| late_reply(scene, reply)) {
-        return Some(verdict);
+    if let Some(meaning) = context.reply.as_ref().and_then(|reply| late_reply(context, reply)) {
+        return Some(meaning);
     }
-    if !(scene.phrase.is_listed() && scene.is_addressed()) {
+    if !(context.phrase.is_listed() && context.is_addressed()) {
         return None;
     }
-    let waits = scene.open.iter().any(|gate| gate.requester == scene.sender);
-    let busy = scene.lane_turn.is_some() || scene.queued > 0 || !scene.elsewhere.is_empty();
-    let same = |record: &&GateRecord| scene.own_turn().is_none_or(|turn| turn.id == record.gate.turn_id);
-    match scene.closed.as_ref().filter(same) {
+    let waits = context.open.iter().any(|gate| gate.requester == context.sender);
+    let busy = context.lane_turn.is_some() || context.queued > 0 || !context.elsewhere.is_empty();
+    let same = |record: &&GateRecord| context.own_turn().is_none_or(|turn| turn.id == record.gate.turn_id);
+    match context.closed.as_ref().filter(same) {
         // A person who says "stop" to their running task means it, whatever was decided before.
-        _ if busy && scene.phrase == Phrase::Cancel => Some(Verdict::Stop(None)),
-        Some(closed) if !waits => Some(Verdict::Tell("late", scene.told(closed))),
+        _ if busy && context.phrase == Phrase::Cancel => Some(Meaning::Stop(None)),
+        Some(closed) if !waits => Some(Meaning::Tell("late", context.too_late(closed))),
         // Said too early, or about nothing: as a task of its own it would make no sense.
-        _ => busy.then_some(Verdict::Status),
+        _ => busy.then_some(Meaning::Status),
     }
 }
 
 /// A reply to a post of a turn that waits for nothing.
-fn late_reply(scene: &Scene, reply: &Reply) -> Option<Verdict> {
-    if scene.replied_gate().is_some() {
+fn late_reply(context: &MessageContext, reply: &Reply) -> Option<Meaning> {
+    if context.replied_gate().is_some() {
         return None;
     }
     let closed = reply.gate.as_ref().filter(|record| record.decision.is_some());
     let running = reply
         .turn
         .as_ref()
-        .filter(|turn| !turn.status.is_final() && turn.user == scene.sender);
-    match (&scene.phrase, running, closed) {
-        (Phrase::Cancel, Some(_), _) => Some(Verdict::Stop(None)),
-        (Phrase::Other(_), Some(turn), _) if reply.to != ReplyTo::Request => Some(Verdict::Steer(turn.id.clone())),
-        (Phrase::Approve | Phrase::Cancel, _, Some(record)) => Some(Verdict::Tell("late", scene.told(record))),
-        (Phrase::Approve, Some(_), None) => Some(Verdict::Status),
+        .filter(|turn| !turn.status.is_final() && turn.user == context.sender);
+    match (&context.phrase, running, closed) {
+        (Phrase::Cancel, Some(_), _) => Some(Meaning::Stop(None)),
+        (Phrase::Other(_), Some(turn), _) if reply.to != ReplyTo::Request => Some(Meaning::Steer(turn.id.clone())),
+        (Phrase::Approve | Phrase::Cancel, _, Some(record)) => Some(Meaning::Tell("late", context.too_late(record))),
+        (Phrase::Approve, Some(_), None) => Some(Meaning::Status),
         // A card that lapsed or was refused takes no more words; under one that was approved people talk on.
         (Phrase::Other(_), None, Some(record)) if reply.to == ReplyTo::Card && !was_approved(record) => {
-            Some(Verdict::Tell("late", scene.told(record)))
+            Some(Meaning::Tell("late", context.too_late(record)))
         }
         _ => None,
     }
@@ -277,53 +275,56 @@ fn was_approved(record: &GateRecord) -> bool {
 }
 
 /// Rule 5: a task, if it is for us.
-fn task(scene: &Scene) -> Verdict {
-    if !(scene.is_called() || scene.group_all) {
-        return Verdict::Ignore("not for us");
+fn task(context: &MessageContext) -> Meaning {
+    if !(context.is_called() || context.group_all) {
+        return Meaning::Ignore("not for us");
     }
-    if scene.phrase == Phrase::Ignore {
-        let greet = scene.said.to_bot && scene.lane_turn.is_none();
+    if context.phrase == Phrase::Ignore {
+        let greet = context.said.to_bot && context.lane_turn.is_none();
         return if greet {
-            Verdict::Tell("greeting", Notice::Greeting {})
+            Meaning::Tell("greeting", Notice::Greeting {})
         } else {
-            Verdict::Ignore("empty")
+            Meaning::Ignore("empty")
         };
     }
-    if !scene.may_ask() {
-        return Verdict::Ignore("not allowed");
+    if !context.may_ask() {
+        return Meaning::Ignore("not allowed");
     }
-    match &scene.lane_turn {
-        Some(turn) if scene.queue_mode == QueueMode::Steer => Verdict::Steer(turn.id.clone()),
-        Some(_) | None => own_task(scene),
+    match &context.lane_turn {
+        Some(turn) if context.queue_mode == QueueMode::Steer => Meaning::Steer(turn.id.clone()),
+        Some(_) | None => own_task(context),
     }
 }
 
 /// A task of its own: behind what its sender asked for before, or instead of it.
-fn own_task(scene: &Scene) -> Verdict {
-    match (&scene.lane_turn, scene.queue_mode) {
-        (Some(_), QueueMode::Interrupt) => instead(scene),
-        _ => queue(scene),
+fn own_task(context: &MessageContext) -> Meaning {
+    match (&context.lane_turn, context.queue_mode) {
+        (Some(_), QueueMode::Interrupt) => instead(context),
+        _ => queue(context),
     }
 }
 
 /// In the place of everything that its sender asked for in this lane.
-fn instead(scene: &Scene) -> Verdict {
-    let others = scene.waiting.saturating_sub(scene.queued);
-    if scene.said.task().is_empty() {
-        return Verdict::Instead;
+fn instead(context: &MessageContext) -> Meaning {
+    let others = context.waiting.saturating_sub(context.queued);
+    if context.said.task().is_empty() {
+        return Meaning::Instead;
     }
-    unless_full(others, Verdict::Instead)
+    unless_full(others, Meaning::Instead)
 }
 
 /// The end of the lane's queue.
-pub(super) fn queue(scene: &Scene) -> Verdict {
-    unless_full(scene.waiting, Verdict::Task(scene.queued + u32::from(scene.lane_turn.is_some())))
+pub(super) fn queue(context: &MessageContext) -> Meaning {
+    unless_full(
+        context.waiting,
+        Meaning::Task(context.queued + u32::from(context.lane_turn.is_some())),
+    )
 }
 
-/// `verdict`, where fewer than [`QUEUE_LIMIT`] tasks of its sender are `waiting`.
-fn unless_full(waiting: u32, verdict: Verdict) -> Verdict {
+/// `meaning`, where fewer than [`QUEUE_LIMIT`] tasks of its sender are `waiting`.
+fn unless_full(waiting: u32, meaning: Meaning) -> Meaning {
     if waiting >= QUEUE_LIMIT {
-        return Verdict::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT });
+        return Meaning::Tell("queue full", Notice::QueueFull { limit: QUEUE_LIMIT });
     }
-    verdict
+    meaning
 }

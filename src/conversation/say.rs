@@ -1,6 +1,6 @@
 //! What triage says to a chat: rows of the outbox, each under a key that a second try makes again.
 
-use countersign_agent::domain::{Conversation, InboundBody, Millis, Notice, Outbound, ReactionMark};
+use countersign_agent::domain::{Conversation, Millis, Notice, Outbound, ReactionMark};
 
 use crate::store::{InboxRow, NewOutbox, OutboxOp, Session, StoreError, outbox_key};
 
@@ -37,64 +37,48 @@ pub(super) async fn tell_seldom(session: &mut Session, row: &InboxRow, notice: N
 }
 
 async fn tell_as(session: &mut Session, row: &InboxRow, notice: Notice, key: String) -> Result<(), StoreError> {
-    let id = row.id.to_string();
-    let new = NewOutbox {
-        key,
-        queue: format!("inbox:{id}"),
-        gate_id: None,
-        turn_id: None,
-        conversation: row.inbound.conversation.clone(),
-        op: OutboxOp::Post {
-            reply_to: message_id(row).map(str::to_owned),
-            content: Outbound::Notice(notice),
-        },
+    let op = OutboxOp::Post {
+        reply_to: row.inbound.body.message_id().map(str::to_owned),
+        content: Outbound::Notice(notice),
     };
-    session.enqueue(&new).await
+    enqueue(session, row, key, "inbox", op).await
 }
 
 /// The mark "seen" on the message of `row`: the sign that somebody is there, seconds before the first words. It has a queue
 /// of its own, so that no post waits for it.
-pub(super) async fn seen(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
+pub(super) async fn mark_seen(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
     mark(session, row, "seen", ReactionMark::Seen).await
 }
 
 /// The mark on a task that is not done after all.
-pub(super) async fn dropped(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
+pub(super) async fn mark_dropped(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
     mark(session, row, "dropped", ReactionMark::Failed).await
 }
 
 async fn mark(session: &mut Session, row: &InboxRow, name: &str, mark: ReactionMark) -> Result<(), StoreError> {
-    let Some(message_id) = message_id(row) else {
+    let Some(message_id) = row.inbound.body.message_id().map(str::to_owned) else {
         return Ok(());
     };
-    let id = row.id.to_string();
+    let op = OutboxOp::React {
+        message_id,
+        content: Outbound::Reaction(mark),
+    };
+    enqueue(session, row, outbox_key(&["inbox", &row.id.to_string(), name]), "react", op).await
+}
+
+async fn enqueue(session: &mut Session, row: &InboxRow, key: String, queue: &str, op: OutboxOp) -> Result<(), StoreError> {
     let new = NewOutbox {
-        key: outbox_key(&["inbox", &id, name]),
-        queue: format!("react:{id}"),
+        key,
+        queue: format!("{queue}:{}", row.id),
         gate_id: None,
         turn_id: None,
         conversation: row.inbound.conversation.clone(),
-        op: OutboxOp::React {
-            message_id: message_id.to_owned(),
-            content: Outbound::Reaction(mark),
-        },
+        op,
     };
     session.enqueue(&new).await
-}
-
-/// Welcome, to a chat that the bot was added to.
-pub(super) async fn welcome(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
-    tell(session, row, Notice::Welcome {}).await
 }
 
 /// Does `a` lie in the same chat as `b`, in whatever thread?
 pub(super) fn same_chat(a: &Conversation, b: &Conversation) -> bool {
     a.channel == b.channel && a.app == b.app && a.tenant == b.tenant && a.chat == b.chat
-}
-
-fn message_id(row: &InboxRow) -> Option<&str> {
-    match &row.inbound.body {
-        InboundBody::Message(message) => message.message_id.as_deref(),
-        InboundBody::Click(_) | InboundBody::Recalled { .. } | InboundBody::Edited { .. } | InboundBody::Joined | InboundBody::Left => None,
-    }
 }

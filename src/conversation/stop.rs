@@ -2,12 +2,13 @@
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, Plan, Step, TurnId};
+use countersign_agent::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, TurnId};
 
+use crate::lanes::plan_of;
 use crate::store::{InboxRow, Session, StoreError, TurnRow};
 
-use super::review::close;
-use super::route::Scene;
+use super::context::MessageContext;
+use super::settle::close;
 use super::{paint, say};
 
 /// `/stop`: ends the sender's older tasks that are under way, in this lane and where the message replies to; or only `other`, the turn of
@@ -16,27 +17,27 @@ use super::{paint, say};
 pub(super) async fn stop(
     session: &mut Session,
     row: &InboxRow,
-    scene: &Scene,
+    context: &MessageContext,
     other: Option<&TurnId>,
     actor: &Actor,
 ) -> Result<(), StoreError> {
     if let Some(id) = other {
         if let Some(turn) = session.turn(id).await? {
-            end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, actor).await?;
+            end_turn(session, &turn, DecisionKind::Cancel, actor).await?;
         }
-        return say::seen(session, row).await;
+        return say::mark_seen(session, row).await;
     }
-    let (turns, others) = turns_to_stop(session, row, scene).await?;
+    let (turns, others) = turns_to_stop(session, row, context).await?;
     for turn in &turns {
-        end(session, turn, DecisionKind::Cancel, SignalKind::Cancel, actor).await?;
+        end_turn(session, turn, DecisionKind::Cancel, actor).await?;
     }
     let dropped = match turns.is_empty() {
-        true => drop_queued(session, &scene.lane, row, "stopped").await?,
+        true => drop_queued(session, &context.lane, row, "stopped").await?,
         false => 0,
     };
     match (turns.is_empty(), dropped) {
         // The turn itself says what was done when it stops.
-        (false, _) => say::seen(session, row).await,
+        (false, _) => say::mark_seen(session, row).await,
         (true, 0) if others.is_empty() => say::tell(session, row, Notice::NothingToStop {}).await,
         (true, 0) => {
             let goals = others.iter().map(goal).collect();
@@ -48,11 +49,15 @@ pub(super) async fn stop(
 
 /// The sender's unfinished turns that are older than `row`: of this lane and of the replied-to message; if there is neither,
 /// their only one in this chat. Beside them those that are not meant.
-async fn turns_to_stop(session: &mut Session, row: &InboxRow, scene: &Scene) -> Result<(Vec<TurnRow>, Vec<TurnRow>), StoreError> {
+async fn turns_to_stop(
+    session: &mut Session,
+    row: &InboxRow,
+    context: &MessageContext,
+) -> Result<(Vec<TurnRow>, Vec<TurnRow>), StoreError> {
     let mut own = session.open_turns(&row.inbound.conversation).await?;
-    own.retain(|turn| turn.user == scene.sender && turn.inbox_id < row.id);
-    let meant = |turn: &TurnRow| turn.lane_id == scene.lane || scene.reply.as_ref().is_some_and(|reply| reply.turn_id == turn.id);
-    if own.len() == 1 && scene.queued == 0 && scene.reply.is_none() {
+    own.retain(|turn| turn.user == context.sender && turn.inbox_id < row.id);
+    let meant = |turn: &TurnRow| turn.lane_id == context.lane || context.reply.as_ref().is_some_and(|reply| reply.turn_id == turn.id);
+    if own.len() == 1 && context.queued == 0 && context.reply.is_none() {
         return Ok((own, Vec::new()));
     }
     Ok(own.into_iter().partition(meant))
@@ -64,21 +69,19 @@ fn goal(turn: &TurnRow) -> String {
 }
 
 /// Drops what the lane does, so that the task of `row` takes its place.
-pub(super) async fn supersede(session: &mut Session, row: &InboxRow, scene: &Scene, actor: &Actor) -> Result<(), StoreError> {
-    if let Some(turn) = scene.lane_turn.as_ref().filter(|turn| turn.inbox_id < row.id) {
-        end(session, turn, DecisionKind::Supersede, SignalKind::Supersede, actor).await?;
+pub(super) async fn supersede(session: &mut Session, row: &InboxRow, context: &MessageContext, actor: &Actor) -> Result<(), StoreError> {
+    if let Some(turn) = context.lane_turn.as_ref().filter(|turn| turn.inbox_id < row.id) {
+        end_turn(session, turn, DecisionKind::Supersede, actor).await?;
     }
-    drop_queued(session, &scene.lane, row, "superseded").await.map(drop)
+    drop_queued(session, &context.lane, row, "superseded").await.map(drop)
 }
 
-/// Signals a turn to end and closes its open gate with `decision`.
-pub(super) async fn end(
-    session: &mut Session,
-    turn: &TurnRow,
-    decision: DecisionKind,
-    signal: SignalKind,
-    actor: &Actor,
-) -> Result<(), StoreError> {
+/// Signals a turn to end and closes its open gate, both as cancelled or as superseded.
+pub(super) async fn end_turn(session: &mut Session, turn: &TurnRow, decision: DecisionKind, actor: &Actor) -> Result<(), StoreError> {
+    let signal = match decision {
+        DecisionKind::Supersede => SignalKind::Supersede,
+        _ => SignalKind::Cancel,
+    };
     session.signal(turn, signal, None, actor.user.as_deref()).await?;
     if let Some(gate) = open_gate(session, turn).await? {
         close(session, &gate, actor.decision(decision, None), actor).await?;
@@ -97,7 +100,7 @@ async fn drop_queued(session: &mut Session, lane: &LaneId, row: &InboxRow, outco
     let mut dropped = 0;
     for task in session.queued(lane).await? {
         if task.id < row.id && session.finish_task(task.id, outcome).await? {
-            say::dropped(session, &task).await?;
+            say::mark_dropped(session, &task).await?;
             dropped += 1;
         }
     }
@@ -105,10 +108,10 @@ async fn drop_queued(session: &mut Session, lane: &LaneId, row: &InboxRow, outco
 }
 
 /// `/status`, `/plan`: the replied-to turn, else the lane's, else the sender's only one of the chat.
-pub(super) async fn status(session: &mut Session, scene: &Scene) -> Result<Notice, StoreError> {
-    let replied = scene.reply.as_ref().and_then(|reply| reply.turn.as_ref());
-    let Some(turn) = replied.or(scene.own_turn()) else {
-        let state = match (scene.queued, scene.elsewhere.is_empty()) {
+pub(super) async fn status(session: &mut Session, context: &MessageContext) -> Result<Notice, StoreError> {
+    let replied = context.reply.as_ref().and_then(|reply| reply.turn.as_ref());
+    let Some(turn) = replied.or(context.own_turn()) else {
+        let state = match (context.queued, context.elsewhere.is_empty()) {
             (0, true) => "idle",
             (0, false) => "running",
             _ => "queued",
@@ -128,16 +131,7 @@ pub(super) async fn status(session: &mut Session, scene: &Scene) -> Result<Notic
             .map(|plan| plan.steps)
             .unwrap_or_default()
             .into_iter()
-            .map(|step: Step| (step.content, step.status))
+            .map(|step| (step.content, step.status))
             .collect(),
     })
-}
-
-/// The plan in a turn's stored state. Its shape is the agent's business: what does not read back is shown as no plan.
-fn plan_of(turn: &TurnRow) -> Option<Plan> {
-    #[derive(serde::Deserialize)]
-    struct State {
-        plan: Option<Plan>,
-    }
-    serde_json::from_str::<State>(&turn.state).ok().and_then(|state| state.plan)
 }

@@ -1,6 +1,4 @@
-//! The shell around `route`: loads the scene of a message, carries the verdict out, one transaction a row.
-
-mod look;
+//! Gives inbox rows their meaning: loads what surrounds a message, has `route` choose, carries the choice out. One transaction a row.
 
 use std::collections::HashSet;
 
@@ -11,9 +9,11 @@ use metrics::counter;
 
 use crate::store::{InboxRow, StoreError, Tx};
 
-use super::click::refused;
-use super::review::{Settled, settle, told_decision};
-use super::route::{Scene, Verdict, queue, route};
+use super::context::MessageContext;
+use super::load::load_context;
+use super::notices::{after, refused};
+use super::route::{Meaning, queue, route};
+use super::settle::{GateOutcome, settle};
 use super::{Desk, changes, say, stop};
 
 /// Rows looked at in one go.
@@ -21,6 +21,16 @@ const BATCH: i64 = 64;
 
 /// Rows looked at in one call, those that must wait included.
 const FARTHEST: usize = 4096;
+
+/// What becomes of a row.
+enum RowEnd {
+    /// Handled; the word says how.
+    Done(&'static str),
+    /// A task for its sender's lane.
+    Task,
+    /// Not yet: the bot's own id, or whether the card was there to read, is not known.
+    Wait,
+}
 
 impl Desk {
     /// Handles what came in and waits for triage, oldest first; gives how many rows were handled. Any number of workers may
@@ -45,7 +55,17 @@ impl Desk {
                 if over() {
                     return Ok(handled);
                 }
-                handled += usize::from(self.handle_in_turn(row, &mut waiting).await?);
+                // Rows of one person in one chat are taken in order.
+                let place = Conversation {
+                    thread: String::new(),
+                    ..row.inbound.conversation.clone()
+                };
+                let who = (place, row.inbound.sender.clone());
+                if self.triage_row(row, waiting.contains(&who)).await? {
+                    handled += 1;
+                } else {
+                    waiting.insert(who);
+                }
             }
             seen += rows.len();
             after = rows.last().map_or(after, |row| row.id);
@@ -57,58 +77,49 @@ impl Desk {
         }
     }
 
-    /// Handles a row unless an older one of the same person and chat waits; false: it waits too. Only a stop overtakes.
-    async fn handle_in_turn(&self, row: &InboxRow, waiting: &mut HashSet<Conversing>) -> Result<bool, StoreError> {
+    /// Handles one row; `false` means that it must wait. `behind`: an older row of its sender waits, which only a stop overtakes.
+    async fn triage_row(&self, row: &InboxRow, behind: bool) -> Result<bool, StoreError> {
         if row.is_copy {
             self.drop_copy(row).await?;
             return Ok(true);
         }
-        let who = Conversing::of(row);
-        let behind = waiting.contains(&who);
-        let handled = match self.handle_twice(row, behind).await {
+        let mut handled = self.handle_row(row, behind).await;
+        // Between our look and our commit, what a row is about may have been removed for its age, which then does not read back. Or
+        // a copy of the row in another chat may have been handled, whose key then refuses ours. The second look knows.
+        if matches!(handled, Err(StoreError::Corrupt(_))) {
+            handled = self.handle_row(row, behind).await;
+        }
+        match handled {
             // A row that cannot be understood must not hold up the others for ever.
             Err(StoreError::Corrupt(why)) => {
                 tracing::error!(inbox = row.id, event_id = %row.inbound.event_key, why, "row given up: the ledger does not read back");
                 self.give_up(row).await?;
-                true
+                Ok(true)
             }
-            handled => handled?,
-        };
-        if !handled {
-            waiting.insert(who);
-        }
-        Ok(handled)
-    }
-
-    /// As [`Desk::handle`]. Between our look and our commit what a row is about may have been removed for its age, which then does
-    /// not read back, or a copy of the row in another chat may have been handled, whose key then refuses ours; the second look knows.
-    async fn handle_twice(&self, row: &InboxRow, behind: bool) -> Result<bool, StoreError> {
-        match self.handle(row, behind).await {
-            Err(StoreError::Corrupt(_)) => self.handle(row, behind).await,
             handled => handled,
         }
     }
 
-    /// Handles one row; false: it must wait.
-    async fn handle(&self, row: &InboxRow, behind: bool) -> Result<bool, StoreError> {
+    /// One try of [`Desk::triage_row`].
+    async fn handle_row(&self, row: &InboxRow, behind: bool) -> Result<bool, StoreError> {
         let mut tx = self.ledger.begin_in(&row.inbound.conversation).await?;
-        let outcome = match &row.inbound.body {
-            InboundBody::Message(message) => self.message(&mut tx, row, message, behind).await?,
-            _ if behind => Outcome::Wait,
-            InboundBody::Recalled { message_id } => changes::recalled(&mut tx, row, message_id, self.clock.now()).await?,
+        let end = match &row.inbound.body {
+            InboundBody::Message(message) => self.handle_message(&mut tx, row, message, behind).await?,
+            _ if behind => RowEnd::Wait,
+            InboundBody::Recalled { message_id } => RowEnd::Done(changes::handle_recall(&mut tx, row, message_id, self.clock.now()).await?),
             InboundBody::Edited { message_id } => {
                 let rights = self.rights(row.inbound.conversation.channel);
-                changes::edited(&mut tx, row, message_id, &rights).await?
+                RowEnd::Done(changes::handle_edit(&mut tx, row, message_id, &rights).await?)
             }
-            InboundBody::Joined => changes::joined(&mut tx, row).await?,
-            InboundBody::Left => changes::left(&mut tx, row, self.clock.now()).await?,
+            InboundBody::Joined => RowEnd::Done(changes::handle_join(&mut tx, row).await?),
+            InboundBody::Left => RowEnd::Done(changes::handle_leave(&mut tx, row, self.clock.now()).await?),
             // Decided in the request; such a row is never left over.
-            InboundBody::Click(_) => Outcome::Done("click"),
+            InboundBody::Click(_) => RowEnd::Done("click"),
         };
-        let (taken, name) = match outcome {
-            Outcome::Wait => return Ok(false),
-            Outcome::Done(name) => (tx.triaged(row.id, name).await?, name),
-            Outcome::Task => {
+        let (taken, name) = match end {
+            RowEnd::Wait => return Ok(false),
+            RowEnd::Done(name) => (tx.triaged(row.id, name).await?, name),
+            RowEnd::Task => {
                 let lane = row.inbound.conversation.lane(&row.inbound.sender);
                 (tx.assign(row, &lane).await?, "task")
             }
@@ -146,120 +157,101 @@ impl Desk {
         Ok(())
     }
 
-    /// Gives a message its meaning; `behind`: an older one of its sender waits.
-    async fn message(&self, tx: &mut Tx, row: &InboxRow, message: &InboundMessage, behind: bool) -> Result<Outcome, StoreError> {
+    /// Finds out what a message means, and does it.
+    async fn handle_message(&self, tx: &mut Tx, row: &InboxRow, message: &InboundMessage, behind: bool) -> Result<RowEnd, StoreError> {
         let bot = tx.fact(&row.inbound.conversation.bot_fact()).await?;
         if bot.is_none() && needs_identity(row, message) {
-            return Ok(Outcome::Wait);
+            return Ok(RowEnd::Wait);
         }
         if bot.as_deref() == Some(row.inbound.sender.as_str()) {
-            return Ok(Outcome::Done("our own"));
+            return Ok(RowEnd::Done("our own"));
         }
         let place = &row.inbound.conversation;
         if !self.rights(place.channel).inside(&row.inbound.sender_teams, &place.tenant) {
-            return Ok(Outcome::Done("of another organisation"));
+            return Ok(RowEnd::Done("of another organisation"));
         }
         let live = self.settings.current();
-        let Some(scene) = look::scene(tx, &live, row, message, bot.as_deref(), self.clock.now()).await? else {
-            return Ok(Outcome::Done("not for us"));
+        let Some(context) = load_context(tx, &live, row, message, bot.as_deref(), self.clock.now()).await? else {
+            return Ok(RowEnd::Done("not for us"));
         };
-        let mut verdict = route(&scene);
-        if let Verdict::Steer(turn) = &verdict
+        let mut meaning = route(&context);
+        if let Meaning::Steer(turn) = &meaning
             && tx.is_ending(turn).await?
         {
             // It reads no more words: they would end with it.
-            verdict = queue(&scene);
+            meaning = queue(&context);
         }
-        if behind && !matches!(verdict, Verdict::Stop(_)) {
-            return Ok(Outcome::Wait);
+        if behind && !matches!(meaning, Meaning::Stop(_)) {
+            return Ok(RowEnd::Wait);
         }
-        self.carry_out(tx, row, &scene, verdict).await
+        self.carry_out(tx, row, &context, meaning).await
     }
 
-    async fn carry_out(&self, tx: &mut Tx, row: &InboxRow, scene: &Scene, verdict: Verdict) -> Result<Outcome, StoreError> {
+    async fn carry_out(&self, tx: &mut Tx, row: &InboxRow, context: &MessageContext, meaning: Meaning) -> Result<RowEnd, StoreError> {
         let actor = Actor::person(&row.inbound.sender, Via::Text, &row.inbound.event_key, self.clock.now());
-        match verdict {
-            Verdict::Wait => Ok(Outcome::Wait),
-            Verdict::Ignore(why) => Ok(Outcome::Done(why)),
-            Verdict::Tell(why, notice @ Notice::QueueFull { .. }) => {
+        match meaning {
+            Meaning::Wait => Ok(RowEnd::Wait),
+            Meaning::Ignore(why) => Ok(RowEnd::Done(why)),
+            Meaning::Tell(why, notice @ Notice::QueueFull { .. }) => {
                 say::tell_seldom(tx, row, notice, self.clock.now()).await?;
-                Ok(Outcome::Done(why))
+                Ok(RowEnd::Done(why))
             }
-            Verdict::Tell(why, notice) => {
+            Meaning::Tell(why, notice) => {
                 say::tell(tx, row, notice).await?;
-                Ok(Outcome::Done(why))
+                Ok(RowEnd::Done(why))
             }
-            Verdict::Refuse(gate) => {
-                let requester = scene.rights.named(&gate);
+            Meaning::Refuse(gate) => {
+                let requester = context.rights.named(&gate);
                 say::tell(tx, row, Notice::NotEntitled { requester }).await?;
                 tx.audit_act("refused", &gate, None, &actor, serde_json::json!({}));
-                Ok(Outcome::Done("not entitled"))
+                Ok(RowEnd::Done("not entitled"))
             }
-            Verdict::Status => {
-                let status = stop::status(tx, scene).await?;
+            Meaning::Status => {
+                let status = stop::status(tx, context).await?;
                 say::tell(tx, row, status).await?;
-                Ok(Outcome::Done("status"))
+                Ok(RowEnd::Done("status"))
             }
-            Verdict::Answer(gate, act) => {
+            Meaning::Answer(gate, act) => {
                 let Some(record) = tx.gate(&gate.id).await? else {
                     return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
                 };
-                match settle(tx, &record, &act, Some(&scene.said.text), &actor, &scene.rights).await? {
+                match settle(tx, &record, &act, Some(&context.said.text), &actor, &context.rights).await? {
                     // The card tells everybody; the mark tells the one who answered that they were understood.
-                    Settled::Decided(_) => say::seen(tx, row).await?,
-                    Settled::Voted { votes, quorum } => say::tell(tx, row, Notice::VoteRecorded { votes, quorum }).await?,
-                    Settled::Already(first) => say::tell(tx, row, told_decision(&first, &gate)).await?,
-                    Settled::Refused(refusal) => say::tell(tx, row, refused(refusal, &record, &scene.rights)).await?,
+                    GateOutcome::Decided(_) => say::mark_seen(tx, row).await?,
+                    GateOutcome::Voted { votes, quorum } => say::tell(tx, row, Notice::VoteRecorded { votes, quorum }).await?,
+                    GateOutcome::Already(first) => say::tell(tx, row, after(&first, &gate)).await?,
+                    GateOutcome::Refused(refusal) => say::tell(tx, row, refused(refusal, &record, &context.rights)).await?,
                 }
-                Ok(Outcome::Done("answer"))
+                Ok(RowEnd::Done("answer"))
             }
-            Verdict::Stop(turn) => {
-                stop::stop(tx, row, scene, turn.as_ref(), &actor).await?;
-                Ok(Outcome::Done("stop"))
+            Meaning::Stop(turn) => {
+                stop::stop(tx, row, context, turn.as_ref(), &actor).await?;
+                Ok(RowEnd::Done("stop"))
             }
-            Verdict::Steer(id) => {
+            Meaning::Steer(id) => {
                 if let Some(turn) = tx.turn(&id).await? {
-                    tx.signal(&turn, SignalKind::Steer, Some(&scene.said.text), Some(&row.inbound.sender))
+                    tx.signal(&turn, SignalKind::Steer, Some(&context.said.text), Some(&row.inbound.sender))
                         .await?;
                 }
                 say::tell(tx, row, Notice::Steered {}).await?;
-                Ok(Outcome::Done("steer"))
+                Ok(RowEnd::Done("steer"))
             }
-            Verdict::Task(before) => {
-                say::seen(tx, row).await?;
+            Meaning::Task(before) => {
+                say::mark_seen(tx, row).await?;
                 if before > 0 {
                     say::tell(tx, row, Notice::Queued { position: before }).await?;
                 }
-                Ok(Outcome::Task)
+                Ok(RowEnd::Task)
             }
-            Verdict::Instead => {
-                stop::supersede(tx, row, scene, &actor).await?;
-                if scene.said.task().is_empty() {
+            Meaning::Instead => {
+                stop::supersede(tx, row, context, &actor).await?;
+                if context.said.task().is_empty() {
                     say::tell(tx, row, Notice::Greeting {}).await?;
-                    return Ok(Outcome::Done("dropped"));
+                    return Ok(RowEnd::Done("dropped"));
                 }
-                say::seen(tx, row).await?;
-                Ok(Outcome::Task)
+                say::mark_seen(tx, row).await?;
+                Ok(RowEnd::Task)
             }
-        }
-    }
-}
-
-/// One person in one chat: their rows are taken in order.
-#[derive(PartialEq, Eq, Hash)]
-struct Conversing {
-    chat: Conversation,
-    sender: String,
-}
-
-impl Conversing {
-    fn of(row: &InboxRow) -> Self {
-        Self {
-            chat: Conversation {
-                thread: String::new(),
-                ..row.inbound.conversation.clone()
-            },
-            sender: row.inbound.sender.clone(),
         }
     }
 }
@@ -269,14 +261,4 @@ impl Conversing {
 fn needs_identity(row: &InboxRow, message: &InboundMessage) -> bool {
     let matters = message.chat_type == ChatType::Group && !message.to_bot || !message.mentions.is_empty();
     row.inbound.conversation.channel != ChannelKind::Console && matters
-}
-
-/// What becomes of the row.
-pub(super) enum Outcome {
-    /// Handled; the word says how.
-    Done(&'static str),
-    /// A task for its sender's lane.
-    Task,
-    /// Not yet: the bot's own id, or whether the card was there to read, is not known.
-    Wait,
 }

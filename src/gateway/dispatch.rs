@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use super::state::Gateway;
-use crate::channels::{Abreast, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::channels::{BatchSizes, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError};
 
 /// Between two tries to write down what came of a delivery.
@@ -43,12 +43,12 @@ struct Platform {
     channel: ChannelKind,
     places: Arc<Semaphore>,
     /// What it rations.
-    abreast: Abreast,
+    abreast: BatchSizes,
 }
 
 impl Platform {
     fn lines(&self) -> [Line; 3] {
-        let Abreast { posts, repaints, marks } = self.abreast;
+        let BatchSizes { posts, repaints, marks } = self.abreast;
         let free = self.places.available_permits();
         // Repaints that hang must leave room for what people wait for.
         let rest = free.saturating_sub(FOR_POSTS);
@@ -61,7 +61,7 @@ impl Platform {
             channel: self.channel,
             kind,
             most,
-            within: Abreast::WITHIN,
+            within: BatchSizes::MAX_WAIT,
             free,
         })
     }
@@ -72,7 +72,7 @@ impl Dispatcher {
         let platforms = PLATFORMS.map(|channel| Platform {
             channel,
             places: Arc::new(Semaphore::new(ABREAST)),
-            abreast: gateway.channels.out(channel).abreast(),
+            abreast: gateway.channels.out(channel).batch_sizes(),
         });
         Self {
             gateway,
@@ -311,7 +311,7 @@ mod tests {
             let platform = Platform {
                 channel: ChannelKind::Lark,
                 places: Arc::new(Semaphore::new(free)),
-                abreast: Abreast {
+                abreast: BatchSizes {
                     posts: 5,
                     repaints: 5,
                     marks: 5,

@@ -30,6 +30,12 @@ pub struct Details {
     pub gate: Option<GateId>,
 }
 
+/// The plan in a turn's stored state. A state that does not read back here is shown as no plan.
+#[must_use]
+pub fn plan_of(row: &TurnRow) -> Option<Plan> {
+    read(row).ok().and_then(|state| state.plan)
+}
+
 impl Runner {
     /// Reads what is stored in the turn's state.
     ///

@@ -1,8 +1,6 @@
 //! Metrics: the table of what is counted, and the Prometheus text of it.
 //!
-//! Code counts with the macros of `metrics`; the table gives every name its kind, labels and meaning, and a test
-//! holds the table, the code and `docs/metrics.md` together.
-//!
+//! Code counts with the macros of `metrics`; the table gives every name its kind, labels and meaning.
 //! A metric is counted where the thing is done, after its commit. A test holds code, table and `docs/metrics.md` together.
 
 use std::sync::OnceLock;

@@ -29,7 +29,7 @@ fn message(text: &str, chat_type: ChatType) -> InboundMessage {
 }
 
 fn read(text: &str, chat_type: ChatType) -> &'static str {
-    match Phrase::read(&message(text, chat_type).addressed(BOT), chat_type == ChatType::Direct) {
+    match Phrase::of(&message(text, chat_type).addressed(BOT), chat_type == ChatType::Direct) {
         Phrase::Approve => "approve",
         Phrase::Cancel => "reject",
         Phrase::Ignore => "ignore",
@@ -68,7 +68,7 @@ fn full_width_ok_with_mention() {
 fn conditions_and_questions_are_handed_on() {
     for text in ["OK 但是第二步别做", "这一步会删数据吗？"] {
         let said = message(text, ChatType::Direct).addressed(BOT);
-        assert_eq!(Phrase::read(&said, true), Phrase::Other(text.to_owned()));
+        assert_eq!(Phrase::of(&said, true), Phrase::Other(text.to_owned()));
     }
 }
 

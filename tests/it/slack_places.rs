@@ -101,7 +101,7 @@ async fn a_click_from_another_workspace() {
 fn markup_of_an_answer() {
     let read = |text: &str| {
         let plain = with(message_event(), "/event/text", json!(text));
-        Phrase::read(&message(push(&plain)).addressed("UBOT"), false)
+        Phrase::of(&message(push(&plain)).addressed("UBOT"), false)
     };
     for text in [
         "OK",

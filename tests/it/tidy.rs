@@ -1,5 +1,7 @@
 //! Checks on the source tree itself: who may import whom, and how big a file may grow.
 
+mod cycles;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

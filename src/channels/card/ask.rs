@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::{Ask, Builder, Card, Form, Head, Line, Part, Style, lines, ours};
-use crate::channels::wording::{Asked, Whom, capitalized, is_open, one_line, spent};
+use super::build::{Builder, lines};
+use super::{Ask, ButtonStyle, Card, CardLine, Form, Head, Part, ours};
+use crate::channels::wording::{AskKind, Audience, capitalized, is_open, one_line, spent};
 use countersign_agent::domain::{BudgetCard, QuestionCard};
 
 impl Builder<'_> {
@@ -11,18 +12,18 @@ impl Builder<'_> {
         let open = is_open(&card.state);
         let said = |text: &&str| !text.trim().is_empty();
         let mention = self.mention(&card.requester).filter(|_| open && card.group);
-        let mut asked: Vec<Line> = mention.map(|mention| vec![mention]).into_iter().collect();
+        let mut asked: Vec<CardLine> = mention.map(|mention| vec![mention]).into_iter().collect();
         asked.push(vec![self.block(&card.question)]);
         let reason = card.reason.as_deref().filter(said);
         asked.extend(reason.map(|reason| self.labelled("question.reason", self.block(reason))));
         let mut parts = vec![Part::Lines("question", asked)];
         if open {
-            parts.push(self.prompt(self.words.place.question(card.group)));
+            parts.push(self.prompt(self.words.surface.question(card.group)));
             let form = Form {
                 label: self.word("question.answer"),
                 placeholder: String::new(),
                 submit: self.word("console.send"),
-                opens: self.button("slack.edit", Style::Plain, None),
+                opens: self.button("slack.edit", ButtonStyle::Plain, None),
             };
             parts.push(Part::Ask(Box::new(Ask {
                 gate: &card.gate_id,
@@ -30,12 +31,12 @@ impl Builder<'_> {
                 form: Some(form),
             })));
         }
-        parts.extend(self.settled(&card.state, Asked::Answer, None));
+        parts.extend(self.settled(&card.state, AskKind::Answer, None));
         let subject = card.title.as_deref().filter(said).map(|title| one_line(title, self.caps.line));
         Card {
             head: Some(Head {
                 subject,
-                ..self.head("question.title", &card.state, Asked::Answer)
+                ..self.head("question.title", &card.state, AskKind::Answer)
             }),
             summary: self.say("question.summary", json!({"question": one_line(&card.question, 80)})),
             parts,
@@ -47,7 +48,7 @@ impl Builder<'_> {
     pub(super) fn limit<'a>(&self, card: &'a BudgetCard) -> Card<'a> {
         let open = is_open(&card.state);
         let spent = spent(self.words.templates, self.words.locale, card);
-        let asks = self.asks(open, "budget", Whom::limit(card), &spent);
+        let asks = self.asks(open, "budget", Audience::limit(card), &spent);
         let mut intro = asks.intro;
         if intro.is_empty() && asks.ahead.is_empty() {
             intro.push(ours(&capitalized(&self.say("budget.intro", spent))));
@@ -59,18 +60,21 @@ impl Builder<'_> {
         if open {
             parts.extend(lines("waits", asks.waits));
             // The view does not say whether this is a group.
-            let group = self.words.place.in_group("budget.prompt_group");
+            let group = self.words.surface.in_group("budget.prompt_group");
             parts.push(self.prompt(["budget.prompt"].into_iter().chain(group)));
             let button = |key: &str, style| self.button(key, style, None);
             parts.push(Part::Ask(Box::new(Ask {
                 gate: &card.gate_id,
-                buttons: Some([button("budget.ok", Style::Primary), button("budget.cancel", Style::Plain)]),
+                buttons: Some([
+                    button("budget.ok", ButtonStyle::Primary),
+                    button("budget.cancel", ButtonStyle::Plain),
+                ]),
                 form: None,
             })));
         }
-        parts.extend(self.settled(&card.state, Asked::Approval, None));
+        parts.extend(self.settled(&card.state, AskKind::Approval, None));
         Card {
-            head: Some(self.head("budget.title", &card.state, Asked::Approval)),
+            head: Some(self.head("budget.title", &card.state, AskKind::Approval)),
             summary: self.word("budget.summary"),
             ahead: asks.ahead,
             parts,

@@ -3,25 +3,48 @@
 use serde_json::{Value, json};
 
 use super::line::{Holes, plain};
-use super::{Button, Caps, Head, Line, Part, Span, Steps, Style, Sure, Tone, Words, ours};
+use super::{Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Sure, Tone, ours};
 use crate::channels::wording::{
-    Asked, Whom, capitalized, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key, state_key, words_key,
+    AskKind, Audience, capitalized, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key, state_key,
+    words_key,
 };
-use countersign_agent::domain::{CardState, PlanEnd, StepView};
+use countersign_agent::domain::{ActionView, CardState, Outbound, PlanEnd, StepView};
 
 /// Makes one card.
 pub(super) struct Builder<'a> {
-    pub(super) words: Words<'a>,
+    pub(super) words: CardWords<'a>,
     pub(super) caps: Caps,
+}
+
+impl<'a> Card<'a> {
+    /// None for what is said as a text message (notices), and for a reaction.
+    pub(in crate::channels) fn of(words: CardWords<'_>, caps: Caps, content: &'a Outbound) -> Option<Self> {
+        let builder = Builder { words, caps };
+        Some(match content {
+            Outbound::PlanCard(card) => builder.plan(card),
+            Outbound::ApprovalCard(card) => builder.calls(card),
+            Outbound::QuestionCard(card) => builder.question(card),
+            Outbound::BudgetCard(card) => builder.limit(card),
+            Outbound::Progress(view) => builder.progress(view),
+            Outbound::Answer(answer) => builder.answer(answer),
+            Outbound::Text { text } => builder.said(text),
+            Outbound::Notice(_) | Outbound::Reaction(_) => return None,
+        })
+    }
+
+    /// A call by itself, without buttons.
+    pub(in crate::channels) fn call(words: CardWords<'_>, number: usize, row: &'a ActionView) -> Call<'a> {
+        Builder { words, caps: Caps::ALL }.call(number, row, None)
+    }
 }
 
 /// Whom an open card asks, and whom its requester waits for.
 #[derive(Default)]
 pub(super) struct Asks {
     /// Both, where they are said before the title.
-    pub(super) ahead: Vec<Line>,
-    pub(super) intro: Vec<Line>,
-    pub(super) waits: Vec<Line>,
+    pub(super) ahead: Vec<CardLine>,
+    pub(super) intro: Vec<CardLine>,
+    pub(super) waits: Vec<CardLine>,
 }
 
 impl Builder<'_> {
@@ -34,7 +57,7 @@ impl Builder<'_> {
     }
 
     /// Our words `key` behind `before`; their value `name` is `inside`.
-    pub(super) fn around(&self, before: &str, key: &str, mut values: Value, name: &str, inside: Line) -> Line {
+    pub(super) fn around(&self, before: &str, key: &str, mut values: Value, name: &str, inside: CardLine) -> CardLine {
         let mut holes = Holes::default();
         values[name] = json!(holes.put(inside));
         holes.fill(&format!("{before}{}", self.say(key, values)))
@@ -62,20 +85,20 @@ impl Builder<'_> {
     }
 
     /// A label, and what follows it.
-    pub(super) fn labelled(&self, key: &str, inside: Span) -> Line {
+    pub(super) fn labelled(&self, key: &str, inside: Span) -> CardLine {
         vec![Span::Label(self.word(key)), inside]
     }
 
     /// Whom the card asks while it waits. A text says it before the title, and only if others than the requester are asked.
-    pub(super) fn asks(&self, open: bool, family: &str, whom: Whom<'_>, values: &Value) -> Asks {
+    pub(super) fn asks(&self, open: bool, family: &str, whom: Audience<'_>, values: &Value) -> Asks {
         if !open {
             return Asks::default();
         }
         let line = |key: &str| self.asking(&format!("{family}.{key}"), whom, values.clone());
         let intro = vec![line("intro")];
-        let waits: Vec<Line> = whom.waits().then(|| line("waits")).into_iter().collect();
+        let waits: Vec<CardLine> = whom.waits().then(|| line("waits")).into_iter().collect();
         let others = whom.listed().is_some() || whom.anyone();
-        match (self.words.place.is_text(), others) {
+        match (self.words.surface.is_text(), others) {
             (false, _) => Asks {
                 intro,
                 waits,
@@ -90,9 +113,9 @@ impl Builder<'_> {
     }
 
     /// Our words `key`, which name those who are asked: the people who may approve, else the requester where others read along.
-    fn asking(&self, key: &str, whom: Whom<'_>, mut values: Value) -> Line {
+    fn asking(&self, key: &str, whom: Audience<'_>, mut values: Value) -> CardLine {
         let person = |id: &str| Span::Person(id.to_owned());
-        let mut people = Line::new();
+        let mut people = CardLine::new();
         for id in whom.named() {
             people.extend((!people.is_empty()).then(|| plain(" ")));
             people.push(person(id));
@@ -104,13 +127,13 @@ impl Builder<'_> {
         };
         let mut holes = Holes::default();
         let (people, requester) = (holes.put(people), holes.put(requester.into_iter().collect()));
-        whom.tell(&mut values, self.words.place.has_threads(), &people, &requester);
+        whom.tell(&mut values, self.words.surface.has_threads(), &people, &requester);
         holes.fill(&capitalized(&self.say(key, values)))
     }
 
     /// The person whose task it is, where a mention calls them to a card or an answer.
     pub(super) fn mention(&self, id: &str) -> Option<Span> {
-        (self.words.place.is_chat_card() && (self.words.knows)(id)).then(|| Span::Person(id.to_owned()))
+        (self.words.surface.is_chat_card() && (self.words.knows)(id)).then(|| Span::Person(id.to_owned()))
     }
 
     /// Words of the model beside what is asked; they make room first.
@@ -129,8 +152,8 @@ impl Builder<'_> {
         })
     }
 
-    fn step(&self, step: &StepView, marks: bool) -> Line {
-        let mut line: Line = marks.then(|| Span::Ours(format!("{} ", mark_of(step)))).into_iter().collect();
+    fn step(&self, step: &StepView, marks: bool) -> CardLine {
+        let mut line: CardLine = marks.then(|| Span::Ours(format!("{} ", mark_of(step)))).into_iter().collect();
         line.push(self.planned(&step.content));
         line.extend(self.beside(step));
         line.extend(step.unfinished.then(|| Span::Ours(self.word("plan.unfinished"))));
@@ -138,14 +161,14 @@ impl Builder<'_> {
     }
 
     /// What a step is for, and its tools.
-    pub(super) fn beside(&self, step: &StepView) -> Line {
-        let mut line = Line::new();
+    pub(super) fn beside(&self, step: &StepView) -> CardLine {
+        let mut line = CardLine::new();
         if let Some(intent) = &step.intent {
             line.extend(self.around(" — ", "plan.intent", json!({}), "intent", vec![self.planned(intent)]));
         }
         if !step.tools.is_empty() {
             let tools = self.tools(&step.tools);
-            if self.words.place.is_text() {
+            if self.words.surface.is_text() {
                 line.extend(self.around(" [", "plain.tools", json!({}), "tools", tools));
                 line.push(plain("]"));
             } else {
@@ -156,9 +179,9 @@ impl Builder<'_> {
         line
     }
 
-    pub(super) fn tools(&self, names: &[String]) -> Line {
+    pub(super) fn tools(&self, names: &[String]) -> CardLine {
         if names.is_empty() {
-            return Line::new();
+            return CardLine::new();
         }
         let room = if self.caps.whole { names.len() } else { 8 };
         let name = |name: &String| if self.caps.whole { name.clone() } else { tool(name) };
@@ -191,8 +214,8 @@ impl Builder<'_> {
     }
 
     /// Who settled it, when, and with which words; and how it ended.
-    pub(super) fn settled(&self, state: &CardState, asked: Asked, end: Option<PlanEnd>) -> Option<Part<'static>> {
-        let Words { templates, locale, .. } = self.words;
+    pub(super) fn settled(&self, state: &CardState, asked: AskKind, end: Option<PlanEnd>) -> Option<Part<'static>> {
+        let CardWords { templates, locale, .. } = self.words;
         let mut lines = Vec::new();
         match state {
             CardState::Open { .. } => return None,
@@ -210,7 +233,7 @@ impl Builder<'_> {
         self::lines("settled", lines)
     }
 
-    pub(super) fn head(&self, title: &str, state: &CardState, asked: Asked) -> Head {
+    pub(super) fn head(&self, title: &str, state: &CardState, asked: AskKind) -> Head {
         Head {
             title: self.word(title),
             subject: None,
@@ -221,7 +244,7 @@ impl Builder<'_> {
     }
 
     /// Small print of a card while it waits: for whom, how long.
-    pub(super) fn waiting(&self, state: &CardState, requester: &str, ttl_ms: i64) -> Vec<Line> {
+    pub(super) fn waiting(&self, state: &CardState, requester: &str, ttl_ms: i64) -> Vec<CardLine> {
         if !is_open(state) {
             return Vec::new();
         }
@@ -229,12 +252,12 @@ impl Builder<'_> {
         self.asked_by(requester).into_iter().chain([ours(&ttl)]).collect()
     }
 
-    pub(super) fn asked_by(&self, requester: &str) -> Option<Line> {
+    pub(super) fn asked_by(&self, requester: &str) -> Option<CardLine> {
         let person = || vec![Span::Person(requester.to_owned())];
-        (self.words.place.tells_requester()).then(|| self.around("", "slack.asked_by", json!({}), "by", person()))
+        (self.words.surface.tells_requester()).then(|| self.around("", "slack.asked_by", json!({}), "by", person()))
     }
 
-    pub(super) fn button(&self, label: &str, style: Style, sure: Option<Sure>) -> Button {
+    pub(super) fn button(&self, label: &str, style: ButtonStyle, sure: Option<Sure>) -> Button {
         let label = self.word(label);
         Button { label, style, sure }
     }
@@ -249,13 +272,13 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn demo(&self, demo: bool) -> Option<Line> {
+    pub(super) fn demo(&self, demo: bool) -> Option<CardLine> {
         demo.then(|| ours(&self.word("foot.demo")))
     }
 }
 
 /// A part of these lines, if there are any.
-pub(super) fn lines(name: &'static str, lines: Vec<Line>) -> Option<Part<'static>> {
+pub(super) fn lines(name: &'static str, lines: Vec<CardLine>) -> Option<Part<'static>> {
     (!lines.is_empty()).then_some(Part::Lines(name, lines))
 }
 

@@ -2,14 +2,15 @@
 
 use serde_json::json;
 
-use super::{Builder, Call, CallAsk, Card, Exhibit, Head, Part, Style, Tone, lines, ours, tool};
-use crate::channels::wording::{Asked, Whom, effect_key, is_open, one_line, prompt_key, sure_key};
+use super::build::{Builder, lines, tool};
+use super::{ButtonStyle, Call, CallAsk, Card, Exhibit, Head, Part, Tone, ours};
+use crate::channels::wording::{AskKind, Audience, is_open, one_line, prompt_key, sure_key};
 use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 
 impl Builder<'_> {
     pub(super) fn calls<'a>(&self, card: &'a ApprovalCard) -> Card<'a> {
         let open = is_open(&card.state);
-        let asks = self.asks(open, "approval", Whom::calls(card), &json!({}));
+        let asks = self.asks(open, "approval", Audience::calls(card), &json!({}));
         let one = |name, line| Part::Lines(name, vec![line]);
         let mut parts: Vec<Part<'a>> = Vec::new();
         parts.extend(lines("intro", asks.intro));
@@ -24,11 +25,11 @@ impl Builder<'_> {
                 parts.push(one("later", ours(&self.say("approval.later", json!({"count": card.later})))));
             }
             parts.extend(lines("waits", asks.waits));
-            let place = self.words.place;
-            let group = place.in_group("approval.prompt_group").filter(|_| card.group);
-            parts.push(self.prompt([place.approval(prompt_key(card))].into_iter().chain(group)));
+            let surface = self.words.surface;
+            let group = surface.in_group("approval.prompt_group").filter(|_| card.group);
+            parts.push(self.prompt([surface.approval(prompt_key(card))].into_iter().chain(group)));
         }
-        parts.extend(self.settled(&card.state, Asked::Actions, None));
+        parts.extend(self.settled(&card.state, AskKind::Actions, None));
         let head = self.calls_head(card);
         Card {
             summary: if open {
@@ -46,7 +47,7 @@ impl Builder<'_> {
     /// A gate whose rows were decided one by one stands as settled: the head then counts what was said, since
     /// "approved" over a rejected row would be a lie.
     fn calls_head(&self, card: &ApprovalCard) -> Head {
-        let mut head = self.head("approval.title", &card.state, Asked::Actions);
+        let mut head = self.head("approval.title", &card.state, AskKind::Actions);
         let settled_by_rows = matches!(&card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve);
         let refused = |row: &&ActionView| matches!(row.status, ActionStatus::Rejected | ActionStatus::Expired);
         let refused = card.actions.iter().filter(refused).count();
@@ -77,7 +78,7 @@ impl Builder<'_> {
             number,
             row,
             tool: tool(&row.tool),
-            effect: self.word(effect_key(row.effect)),
+            effect: self.word(&format!("effect.{}", row.effect.as_str())),
             status: self.word(&format!("action.{}", row.status.as_str())),
             justification: (!why.is_empty()).then_some(why),
             warning: row.warning().map(|key| self.word(key)),
@@ -91,8 +92,8 @@ impl Builder<'_> {
 
     fn call_ask<'a>(&self, row: &ActionView, gate: &'a GateId) -> CallAsk<'a> {
         let style = match row.effect {
-            EffectClass::Destructive => Style::Danger,
-            EffectClass::State | EffectClass::Read | EffectClass::Write => Style::Primary,
+            EffectClass::Destructive => ButtonStyle::Danger,
+            EffectClass::State | EffectClass::Read | EffectClass::Write => ButtonStyle::Primary,
         };
         let sure = sure_key(row).map(|key| self.sure(key, "approval.approve"));
         let reject = self.sure("approval.reject", "approval.reject");
@@ -100,7 +101,7 @@ impl Builder<'_> {
             gate,
             id: row.button_id(gate),
             yes: self.button("approval.approve", style, sure),
-            no: self.button("approval.reject", Style::Plain, Some(reject)),
+            no: self.button("approval.reject", ButtonStyle::Plain, Some(reject)),
         }
     }
 }

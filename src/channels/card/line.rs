@@ -17,7 +17,7 @@ pub(in crate::channels) enum Span {
     Person(String),
 }
 
-pub(in crate::channels) type Line = Vec<Span>;
+pub(in crate::channels) type CardLine = Vec<Span>;
 
 /// Words of ours.
 pub(super) fn plain(words: &str) -> Span {
@@ -25,8 +25,8 @@ pub(super) fn plain(words: &str) -> Span {
 }
 
 /// A line of words of ours, if there are any.
-pub(super) fn ours(words: &str) -> Line {
-    if words.is_empty() { Line::new() } else { vec![plain(words)] }
+pub(super) fn ours(words: &str) -> CardLine {
+    if words.is_empty() { CardLine::new() } else { vec![plain(words)] }
 }
 
 /// The first character that stands in a wording for what is no plain text; no keyboard and no language has it.
@@ -34,11 +34,11 @@ const FIRST: char = '\u{e000}';
 
 /// What goes into a wording beside plain text. Each piece is a character of its own until the wording is rendered.
 #[derive(Default)]
-pub(super) struct Holes(Vec<Line>);
+pub(super) struct Holes(Vec<CardLine>);
 
 impl Holes {
     /// The value to render; empty if there is nothing inside.
-    pub(super) fn put(&mut self, inside: Line) -> String {
+    pub(super) fn put(&mut self, inside: CardLine) -> String {
         if inside.is_empty() {
             return String::new();
         }
@@ -47,8 +47,8 @@ impl Holes {
     }
 
     /// The rendered wording with everything in its place.
-    pub(super) fn fill(&self, said: &str) -> Line {
-        let mut line = Line::new();
+    pub(super) fn fill(&self, said: &str) -> CardLine {
+        let mut line = CardLine::new();
         let mut words = String::new();
         for c in said.chars() {
             let hole = u32::from(c).checked_sub(u32::from(FIRST));
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_wording_keeps_the_kinds_of_what_is_inside() {
         let mut holes = Holes::default();
-        let (who, none) = (holes.put(vec![Span::Person(String::from("**U1**"))]), holes.put(Line::new()));
+        let (who, none) = (holes.put(vec![Span::Person(String::from("**U1**"))]), holes.put(CardLine::new()));
         let what = holes.put(vec![Span::Foreign(String::from("\u{e000}"))]);
         assert_eq!(none, "");
         let line = holes.fill(&format!("{who} wants {what}, {who}\u{e005}"));

@@ -2,21 +2,22 @@
 
 use serde_json::json;
 
-use super::{Ask, Builder, Card, Form, Head, Line, Part, Span, Style, Tone, lines, ours};
-use crate::channels::wording::{Whom, asked_of, done_steps, end_key, is_open, one_line, under_way};
+use super::build::{Builder, lines};
+use super::{Ask, ButtonStyle, Card, CardLine, Form, Head, Part, Span, Tone, ours};
+use crate::channels::wording::{Audience, asked_of, done_steps, end_key, is_open, one_line, under_way};
 use countersign_agent::domain::{CardState, Complexity, GateId, PlanCard};
 
 impl Builder<'_> {
     pub(super) fn plan<'a>(&self, card: &'a PlanCard) -> Card<'a> {
         let open = is_open(&card.state);
-        let asks = self.asks(open, "plan", Whom::plan(card), &json!({}));
+        let asks = self.asks(open, "plan", Audience::plan(card), &json!({}));
         let mut parts = self.plan_body(card, asks.intro);
         if let CardState::Open { votes } = card.state {
             parts.extend(self.plan_rules(card, votes));
             parts.extend(lines("waits", asks.waits));
-            let place = self.words.place;
-            let group = place.in_group("plan.prompt_group").filter(|_| card.group);
-            parts.push(self.prompt(["plan.prompt"].into_iter().chain(group).chain(place.cancel())));
+            let surface = self.words.surface;
+            let group = surface.in_group("plan.prompt_group").filter(|_| card.group);
+            parts.push(self.prompt(["plan.prompt"].into_iter().chain(group).chain(surface.cancel())));
             parts.extend(card.review_id.as_ref().map(|gate| self.plan_ask(gate)));
         }
         parts.extend(self.settled(&card.state, asked_of(card), card.end));
@@ -42,7 +43,7 @@ impl Builder<'_> {
         }
         if let CardState::Open { votes } = card.state
             && card.quorum > 1
-            && self.words.place.heads_votes()
+            && self.words.surface.heads_votes()
         {
             head.state = self.say("state.votes", json!({"votes": votes, "quorum": card.quorum}));
         }
@@ -59,12 +60,12 @@ impl Builder<'_> {
     }
 
     /// Goal and steps; a simple plan of one step is one line.
-    fn plan_body<'a>(&self, card: &'a PlanCard, mut first: Vec<Line>) -> Vec<Part<'a>> {
+    fn plan_body<'a>(&self, card: &'a PlanCard, mut first: Vec<CardLine>) -> Vec<Part<'a>> {
         let simple = match (card.complexity, card.steps.as_slice()) {
             (Complexity::Simple, [only]) if only.content.trim() == card.goal.trim() => Some(only),
             _ => None,
         };
-        let simple = simple.filter(|_| self.words.place.is_chat_card());
+        let simple = simple.filter(|_| self.words.surface.is_chat_card());
         let mut goal = self.labelled("plan.goal", self.planned(&card.goal));
         goal.extend(simple.into_iter().flat_map(|only| self.beside(only)));
         first.push(goal);
@@ -100,23 +101,23 @@ impl Builder<'_> {
 
     fn plan_ask<'a>(&self, gate: &'a GateId) -> Part<'a> {
         let sure = self.sure("plan.cancel", "slack.cancel_yes");
-        let cancel = self.button("plan.cancel", Style::End, Some(sure));
+        let cancel = self.button("plan.cancel", ButtonStyle::End, Some(sure));
         Part::Ask(Box::new(Ask {
             gate,
-            buttons: Some([self.button("plan.ok", Style::Primary, None), cancel]),
+            buttons: Some([self.button("plan.ok", ButtonStyle::Primary, None), cancel]),
             form: Some(Form {
                 label: self.word("plan.feedback"),
                 placeholder: self.word("plan.feedback_placeholder"),
                 submit: self.word("plan.submit"),
-                opens: self.button("slack.edit", Style::Plain, None),
+                opens: self.button("slack.edit", ButtonStyle::Plain, None),
             }),
         }))
     }
 
-    fn plan_foot(&self, card: &PlanCard) -> Vec<Line> {
+    fn plan_foot(&self, card: &PlanCard) -> Vec<CardLine> {
         let mut foot = self.waiting(&card.state, &card.requester, card.ttl_ms);
         if is_open(&card.state) {
-            foot.extend(self.words.place.limits_changes().then(|| ours(&self.word("foot.edit_limit"))));
+            foot.extend(self.words.surface.limits_changes().then(|| ours(&self.word("foot.edit_limit"))));
         } else {
             foot.extend(self.asked_by(&card.requester));
         }

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{Answer, Builder, Card, Head, Line, Part, Span, Tone, ours};
+use super::build::Builder;
+use super::{Answer, Card, CardLine, Head, Part, Span, Tone, ours};
 use crate::channels::wording::{done_steps, end_key, end_text, one_line, why_ended};
 use countersign_agent::domain::{self, ProgressView};
 
@@ -64,11 +65,11 @@ impl Builder<'_> {
         self.spoken(to, &answer.text, &why, open, foot)
     }
 
-    fn spoken(&self, to: Option<Span>, text: &str, why: &str, more: Vec<Part<'static>>, foot: Vec<Line>) -> Card<'static> {
+    fn spoken(&self, to: Option<Span>, text: &str, why: &str, more: Vec<Part<'static>>, foot: Vec<CardLine>) -> Card<'static> {
         let text = self.cut(text.trim(), self.caps.answer);
         let ours = match (text.is_empty(), why.is_empty()) {
             (true, true) => ours(&self.word("notice.nothing_to_say")),
-            (false, true) => Line::new(),
+            (false, true) => CardLine::new(),
             // It may name what was done, in words of the model.
             (_, false) => vec![Span::Block(why.to_owned())],
         };

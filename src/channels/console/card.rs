@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::markdown;
-use super::view::{Ask, Block, CallAsk, CallLine, CardPage, StepLine};
-use crate::channels::card::{self, Call, Caps, Card, Head, Line, Part, Place, Span, Tone, Words};
+use super::view::{AskView, CallAskView, CallLine, CardPage, PageBlock, StepLine};
+use crate::channels::card::{self, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Surface, Tone};
 use crate::channels::wording::{notice_people, notice_text};
 use countersign_agent::domain::{ActionView, Locale, Outbound, StepStatus, StepView};
 use countersign_agent::template::Templates;
@@ -24,11 +24,11 @@ pub fn card_page(templates: &Templates, locale: Locale, name: &dyn Fn(&str) -> S
     Some(Encoder { words, name }.page(&card))
 }
 
-fn words(templates: &Templates, locale: Locale) -> Words<'_> {
-    Words {
+fn words(templates: &Templates, locale: Locale) -> CardWords<'_> {
+    CardWords {
         templates,
         locale,
-        place: Place::Console,
+        surface: Surface::Console,
         knows: |_| true,
     }
 }
@@ -59,7 +59,7 @@ pub fn step_lines(templates: &Templates, locale: Locale, steps: &[StepView], mar
 
 /// Tool calls as blocks without buttons, for the full record; arguments and outputs are as long as they are.
 #[must_use]
-pub fn call_blocks(templates: &Templates, locale: Locale, calls: &[ActionView]) -> Vec<Block> {
+pub fn call_blocks(templates: &Templates, locale: Locale, calls: &[ActionView]) -> Vec<PageBlock> {
     let words = words(templates, locale);
     let lines = calls.iter().enumerate();
     lines.map(|(at, row)| call(&Card::call(words, at + 1, row))).collect()
@@ -81,15 +81,15 @@ fn mark(status: StepStatus) -> &'static str {
     }
 }
 
-fn prose(text: &str) -> Block {
-    Block::Prose {
+fn prose(text: &str) -> PageBlock {
+    PageBlock::Prose {
         html: markdown::html(text),
         quiet: false,
     }
 }
 
 struct Encoder<'a> {
-    words: Words<'a>,
+    words: CardWords<'a>,
     name: &'a dyn Fn(&str) -> String,
 }
 
@@ -106,10 +106,10 @@ impl Encoder<'_> {
             match part {
                 Part::Ask(asked) => page.ask = Some(ask(asked)),
                 Part::Lines(name, lines) => self.lines(name, lines, &mut page.blocks),
-                Part::Steps(steps) => page.blocks.push(Block::Steps {
+                Part::Steps(steps) => page.blocks.push(PageBlock::Steps {
                     items: step_lines(self.words.templates, self.words.locale, steps.steps, steps.marks),
                 }),
-                Part::Open { label, rows, .. } => page.blocks.push(Block::List {
+                Part::Open { label, rows, .. } => page.blocks.push(PageBlock::List {
                     label: label.clone(),
                     items: rows.clone(),
                 }),
@@ -126,17 +126,17 @@ impl Encoder<'_> {
     }
 
     /// A label with its text, the model's words, or words of ours.
-    fn lines(&self, name: &str, lines: &[Line], blocks: &mut Vec<Block>) {
+    fn lines(&self, name: &str, lines: &[CardLine], blocks: &mut Vec<PageBlock>) {
         for line in lines {
             match line.as_slice() {
-                [Span::Label(label), text @ ..] => blocks.push(Block::Labelled {
+                [Span::Label(label), text @ ..] => blocks.push(PageBlock::Labelled {
                     label: label.clone(),
                     text: self.plain(text),
                 }),
                 [Span::Block(text)] => blocks.push(prose(text)),
                 line if name == "prompt" => {
                     let html = self.html(line);
-                    blocks.push(Block::Prose { html, quiet: false });
+                    blocks.push(PageBlock::Prose { html, quiet: false });
                 }
                 line => self.quiet(line, blocks),
             }
@@ -144,15 +144,15 @@ impl Encoder<'_> {
     }
 
     /// Words of ours around the matter.
-    fn quiet(&self, line: &[Span], blocks: &mut Vec<Block>) {
+    fn quiet(&self, line: &[Span], blocks: &mut Vec<PageBlock>) {
         if line.is_empty() {
             return;
         }
         let said = self.html(line);
-        if let Some(Block::Prose { html, quiet: true }) = blocks.last_mut() {
+        if let Some(PageBlock::Prose { html, quiet: true }) = blocks.last_mut() {
             html.push_str(&said);
         } else {
-            blocks.push(Block::Prose { html: said, quiet: true });
+            blocks.push(PageBlock::Prose { html: said, quiet: true });
         }
     }
 
@@ -215,8 +215,8 @@ fn head(head: &Head) -> CardPage {
     }
 }
 
-fn call(call: &Call<'_>) -> Block {
-    Block::Call(Box::new(CallLine {
+fn call(call: &Call<'_>) -> PageBlock {
+    PageBlock::Call(Box::new(CallLine {
         number: call.number,
         tool: call.row.tool.clone(),
         effect: call.row.effect,
@@ -230,7 +230,7 @@ fn call(call: &Call<'_>) -> Block {
         preview: call.preview.clone(),
         arguments: call.arguments.clone(),
         output: call.output.clone(),
-        ask: call.ask.as_ref().map(|ask| CallAsk {
+        ask: call.ask.as_ref().map(|ask| CallAskView {
             id: call.row.id.to_string(),
             gate: ask.gate.to_string(),
             ok: ask.yes.label.clone(),
@@ -240,17 +240,17 @@ fn call(call: &Call<'_>) -> Block {
     }))
 }
 
-fn ask(ask: &card::Ask<'_>) -> Ask {
-    let mut asked = Ask {
+fn ask(ask: &card::Ask<'_>) -> AskView {
+    let mut view = AskView {
         id: ask.gate.to_string(),
-        ..Ask::default()
+        ..AskView::default()
     };
     if let Some([ok, no]) = &ask.buttons {
-        (asked.ok, asked.no) = (ok.label.clone(), no.label.clone());
-        asked.no_sure = no.sure.as_ref().map(|sure| sure.title.clone()).unwrap_or_default();
+        (view.ok, view.no) = (ok.label.clone(), no.label.clone());
+        view.no_sure = no.sure.as_ref().map(|sure| sure.title.clone()).unwrap_or_default();
     }
     if let Some(form) = &ask.form {
-        (asked.label, asked.placeholder, asked.submit) = (form.label.clone(), form.placeholder.clone(), form.submit.clone());
+        (view.label, view.placeholder, view.submit) = (form.label.clone(), form.placeholder.clone(), form.submit.clone());
     }
-    asked
+    view
 }

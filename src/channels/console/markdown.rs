@@ -2,7 +2,7 @@
 
 use countersign_agent::domain::visible;
 
-use crate::channels::markdown::{Block, Item, Span, Table, parse};
+use crate::channels::markdown::{Block, Item, StyledText, Table, parse};
 
 /// Longest text that is rendered, in bytes; what is behind it is cut with a mark.
 const MOST: usize = 64 << 10;
@@ -88,9 +88,7 @@ fn list(start: Option<u64>, items: &[Item], out: &mut String) {
     }
     for item in items {
         out.push_str("<li>");
-        if let Some(done) = item.done {
-            out.push_str(if done { "☑ " } else { "☐ " });
-        }
+        out.push_str(item.task_box());
         match item.blocks.split_first() {
             // Its first words stand beside the mark.
             Some((Block::Paragraph(spans), rest)) => {
@@ -120,7 +118,7 @@ fn table(table: &Table, out: &mut String) {
 }
 
 /// Spans of one link are one link, whatever their looks.
-fn inline(spans: &[Span], out: &mut String) {
+fn inline(spans: &[StyledText], out: &mut String) {
     for run in spans.chunk_by(|one, next| one.link == next.link) {
         let link = run.first().and_then(|span| span.link.as_deref());
         if let Some(to) = link {
@@ -137,7 +135,7 @@ fn inline(spans: &[Span], out: &mut String) {
     }
 }
 
-fn styled(span: &Span, out: &mut String) {
+fn styled(span: &StyledText, out: &mut String) {
     let looks = [
         (span.style.bold, "strong"),
         (span.style.italic, "em"),

@@ -21,9 +21,9 @@ pub struct CardPage {
     /// What a notice says.
     pub text: String,
     /// What it shows.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<PageBlock>,
     /// What it asks, while it waits.
-    pub ask: Option<Ask>,
+    pub ask: Option<AskView>,
     /// Small print.
     pub foot: Vec<String>,
 }
@@ -31,7 +31,7 @@ pub struct CardPage {
 /// A part of a card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
-pub enum Block {
+pub enum PageBlock {
     /// Markdown, rendered.
     Prose {
         /// Safe HTML.
@@ -95,12 +95,12 @@ pub struct CallLine {
     pub(super) preview: Option<Exhibit>,
     pub(super) arguments: Exhibit,
     pub(super) output: Option<Exhibit>,
-    pub(super) ask: Option<CallAsk>,
+    pub(super) ask: Option<CallAskView>,
 }
 
 /// The buttons of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CallAsk {
+pub struct CallAskView {
     pub(super) id: String,
     /// The question that is answered: a call of unknown outcome is asked about again, under the id that it had.
     pub(super) gate: String,
@@ -112,7 +112,7 @@ pub struct CallAsk {
 
 /// The buttons of a card; an empty label: there is no such button.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Ask {
+pub struct AskView {
     pub(super) id: String,
     pub(super) ok: String,
     pub(super) no: String,

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 
 use super::escape;
 use super::markdown::markdown as model_markdown;
-use crate::channels::card::{self, Answer, Ask, Button, Call, Caps, Card, Head, Line, Part, Place, Span, Steps, Style, Tone, Words};
-use crate::channels::wording::one_line;
-use countersign_agent::domain::{ActionStatus, EffectClass, Locale, Outbound};
+use crate::channels::card::{
+    self, Answer, Ask, Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface, Tone,
+};
+use crate::channels::wording::{clip, notice_text, one_line};
+use countersign_agent::domain::{ActionStatus, EffectClass, Locale, Notice, Outbound};
 use countersign_agent::template::Templates;
 use parts::markdown;
 
@@ -32,13 +34,69 @@ const CAPS: [Caps; 7] = [
 /// The card for `content`; none for what is said as a text message (notices) or a reaction.
 #[must_use]
 pub fn card(templates: &Templates, locale: Locale, content: &Outbound) -> Option<Value> {
-    let words = Words {
+    let words = CardWords {
         templates,
         locale,
-        place: Place::Lark,
+        surface: Surface::Lark,
         knows: escape::is_user,
     };
     card::fitted(words, content, &CAPS, encoded, |card| card.to_string().len() <= MAX_BYTES)
+}
+
+/// The body of the HTTP answer to `card.action.trigger`: `notice` as toast, `shown` as the card that replaces the
+/// clicked one (`data` is an object here, not a string).
+#[must_use]
+pub fn click_response(templates: &Templates, locale: Locale, notice: &Notice, shown: Option<&Outbound>) -> Value {
+    let mut body = json!({
+        "toast": {"type": toast_color(notice), "content": clip(&notice_text(templates, locale, notice), 300)},
+    });
+    if let Some(data) = shown.and_then(|shown| card(templates, locale, shown)) {
+        body["card"] = json!({"type": "raw", "data": data});
+    }
+    body
+}
+
+/// The color of a toast: done as asked, told something, refused, not known.
+fn toast_color(notice: &Notice) -> &'static str {
+    match notice {
+        Notice::Approved {} | Notice::Revised {} | Notice::Answered {} | Notice::VoteRecorded { .. } | Notice::Done {} => "success",
+        Notice::AlreadyDecided { .. }
+        | Notice::NotEntitled { .. }
+        | Notice::NotServed { .. }
+        | Notice::Expired { .. }
+        | Notice::ReviewExpired { .. }
+        | Notice::Superseded {}
+        | Notice::WordsFirst {}
+        | Notice::WhichOne { .. }
+        | Notice::QueueFull { .. }
+        | Notice::NotShownWhole {}
+        | Notice::EmptyFeedback {}
+        | Notice::TooLong { .. }
+        | Notice::NotText {}
+        | Notice::TooManyRounds {}
+        | Notice::BudgetExhausted {} => "warning",
+        Notice::UnknownReview {}
+        | Notice::ModelUnreachable {}
+        | Notice::ModelRefused {}
+        | Notice::ModelNonsense {}
+        | Notice::ModelTimeout {}
+        | Notice::ModelTooLong {}
+        | Notice::ModelFiltered {}
+        | Notice::HookFailed { .. }
+        | Notice::Internal { .. } => "error",
+        Notice::Queued { .. }
+        | Notice::Steered {}
+        | Notice::Cancelled {}
+        | Notice::Rejected {}
+        | Notice::NothingToStop {}
+        | Notice::Stopped { .. }
+        | Notice::Greeting {}
+        | Notice::Welcome {}
+        | Notice::Status { .. }
+        | Notice::Help {}
+        | Notice::CutShort {}
+        | Notice::NothingToSay {} => "info",
+    }
 }
 
 fn encoded(card: &Card<'_>) -> Value {
@@ -80,7 +138,7 @@ fn part(part: &Part<'_>) -> Vec<Value> {
     }
 }
 
-fn lines(all: &[Line], between: &str) -> String {
+fn lines(all: &[CardLine], between: &str) -> String {
     all.iter().map(|said| line(said)).collect::<Vec<_>>().join(between)
 }
 
@@ -157,10 +215,10 @@ fn ask(ask: &Ask<'_>) -> Vec<Value> {
 
 fn button(id: &str, button: &Button, value: &Value) -> Value {
     let kind = match button.style {
-        Style::Primary => "primary_filled",
-        Style::Danger => "danger_filled",
-        Style::End => "danger",
-        Style::Plain => "default",
+        ButtonStyle::Primary => "primary_filled",
+        ButtonStyle::Danger => "danger_filled",
+        ButtonStyle::End => "danger",
+        ButtonStyle::Plain => "default",
     };
     parts::button(id, kind, button, value)
 }

@@ -1,14 +1,12 @@
 //! A pressed button or a sent form of a card: which of ours, if it is ours.
 
-use countersign_agent::domain::{ActionId, Click, ClickTarget, ClickVerb, GateId};
+use countersign_agent::domain::{Click, ClickTarget, ClickVerb};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::wire::{CardAction, object, string};
+use super::wire::CardAction;
+use crate::channels::reading::{click_target, feedback, object, string};
 use crate::channels::strict_json;
-
-/// Longest text of the edit form, in characters; the platform's own limit for an input is 1000.
-const MAX_FEEDBACK: usize = 16_384;
 
 /// The value that our buttons carry. Other cards of the same app may carry anything.
 #[derive(Default, Deserialize)]
@@ -32,17 +30,17 @@ struct Form<'a> {
 ///
 /// # Errors
 /// A reason for the log.
-pub(super) fn read(action: &CardAction<'_>, card: Option<String>) -> Result<Click, &'static str> {
+pub(super) fn read_click(action: &CardAction<'_>, card: Option<String>) -> Result<Click, &'static str> {
     // The component's value comes back as it was sent: an object, or a string that may hold one.
     let raw = action.value.map_or("", RawValue::get);
     let inner = string(action.value).filter(|inner| strict_json::check(inner.as_bytes()).is_ok());
     let value: Value<'_> = object(inner.as_deref().unwrap_or(raw)).unwrap_or_default();
 
-    let target = match (id(value.review_id)?, id(value.action_id)?) {
-        (Some(gate), None) => Some(ClickTarget::Gate(GateId::new(gate))),
-        (None, Some(action)) => Some(ClickTarget::Action(ActionId::new(action))),
+    let target = match (target(value.review_id)?, target(value.action_id)?) {
+        (Some(gate @ ClickTarget::Gate(_)), None) => Some(gate),
+        (None, Some(action @ ClickTarget::Action(_))) => Some(action),
         // No card of ours is about two things at once.
-        (Some(_), Some(_)) | (None, None) => None,
+        _ => None,
     };
     let verb = match (string(value.action).as_deref(), &target) {
         (Some("approve"), Some(_)) => ClickVerb::Approve,
@@ -52,9 +50,7 @@ pub(super) fn read(action: &CardAction<'_>, card: Option<String>) -> Result<Clic
         (Some(_) | None, _) => ClickVerb::Unknown,
     };
     let form: Option<Form<'_>> = action.form_value.and_then(|form| object(form.get()));
-    let feedback = form
-        .and_then(|form| string(form.feedback))
-        .map(|text| text.replace('\0', "\u{fffd}").chars().take(MAX_FEEDBACK).collect());
+    let feedback = form.and_then(|form| string(form.feedback)).map(|text| feedback(&text));
     Ok(Click {
         verb,
         target,
@@ -63,25 +59,21 @@ pub(super) fn read(action: &CardAction<'_>, card: Option<String>) -> Result<Clic
     })
 }
 
-/// `^(rv|act)_[A-Za-z0-9_-]{1,64}$`
-fn id(raw: Option<&RawValue>) -> Result<Option<String>, &'static str> {
-    let Some(raw) = raw else { return Ok(None) };
+/// What an id of a button names. `None` means that there is none.
+fn target(id: Option<&RawValue>) -> Result<Option<ClickTarget>, &'static str> {
+    let Some(raw) = id else { return Ok(None) };
     let id = string(Some(raw)).ok_or("an id that is not a string")?;
-    let rest = id.strip_prefix("rv_").or_else(|| id.strip_prefix("act_"));
-    let ours =
-        |rest: &str| (1..=64).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    if !rest.is_some_and(ours) {
-        return Err("an id that cannot be ours");
-    }
-    Ok(Some(id.into_owned()))
+    click_target(&id).map(Some)
 }
 
 #[cfg(test)]
 mod tests {
+    use countersign_agent::domain::{ActionId, GateId};
+
     use super::*;
 
     fn click(action: &str) -> Result<Click, &'static str> {
-        read(&object(action).unwrap(), None)
+        read_click(&object(action).unwrap(), None)
     }
 
     fn on(verb: ClickVerb, target: ClickTarget) -> Click {

@@ -1,44 +1,38 @@
 //! Calls out to Lark: messages, replies, card updates and reactions, with their token, their pace and their retries.
 
 mod answer;
-mod pace;
+mod rates;
 mod token;
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use countersign_agent::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
 use countersign_agent::template::Templates;
-use reqwest::{Method, RequestBuilder};
-use secrecy::ExposeSecret as _;
+use reqwest::Method;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 use super::{card::card, escape};
-use crate::channels::card::Place;
-use crate::channels::pace::{PATIENCE, Pace};
-use crate::channels::plain::Said;
-use crate::channels::wording::{notice_people, notice_text, one_line, requester};
-use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::channels::card::Surface;
+use crate::channels::plain::{TextMarkup, chat_text};
+use crate::channels::rates::Limiter;
+use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::LarkSecrets;
-use answer::{Answer, Refused};
-use pace::rates;
+use answer::LarkFailure;
+use rates::rates;
 use token::Tokens;
-
-/// Time for one call, connection included.
-const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Room for a text message, bytes of its JSON. The platform takes 150 KB for the whole request.
 const MAX_TEXT_BYTES: usize = 100_000;
 
 /// Lark, outward.
+#[derive(Debug)]
 pub struct LarkClient {
     base_url: String,
-    app_id: String,
     http: reqwest::Client,
     templates: Arc<Templates>,
     tokens: Tokens,
-    pace: Pace,
+    limiter: Limiter,
 }
 
 impl LarkClient {
@@ -47,11 +41,10 @@ impl LarkClient {
     pub fn new(secrets: &LarkSecrets, templates: Arc<Templates>, http: reqwest::Client, clock: Clock) -> Self {
         Self {
             base_url: secrets.base_url.clone(),
-            app_id: secrets.app_id.clone(),
             tokens: Tokens::new(secrets, http.clone(), clock),
             http,
             templates,
-            pace: Pace::default(),
+            limiter: Limiter::default(),
         }
     }
 
@@ -72,7 +65,9 @@ impl LarkClient {
     }
 
     async fn post(&self, delivery: &Delivery, reply_to: Option<&str>, mut body: Value) -> Result<Receipt, DeliveryError> {
-        self.pace.wait(rates(Some(&delivery.conversation.chat)), PATIENCE).await?;
+        self.limiter
+            .wait(rates(Some(&delivery.conversation.chat)), BatchSizes::MAX_WAIT)
+            .await?;
         body["uuid"] = json!(delivery.key);
         if let Some(parent) = reply_to.filter(|id| is_id(id)) {
             let url = format!("{}/open-apis/im/v1/messages/{parent}/reply", self.base_url);
@@ -90,7 +85,7 @@ impl LarkClient {
                 };
             }
             if !refused.target_gone() {
-                return Err(refused.error);
+                return Err(refused.into());
             }
         }
         let url = format!("{}/open-apis/im/v1/messages?receive_id_type=chat_id", self.base_url);
@@ -98,9 +93,7 @@ impl LarkClient {
             body.remove("reply_in_thread");
         }
         body["receive_id"] = json!(delivery.conversation.chat);
-        Ok(receipt(
-            &self.send(Method::POST, &url, &body).await.map_err(|refused| refused.error)?,
-        ))
+        Ok(receipt(&self.send(Method::POST, &url, &body).await?))
     }
 
     async fn patch(&self, message_id: &str, content: &Outbound, locale: Locale) -> Result<Receipt, DeliveryError> {
@@ -108,10 +101,10 @@ impl LarkClient {
             return Err(DeliveryError::Gone(String::from("no card message to update")));
         };
         // Five updates a second and message; a chat's own rate does not count here.
-        self.pace.wait(rates(Some(message_id)), PATIENCE).await?;
+        self.limiter.wait(rates(Some(message_id)), BatchSizes::MAX_WAIT).await?;
         let url = format!("{}/open-apis/im/v1/messages/{message_id}", self.base_url);
         let body = json!({"content": card.to_string()});
-        self.send(Method::PATCH, &url, &body).await.map_err(|refused| refused.error)?;
+        self.send(Method::PATCH, &url, &body).await?;
         Ok(Receipt::default())
     }
 
@@ -119,7 +112,7 @@ impl LarkClient {
         let (Outbound::Reaction(mark), true) = (content, is_id(message_id)) else {
             return Err(DeliveryError::Gone(String::from("no message to react to")));
         };
-        self.pace.wait(rates(None), PATIENCE).await?;
+        self.limiter.wait(rates(None), BatchSizes::MAX_WAIT).await?;
         let emoji = match mark {
             ReactionMark::Seen => "OnIt",
             ReactionMark::Done => "DONE",
@@ -127,13 +120,13 @@ impl LarkClient {
         };
         let url = format!("{}/open-apis/im/v1/messages/{message_id}/reactions", self.base_url);
         let body = json!({"reaction_type": {"emoji_type": emoji}});
-        self.send(Method::POST, &url, &body).await.map_err(|refused| refused.error)?;
+        self.send(Method::POST, &url, &body).await?;
         Ok(Receipt::default())
     }
 
     async fn ask_identity(&self) -> Result<String, DeliveryError> {
         let url = format!("{}/open-apis/bot/v3/info", self.base_url);
-        let answer = self.send(Method::GET, &url, &Value::Null).await.map_err(|refused| refused.error)?;
+        let answer = self.send(Method::GET, &url, &Value::Null).await?;
         // `bot` stands at the top level, there is no `data`.
         match answer["bot"]["open_id"].as_str() {
             Some(id) if !id.is_empty() => Ok(id.to_owned()),
@@ -150,54 +143,36 @@ impl LarkClient {
         {
             return Ok(json!({"msg_type": "interactive", "content": card.to_string()}));
         }
-        let text = self.chat_text(content, delivery.locale);
+        let markup = TextMarkup {
+            surface: Surface::Text,
+            mention: escape::text_mention,
+            escape: escape::chat_text,
+            words: str::to_owned,
+            body: &|text, _, cut| fitted(escape::chat_text(text), cut),
+        };
+        let text = chat_text(&self.templates, delivery.locale, content, &markup);
         if text.is_empty() {
             return Err(DeliveryError::Gone(String::from("nothing to say")));
         }
         Ok(json!({"msg_type": "text", "content": json!({"text": text}).to_string()}))
     }
 
-    /// A text message: foreign text is inert, people are mentioned by what we know about them.
-    fn chat_text(&self, content: &Outbound, locale: Locale) -> String {
-        let name = |id: &str| escape::text_mention(id).unwrap_or_else(|| escape::chat_text(&one_line(id, 128)));
-        // Such a notice holds ids and words of ours.
-        if let Outbound::Notice(notice) = content
-            && let Some(named) = notice_people(notice, &name)
-        {
-            return notice_text(&self.templates, locale, &named);
-        }
-        let Said { asking, body } = Said::of(&self.templates, locale, Place::Text, content, &name);
-        let text = escape::chat_text(&body);
-        let text = fitting(text, &self.templates.say(locale, "foot.cut", json!({})));
-        match requester(content).and_then(escape::text_mention) {
-            Some(mention) if asking.is_empty() => format!("{mention} {text}"),
-            _ if asking.is_empty() => text,
-            _ => format!("{asking}\n{text}"),
-        }
-    }
-
     /// One call with its token. A refused token is dropped, fetched again and tried once more.
-    async fn send(&self, method: Method, url: &str, body: &Value) -> Result<Value, Refused> {
+    async fn send(&self, method: Method, url: &str, body: &Value) -> Result<Value, LarkFailure> {
         let token = self.tokens.current().await?;
-        let refused = match self.once(self.request(&method, url, body), token.expose_secret()).await {
+        let refused = match self.send_with(&token, &method, url, body).await {
             Err(refused) if refused.token_refused() => refused,
             outcome => return outcome,
         };
         tracing::debug!(code = refused.code, "tenant token refused, fetching another");
         self.tokens.drop_refused(&token).await;
         let token = self.tokens.current().await?;
-        self.once(self.request(&method, url, body), token.expose_secret()).await
+        self.send_with(&token, &method, url, body).await
     }
 
-    fn request(&self, method: &Method, url: &str, body: &Value) -> RequestBuilder {
-        let request = self.http.request(method.clone(), url);
-        if body.is_null() { request } else { request.json(body) }
-    }
-
-    async fn once(&self, request: RequestBuilder, token: &str) -> Result<Value, Refused> {
-        Answer::read(request.bearer_auth(token).timeout(CALL_TIMEOUT).send().await)
-            .await?
-            .into_value()
+    async fn send_with(&self, token: &SecretString, method: &Method, url: &str, body: &Value) -> Result<Value, LarkFailure> {
+        let request = self.http.request(method.clone(), url).bearer_auth(token.expose_secret());
+        answer::send(if body.is_null() { request } else { request.json(body) }).await
     }
 }
 
@@ -210,21 +185,12 @@ impl Channel for LarkClient {
         Box::pin(self.carry(delivery))
     }
 
-    fn abreast(&self) -> Abreast {
-        pace::ABREAST
+    fn batch_sizes(&self) -> BatchSizes {
+        rates::BATCHES
     }
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {
         Box::pin(self.ask_identity())
-    }
-}
-
-impl fmt::Debug for LarkClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LarkClient")
-            .field("base_url", &self.base_url)
-            .field("app_id", &self.app_id)
-            .finish_non_exhaustive()
     }
 }
 
@@ -244,7 +210,7 @@ fn receipt(answer: &Value) -> Receipt {
 }
 
 /// `text`, cut where the platform would refuse it.
-fn fitting(mut text: String, cut: &str) -> String {
+fn fitted(mut text: String, cut: &str) -> String {
     if text.len() <= MAX_TEXT_BYTES {
         return text;
     }

@@ -2,30 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use countersign_agent::domain::{ChatType, InboundMessage, Mention};
+use countersign_agent::domain::Mention;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::wire::{Object, object};
+use crate::channels::reading::{Content, MAX_MENTIONS, Object, display_name, object};
 use crate::channels::strict_json;
 
-/// Longest text that we take, in characters.
-const MAX_TEXT: usize = 16_384;
-/// Longest display name, in characters. A name replaces its key wherever the text has it: bounded, so that a text
-/// of 16 384 characters cannot grow without limit.
-const MAX_NAME: usize = 64;
-/// Longest mention key and most mentions of a message; real ones are `@_user_12` and a few.
+/// Longest mention key; real ones are `@_user_12`.
 const MAX_KEY: usize = 64;
-const MAX_MENTIONS: usize = 512;
-
-/// What a message says, before it is known who is who.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Content {
-    text: String,
-    attachment_only: bool,
-    mentions: Vec<Mention>,
-    pub(super) mentions_all: bool,
-}
 
 #[derive(Deserialize)]
 struct Text {
@@ -53,7 +38,7 @@ struct Element {
 ///
 /// # Errors
 /// A reason for the log.
-pub(super) fn read(kind: &str, content: Option<&str>) -> Result<Content, &'static str> {
+pub(super) fn read_content(kind: &str, content: Option<&str>) -> Result<Content, &'static str> {
     if !matches!(kind, "text" | "post") {
         return Ok(Content::attachment(kind));
     }
@@ -64,12 +49,12 @@ pub(super) fn read(kind: &str, content: Option<&str>) -> Result<Content, &'stati
         return Ok(Content::words(text));
     }
     let mut flat = Flat::default();
-    flat.post(post(content).ok_or("odd post")?);
+    flat.post(unwrapped_post(content).ok_or("odd post")?);
     Ok(flat.finish())
 }
 
 /// Posts arrive bare; some SDKs expect them inside a locale (`{"zh_cn": {…}}`), which is how they are sent.
-fn post(content: &str) -> Option<Post> {
+fn unwrapped_post(content: &str) -> Option<Post> {
     let members: BTreeMap<String, &RawValue> = object(content)?;
     if members.contains_key("content") {
         return object(content);
@@ -100,7 +85,7 @@ impl Content {
 
     /// Notes that `key` in the text stands for `id`. A later id for the same key completes an earlier one without.
     pub(super) fn mention(&mut self, key: String, id: String, name: &str) {
-        let name = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
+        let name = display_name(name);
         if let Some(known) = self.mentions.iter_mut().find(|known| known.key == key) {
             if known.id.is_empty() {
                 *known = Mention { key, id, name };
@@ -115,29 +100,6 @@ impl Content {
     pub(super) fn keyed_mention(&mut self, key: String, id: String, name: &str) {
         let usable = key.starts_with("@_") && key.len() <= MAX_KEY;
         self.mention(if usable { key } else { String::new() }, id, name);
-    }
-
-    /// The message in our words.
-    pub(super) fn into_message(mut self, message_id: String, chat_type: ChatType, replies_to: Vec<String>) -> InboundMessage {
-        let end = self.text.char_indices().nth(MAX_TEXT).map(|(at, _)| at);
-        if let Some(end) = end {
-            self.text.truncate(end);
-        }
-        if self.text.contains('\0') {
-            // Not every database can keep it. Replaced, not dropped: dropping could turn a text into another word.
-            self.text = self.text.replace('\0', "\u{fffd}");
-        }
-        InboundMessage {
-            message_id: Some(message_id),
-            chat_type,
-            text: self.text,
-            mentions: self.mentions,
-            mentions_all: self.mentions_all,
-            to_bot: false,
-            replies_to,
-            attachment_only: self.attachment_only,
-            truncated: end.is_some(),
-        }
     }
 }
 

@@ -3,17 +3,14 @@
 use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
 use serde_json::value::RawValue;
 
-use super::click;
-use super::content::{self, Content};
-use super::webhook::Received;
+use super::LarkReceived;
+use super::click::read_click;
+use super::content::read_content;
 use super::wire::{
-    CardEvent, ChatEvent, EditEvent, EditedMessage, Header, Message, MessageEvent, Object, RecallEvent, UserIds, WireMention, moment,
-    object, string,
+    CardEvent, ChatEvent, EditEvent, EditedMessage, Header, Message, MessageEvent, RecallEvent, UserIds, WireMention, moment,
 };
 use crate::channels::Refusal;
-
-pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
-const MAX_ID: usize = 256;
+use crate::channels::reading::{Content, Object, UNREADABLE, id, needed, object, optional_id, string};
 
 /// What the envelope says about an event, whatever it is.
 pub(super) struct Origin<'a> {
@@ -29,14 +26,7 @@ impl Origin<'_> {
     pub(super) fn inbound(self, chat: String, thread: String, sender: String, body: InboundBody) -> Inbound {
         Inbound {
             event_key: self.event_key,
-            message_key: match &body {
-                InboundBody::Message(message) => message.message_id.clone(),
-                InboundBody::Click(_)
-                | InboundBody::Recalled { .. }
-                | InboundBody::Edited { .. }
-                | InboundBody::Joined
-                | InboundBody::Left => None,
-            },
+            message_key: body.message_id().map(str::to_owned),
             conversation: Conversation {
                 channel: ChannelKind::Lark,
                 app: self.app.to_owned(),
@@ -53,8 +43,8 @@ impl Origin<'_> {
 }
 
 /// Reads a 2.0 event whose token and app id are right.
-pub(super) fn read(app: &str, header: &str, event: Option<&RawValue>) -> Result<Received, Refusal> {
-    let header: Header = object(header).ok_or(UNREADABLE)?;
+pub(super) fn read_event(app: &str, header: &str, event: Option<&RawValue>) -> Result<LarkReceived, Refusal> {
+    let header: Header = needed(header)?;
     let origin = Origin {
         app,
         tenant: id(header.tenant_key)?,
@@ -70,20 +60,20 @@ pub(super) fn read(app: &str, header: &str, event: Option<&RawValue>) -> Result<
         "im.message.updated_v1" => edited(origin, event),
         "im.chat.member.bot.added_v1" => chat(origin, event, InboundBody::Joined),
         "im.chat.member.bot.deleted_v1" | "im.chat.disbanded_v1" => chat(origin, event, InboundBody::Left),
-        "im.chat.access_event.bot_p2p_chat_entered_v1" => Ok(Received::Ignored("somebody opened the chat with the bot")),
-        _ => Ok(Received::Ignored("event type without a handler")),
+        "im.chat.access_event.bot_p2p_chat_entered_v1" => Ok(LarkReceived::Ignored("somebody opened the chat with the bot")),
+        _ => Ok(LarkReceived::Ignored("event type without a handler")),
     }
 }
 
-fn message(mut origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
-    let event: MessageEvent<'_> = object(event).ok_or(UNREADABLE)?;
+fn message(mut origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
+    let event: MessageEvent<'_> = needed(event)?;
     // Loop guard: our own messages and other bots' never reach the conversation; `app` and `bot` are both seen.
     if event.sender.0.sender_type != "user" {
-        return Ok(Received::Ignored("not sent by a person"));
+        return Ok(LarkReceived::Ignored("not sent by a person"));
     }
     let sender = open_id(event.sender.0.sender_id)?;
     origin.sender_teams = optional_id(event.sender.0.tenant_key)?.into_iter().collect();
-    let message: Message<'_> = object(event.message.get()).ok_or(UNREADABLE)?;
+    let message: Message<'_> = needed(event.message.get())?;
     origin.at = moment(&message.create_time).ok_or(Refusal::Bad("odd create_time of the message"))?;
 
     let chat_type = chat_type(&message.chat_type);
@@ -93,12 +83,12 @@ fn message(mut origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
     };
     let replies_to = replies(message.parent_id, message.root_id)?;
 
-    let mut found = content::read(&message.message_type, string(message.content).as_deref()).map_err(Refusal::Bad)?;
+    let mut found = read_content(&message.message_type, string(message.content).as_deref()).map_err(Refusal::Bad)?;
     for mention in message.mentions.into_iter().flatten() {
         add_mention(&mut found, mention.0)?;
     }
-    let body = InboundBody::Message(found.into_message(id(message.message_id)?, chat_type, replies_to));
-    Ok(Received::Event(origin.inbound(id(message.chat_id)?, thread, sender, body)))
+    let body = InboundBody::Message(found.into_message(Some(id(message.message_id)?), chat_type, replies_to));
+    Ok(LarkReceived::Event(origin.inbound(id(message.chat_id)?, thread, sender, body)))
 }
 
 /// `mentions` is also where a post's `at` elements get their ids from.
@@ -114,16 +104,16 @@ fn add_mention(content: &mut Content, mention: WireMention) -> Result<(), Refusa
     Ok(())
 }
 
-fn card(mut origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
-    let event: CardEvent<'_> = object(event).ok_or(UNREADABLE)?;
+fn card(mut origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
+    let event: CardEvent<'_> = needed(event)?;
     let operator = event.operator.0;
     origin.sender_teams = optional_id(operator.tenant_key)?.into_iter().collect();
     let sender = id(operator.open_id.ok_or(UNREADABLE)?)?;
     let chat = id(event.context.0.open_chat_id)?;
     let card = optional_id(event.context.0.open_message_id)?;
-    let click = click::read(&event.action.0, card).map_err(Refusal::Bad)?;
+    let click = read_click(&event.action.0, card).map_err(Refusal::Bad)?;
     // A callback names neither thread nor chat type; the gate that it is about knows both.
-    Ok(Received::Event(origin.inbound(
+    Ok(LarkReceived::Event(origin.inbound(
         chat,
         String::new(),
         sender,
@@ -131,13 +121,13 @@ fn card(mut origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
     )))
 }
 
-fn recalled(origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
-    let event: RecallEvent = object(event).ok_or(UNREADABLE)?;
+fn recalled(origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
+    let event: RecallEvent = needed(event)?;
     let body = InboundBody::Recalled {
         message_id: id(event.message_id)?,
     };
     // The platform does not say who recalled it.
-    Ok(Received::Event(origin.inbound(
+    Ok(LarkReceived::Event(origin.inbound(
         id(event.chat_id)?,
         String::new(),
         String::new(),
@@ -147,9 +137,9 @@ fn recalled(origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
 
 /// Newer tenants push edits; the event is in use but not in the documentation that we read, so a shape that we
 /// cannot read is nothing to complain about.
-fn edited(origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
+fn edited(origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
     let Some(event) = object::<EditEvent>(event) else {
-        return Ok(Received::Ignored("edit of unknown shape"));
+        return Ok(LarkReceived::Ignored("edit of unknown shape"));
     };
     let Object(EditedMessage {
         message_id,
@@ -161,13 +151,18 @@ fn edited(origin: Origin<'_>, event: &str) -> Result<Received, Refusal> {
         message_id: id(message_id)?,
     };
     let (chat, thread) = (id(chat_id)?, optional_id(thread_id)?.unwrap_or_default());
-    Ok(Received::Event(origin.inbound(chat, thread, somebody(sender)?, body)))
+    Ok(LarkReceived::Event(origin.inbound(chat, thread, somebody(sender)?, body)))
 }
 
-fn chat(origin: Origin<'_>, event: &str, body: InboundBody) -> Result<Received, Refusal> {
-    let event: ChatEvent = object(event).ok_or(UNREADABLE)?;
+fn chat(origin: Origin<'_>, event: &str, body: InboundBody) -> Result<LarkReceived, Refusal> {
+    let event: ChatEvent = needed(event)?;
     let operator = somebody(event.operator_id)?;
-    Ok(Received::Event(origin.inbound(id(event.chat_id)?, String::new(), operator, body)))
+    Ok(LarkReceived::Event(origin.inbound(
+        id(event.chat_id)?,
+        String::new(),
+        operator,
+        body,
+    )))
 }
 
 /// `p2p` (2.0) and `private` (1.0); anything else is a group: `group`, and `topic` and `public`, which have been
@@ -184,19 +179,6 @@ pub(super) fn replies(parent: Option<String>, root: Option<String>) -> Result<Ve
     let (parent, root) = (optional_id(parent)?, optional_id(root)?);
     let root = root.filter(|root| parent.as_ref() != Some(root));
     Ok(parent.into_iter().chain(root).collect())
-}
-
-/// An id that may be stored, logged and sent back to the platform.
-pub(super) fn id(text: String) -> Result<String, Refusal> {
-    if text.is_empty() || text.len() > MAX_ID || text.chars().any(char::is_control) {
-        return Err(Refusal::Bad("odd id"));
-    }
-    Ok(text)
-}
-
-/// Absent, null and empty are the same to the platform.
-pub(super) fn optional_id(text: Option<String>) -> Result<Option<String>, Refusal> {
-    text.filter(|text| !text.is_empty()).map(id).transpose()
 }
 
 /// The person behind an action that only a known person may do.

@@ -2,7 +2,7 @@
 //! marks is markup, and every word of the model is escaped text.
 
 use super::escape;
-use crate::channels::markdown::{Block, Item, Span, Style, Table, aligned, parse};
+use crate::channels::markdown::{Block, Item, Style, StyledText, Table, aligned, parse};
 
 /// Tables that one card takes; the platform refuses the card at a few more. Others are shown as text.
 const MAX_TABLES: usize = 3;
@@ -63,9 +63,7 @@ impl Writer {
             };
             // Deep enough for what stands under the item to belong to it, and what the platform counts as one level.
             let indent = " ".repeat(marker.len().max(4));
-            if let Some(done) = item.done {
-                marker.push_str(if done { "☑ " } else { "☐ " });
-            }
+            marker.push_str(item.task_box());
             let mut inner = self.lines(&item.blocks, false).into_iter();
             if matches!(item.blocks.first(), Some(Block::Paragraph(_))) {
                 marker.push_str(&inner.next().unwrap_or_default());
@@ -102,16 +100,16 @@ fn code(language: &str, text: &str) -> Vec<String> {
 }
 
 /// A cell of a drawn table; bars are left in code only.
-fn cell_text(spans: &[Span]) -> String {
+fn cell_text(spans: &[StyledText]) -> String {
     one_line(spans).replace('|', "\\|")
 }
 
 /// For places that have one line: heading, cell.
-fn one_line(spans: &[Span]) -> String {
+fn one_line(spans: &[StyledText]) -> String {
     inline(spans).replace('\n', " ")
 }
 
-fn inline(spans: &[Span]) -> String {
+fn inline(spans: &[StyledText]) -> String {
     let mut out = String::new();
     for span in spans {
         for (at, line) in span.text.split('\n').enumerate() {

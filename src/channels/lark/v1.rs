@@ -3,14 +3,12 @@
 use countersign_agent::domain::{InboundBody, Millis};
 use serde::Deserialize;
 
-use super::content::Content;
-use super::events::{Origin, UNREADABLE, chat_type, id, optional_id, replies};
-use super::webhook::Received;
-use super::wire::object;
+use super::LarkReceived;
+use super::events::{Origin, chat_type, replies};
 use crate::channels::Refusal;
+use crate::channels::reading::{Content, UNREADABLE, id, needed, optional_id};
 
 #[derive(Deserialize)]
-
 struct Callback {
     #[serde(rename = "type")]
     kind: String,
@@ -39,12 +37,12 @@ struct Message {
 
 /// Reads a 1.0 push whose token and app id are right. Only messages have a meaning here: every other event that we
 /// use exists in schema 2.0 alone.
-pub(super) fn read(app: &str, push: &str, event: &str) -> Result<Received, Refusal> {
-    let callback: Callback = object(push).ok_or(UNREADABLE)?;
+pub(super) fn read_event(app: &str, push: &str, event: &str) -> Result<LarkReceived, Refusal> {
+    let callback: Callback = needed(push)?;
     if callback.kind != "event_callback" {
         return Err(Refusal::Bad("not an event callback"));
     }
-    let kind: Kind = object(event).ok_or(UNREADABLE)?;
+    let kind: Kind = needed(event)?;
     let origin = Origin {
         app,
         tenant: id(kind.tenant_key)?,
@@ -54,23 +52,23 @@ pub(super) fn read(app: &str, push: &str, event: &str) -> Result<Received, Refus
         sender_teams: Vec::new(),
     };
     if kind.kind != "message" {
-        return Ok(Received::Ignored("event type without a handler"));
+        return Ok(LarkReceived::Ignored("event type without a handler"));
     }
 
-    let message: Message = object(event).ok_or(UNREADABLE)?;
+    let message: Message = needed(event)?;
     let replies_to = replies(message.parent_id, message.root_id)?;
     let content = match message.msg_type.as_str() {
-        "text" | "post" => words(message.text.ok_or(UNREADABLE)?)?,
+        "text" | "post" => tagged_words(message.text.ok_or(UNREADABLE)?)?,
         other => Content::attachment(other),
     };
     let chat_type = chat_type(&message.chat_type);
-    let body = InboundBody::Message(content.into_message(id(message.open_message_id)?, chat_type, replies_to));
+    let body = InboundBody::Message(content.into_message(Some(id(message.open_message_id)?), chat_type, replies_to));
     let (chat, sender) = (id(message.open_chat_id)?, id(message.open_id)?);
-    Ok(Received::Event(origin.inbound(chat, String::new(), sender, body)))
+    Ok(LarkReceived::Event(origin.inbound(chat, String::new(), sender, body)))
 }
 
 /// Mentions are tags inside the text, `<at open_id="ou_…">@name</at>`; the whole tag is the key.
-fn words(text: String) -> Result<Content, Refusal> {
+fn tagged_words(text: String) -> Result<Content, Refusal> {
     const OPEN: &str = "<at open_id=\"";
     let mut found = Vec::new();
     let mut rest = text.as_str();
@@ -117,9 +115,9 @@ mod tests {
     use countersign_agent::domain::{ChatType, Mention};
 
     fn group(text: &str) -> countersign_agent::domain::InboundMessage {
-        words(text.to_owned())
+        tagged_words(text.to_owned())
             .unwrap()
-            .into_message("om".to_owned(), ChatType::Group, Vec::new())
+            .into_message(Some("om".to_owned()), ChatType::Group, Vec::new())
     }
 
     /// M-5: schema 1.0 writes mentions into the text; ours goes, others become names.

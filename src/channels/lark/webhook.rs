@@ -5,13 +5,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::http::HeaderMap;
-use countersign_agent::domain::{Inbound, Millis};
+use countersign_agent::domain::Millis;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::crypto::Key;
-use super::wire::{Credentials, Envelope, UrlVerification, object, string};
-use super::{events, v1};
-use crate::channels::{Refusal, signature, strict_json};
+use super::wire::{Credentials, Envelope, UrlVerification};
+use super::{LarkReceived, events, v1};
+use crate::channels::reading::{object, strict_text, string};
+use crate::channels::{Refusal, signature};
 use crate::config::LarkSecrets;
 
 /// Re-pushes come up to 7 h 05 m 15 s later, and it is undocumented whether they are signed anew.
@@ -30,18 +31,6 @@ const FAILURES_A_SECOND: u64 = 5;
 const SIGNATURE: &str = "x-lark-signature";
 const TIMESTAMP: &str = "x-lark-request-timestamp";
 const NONCE: &str = "x-lark-request-nonce";
-
-/// What a verified push is.
-#[expect(clippy::large_enum_variant, reason = "one lives per request, and nearly every one is an event")]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Received {
-    /// The console tries our URL: answer `{"challenge": <this>}` within one second.
-    Challenge(String),
-    /// Something that somebody did. Clicks are events too; they are decided while the request waits.
-    Event(Inbound),
-    /// Acknowledge and forget; the reason is for the log.
-    Ignored(&'static str),
-}
 
 /// Verifies and reads the webhooks of one Lark app.
 pub struct LarkHook {
@@ -87,20 +76,20 @@ impl LarkHook {
     /// [`Refusal::Unauthorized`] when signature, token or app are not right, and for every fault of an unsigned push
     /// to an app with an Encrypt Key. [`Refusal::Bad`] when the push cannot be read; without an Encrypt Key that may
     /// come first, since the token is in what cannot be read.
-    pub fn receive(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<Received, Refusal> {
+    pub fn receive(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<LarkReceived, Refusal> {
         let Some(key) = &self.key else {
-            return self.read(body);
+            return self.read_push(body);
         };
         if !has_signature(headers) {
             return self.unsigned_challenge(key, body, now);
         }
         verify(key, headers, body, now)?;
-        self.read(&open(key, body)?)
+        self.read_push(&open(key, body)?)
     }
 
     /// The platform sends its URL challenge without signature headers even when an Encrypt Key is set. Nothing else
     /// may come this way, and every fault gets the answer of a missing signature.
-    fn unsigned_challenge(&self, key: &Key, body: &[u8], now: Millis) -> Result<Received, Refusal> {
+    fn unsigned_challenge(&self, key: &Key, body: &[u8], now: Millis) -> Result<LarkReceived, Refusal> {
         let unsigned = Refusal::Unauthorized("signature headers missing");
         if body.len() > MAX_UNSIGNED_CHALLENGE || !self.may_fail_again(now) {
             return Err(unsigned);
@@ -111,9 +100,9 @@ impl LarkHook {
             Ok(plain) => (plain, true),
             Err(raw) => (raw, false),
         };
-        match self.read(&plain) {
-            Ok(Received::Challenge(echo)) if padded => Ok(Received::Challenge(echo)),
-            Ok(Received::Challenge(_) | Received::Event(_) | Received::Ignored(_)) | Err(_) => {
+        match self.read_push(&plain) {
+            Ok(LarkReceived::Challenge(echo)) if padded => Ok(LarkReceived::Challenge(echo)),
+            Ok(LarkReceived::Challenge(_) | LarkReceived::Event(_) | LarkReceived::Ignored(_)) | Err(_) => {
                 self.count_failure(now);
                 Err(unsigned)
             }
@@ -133,8 +122,8 @@ impl LarkHook {
     }
 
     /// Reads a plaintext push whose origin is proved, or that proves it by its token.
-    fn read(&self, plain: &[u8]) -> Result<Received, Refusal> {
-        let text = strict_json::check(plain).map_err(|error| Refusal::Bad(error.reason()))?;
+    fn read_push(&self, plain: &[u8]) -> Result<LarkReceived, Refusal> {
+        let text = strict_text(plain)?;
         let envelope: Envelope<'_> = object(text).ok_or(Refusal::Bad("not a Lark envelope"))?;
         if envelope.encrypt.is_some() {
             let reason = match self.key {
@@ -154,14 +143,14 @@ impl LarkHook {
                 };
                 self.check_token(string(credentials.token))?;
                 self.check_app(string(credentials.app_id))?;
-                events::read(&self.app_id, header, envelope.event)
+                events::read_event(&self.app_id, header, envelope.event)
             }
             None if envelope.schema.is_none() => {
                 self.check_token(string(envelope.token))?;
                 let event = envelope.event.map_or("", |raw| raw.get());
                 let credentials: Credentials<'_> = object(event).ok_or(Refusal::Bad("event missing"))?;
                 self.check_app(string(credentials.app_id))?;
-                v1::read(&self.app_id, text, event)
+                v1::read_event(&self.app_id, text, event)
             }
             Some(_) | None => {
                 // The token's place depends on the schema, so an unknown schema has no token.
@@ -170,13 +159,13 @@ impl LarkHook {
         }
     }
 
-    fn challenge(&self, text: &str, envelope: &Envelope<'_>) -> Result<Received, Refusal> {
+    fn challenge(&self, text: &str, envelope: &Envelope<'_>) -> Result<LarkReceived, Refusal> {
         self.check_token(string(envelope.token))?;
         let request: UrlVerification = object(text).ok_or(Refusal::Bad("a URL challenge has type, token and challenge only"))?;
         if request.challenge.len() > MAX_CHALLENGE {
             return Err(Refusal::Bad("challenge too long"));
         }
-        Ok(Received::Challenge(request.challenge))
+        Ok(LarkReceived::Challenge(request.challenge))
     }
 
     fn check_token(&self, token: Option<Cow<'_, str>>) -> Result<(), Refusal> {
@@ -201,14 +190,9 @@ impl LarkHook {
 }
 
 fn verify(key: &Key, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<(), Refusal> {
-    let only = |name| signature::only(headers, name).ok_or(Refusal::Unauthorized("not exactly one of each signature header"));
-    let (given, timestamp, nonce) = (only(SIGNATURE)?, only(TIMESTAMP)?, only(NONCE)?);
-    let seconds = signature::timestamp(timestamp).ok_or(Refusal::Unauthorized("timestamp is not ten digits"))?;
-    if !signature::in_window(seconds, now, PAST_SECONDS, FUTURE_SECONDS) {
-        return Err(Refusal::Unauthorized(
-            "timestamp outside the window; is this machine's clock right?",
-        ));
-    }
+    let header = |name| signature::required(headers, name);
+    let (given, timestamp, nonce) = (header(SIGNATURE)?, header(TIMESTAMP)?, header(NONCE)?);
+    signature::signed_at(timestamp, now, PAST_SECONDS, FUTURE_SECONDS)?;
     let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !(1..=128).contains(&nonce.len()) || !nonce.iter().all(word) {
         return Err(Refusal::Unauthorized("odd nonce"));
@@ -232,7 +216,7 @@ fn open(key: &Key, body: &[u8]) -> Result<Vec<u8>, Refusal> {
 
 /// What stands in `encrypt`.
 fn encrypted(body: &[u8]) -> Result<String, Refusal> {
-    let text = strict_json::check(body).map_err(|error| Refusal::Bad(error.reason()))?;
+    let text = strict_text(body)?;
     let envelope: Envelope<'_> = object(text).ok_or(Refusal::Bad("not a Lark envelope"))?;
     if envelope.encrypt.is_none() {
         return Err(Refusal::Unauthorized("not encrypted, although channels.lark.encrypt_key is set"));

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use countersign_agent::domain::Millis;
 
-pub(super) use crate::channels::typed_json::{Object, object, string};
+use crate::channels::reading::Object;
 
 /// What every push has around its event, in both schemas, in the clear and inside `encrypt`. Kept raw, so that the
 /// credentials can be judged before anything else is.
@@ -179,6 +179,7 @@ pub(super) fn moment(digits: &str) -> Option<Millis> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channels::reading::object;
 
     /// M-1: an array in field order is not an object, at any level.
     #[test]

@@ -3,7 +3,7 @@
 use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::prepare::{prepared, restored};
-use super::{Block, Item, MAX_DEPTH, Span, Style, Table, links};
+use super::{Block, Item, MAX_DEPTH, Style, StyledText, Table, links};
 
 /// Reads `markdown`.
 pub(in crate::channels) fn parse(markdown: &str) -> Vec<Block> {
@@ -41,7 +41,7 @@ enum Holder {
 #[derive(Debug, Default)]
 struct Builder {
     frames: Vec<Frame>,
-    spans: Vec<Span>,
+    spans: Vec<StyledText>,
     bold: usize,
     italic: usize,
     strike: usize,
@@ -218,7 +218,7 @@ impl Builder {
         match self.spans.last_mut() {
             Some(last) if last.style == style && last.link.is_none() && inside => last.text.push_str(&text),
             _ if text.is_empty() => (),
-            _ => self.spans.push(Span { text, style, link: None }),
+            _ => self.spans.push(StyledText { text, style, link: None }),
         }
     }
 
@@ -242,16 +242,16 @@ impl Builder {
             None => (!words.contains(&url)).then_some(url),
         };
         if let Some(behind) = behind.filter(|behind| !behind.is_empty()) {
-            self.spans.push(Span {
+            self.spans.push(StyledText {
                 text: format!(" ({behind})"),
-                ..Span::default()
+                ..StyledText::default()
             });
         }
     }
 
     /// The words since the last block, without blanks around them, bare addresses as links.
-    fn taken(&mut self) -> Vec<Span> {
-        let mut spans: Vec<Span> = std::mem::take(&mut self.spans).into_iter().flat_map(links::linked).collect();
+    fn taken(&mut self) -> Vec<StyledText> {
+        let mut spans: Vec<StyledText> = std::mem::take(&mut self.spans).into_iter().flat_map(links::linked).collect();
         if let Some(first) = spans.first_mut() {
             first.text = first.text.trim_start().to_owned();
         }

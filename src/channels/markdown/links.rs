@@ -1,6 +1,6 @@
 //! Where links may lead, and which words are links without being marked as one.
 
-use super::{Span, Style};
+use super::{Style, StyledText};
 
 /// Longest URL that is kept as a link; a platform refuses the whole message for a longer one.
 const MAX_URL: usize = 2000;
@@ -44,7 +44,7 @@ fn host(url: &str) -> Option<&str> {
 }
 
 /// `span` with the bare web addresses in it as links of their own.
-pub(super) fn linked(span: Span) -> Vec<Span> {
+pub(super) fn linked(span: StyledText) -> Vec<StyledText> {
     if span.link.is_some() || span.style.code || !span.text.contains("://") {
         return vec![span];
     }
@@ -69,9 +69,9 @@ pub(super) fn linked(span: Span) -> Vec<Span> {
     out
 }
 
-fn push(out: &mut Vec<Span>, text: &str, style: Style, link: Option<&str>) {
+fn push(out: &mut Vec<StyledText>, text: &str, style: Style, link: Option<&str>) {
     if !text.is_empty() {
-        out.push(Span {
+        out.push(StyledText {
             text: text.to_owned(),
             style,
             link: link.map(str::to_owned),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn paragraph(markdown: &str) -> Vec<Span> {
+fn paragraph(markdown: &str) -> Vec<StyledText> {
     match parse(markdown).into_iter().next() {
         Some(Block::Paragraph(spans)) => spans,
         other => panic!("{other:?}"),
@@ -12,7 +12,7 @@ fn paragraph(markdown: &str) -> Vec<Span> {
 }
 
 fn bold(markdown: &str) -> Vec<String> {
-    let bold = |span: &Span| span.style.bold.then(|| span.text.clone());
+    let bold = |span: &StyledText| span.style.bold.then(|| span.text.clone());
     paragraph(markdown).iter().filter_map(bold).collect()
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Our lines and foreign text alike stand in rich text, which interprets nothing; only small print is mrkdwn. JSON is made by serde.
 
-mod call;
 mod parts;
 
 use serde_json::{Value, json};
@@ -10,11 +9,11 @@ use serde_json::{Value, json};
 use super::escape::{self, units};
 use super::fallback::fallback;
 use super::rich_text;
-use crate::channels::card::{self, Answer, Ask, Caps, Card, Head, Line, Part, Place, Span, Steps, Words};
+use crate::channels::card::{self, Answer, Ask, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface};
 use crate::channels::wording::one_line;
 use countersign_agent::domain::{Locale, Outbound};
 use countersign_agent::template::Templates;
-use parts::text;
+use parts::{bold, text};
 
 /// Blocks of one message.
 const MAX_BLOCKS: usize = 50;
@@ -54,10 +53,10 @@ pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) 
     if matches!(content, Outbound::Reaction(_)) {
         return None;
     }
-    let words = Words {
+    let words = CardWords {
         templates,
         locale,
-        place: Place::Slack,
+        surface: Surface::Slack,
         knows: escape::is_user,
     };
     let fits = |blocks: &Vec<Value>| blocks.len() <= MAX_BLOCKS && weight(blocks) <= MAX_WEIGHT;
@@ -70,7 +69,7 @@ pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) 
 }
 
 struct Encoder<'a> {
-    words: Words<'a>,
+    words: CardWords<'a>,
 }
 
 impl Encoder<'_> {
@@ -90,13 +89,13 @@ impl Encoder<'_> {
             Part::Steps(steps) => vec![numbered(steps)],
             Part::Open { label, rows, more } => {
                 let rows = rows.iter().map(|row| vec![text(&escape::inert(row))]).collect();
-                let mut elements = vec![parts::section(vec![parts::bold(label)]), parts::list("bullet", rows)];
+                let mut elements = vec![parts::section(vec![bold(label)]), parts::list("bullet", rows)];
                 elements.extend(more.iter().map(|more| parts::section(vec![text(more)])));
                 vec![parts::rich("open_steps", elements)]
             }
             Part::Note(name, words) => self.model_words(name, words, MAX_NOTE),
             Part::Answer(said) => self.answer(said),
-            Part::Call(row) => call::blocks(row),
+            Part::Call(row) => call_blocks(row),
             Part::Ask(asked) => ask(asked).into_iter().collect(),
         }
     }
@@ -124,12 +123,38 @@ impl Encoder<'_> {
     }
 }
 
+/// A tool call, and its buttons.
+fn call_blocks(call: &Call<'_>) -> Vec<Value> {
+    let number = call.number;
+    let mut lines = vec![vec![
+        bold(&format!("{number}.")),
+        text(" "),
+        parts::code(&escape::inert(&call.tool)),
+        text(&format!(" ({}, {})", call.effect, call.status)),
+    ]];
+    lines.extend(call.justification.iter().map(|why| vec![text(&escape::inert(why))]));
+    lines.extend(call.warning.iter().map(|warning| vec![text(&format!("⚠️ {warning}"))]));
+    let mut elements = vec![parts::lines(lines)];
+    for (_, shown) in call.exhibits() {
+        elements.push(parts::section(vec![text(&shown.label)]));
+        elements.push(parts::preformatted(&escape::inert(&shown.text)));
+    }
+    elements.extend(call.hidden.iter().map(|hidden| parts::section(vec![text(&format!("⚠️ {hidden}"))])));
+    let mut blocks = vec![parts::rich(&format!("act_{number}"), elements)];
+    if let Some(ask) = &call.ask {
+        let yes = parts::button("action_approve", ask.id.as_str(), &ask.yes);
+        let no = parts::button("action_reject", ask.id.as_str(), &ask.no);
+        blocks.push(parts::actions(&format!("row_{number}"), &[yes, no]));
+    }
+    blocks
+}
+
 /// The title; how the card stands, and what else belongs beside it; what it is about.
 fn head(head: &Head) -> Vec<Value> {
     let status: Vec<&str> = [&head.state].into_iter().chain(&head.facts).map(String::as_str).collect();
     let status = escape::mrkdwn(&status.join(" · "));
     let mut blocks = vec![parts::header(&head.title), parts::context("status", &status)];
-    let subject = head.subject.iter().map(|subject| vec![parts::bold(&escape::inert(subject))]);
+    let subject = head.subject.iter().map(|subject| vec![bold(&escape::inert(subject))]);
     blocks.extend(subject.map(|line| parts::rich("subject", vec![parts::section(line)])));
     blocks
 }
@@ -156,7 +181,7 @@ fn line(spans: &[Span]) -> Vec<Value> {
     for span in spans {
         match span {
             Span::Ours(words) => line.extend(parts::bold_words(words)),
-            Span::Label(words) => line.extend([parts::bold(words), text(" ")]),
+            Span::Label(words) => line.extend([bold(words), text(" ")]),
             Span::Foreign(words) => {
                 let words = escape::inert(&one_line(words, usize::MAX));
                 // What stands behind a mark or a word of ours goes on in its element.
@@ -180,7 +205,7 @@ fn line(spans: &[Span]) -> Vec<Value> {
 }
 
 /// A line as small print.
-fn mrkdwn(line: &Line) -> String {
+fn mrkdwn(line: &CardLine) -> String {
     let spell = |span: &Span| match span {
         Span::Ours(words) | Span::Label(words) | Span::Foreign(words) | Span::Block(words) => escape::mrkdwn(words),
         Span::Tools(names) => escape::mrkdwn(&names.join(" ")),

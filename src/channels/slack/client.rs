@@ -7,7 +7,6 @@ mod answer;
 mod method;
 mod search;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,34 +18,24 @@ use serde_json::{Value, json};
 
 use super::blocks::slack_message;
 use super::fallback::{fallback, whisper};
-use crate::channels::pace::{PATIENCE, Pace};
-use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::channels::rates::Limiter;
+use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
 use crate::config::SlackSecrets;
-use answer::Refused;
+use answer::SlackFailure;
 use method::Method;
-
-/// Time for one call, connection included.
-const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pages of a chat that are looked through for a message of ours, and messages on each.
 const PAGES: usize = 3;
 const PAGE: usize = 100;
 
 /// Slack, outward.
+#[derive(Debug)]
 pub struct SlackClient {
     base_url: String,
     token: SecretString,
     http: reqwest::Client,
     templates: Arc<Templates>,
-    pace: Pace,
-}
-
-impl fmt::Debug for SlackClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SlackClient")
-            .field("base_url", &self.base_url)
-            .finish_non_exhaustive()
-    }
+    limiter: Limiter,
 }
 
 impl SlackClient {
@@ -59,7 +48,7 @@ impl SlackClient {
             token: secrets.bot_token.clone(),
             http,
             templates,
-            pace: Pace::default(),
+            limiter: Limiter::default(),
         }
     }
 
@@ -73,9 +62,7 @@ impl SlackClient {
             body["thread_ts"] = json!(thread);
         }
         // A click may wait for this: better no note than a late answer.
-        self.paced(Method::Whisper, chat, &body, Duration::ZERO)
-            .await
-            .map_err(|refused| refused.error)?;
+        self.paced(Method::Whisper, chat, &body, Duration::ZERO).await?;
         Ok(())
     }
 
@@ -85,7 +72,7 @@ impl SlackClient {
     /// See [`DeliveryError`].
     pub async fn open_form(&self, trigger_id: &str, view: &Value) -> Result<(), DeliveryError> {
         let body = json!({"trigger_id": trigger_id, "view": view});
-        self.call(Method::OpenView, &body).await.map_err(|refused| refused.error)?;
+        self.call(Method::OpenView, &body).await?;
         Ok(())
     }
 
@@ -101,7 +88,7 @@ impl SlackClient {
     async fn post(&self, delivery: &Delivery, content: &Outbound) -> Result<Receipt, DeliveryError> {
         let chat = &delivery.conversation.chat;
         // Its turn first: what is held back needs no looking for yet.
-        self.pace.wait(Method::Post.rates(chat), PATIENCE).await?;
+        self.limiter.wait(Method::Post.rates(chat), BatchSizes::MAX_WAIT).await?;
         if let Some(since) = delivery.again
             && let Some(ts) = self.find(delivery, since).await?
         {
@@ -116,7 +103,7 @@ impl SlackClient {
         body["unfurl_links"] = json!(false);
         body["unfurl_media"] = json!(false);
         body["metadata"] = search::metadata(&delivery.key);
-        let answer = self.heeding(Method::Post, chat, &body).await.map_err(|refused| refused.error)?;
+        let answer = self.heeding(Method::Post, chat, &body).await?;
         Ok(answer["ts"].as_str().map(receipt).unwrap_or_default())
     }
 
@@ -129,9 +116,7 @@ impl SlackClient {
         let mut body = self.compose(content, delivery.locale, delivery.plain)?;
         body["channel"] = json!(chat);
         body["ts"] = json!(message_id);
-        self.paced(Method::Update, chat, &body, PATIENCE)
-            .await
-            .map_err(|refused| refused.error)?;
+        self.paced(Method::Update, chat, &body, BatchSizes::MAX_WAIT).await?;
         Ok(Receipt::default())
     }
 
@@ -149,14 +134,14 @@ impl SlackClient {
             ReactionMark::Failed => "x",
         };
         let body = json!({"channel": chat, "timestamp": message_id, "name": name});
-        match self.paced(Method::React, chat, &body, PATIENCE).await {
+        match self.paced(Method::React, chat, &body, BatchSizes::MAX_WAIT).await {
             Err(refused) if refused.code != "already_reacted" => Err(refused.error),
             _ => Ok(Receipt::default()),
         }
     }
 
     async fn ask_identity(&self) -> Result<String, DeliveryError> {
-        let answer = self.call(Method::Identity, &json!({})).await.map_err(|refused| refused.error)?;
+        let answer = self.call(Method::Identity, &json!({})).await?;
         match answer["user_id"].as_str() {
             Some(id) if !id.is_empty() => {
                 tracing::info!(
@@ -192,7 +177,7 @@ impl SlackClient {
             None => Method::History,
         };
         for _ in 0..PAGES {
-            let page = match self.paced(method, chat, &body, PATIENCE).await {
+            let page = match self.paced(method, chat, &body, BatchSizes::MAX_WAIT).await {
                 Ok(page) => page,
                 Err(refused) if refused.limited => return Err(refused.error),
                 Err(refused) => {
@@ -225,29 +210,31 @@ impl SlackClient {
     }
 
     /// One call at its pace.
-    async fn paced(&self, method: Method, chat: &str, body: &Value, patience: Duration) -> Result<Value, Refused> {
-        self.pace.wait(method.rates(chat), patience).await.map_err(Refused::held_back)?;
+    async fn paced(&self, method: Method, chat: &str, body: &Value, patience: Duration) -> Result<Value, SlackFailure> {
+        self.limiter
+            .wait(method.rates(chat), patience)
+            .await
+            .map_err(SlackFailure::held_back)?;
         self.heeding(method, chat, body).await
     }
 
     /// One call. Where the platform asks for a pause, the method keeps it, in the channel if it counts there.
-    async fn heeding(&self, method: Method, chat: &str, body: &Value) -> Result<Value, Refused> {
+    async fn heeding(&self, method: Method, chat: &str, body: &Value) -> Result<Value, SlackFailure> {
         let outcome = self.call(method, body).await;
         if let Err(refused) = &outcome
             && refused.limited
             && let DeliveryError::Retry { after: Some(span), .. } = refused.error
         {
-            self.pace.pause(method.rates(chat), span);
+            self.limiter.pause(method.rates(chat), span);
         }
         outcome
     }
 
-    async fn call(&self, method: Method, body: &Value) -> Result<Value, Refused> {
+    async fn call(&self, method: Method, body: &Value) -> Result<Value, SlackFailure> {
         let request = self
             .http
             .post(format!("{}/{}", self.base_url, method.name()))
-            .bearer_auth(self.token.expose_secret())
-            .timeout(CALL_TIMEOUT);
+            .bearer_auth(self.token.expose_secret());
         let request = if method.takes_json() {
             request
                 // Without its charset the platform warns in every answer.
@@ -256,7 +243,7 @@ impl SlackClient {
         } else {
             request.form(body)
         };
-        answer::read(method, request.send().await).await
+        answer::send(method, request).await
     }
 }
 
@@ -269,8 +256,8 @@ impl Channel for SlackClient {
         Box::pin(self.carry(delivery))
     }
 
-    fn abreast(&self) -> Abreast {
-        method::ABREAST
+    fn batch_sizes(&self) -> BatchSizes {
+        method::BATCHES
     }
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {

@@ -2,22 +2,20 @@
 
 use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
 
-use super::SLACK_APP;
-use super::text::Words;
-use super::webhook::SlackReceived;
+use super::text::SlackText;
 use super::wire::{
-    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, Member, Message, UNREADABLE, Version, first_id, has_items, id,
-    is_there, moment, needed, optional_id,
+    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, Member, Message, Version, first_id, has_items, is_there, moment,
 };
+use super::{SLACK_APP, SlackReceived};
 use crate::channels::Refusal;
-use crate::channels::typed_json::Object;
+use crate::channels::reading::{Object, UNREADABLE, id, needed, optional_id};
 
 const NOT_A_PERSON: SlackReceived = SlackReceived::Ignored("not sent by a person");
 /// The platform's own voice: reminders, answers to commands, tombstones.
 const SLACKBOT: &str = "USLACKBOT";
 
 /// Reads a JSON body whose signature is right.
-pub(super) fn read(text: &str, signed_at: Millis) -> Result<SlackReceived, Refusal> {
+pub(super) fn read_event(text: &str, signed_at: Millis) -> Result<SlackReceived, Refusal> {
     let envelope: Envelope<'_> = needed(text)?;
     match envelope.kind.as_str() {
         "url_verification" => envelope.challenge.map(SlackReceived::Challenge).ok_or(UNREADABLE),
@@ -52,14 +50,7 @@ impl Origin {
         SlackReceived::Event(Inbound {
             event_key: self.event_key,
             // A mention in a channel comes twice, as `app_mention` and as `message`.
-            message_key: match &body {
-                InboundBody::Message(message) => message.message_id.as_ref().map(|ts| format!("{}:{chat}:{ts}", self.team)),
-                InboundBody::Click(_)
-                | InboundBody::Recalled { .. }
-                | InboundBody::Edited { .. }
-                | InboundBody::Joined
-                | InboundBody::Left => None,
-            },
+            message_key: body.message_id().map(|ts| format!("{}:{chat}:{ts}", self.team)),
             conversation: place(self.team, chat, thread),
             sender,
             sender_teams: self.sender_teams,
@@ -179,7 +170,7 @@ fn message(mut origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackR
         None if attached.is_some() => String::new(),
         None => return Err(UNREADABLE),
     };
-    let message = Words::read(&text)
+    let message = SlackText::parse(&text)
         .attached(attached)
         .into_message(Some(event.ts), chat_type, replies_to);
     Ok(origin.inbound(chat, thread, sender, at, InboundBody::Message(message)))

@@ -1,38 +1,28 @@
 //! What a message says without its blocks: in notifications, to screen readers, and where blocks were refused.
 
-use serde_json::json;
-
 use super::escape;
-use crate::channels::card::Place;
-use crate::channels::plain::Said;
-use crate::channels::wording::{notice_people, notice_text, one_line, requester};
+use crate::channels::card::Surface;
+use crate::channels::plain::{TextMarkup, chat_text};
 use countersign_agent::domain::{Locale, Outbound};
 use countersign_agent::template::Templates;
 
 /// Room for `text`, UTF-16 units. Above 4,000 the platform cuts it, or refuses an update.
 const MAX_TEXT: usize = 3_900;
 
-/// `content` as escaped mrkdwn; empty for a reaction. Foreign text is inert, people are mentioned by what we know.
+/// `content` as escaped mrkdwn; empty for a reaction.
 pub(super) fn fallback(templates: &Templates, locale: Locale, content: &Outbound) -> String {
-    let name = |id: &str| escape::mention(id).unwrap_or_else(|| escape::mrkdwn(&one_line(id, 128)));
-    // Such a notice holds ids and words of ours.
-    if let Outbound::Notice(notice) = content
-        && let Some(named) = notice_people(notice, &name)
-    {
-        return mrkdwn_words(&notice_text(templates, locale, &named));
-    }
-    let Said { asking, body } = Said::of(templates, locale, Place::SlackText, content, &name);
-    if body.is_empty() {
-        return body;
-    }
-    let before = match requester(content).and_then(escape::mention) {
-        _ if !asking.is_empty() => format!("{asking}\n"),
-        Some(mention) => format!("{mention} "),
-        None => String::new(),
+    let within = |text: &str, before: &str, cut: &str| {
+        let room = MAX_TEXT.saturating_sub(escape::units(before));
+        mrkdwn_words(&escape::mrkdwn_within(text, room, cut))
     };
-    let cut = templates.say(locale, "foot.cut", json!({}));
-    let room = MAX_TEXT.saturating_sub(escape::units(&before));
-    format!("{before}{}", mrkdwn_words(&escape::mrkdwn_within(&body, room, &cut)))
+    let markup = TextMarkup {
+        surface: Surface::SlackText,
+        mention: escape::mention,
+        escape: escape::mrkdwn,
+        words: mrkdwn_words,
+        body: &within,
+    };
+    chat_text(templates, locale, content, &markup)
 }
 
 /// A short word to one person. It may hold foreign text, but only that person sees it: ids in it become names.

@@ -1,20 +1,32 @@
-//! Pressed buttons and sent forms: which of ours, if they are ours.
+//! What people do besides writing messages: they press buttons, fill in the form for changes, type slash commands.
+//!
+//! Slack has no input in a message, so a button opens the form as a modal. A sent form is known by its view, its hash and its words. Slack
+//! keeps the hash while a form stays open with an error; without the words the corrected form would count as a copy of the wrong one.
 
-use countersign_agent::domain::{ActionId, Click, ClickTarget, ClickVerb, Conversation, GateId, Inbound, InboundBody, Millis, digest128};
+use countersign_agent::domain::{
+    Click, ClickTarget, ClickVerb, Conversation, Inbound, InboundBody, InboundMessage, Locale, Millis, Notice, digest128,
+};
+use countersign_agent::template::Templates;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use super::FormContext;
-use super::events::place;
-use super::webhook::SlackReceived;
-use super::wire::{By, Interaction, Pressed, UNREADABLE, View, ViewKind, first_id, id, needed, optional_id};
+use super::events::{chat_type, place};
+use super::fields::Fields;
+use super::text::SlackText;
+use super::wire::{By, Interaction, Pressed, View, ViewKind, first_id};
+use super::{SlackReceived, escape};
+use crate::channels::reading::{UNREADABLE, click_target, feedback, id, needed, optional_id};
+use crate::channels::wording::{clip, notice_text};
 use crate::channels::{Refusal, strict_json};
 
 /// `callback_id` of our form.
 const REVISE_FORM: &str = "plan_revise_submit";
-/// Longest text of the edit form, in characters; the platform's own limit for an input is 3000.
-const MAX_FEEDBACK: usize = 16_384;
+
+/// Our own commands, which people type behind Slack's without a slash: `/countersign help`. Longer ones would read like tasks.
+const BARE: [&str; 3] = ["help", "status", "stop"];
 
 /// Reads the `payload` of a form whose signature is right.
-pub(super) fn read(text: &str, signed_at: Millis) -> Result<SlackReceived, Refusal> {
+pub(super) fn read_interaction(text: &str, signed_at: Millis) -> Result<SlackReceived, Refusal> {
     let interaction: Interaction<'_> = needed(text)?;
     match interaction.kind.as_str() {
         "block_actions" => press(text, interaction, signed_at),
@@ -96,21 +108,8 @@ fn meaning(action_id: &str, value: Option<String>) -> Result<(ClickVerb, Option<
         _ => return Ok((ClickVerb::Unknown, None)),
     };
     match value {
-        Some(value) => Ok((verb, Some(target(value)?))),
+        Some(value) => Ok((verb, Some(click_target(&value).map_err(Refusal::Bad)?))),
         None => Ok((ClickVerb::Unknown, None)),
-    }
-}
-
-/// `^(rv|act)_[A-Za-z0-9_-]{1,64}$`
-fn target(id: String) -> Result<ClickTarget, Refusal> {
-    let ours =
-        |rest: &str| (1..=64).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    if id.strip_prefix("rv_").is_some_and(ours) {
-        Ok(ClickTarget::Gate(GateId::new(id)))
-    } else if id.strip_prefix("act_").is_some_and(ours) {
-        Ok(ClickTarget::Action(ActionId::new(id)))
-    } else {
-        Err(Refusal::Bad("an id that cannot be ours"))
     }
 }
 
@@ -131,8 +130,8 @@ fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Resul
     let event_key = format!("submit_{}", hex::encode(digest128(&parts)));
     let click = Click {
         verb: ClickVerb::Revise,
-        target: Some(target(context.review_id)?),
-        feedback: words.map(|text| text.replace('\0', "\u{fffd}").chars().take(MAX_FEEDBACK).collect()),
+        target: Some(click_target(&context.review_id).map_err(Refusal::Bad)?),
+        feedback: words.map(|text| feedback(&text)),
         card: optional_id(Some(context.card))?,
     };
     let conversation = place(String::new(), id(context.chat)?, String::new());
@@ -155,4 +154,91 @@ fn click_of(
         at,
         body: InboundBody::Click(click),
     }
+}
+
+/// What was typed, in the form in which it is said elsewhere.
+fn as_said(text: &str) -> String {
+    let bare = BARE.iter().any(|name| text.trim().eq_ignore_ascii_case(name));
+    if bare { format!("/{}", text.trim()) } else { text.to_owned() }
+}
+
+/// Reads the form of a command whose signature is right. Commands come without a thread and without a message in the chat.
+pub(super) fn read_command(mut fields: Fields, signed_at: Millis) -> Result<SlackReceived, Refusal> {
+    let team = first_id([fields.take("team_id"), fields.take("enterprise_id")])?;
+    let chat = id(fields.take("channel_id").ok_or(UNREADABLE)?)?;
+    let sender = id(fields.take("user_id").ok_or(UNREADABLE)?)?;
+    let event_key = id(fields.take("trigger_id").ok_or(UNREADABLE)?)?;
+    let name = fields.take("channel_name");
+    let kind = name.filter(|name| name == "directmessage").map(|_| "im");
+    let words = SlackText::parse(&as_said(&fields.take("text").unwrap_or_default()));
+    if words.is_empty() {
+        return Ok(SlackReceived::EmptyCommand);
+    }
+    let chat_type = chat_type(kind, &chat);
+    let message = InboundMessage {
+        to_bot: true,
+        ..words.into_message(None, chat_type, Vec::new())
+    };
+    Ok(SlackReceived::Command(Inbound {
+        event_key,
+        message_key: None,
+        conversation: place(team, chat, String::new()),
+        sender,
+        // A command can only be typed in a workspace where the app is installed.
+        sender_teams: Vec::new(),
+        at: signed_at,
+        body: InboundBody::Message(message),
+    }))
+}
+
+/// What the form carries in `private_metadata`, since a submission names neither chat nor card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormContext {
+    /// The gate.
+    pub review_id: String,
+    /// Chat of the card.
+    pub chat: String,
+    /// The card.
+    pub card: String,
+}
+
+/// The view for `views.open`.
+#[must_use]
+pub fn revise_form(templates: &Templates, locale: Locale, context: &FormContext) -> Value {
+    let plain = |key: &str, max: usize| {
+        let words = templates.say(locale, key, json!({}));
+        json!({"type": "plain_text", "text": clip(&words, max)})
+    };
+    json!({
+        "type": "modal",
+        "callback_id": REVISE_FORM,
+        "private_metadata": json!(context).to_string(),
+        // The most that the platform takes; an override of our words may be longer.
+        "title": plain("form.title", 24),
+        "submit": plain("form.submit", 24),
+        "close": plain("form.close", 24),
+        "notify_on_close": false,
+        "blocks": [{
+            "type": "input",
+            "block_id": "feedback",
+            "label": plain("form.label", 2000),
+            "hint": plain("form.hint", 2000),
+            "element": {
+                "type": "plain_text_input",
+                "action_id": "feedback",
+                "multiline": true,
+                "min_length": 1,
+                "max_length": 3000,
+                "focus_on_load": true,
+                "placeholder": plain("form.placeholder", 150),
+            },
+        }],
+    })
+}
+
+/// The answer to a submission that was not taken: the form stays open with its words and says why.
+#[must_use]
+pub fn form_errors(templates: &Templates, locale: Locale, notice: &Notice) -> Value {
+    let words = escape::inert(&notice_text(templates, locale, notice));
+    json!({"response_action": "errors", "errors": {"feedback": clip(&words, 2000)}})
 }

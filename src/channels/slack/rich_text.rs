@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::escape::inert;
-use crate::channels::markdown::{Block, Item, Span, Style, Table, aligned, parse};
+use crate::channels::markdown::{Block, Item, Style, StyledText, Table, aligned, parse};
 
 /// Deepest list indent that the platform takes.
 const MAX_INDENT: usize = 8;
@@ -64,7 +64,7 @@ impl Writer {
     }
 
     /// Sections that follow each other run together, so paragraphs share one, with a blank line between.
-    fn paragraph(&mut self, spans: &[Span], bold: bool) {
+    fn paragraph(&mut self, spans: &[StyledText], bold: bool) {
         if !self.section.is_empty() {
             self.section.push(text_element("\n\n", Style::default()));
         }
@@ -82,8 +82,8 @@ impl Writer {
         let mut sections: Vec<Value> = Vec::new();
         for item in items {
             let mut elements = Vec::new();
-            if let Some(done) = item.done {
-                elements.push(text_element(if done { "☑ " } else { "☐ " }, Style::default()));
+            if item.done.is_some() {
+                elements.push(text_element(item.task_box(), Style::default()));
             }
             let spoken = item
                 .blocks
@@ -163,12 +163,11 @@ fn flat(out: &mut Vec<Value>, blocks: &[Block], indent: usize) {
                 for (number, item) in (start.unwrap_or(0)..).zip(items) {
                     let gap = if out.is_empty() { "" } else { "\n" };
                     let mark = match (item.done, start) {
-                        (Some(true), _) => String::from("☑"),
-                        (Some(false), _) => String::from("☐"),
-                        (None, Some(_)) => format!("{number}."),
-                        (None, None) => String::from("•"),
+                        (Some(_), _) => item.task_box().to_owned(),
+                        (None, Some(_)) => format!("{number}. "),
+                        (None, None) => String::from("• "),
                     };
-                    out.push(text_element(&format!("{gap}{}{mark} ", "    ".repeat(indent)), Style::default()));
+                    out.push(text_element(&format!("{gap}{}{mark}", "    ".repeat(indent)), Style::default()));
                     flat(out, &item.blocks, indent + 1);
                 }
             }
@@ -186,7 +185,7 @@ const CODE: Style = Style {
     code: true,
 };
 
-fn inline(out: &mut Vec<Value>, spans: &[Span], bold: bool) {
+fn inline(out: &mut Vec<Value>, spans: &[StyledText], bold: bool) {
     for span in spans {
         let style = Style {
             bold: span.style.bold || bold && !span.style.code,
@@ -201,10 +200,10 @@ fn inline(out: &mut Vec<Value>, spans: &[Span], bold: bool) {
     }
 }
 
-fn plain(text: &str) -> Span {
-    Span {
+fn plain(text: &str) -> StyledText {
+    StyledText {
         text: text.to_owned(),
-        ..Span::default()
+        ..StyledText::default()
     }
 }
 
@@ -257,7 +256,7 @@ fn table_block(table: &Table) -> Value {
     json!({"type": "table", "rows": rows})
 }
 
-fn table_cell(spans: &[Span], head: bool) -> Value {
+fn table_cell(spans: &[StyledText], head: bool) -> Value {
     let mut elements = Vec::new();
     inline(&mut elements, spans, head);
     json!({"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": filled(elements)}]})

@@ -2,13 +2,10 @@
 
 use countersign_agent::domain::{ChatType, InboundMessage, Mention};
 
-/// Longest text that we take, in characters.
-const MAX_TEXT: usize = 16_384;
-/// Longest display name, in characters: a name replaces its key wherever the text has it.
-const MAX_NAME: usize = 64;
-/// Longest id inside a mention, and most mentions of a message.
+use crate::channels::reading::{Content, MAX_MENTIONS, display_name};
+
+/// Longest id inside a mention.
 const MAX_ID: usize = 64;
-const MAX_MENTIONS: usize = 512;
 /// Around the id of a mention in our text. They cannot be typed in: they are noncharacters, which Unicode keeps for a
 /// program's own use, and what comes in with them loses them. So `<@U1>` that is code, or that somebody spelled out, never
 /// becomes a mention.
@@ -22,22 +19,19 @@ const STRUCK: char = '\u{223c}';
 
 /// What a message says, before it is known who is who.
 #[derive(Debug, Default)]
-pub(super) struct Words {
-    text: String,
-    mentions: Vec<Mention>,
-    mentions_all: bool,
+pub(super) struct SlackText {
+    content: Content,
     /// There is more than mentions.
     spoken: bool,
-    attachment_only: bool,
 }
 
-impl Words {
+impl SlackText {
     /// Reads a text with Slack's markup.
-    pub(super) fn read(markup: &str) -> Self {
+    pub(super) fn parse(markup: &str) -> Self {
         let mut words = Self::default();
         words.scan(markup);
-        if words.text.contains(TILDE) {
-            words.text = strikes(&words.text);
+        if words.content.text.contains(TILDE) {
+            words.content.text = strikes(&words.content.text);
         }
         words
     }
@@ -45,34 +39,20 @@ impl Words {
     /// Without a word of its own, a message with `what` attached is nothing but that.
     pub(super) fn attached(mut self, what: Option<&str>) -> Self {
         if let Some(what) = what.filter(|_| !self.spoken) {
-            self.text = format!("[{what}]");
-            self.attachment_only = true;
+            self.content.text = format!("[{what}]");
+            self.content.attachment_only = true;
         }
         self
     }
 
     /// Nothing was said, and nothing attached.
     pub(super) fn is_empty(&self) -> bool {
-        !self.spoken && self.mentions.is_empty() && !self.attachment_only
+        !self.spoken && self.content.mentions.is_empty() && !self.content.attachment_only
     }
 
     /// The message in our words.
-    pub(super) fn into_message(mut self, message_id: Option<String>, chat_type: ChatType, replies_to: Vec<String>) -> InboundMessage {
-        let end = self.text.char_indices().nth(MAX_TEXT).map(|(at, _)| at);
-        if let Some(end) = end {
-            self.text.truncate(end);
-        }
-        InboundMessage {
-            message_id,
-            chat_type,
-            text: self.text,
-            mentions: self.mentions,
-            mentions_all: self.mentions_all,
-            to_bot: false,
-            replies_to,
-            attachment_only: self.attachment_only,
-            truncated: end.is_some(),
-        }
+    pub(super) fn into_message(self, message_id: Option<String>, chat_type: ChatType, replies_to: Vec<String>) -> InboundMessage {
+        self.content.into_message(message_id, chat_type, replies_to)
     }
 
     fn scan(&mut self, markup: &str) {
@@ -136,7 +116,7 @@ impl Words {
         let (name, parameter) = word.split_once('^').unwrap_or((word, ""));
         match name {
             "here" | "channel" | "everyone" => {
-                self.mentions_all = true;
+                self.content.mentions_all = true;
                 self.say(&format!("@{name}"));
             }
             "subteam" if is_id(parameter) => self.mention(&format!("!{parameter}"), parameter, label),
@@ -147,22 +127,17 @@ impl Words {
 
     fn mention(&mut self, key: &str, id: &str, label: &str) {
         let name = if label.is_empty() { id } else { label };
-        let name: String = decoded(name)
-            .trim_start_matches('@')
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(MAX_NAME)
-            .collect();
+        let name = display_name(decoded(name).trim_start_matches('@'));
         let key = format!("{OPEN}{key}{CLOSE}");
-        let known = self.mentions.iter().any(|known| known.key == key);
-        if !known && self.mentions.len() == MAX_MENTIONS {
+        let known = self.content.mentions.iter().any(|known| known.key == key);
+        if !known && self.content.mentions.len() == MAX_MENTIONS {
             self.push(&format!("@{name}"));
             return;
         }
-        self.text.push_str(&key);
+        self.content.text.push_str(&key);
         if !known {
             let id = id.to_owned();
-            self.mentions.push(Mention { key, id, name });
+            self.content.mentions.push(Mention { key, id, name });
         }
     }
 
@@ -177,7 +152,7 @@ impl Words {
 
     fn push(&mut self, text: &str) {
         self.spoken |= !text.trim().is_empty();
-        self.text.push_str(text);
+        self.content.text.push_str(text);
     }
 }
 

@@ -1,16 +1,15 @@
 //! A Slack request from raw bytes to a verified event: signature first, then what kind of body it is.
 
-use std::fmt;
-
 use axum::http::{HeaderMap, header};
-use countersign_agent::domain::{Inbound, Millis};
+use countersign_agent::domain::Millis;
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
 use super::fields::Fields;
-use super::{command, events, interactions};
-use crate::channels::{Refusal, signature, strict_json};
+use super::{SlackReceived, events, interactions};
+use crate::channels::reading::strict_text;
+use crate::channels::{Refusal, signature};
 use crate::config::SlackSecrets;
 
 const WINDOW_SECONDS: i64 = 300;
@@ -21,45 +20,10 @@ const VERSION: &[u8] = b"v0=";
 /// The longest body that may be an unsigned probe.
 const MAX_PROBE: usize = 1024;
 
-/// What a verified request is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SlackReceived {
-    /// `url_verification`: answer `{"challenge": <this>}`.
-    Challenge(String),
-    /// `ssl_check`: 200, and nothing of the body is looked at.
-    Probe,
-    /// Something that somebody did.
-    Event(Inbound),
-    /// A slash command, a message too: stored like an event, and told at once to the one who typed it.
-    Command(Inbound),
-    /// A slash command without a word behind it: a greeting to the one who typed it, and nothing is stored.
-    EmptyCommand,
-    /// A pressed button, decided while the request waits.
-    Press {
-        /// The click.
-        inbound: Inbound,
-        /// For `views.open`, within three seconds.
-        trigger_id: Option<String>,
-        /// Thread of the card, for the note to the one who pressed.
-        thread: Option<String>,
-    },
-    /// A sent edit form, decided while the request waits; its answer closes the form or says what is wrong with it.
-    Submit(Inbound),
-    /// Acknowledge and forget; the reason is for the log.
-    Ignored(&'static str),
-}
-
 /// Verifies and reads the webhooks of one Slack app.
+#[derive(Debug)]
 pub struct SlackHook {
     secrets: Vec<SecretString>,
-}
-
-impl fmt::Debug for SlackHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SlackHook")
-            .field("secrets", &self.secrets.len())
-            .finish_non_exhaustive()
-    }
 }
 
 impl SlackHook {
@@ -90,26 +54,20 @@ impl SlackHook {
         }
         let signed_at = self.verify(headers, body, now)?;
         if !form {
-            return events::read(readable(body)?, signed_at);
+            return events::read_event(strict_text(body)?, signed_at);
         }
         let mut fields = Fields::parse(body).map_err(Refusal::Bad)?;
         match (fields.take("payload"), fields.take("command")) {
-            (Some(payload), None) => interactions::read(readable(payload.as_bytes())?, signed_at),
-            (None, Some(_)) => command::read(fields, signed_at),
+            (Some(payload), None) => interactions::read_interaction(strict_text(payload.as_bytes())?, signed_at),
+            (None, Some(_)) => interactions::read_command(fields, signed_at),
             (Some(_), Some(_)) | (None, None) => Err(Refusal::Bad("neither a payload nor a command")),
         }
     }
 
     /// When the platform sent it, by its own clock.
     fn verify(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<Millis, Refusal> {
-        let only = |name| signature::only(headers, name).ok_or(Refusal::Unauthorized("not exactly one of each signature header"));
-        let (given, timestamp) = (only(SIGNATURE)?, only(TIMESTAMP)?);
-        let seconds = signature::timestamp(timestamp).ok_or(Refusal::Unauthorized("timestamp is not ten digits"))?;
-        if !signature::in_window(seconds, now, WINDOW_SECONDS, WINDOW_SECONDS) {
-            return Err(Refusal::Unauthorized(
-                "timestamp outside the window; is this machine's clock right?",
-            ));
-        }
+        let (given, timestamp) = (signature::required(headers, SIGNATURE)?, signature::required(headers, TIMESTAMP)?);
+        let seconds = signature::signed_at(timestamp, now, WINDOW_SECONDS, WINDOW_SECONDS)?;
         let given = given
             .strip_prefix(VERSION)
             .and_then(signature::digest)
@@ -133,10 +91,6 @@ fn digest(secret: &SecretString, timestamp: &[u8], body: &[u8]) -> Option<[u8; 3
     mac.update(b":");
     mac.update(body);
     Some(mac.finalize().into_bytes().into())
-}
-
-fn readable(json: &[u8]) -> Result<&str, Refusal> {
-    strict_json::check(json).map_err(|error| Refusal::Bad(error.reason()))
 }
 
 /// Interactivity and commands come as a form, events as JSON; the gateway takes no third type.

@@ -5,10 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::channels::Refusal;
-use crate::channels::typed_json::{Object, object};
-
-pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
-const MAX_ID: usize = 256;
+use crate::channels::reading::{Object, UNREADABLE, id};
 
 /// What is posted as JSON: an event in its envelope, or a word of the platform itself.
 #[derive(Deserialize)]
@@ -210,11 +207,6 @@ pub(super) struct Input {
     pub(super) value: Option<String>,
 }
 
-/// Reads what needs to be there.
-pub(super) fn needed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Refusal> {
-    object(text).ok_or(UNREADABLE)
-}
-
 /// Is there anything? Absent, null and the empty string are nothing.
 pub(super) fn is_there(raw: Option<&RawValue>) -> bool {
     raw.is_some_and(|raw| !matches!(raw.get(), "null" | "\"\""))
@@ -223,19 +215,6 @@ pub(super) fn is_there(raw: Option<&RawValue>) -> bool {
 /// Is there an array with anything in it?
 pub(super) fn has_items(raw: Option<&RawValue>) -> bool {
     raw.is_some_and(|raw| raw.get().starts_with('[') && raw.get().trim_matches(['[', ']']).trim() != "")
-}
-
-/// An id that may be stored, logged and sent back to the platform.
-pub(super) fn id(text: String) -> Result<String, Refusal> {
-    if text.is_empty() || text.len() > MAX_ID || text.chars().any(char::is_control) {
-        return Err(Refusal::Bad("odd id"));
-    }
-    Ok(text)
-}
-
-/// Absent, null and empty are the same to the platform.
-pub(super) fn optional_id(text: Option<String>) -> Result<Option<String>, Refusal> {
-    text.filter(|text| !text.is_empty()).map(id).transpose()
 }
 
 /// The first of the ids that is there: in an enterprise, one or the other is null.

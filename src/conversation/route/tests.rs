@@ -9,7 +9,7 @@ use countersign_agent::domain::{
 };
 
 use crate::conversation::phrases::is_plain_ok;
-use crate::conversation::{commands, review::told, rights::Rights};
+use crate::conversation::{notices::too_late, rights::Rights};
 use crate::store::TurnRow;
 
 use super::*;
@@ -116,13 +116,13 @@ fn turn(gate: &Gate, status: TurnStatus) -> TurnRow {
 }
 
 /// `text` of u1 in the flat group, bot mentioned, nothing open.
-fn said(text: &str) -> Scene {
+fn said(text: &str) -> MessageContext {
     let said = Addressed {
         text: text.to_owned(),
         to_bot: true,
         to_others: false,
     };
-    Scene {
+    MessageContext {
         at: Millis(2_000),
         sender: "u1".to_owned(),
         chat: "oc_c1".to_owned(),
@@ -130,9 +130,9 @@ fn said(text: &str) -> Scene {
         lane: place("").lane("u1"),
         direct: false,
         to_all: false,
-        phrase: Phrase::read(&said, false),
+        phrase: Phrase::of(&said, false),
         plain_ok: is_plain_ok(&said),
-        command: commands::read(&said),
+        command: ChatCommand::parse(&said),
         said,
         attachment_only: false,
         truncated: false,
@@ -152,7 +152,7 @@ fn said(text: &str) -> Scene {
     }
 }
 
-impl Scene {
+impl MessageContext {
     fn by(mut self, sender: &str) -> Self {
         sender.clone_into(&mut self.sender);
         self.lane = place(&self.thread).lane(sender);
@@ -166,7 +166,7 @@ impl Scene {
 
     fn unmentioned(mut self) -> Self {
         self.said.to_bot = false;
-        self.phrase = Phrase::read(&self.said, self.direct);
+        self.phrase = Phrase::of(&self.said, self.direct);
         self
     }
 
@@ -212,16 +212,16 @@ impl Scene {
     }
 }
 
-fn approve(gate: &Gate) -> Verdict {
-    Verdict::Answer(Box::new(gate.clone()), Act::Approve)
+fn approve(gate: &Gate) -> Meaning {
+    Meaning::Answer(Box::new(gate.clone()), Act::Approve)
 }
 
-fn does(gate: &Gate, act: Act) -> Verdict {
-    Verdict::Answer(Box::new(gate.clone()), act)
+fn does(gate: &Gate, act: Act) -> Meaning {
+    Meaning::Answer(Box::new(gate.clone()), act)
 }
 
-fn refused(gate: &Gate) -> Verdict {
-    Verdict::Refuse(Box::new(gate.clone()))
+fn refused(gate: &Gate) -> Meaning {
+    Meaning::Refuse(Box::new(gate.clone()))
 }
 
 fn listed(ids: &[&str]) -> Approvers {

@@ -48,7 +48,7 @@ fn consents(words: &str) -> bool {
         to_bot: true,
         to_others: false,
     };
-    Phrase::read(&said, true) == Phrase::Approve
+    Phrase::of(&said, true) == Phrase::Approve
 }
 
 const STEPS: &[(&str, &[&str])] = &[("读取笔记", &["read_file"]), ("写报告", &["write_file"]), ("核对", &["read_file"])];

@@ -50,6 +50,15 @@ pub enum InboundBody {
 }
 
 impl InboundBody {
+    /// The id of the message that this is, where the platform gives it one.
+    #[must_use]
+    pub fn message_id(&self) -> Option<&str> {
+        match self {
+            Self::Message(message) => message.message_id.as_deref(),
+            Self::Click(_) | Self::Recalled { .. } | Self::Edited { .. } | Self::Joined | Self::Left => None,
+        }
+    }
+
     /// Short name for the ledger's `kind` column and for logs.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -2,26 +2,21 @@
 
 use std::time::Duration;
 
-use reqwest::StatusCode;
-use reqwest::header::HeaderMap;
+use reqwest::{RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use crate::channels::DeliveryError;
+use crate::channels::answer::{ApiAnswer, harmless};
 
-/// One answer, read to its end.
-#[derive(Debug)]
-pub(super) struct Answer {
-    status: StatusCode,
-    /// `code` of the body; 0 is success. `None` means the body is not what Lark sends.
-    code: Option<i64>,
-    /// What we were asked to wait.
-    after: Option<Duration>,
-    body: Value,
-}
+/// Lark's gateway says in the first one how long to wait; both count seconds.
+const WAITS: [&str; 2] = ["x-ogw-ratelimit-reset", "retry-after"];
+
+/// Codes of a token that was not accepted. They come with HTTP 400 more often than with 401.
+const TOKEN: [i64; 7] = [99_991_661, 99_991_663, 99_991_664, 99_991_665, 99_991_668, 99_991_671, 99_991_677];
 
 /// A call that did not do what it should.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct LarkFailure {
     /// Code of the body, 0 without one.
     pub(super) code: i64,
     status: Option<StatusCode>,
@@ -29,23 +24,18 @@ pub(super) struct Refused {
     pub(super) error: DeliveryError,
 }
 
-impl Refused {
+impl LarkFailure {
     /// An answer that makes no sense; worth another try.
-    pub(super) fn other(reason: &str) -> Self {
-        Self {
-            code: 0,
-            status: None,
-            error: DeliveryError::Retry {
-                reason: reason.to_owned(),
-                after: None,
-                uncertain: true,
-            },
-        }
+    pub(super) fn nonsense(reason: &str) -> Self {
+        Self::from(DeliveryError::Retry {
+            reason: reason.to_owned(),
+            after: None,
+            uncertain: true,
+        })
     }
 
-    /// The token was not accepted; the platform answers HTTP 400 with these codes more often than 401.
+    /// The token was not accepted.
     pub(super) fn token_refused(&self) -> bool {
-        const TOKEN: [i64; 7] = [99_991_661, 99_991_663, 99_991_664, 99_991_665, 99_991_668, 99_991_671, 99_991_677];
         TOKEN.contains(&self.code) || self.status == Some(StatusCode::UNAUTHORIZED)
     }
 
@@ -60,41 +50,44 @@ impl Refused {
     }
 }
 
-impl Answer {
-    pub(super) async fn read(sent: Result<reqwest::Response, reqwest::Error>) -> Result<Self, Refused> {
-        let response = sent.map_err(|error| unreachable(&error))?;
-        let (status, after) = (response.status(), wait(response.headers()));
-        let body: Value = match response.bytes().await {
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or(Value::Null),
-            Err(error) => return Err(unreachable(&error)),
-        };
-        Ok(Self {
-            status,
-            code: body["code"].as_i64(),
-            after,
-            body,
-        })
-    }
-
-    /// The body of a success.
-    pub(super) fn into_value(self) -> Result<Value, Refused> {
-        if self.code == Some(0) && self.status.is_success() {
-            return Ok(self.body);
+impl From<DeliveryError> for LarkFailure {
+    /// Lark did not speak.
+    fn from(error: DeliveryError) -> Self {
+        Self {
+            code: 0,
+            status: None,
+            error,
         }
-        let code = self.code.unwrap_or(0);
-        Err(Refused {
-            code,
-            status: Some(self.status),
-            error: classify(self.status, self.code, self.body["msg"].as_str().unwrap_or_default(), self.after),
-        })
     }
+}
+
+impl From<LarkFailure> for DeliveryError {
+    fn from(failure: LarkFailure) -> Self {
+        failure.error
+    }
+}
+
+/// Sends one call; the body of a success.
+pub(super) async fn send(request: RequestBuilder) -> Result<Value, LarkFailure> {
+    let answer = ApiAnswer::to(request, "Lark", &WAITS).await?;
+    // 0 is success. `None` means that the body is not what Lark sends.
+    let code = answer.body["code"].as_i64();
+    if code == Some(0) && answer.status.is_success() {
+        return Ok(answer.body);
+    }
+    let msg = answer.body["msg"].as_str().unwrap_or_default();
+    Err(LarkFailure {
+        code: code.unwrap_or(0),
+        status: Some(answer.status),
+        error: classify(answer.status, code, msg, answer.after),
+    })
 }
 
 /// Sorts a refusal into what the dispatcher can do about it. Codes: open platform, "server error codes" and the IM
 /// pages; 230020 and 99991400 are rates, whatever other clients take them for.
 fn classify(status: StatusCode, code: Option<i64>, msg: &str, after: Option<Duration>) -> DeliveryError {
     let reason = match code {
-        Some(code) => format!("Lark code {code}, HTTP {}: {}", status.as_u16(), harmless(msg)),
+        Some(code) => format!("Lark code {code}, HTTP {}: {}", status.as_u16(), harmless(msg, is_token)),
         None => format!("HTTP {} without an answer of Lark's", status.as_u16()),
     };
     // Lark knows each message by its key: whether a try arrived need not be told apart.
@@ -107,7 +100,7 @@ fn classify(status: StatusCode, code: Option<i64>, msg: &str, after: Option<Dura
         // Rates, "being sent", "same create in progress", and the platform's own trouble.
         99_991_400 | 230_020 | 11_232 | 11_233 | 11_247 | 230_049 | 18_121 | 231_015 | 1_500 | 2_200 => retry(reason),
         // A token refused twice: ours is not the fault of this message.
-        99_991_661 | 99_991_663 | 99_991_664 | 99_991_665 | 99_991_668 | 99_991_671 | 99_991_677 => DeliveryError::Forbidden(reason),
+        code if TOKEN.contains(&code) => DeliveryError::Forbidden(reason),
         // Scope, quota, allow-list, app stopped or not installed, wrong secret, bot ability off.
         99_991_672 | 99_991_679 | 99_991_403 | 99_991_401 | 99_991_662 | 99_991_673 | 10_003 | 10_014 | 10_015 | 230_006 | 230_027 => {
             DeliveryError::Forbidden(reason)
@@ -125,45 +118,10 @@ fn classify(status: StatusCode, code: Option<i64>, msg: &str, after: Option<Dura
     }
 }
 
-/// `x-ogw-ratelimit-reset` of the gateway, else `Retry-After`; both in seconds, an hour at most.
-fn wait(headers: &HeaderMap) -> Option<Duration> {
-    ["x-ogw-ratelimit-reset", "retry-after"].iter().find_map(|name| {
-        let seconds: u64 = headers.get(*name)?.to_str().ok()?.trim().parse().ok()?;
-        Some(Duration::from_secs(seconds.min(3600)))
-    })
-}
-
-/// A transport error by its kind only: its text may hold the URL.
-fn unreachable(error: &reqwest::Error) -> Refused {
-    let reason = if error.is_timeout() {
-        "Lark did not answer in time"
-    } else if error.is_connect() {
-        "no connection to Lark"
-    } else {
-        "the connection to Lark broke"
-    };
-    Refused::other(reason)
-}
-
-/// The platform's message for the log: one line, capped, without queries of URLs and without anything that looks
-/// like a token. It may name the missing scope, which an admin needs.
-fn harmless(msg: &str) -> String {
-    msg.split_whitespace()
-        .map(|word| match word.split_once('?') {
-            _ if ["t-", "u-", "a-"]
-                .iter()
-                .any(|head| word.trim_start_matches(['"', '\'', '(', '[']).starts_with(head)) =>
-            {
-                "***"
-            }
-            Some((before, _)) if before.contains("://") => before,
-            _ => word,
-        })
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .take(200)
-        .collect()
+/// Does a word look like a token, in whatever brackets?
+fn is_token(word: &str) -> bool {
+    let word = word.trim_start_matches(['"', '\'', '(', '[']);
+    ["t-", "u-", "a-"].iter().any(|head| word.starts_with(head))
 }
 
 #[cfg(test)]
@@ -213,27 +171,14 @@ mod tests {
         }
     }
 
-    /// F-C1: the gateway's reset header counts seconds and goes before Retry-After.
-    #[test]
-    fn the_asked_wait_is_read() {
-        let mut headers = HeaderMap::new();
-        assert_eq!(wait(&headers), None);
-        headers.insert("retry-after", "7".parse().unwrap());
-        assert_eq!(wait(&headers), Some(Duration::from_secs(7)));
-        headers.insert("x-ogw-ratelimit-reset", "2".parse().unwrap());
-        assert_eq!(wait(&headers), Some(Duration::from_secs(2)));
-        headers.insert("x-ogw-ratelimit-reset", "soon".parse().unwrap());
-        assert_eq!(wait(&headers), Some(Duration::from_secs(7)));
-    }
-
     /// design: no secret and no query of a URL reaches a log line.
     #[test]
     fn messages_are_made_harmless() {
         assert_eq!(
-            harmless("scope missing\nhttps://x.example/app/auth?q=im:message&token=abc"),
+            harmless("scope missing\nhttps://x.example/app/auth?q=im:message&token=abc", is_token),
             "scope missing https://x.example/app/auth"
         );
-        assert_eq!(harmless("Bearer t-g1044qeGEDXTB6NDJOGV is stale"), "Bearer *** is stale");
-        assert_eq!(harmless(&"x".repeat(500)).len(), 200);
+        assert_eq!(harmless("Bearer t-g1044qeGEDXTB6NDJOGV is stale", is_token), "Bearer *** is stale");
+        assert_eq!(harmless(&"x".repeat(500), is_token).len(), 200);
     }
 }

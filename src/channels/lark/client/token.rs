@@ -7,8 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use super::CALL_TIMEOUT;
-use super::answer::{Answer, Refused};
+use super::answer::{LarkFailure, send};
 use crate::channels::DeliveryError;
 use crate::config::LarkSecrets;
 
@@ -16,6 +15,7 @@ use crate::config::LarkSecrets;
 const MARGIN: Duration = Duration::from_secs(600);
 
 /// Holder of the one token of an app.
+#[derive(Debug)]
 pub(super) struct Tokens {
     url: String,
     app_id: String,
@@ -23,10 +23,12 @@ pub(super) struct Tokens {
     http: reqwest::Client,
     clock: Clock,
     /// Locked while a token is fetched: other callers wait and find the new one.
-    held: Mutex<Option<Held>>,
+    token: Mutex<Option<Token>>,
 }
 
-struct Held {
+/// A token and its time.
+#[derive(Debug)]
+struct Token {
     value: SecretString,
     refresh_at: Millis,
     dead_at: Millis,
@@ -40,13 +42,13 @@ impl Tokens {
             app_secret: secrets.app_secret.clone(),
             http,
             clock,
-            held: Mutex::new(None),
+            token: Mutex::new(None),
         }
     }
 
     /// A token that should be valid.
-    pub(super) async fn current(&self) -> Result<SecretString, Refused> {
-        let mut held = self.held.lock().await;
+    pub(super) async fn current(&self) -> Result<SecretString, LarkFailure> {
+        let mut held = self.token.lock().await;
         let now = self.clock.now();
         let old = held.as_ref().filter(|token| now < token.dead_at);
         if let Some(fresh) = old.filter(|token| now < token.refresh_at) {
@@ -62,7 +64,7 @@ impl Tokens {
 
     /// Forgets `refused`, unless somebody has replaced it already.
     pub(super) async fn drop_refused(&self, refused: &SecretString) {
-        let mut held = self.held.lock().await;
+        let mut held = self.token.lock().await;
         if held
             .as_ref()
             .is_some_and(|token| token.value.expose_secret() == refused.expose_secret())
@@ -71,19 +73,19 @@ impl Tokens {
         }
     }
 
-    async fn fetch(&self, now: Millis) -> Result<Held, Refused> {
+    async fn fetch(&self, now: Millis) -> Result<Token, LarkFailure> {
         let request = self
             .http
             .post(&self.url)
             .json(&json!({"app_id": self.app_id, "app_secret": self.app_secret.expose_secret()}));
-        let answer = Answer::read(request.timeout(CALL_TIMEOUT).send().await).await?.into_value()?;
+        let answer = send(request).await?;
         // Both stand at the top level, there is no `data`; `expire` counts seconds.
         let value = answer["tenant_access_token"].as_str().unwrap_or_default();
         if value.is_empty() {
-            return Err(Refused::other("the token endpoint gave no token"));
+            return Err(LarkFailure::nonsense("the token endpoint gave no token"));
         }
         let life = Duration::from_secs(answer["expire"].as_u64().unwrap_or(0));
-        Ok(Held {
+        Ok(Token {
             value: SecretString::from(value),
             // A short-lived token is used for most of its life all the same.
             refresh_at: now.plus(life.saturating_sub(MARGIN.min(life / 6))),

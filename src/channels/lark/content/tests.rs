@@ -1,11 +1,13 @@
 //! Texts, posts and attachments as the platform writes them.
 
+use countersign_agent::domain::{ChatType, InboundMessage};
+
 use super::*;
 
 fn message(kind: &str, content: &str) -> InboundMessage {
-    read(kind, Some(content))
+    read_content(kind, Some(content))
         .unwrap()
-        .into_message("om".to_owned(), ChatType::Group, Vec::new())
+        .into_message(Some("om".to_owned()), ChatType::Group, Vec::new())
 }
 
 /// M-5: a post becomes text in reading order, bare or inside a locale.
@@ -31,10 +33,10 @@ fn posts_become_text() {
 fn at_elements_are_mentions() {
     let post = r#"{"content":[[{"tag":"at","user_id":"@_user_1","user_name":"A"},{"tag":"at","user_id":"ou_b","user_name":"B"},
         {"tag":"at","user_id":"@_all"},{"tag":"at","user_id":"odd","user_name":"C"}]]}"#;
-    let mut content = read("post", Some(post)).unwrap();
+    let mut content = read_content("post", Some(post)).unwrap();
     content.keyed_mention("@_user_1".to_owned(), "ou_a".to_owned(), "甲");
     content.keyed_mention("@_user_1".to_owned(), "ou_other".to_owned(), "乙");
-    let message = content.into_message("om".to_owned(), ChatType::Group, Vec::new());
+    let message = content.into_message(Some("om".to_owned()), ChatType::Group, Vec::new());
     let mentions: Vec<_> = message
         .mentions
         .iter()
@@ -83,7 +85,7 @@ fn everybody() {
 /// M-5: ours is removed, others become names, and `@_user_1` is not the head of `@_user_10`.
 #[test]
 fn mention_keys() {
-    let mut content = read("text", Some(r#"{"text":"@_user_1 ask @_user_10 and @_user_2, not @_user_11"}"#)).unwrap();
+    let mut content = read_content("text", Some(r#"{"text":"@_user_1 ask @_user_10 and @_user_2, not @_user_11"}"#)).unwrap();
     for (key, id, name) in [
         ("@_user_1", "ou_bot", "Bot"),
         ("@_user_2", "ou_b", "乙"),
@@ -93,7 +95,7 @@ fn mention_keys() {
     }
     // A key of another shape tells who is addressed, and must not eat letters of the text.
     content.keyed_mention("a".to_owned(), "ou_d".to_owned(), "");
-    let message = content.into_message("om".to_owned(), ChatType::Group, Vec::new());
+    let message = content.into_message(Some("om".to_owned()), ChatType::Group, Vec::new());
     let addressed = message.addressed("ou_bot");
     assert_eq!(addressed.text, "ask @@_user_1 and @乙, not @_user_11");
     assert!(addressed.to_bot && addressed.to_others);
@@ -112,10 +114,10 @@ fn bounded() {
     for n in 0..2000 {
         content.keyed_mention(format!("@_user_{n}"), "ou_a".to_owned(), "a\nb\0c");
     }
-    let message = content.into_message("om".to_owned(), ChatType::Group, Vec::new());
+    let message = content.into_message(Some("om".to_owned()), ChatType::Group, Vec::new());
     assert_eq!(message.mentions.len(), MAX_MENTIONS);
     assert_eq!(message.mentions[1].name, "abc");
-    assert_eq!(message.addressed("ou_x").text.chars().count(), 2048 * (MAX_NAME + 1));
+    assert_eq!(message.addressed("ou_x").text.chars().count(), 2048 * (64 + 1));
 }
 
 /// design: a NUL is replaced, not dropped: no text becomes an approval by what we do to it.
@@ -146,6 +148,6 @@ fn odd_content() {
         ("post", Some(r#"{"content":[["x"]]}"#)),
         ("post", Some(r#"{"content":[[{"text":"no tag"}]]}"#)),
     ] {
-        assert!(read(kind, content).is_err(), "{kind} {content:?}");
+        assert!(read_content(kind, content).is_err(), "{kind} {content:?}");
     }
 }

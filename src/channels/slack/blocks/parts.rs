@@ -3,11 +3,11 @@
 use countersign_agent::domain::digest128;
 use serde_json::{Value, json};
 
-use crate::channels::card::{Button, Style};
+use crate::channels::card::{Button, ButtonStyle};
 use crate::channels::slack::escape;
 
 /// Elements of one line of rich text.
-type Line = Vec<Value>;
+type Elements = Vec<Value>;
 
 /// The head of a card; ours.
 pub(super) fn header(title: &str) -> Value {
@@ -30,13 +30,13 @@ pub(super) fn rich(name: &str, elements: Vec<Value>) -> Value {
 }
 
 /// One line; the platform takes no empty text, so a line with nothing in it is a blank.
-pub(super) fn section(line: Line) -> Value {
+pub(super) fn section(line: Elements) -> Value {
     json!({"type": "rich_text_section", "elements": filled(line)})
 }
 
 /// Lines one below the other.
-pub(super) fn lines(lines: Vec<Line>) -> Value {
-    let mut all = Line::new();
+pub(super) fn lines(lines: Vec<Elements>) -> Value {
+    let mut all = Elements::new();
     for mut line in lines.into_iter().filter(|line| !line.is_empty()) {
         if !all.is_empty() {
             all.push(text("\n"));
@@ -47,7 +47,7 @@ pub(super) fn lines(lines: Vec<Line>) -> Value {
 }
 
 /// A list, `ordered` or `bullet`.
-pub(super) fn list(style: &str, items: Vec<Line>) -> Value {
+pub(super) fn list(style: &str, items: Vec<Elements>) -> Value {
     let items: Vec<Value> = items.into_iter().map(section).collect();
     json!({"type": "rich_text_list", "style": style, "indent": 0, "elements": items})
 }
@@ -78,7 +78,7 @@ pub(super) fn code(inert: &str) -> Value {
     json!({"type": "text", "text": inert, "style": {"code": true}})
 }
 
-fn filled(mut line: Line) -> Line {
+fn filled(mut line: Elements) -> Elements {
     line.retain(|element| element["text"].as_str().is_none_or(|text| !text.is_empty()));
     if line.is_empty() {
         line.push(text(" "));
@@ -95,15 +95,15 @@ pub(super) fn actions(name: &str, buttons: &[Value]) -> Value {
 pub(super) fn button(action: &str, value: &str, button: &Button) -> Value {
     let mut drawn = json!({"type": "button", "action_id": action, "value": value, "text": plain(&button.label)});
     match button.style {
-        Style::Primary => drawn["style"] = json!("primary"),
-        Style::Danger | Style::End => drawn["style"] = json!("danger"),
-        Style::Plain => (),
+        ButtonStyle::Primary => drawn["style"] = json!("primary"),
+        ButtonStyle::Danger | ButtonStyle::End => drawn["style"] = json!("danger"),
+        ButtonStyle::Plain => (),
     }
     if let Some(sure) = &button.sure {
         let plain = |text: &str| json!({"type": "plain_text", "text": text});
         drawn["confirm"] =
             json!({"title": plain(&sure.title), "text": plain(&sure.text), "confirm": plain(&sure.yes), "deny": plain(&sure.no)});
-        if button.style != Style::Plain {
+        if button.style != ButtonStyle::Plain {
             drawn["confirm"]["style"] = json!("danger");
         }
     }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::{RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use super::method::Method;
 use crate::channels::DeliveryError;
+use crate::channels::answer::{self, ApiAnswer};
 
 /// A call that did not do what it should.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct SlackFailure {
     /// Slack's word for it; empty when Slack did not speak.
     pub(super) code: String,
     /// Too many calls of this method.
@@ -20,7 +20,7 @@ pub(super) struct Refused {
     pub(super) error: DeliveryError,
 }
 
-impl Refused {
+impl SlackFailure {
     /// We ourselves held the call back: it never left.
     pub(super) fn held_back(error: DeliveryError) -> Self {
         Self {
@@ -31,24 +31,31 @@ impl Refused {
     }
 }
 
-/// The answer to a call, read to its end; the body of a success.
-pub(super) async fn read(method: Method, sent: Result<reqwest::Response, reqwest::Error>) -> Result<Value, Refused> {
-    let response = sent.map_err(|error| unreachable(&error))?;
-    let (status, after) = (response.status(), wait(response.headers()));
-    let body: Value = match response.bytes().await {
-        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or(Value::Null),
-        Err(error) => return Err(unreachable(&error)),
-    };
-    if body["ok"] == true && status.is_success() {
-        return Ok(body);
+impl From<SlackFailure> for DeliveryError {
+    fn from(failure: SlackFailure) -> Self {
+        failure.error
     }
-    Err(refused(method, status, &body, after))
 }
 
-fn refused(method: Method, status: StatusCode, body: &Value, after: Option<Duration>) -> Refused {
+/// Sends one call; the body of a success.
+pub(super) async fn send(method: Method, request: RequestBuilder) -> Result<Value, SlackFailure> {
+    let answer = ApiAnswer::to(request, "Slack", &["retry-after"])
+        .await
+        .map_err(|error| SlackFailure {
+            code: String::new(),
+            limited: false,
+            error,
+        })?;
+    if answer.body["ok"] == true && answer.status.is_success() {
+        return Ok(answer.body);
+    }
+    Err(failure(method, &answer))
+}
+
+fn failure(method: Method, ApiAnswer { status, after, body }: &ApiAnswer) -> SlackFailure {
     let code = harmless(body["error"].as_str().unwrap_or_default());
-    let limited = status == StatusCode::TOO_MANY_REQUESTS || matches!(code.as_str(), "ratelimited" | "rate_limited");
-    let class = if limited { Class::Retry } else { classify(status, &code) };
+    let limited = *status == StatusCode::TOO_MANY_REQUESTS || matches!(code.as_str(), "ratelimited" | "rate_limited");
+    let class = if limited { Class::Retry } else { classify(*status, &code) };
     let mut reason = format!("Slack {}: {} (HTTP {})", method.name(), word(&code), status.as_u16());
     if code == "missing_scope" {
         let scope = |name: &str| harmless(body[name].as_str().unwrap_or("?"));
@@ -58,7 +65,7 @@ fn refused(method: Method, status: StatusCode, body: &Value, after: Option<Durat
         reason.push_str("; ");
         reason.push_str(&harmless(detail.as_str().unwrap_or_default()));
     }
-    Refused {
+    SlackFailure {
         limited,
         error: match class {
             // A body without a wait still means: not at once.
@@ -149,50 +156,9 @@ fn classify(status: StatusCode, code: &str) -> Class {
     }
 }
 
-/// `Retry-After` in seconds, an hour at most.
-fn wait(headers: &HeaderMap) -> Option<Duration> {
-    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds.min(3600)))
-}
-
-/// A transport error by its kind only: its text may hold the URL. Unless there was no connection, the next try looks
-/// whether this one arrived.
-fn unreachable(error: &reqwest::Error) -> Refused {
-    let reason = if error.is_connect() {
-        "no connection to Slack"
-    } else if error.is_timeout() {
-        "Slack did not answer in time"
-    } else {
-        "the connection to Slack broke"
-    };
-    Refused {
-        code: String::new(),
-        limited: false,
-        error: DeliveryError::Retry {
-            reason: String::from(reason),
-            after: None,
-            uncertain: !error.is_connect(),
-        },
-    }
-}
-
-/// Words of the platform for the log: one line, capped, without anything that looks like a token.
+/// Words of the platform without anything that looks like a token.
 fn harmless(words: &str) -> String {
-    words
-        .split_whitespace()
-        .map(|word| {
-            if word.contains("xox") || word.contains("xapp-") {
-                "***"
-            } else {
-                word
-            }
-        })
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(200)
-        .collect()
+    answer::harmless(words, |word| word.contains("xox") || word.contains("xapp-"))
 }
 
 #[cfg(test)]
@@ -201,9 +167,17 @@ mod tests {
 
     use super::*;
 
+    fn answered(status: u16, body: Value) -> ApiAnswer {
+        ApiAnswer {
+            status: StatusCode::from_u16(status).unwrap(),
+            after: None,
+            body,
+        }
+    }
+
     fn class(status: u16, code: &str) -> &'static str {
         let body = json!({"ok": false, "error": code});
-        match refused(Method::Post, StatusCode::from_u16(status).unwrap(), &body, None).error {
+        match failure(Method::Post, &answered(status, body)).error {
             DeliveryError::Retry { .. } => "retry",
             DeliveryError::Content(_) => "content",
             DeliveryError::Gone(_) => "gone",
@@ -248,7 +222,7 @@ mod tests {
             "ok": false, "error": "missing_scope", "needed": "reactions:write", "provided": "chat:write",
             "response_metadata": {"messages": ["[ERROR] token xoxb-1-2-abc\nis bad [json-pointer:/blocks/3]"]},
         });
-        let said = refused(Method::React, StatusCode::OK, &body, None).error.to_string();
+        let said = failure(Method::React, &answered(200, body)).error.to_string();
         assert_eq!(
             said,
             "not permitted: Slack reactions.add: missing_scope (HTTP 200), needed reactions:write, provided chat:write; \

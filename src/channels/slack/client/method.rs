@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::channels::Abreast;
-use crate::channels::pace::{Rate, Rates};
+use crate::channels::BatchSizes;
+use crate::channels::rates::{Rate, Rates};
 
 /// One method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,10 @@ const LOOK: &[(&str, Rate)] = &[("conversations", tier(1200, 4))];
 const WHISPER: &[(&str, Rate)] = &[("chat.postEphemeral", tier(600, 19))];
 
 /// What that comes to for the dispatcher.
-pub(super) const ABREAST: Abreast = Abreast {
-    posts: CHANNEL.abreast(),
-    repaints: UPDATE.abreast(),
-    marks: REACT.abreast(),
+pub(super) const BATCHES: BatchSizes = BatchSizes {
+    posts: CHANNEL.batch_size(),
+    repaints: UPDATE.batch_size(),
+    marks: REACT.batch_size(),
 };
 
 const fn tier(every_ms: u64, burst: u32) -> Rate {
@@ -95,7 +95,7 @@ impl Method {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channels::pace::tests::departures;
+    use crate::channels::rates::tests::departures;
 
     /// F-C1: a channel gets three messages at once and one a second after them; another channel does not wait for it.
     #[test]
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn what_is_taken_at_a_time_goes() {
         for (method, rate, abreast) in [
-            (Method::Post, CHANNEL, ABREAST.posts),
-            (Method::Update, UPDATE, ABREAST.repaints),
-            (Method::React, REACT, ABREAST.marks),
+            (Method::Post, CHANNEL, BATCHES.posts),
+            (Method::Update, UPDATE, BATCHES.repaints),
+            (Method::React, REACT, BATCHES.marks),
         ] {
             let at_once = rate.burst as usize + 1;
             assert_eq!(departures(100, |_| method.rates("C1")).len(), at_once + abreast, "{method:?}");

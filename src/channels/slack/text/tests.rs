@@ -7,7 +7,9 @@ use super::*;
 const BOT: &str = "U0BOT0001";
 
 fn said(markup: &str) -> Addressed {
-    Words::read(markup).into_message(None, ChatType::Group, Vec::new()).addressed(BOT)
+    SlackText::parse(markup)
+        .into_message(None, ChatType::Group, Vec::new())
+        .addressed(BOT)
 }
 
 /// M-5: entities, channels, dates and links read as people see them.
@@ -92,7 +94,7 @@ fn spelled_mentions_are_text() {
 /// M-5: everybody is addressed by a token, not by its spelling, and is not the bot.
 #[test]
 fn everybody() {
-    let all = |markup: &str| Words::read(markup).mentions_all;
+    let all = |markup: &str| SlackText::parse(markup).content.mentions_all;
     for markup in ["<!here> x", "x <!channel>", "<!everyone|@everyone>"] {
         assert!(all(markup) && !said(markup).to_bot, "{markup}");
     }
@@ -105,15 +107,15 @@ fn everybody() {
 /// M-5: a file without a word answers nothing; with a word it is the word. Long texts are cut and say so.
 #[test]
 fn attachments_and_length() {
-    let file = |markup: &str| Words::read(markup).attached(Some("file"));
-    assert!(file("").attachment_only && file(" <@U0BOT0001> ").attachment_only);
-    assert_eq!(file(" <@U0BOT0001> ").text, "[file]");
-    assert_eq!(file(" <@U0BOT0001> ").mentions.len(), 1, "to whom it was sent");
-    assert!(!file("OK").attachment_only);
-    assert!(Words::read(" ").attached(None).is_empty() && !file("").is_empty() && !Words::read("<@U1>").is_empty());
-    let long = Words::read(&"&amp;".repeat(16_385)).into_message(None, ChatType::Direct, Vec::new());
+    let file = |markup: &str| SlackText::parse(markup).attached(Some("file"));
+    assert!(file("").content.attachment_only && file(" <@U0BOT0001> ").content.attachment_only);
+    assert_eq!(file(" <@U0BOT0001> ").content.text, "[file]");
+    assert_eq!(file(" <@U0BOT0001> ").content.mentions.len(), 1, "to whom it was sent");
+    assert!(!file("OK").content.attachment_only);
+    assert!(SlackText::parse(" ").attached(None).is_empty() && !file("").is_empty() && !SlackText::parse("<@U1>").is_empty());
+    let long = SlackText::parse(&"&amp;".repeat(16_385)).into_message(None, ChatType::Direct, Vec::new());
     assert_eq!((long.text.chars().count(), long.truncated), (16_384, true));
-    let just = Words::read(&"&amp;".repeat(16_384)).into_message(None, ChatType::Direct, Vec::new());
+    let just = SlackText::parse(&"&amp;".repeat(16_384)).into_message(None, ChatType::Direct, Vec::new());
     assert!(!just.truncated);
 }
 
@@ -122,8 +124,8 @@ fn attachments_and_length() {
 fn hostile_texts_end() {
     for unit in ["<", "`", "```", "<@U1", "`\n", "<`", "&amp;"] {
         let markup = unit.repeat(20_000);
-        assert!(!Words::read(&markup).text.is_empty());
+        assert!(!SlackText::parse(&markup).content.text.is_empty());
     }
     let many: String = (0..600).map(|at| format!("<@U{at}>")).collect();
-    assert_eq!(Words::read(&many).mentions.len(), MAX_MENTIONS);
+    assert_eq!(SlackText::parse(&many).content.mentions.len(), MAX_MENTIONS);
 }

@@ -14,7 +14,7 @@ fn plan_review_by_phrase() {
         ("取消", does(&gate, Act::Cancel)),
         ("第二步先备份", does(&gate, Act::Revise("第二步先备份".to_owned()))),
         ("行", does(&gate, Act::Revise("行".to_owned()))),
-        ("", Verdict::Ignore("empty")),
+        ("", Meaning::Ignore("empty")),
     ];
     for (text, verdict) in table {
         assert_eq!(route(&said(text).open(&[&gate])), verdict, "{text}");
@@ -27,10 +27,10 @@ fn plan_review_by_phrase() {
 fn question_takes_any_text() {
     let gate = kind(GateKind::Question, gate("g", "u1", ""));
     for text in ["OK", "取消", "  月底  那份 "] {
-        let scene = said(text).open(&[&gate]);
-        assert_eq!(route(&scene), does(&gate, Act::Revise(text.to_owned())), "{text}");
+        let context = said(text).open(&[&gate]);
+        assert_eq!(route(&context), does(&gate, Act::Revise(text.to_owned())), "{text}");
     }
-    assert_eq!(route(&said("/stop").open(&[&gate])), Verdict::Stop(None));
+    assert_eq!(route(&said("/stop").open(&[&gate])), Meaning::Stop(None));
 }
 
 /// design: tool_approval: approve word = all open rows, refusal = reject all, other text = reject all with that reason.
@@ -82,20 +82,20 @@ fn a_message_waits_for_the_news_of_the_cards_arrival() {
     (undelivered.card_at, undelivered.delivered_at) = (None, None);
     let heard = |text: &str| said(text).open(&[&undelivered]).runs(turn(&undelivered, TurnStatus::Paused));
     for text in ["OK", "第二步先备份", "取消"] {
-        assert_eq!(route(&heard(text)), Verdict::Wait, "{text}");
+        assert_eq!(route(&heard(text)), Meaning::Wait, "{text}");
     }
-    assert_eq!(route(&heard("/stop")), Verdict::Stop(None), "a stop needs no card");
+    assert_eq!(route(&heard("/stop")), Meaning::Stop(None), "a stop needs no card");
     let of_another = |fresh: bool, replies_to_unknown: bool| {
-        let mut scene = said("写周报").by("u2").open(&[&undelivered]);
-        (scene.fresh, scene.replies_to_unknown) = (fresh, replies_to_unknown);
-        route(&scene)
+        let mut context = said("写周报").by("u2").open(&[&undelivered]);
+        (context.fresh, context.replies_to_unknown) = (fresh, replies_to_unknown);
+        route(&context)
     };
-    assert_eq!(of_another(true, true), Verdict::Wait, "this may be the card");
-    assert_eq!(of_another(false, true), Verdict::Task(0), "long enough");
-    assert_eq!(of_another(true, false), Verdict::Task(0), "about nothing of this");
+    assert_eq!(of_another(true, true), Meaning::Wait, "this may be the card");
+    assert_eq!(of_another(false, true), Meaning::Task(0), "long enough");
+    assert_eq!(of_another(true, false), Meaning::Task(0), "about nothing of this");
     let mut unmentioned = said("OK").unmentioned().open(&[&undelivered]);
     unmentioned.replies_to_unknown = true;
-    assert_eq!(route(&unmentioned), Verdict::Wait, "a reply to the card needs no mention");
+    assert_eq!(route(&unmentioned), Meaning::Wait, "a reply to the card needs no mention");
     let delivered = gate("rv_1", "u1", "");
     assert_eq!(route(&said("OK").open(&[&delivered])), approve(&delivered));
 }
@@ -105,13 +105,13 @@ fn a_message_waits_for_the_news_of_the_cards_arrival() {
 fn said_before_the_card() {
     let gate = gate("g", "u1", "");
     for (at, verdict) in [
-        (Millis(999), Verdict::Status),
-        (SHOWN, Verdict::Status),
+        (Millis(999), Meaning::Status),
+        (SHOWN, Meaning::Status),
         (Millis(1_001), approve(&gate)),
     ] {
-        let mut scene = said("OK").open(&[&gate]).runs(turn(&gate, TurnStatus::Paused));
-        scene.at = at;
-        assert_eq!(route(&scene), verdict, "{at:?}");
+        let mut context = said("OK").open(&[&gate]).runs(turn(&gate, TurnStatus::Paused));
+        context.at = at;
+        assert_eq!(route(&context), verdict, "{at:?}");
     }
 }
 
@@ -123,32 +123,32 @@ fn unmentioned_in_a_group() {
     for text in ["好的", "取消", "第二步先备份", "/stop"] {
         assert_eq!(
             route(&said(text).unmentioned().open(&[&gate])),
-            Verdict::Ignore("not for us"),
+            Meaning::Ignore("not for us"),
             "{text}"
         );
     }
-    let to_others = Verdict::Ignore("said to others");
-    let mut scene = said("OK @Li Lei").unmentioned().open(&[&gate]);
-    scene.said.to_others = true;
-    assert_eq!(route(&scene), to_others);
-    let mut scene = said("OK").unmentioned().open(&[&gate]);
-    scene.to_all = true;
-    assert_eq!(route(&scene), to_others);
+    let to_others = Meaning::Ignore("said to others");
+    let mut context = said("OK @Li Lei").unmentioned().open(&[&gate]);
+    context.said.to_others = true;
+    assert_eq!(route(&context), to_others);
+    let mut context = said("OK").unmentioned().open(&[&gate]);
+    context.to_all = true;
+    assert_eq!(route(&context), to_others);
 }
 
 /// design: in the thread of the gate, or as a reply to the card or the request, no mention is needed.
 #[test]
 fn thread_and_reply_address_us() {
     let threaded = gate("g", "u1", "omt_1");
-    let scene = said("先备份").in_thread("omt_1").unmentioned().open(&[&threaded]);
-    assert_eq!(route(&scene), does(&threaded, Act::Revise("先备份".to_owned())));
+    let context = said("先备份").in_thread("omt_1").unmentioned().open(&[&threaded]);
+    assert_eq!(route(&context), does(&threaded, Act::Revise("先备份".to_owned())));
     let flat = gate("g", "u1", "");
     for to in [ReplyTo::Card, ReplyTo::Request] {
-        let scene = said("取消")
+        let context = said("取消")
             .unmentioned()
             .open(&[&flat])
             .reply(to, undecided(&flat), TurnStatus::Paused);
-        assert_eq!(route(&scene), does(&flat, Act::Cancel), "{to:?}");
+        assert_eq!(route(&context), does(&flat, Act::Cancel), "{to:?}");
     }
 }
 
@@ -156,10 +156,10 @@ fn thread_and_reply_address_us() {
 #[test]
 fn reply_wins_over_lane() {
     let (here, there) = (gate("a", "u1", ""), gate("b", "u1", "omt_1"));
-    let scene = said("OK")
+    let context = said("OK")
         .open(&[&here, &there])
         .reply(ReplyTo::Card, undecided(&there), TurnStatus::Paused);
-    assert_eq!(route(&scene), approve(&there));
+    assert_eq!(route(&context), approve(&there));
     assert_eq!(
         route(&said("OK").open(&[&here, &there])),
         approve(&here),
@@ -177,9 +177,9 @@ fn older_card_takes_no_consent() {
         (ReplyTo::Post, undecided(&newer)),
         (ReplyTo::Card, decided(&older, DecisionKind::Revise)),
     ] {
-        let scene = |text| said(text).open(&[&newer]).reply(reply.0, reply.1.clone(), TurnStatus::Paused);
-        assert_eq!(route(&scene("OK")), Verdict::Tell("outdated card", Notice::Superseded {}));
-        assert_eq!(route(&scene("先备份")), does(&newer, Act::Revise("先备份".to_owned())));
+        let context = |text| said(text).open(&[&newer]).reply(reply.0, reply.1.clone(), TurnStatus::Paused);
+        assert_eq!(route(&context("OK")), Meaning::Tell("outdated card", Notice::Superseded {}));
+        assert_eq!(route(&context("先备份")), does(&newer, Act::Revise("先备份".to_owned())));
     }
 }
 
@@ -214,7 +214,7 @@ fn a_word_approves_only_what_was_shown() {
         let expected = if allowed {
             does(&gate, Act::Approve)
         } else {
-            Verdict::Tell("not shown whole", Notice::NotShownWhole {})
+            Meaning::Tell("not shown whole", Notice::NotShownWhole {})
         };
         assert_eq!(route(&said("OK").open(&[&gate])), expected);
         assert_eq!(route(&said("不行").open(&[&gate])), does(&gate, Act::Reject(None)));
@@ -230,11 +230,11 @@ fn a_word_on_another_task_settles_nothing_here() {
     for whose in ["u1", "u2"] {
         let open = gate("b", whose, "");
         for (to, text) in [(ReplyTo::Card, "OK"), (ReplyTo::Card, "取消"), (ReplyTo::Post, "OK")] {
-            let scene = said(text).approvers(Approvers::Anyone).open(&[&open]);
-            let scene = scene.reply(to, record.clone(), TurnStatus::Completed);
+            let context = said(text).approvers(Approvers::Anyone).open(&[&open]);
+            let context = context.reply(to, record.clone(), TurnStatus::Completed);
             assert_eq!(
-                route(&scene),
-                Verdict::Tell("late", told(&record, false)),
+                route(&context),
+                Meaning::Tell("late", too_late(&record, false)),
                 "{text} to {to:?}, open is one of {whose}"
             );
         }
@@ -254,27 +254,27 @@ fn a_word_on_another_task_settles_nothing_here() {
 fn a_yes_to_an_unknown_message_settles_nothing() {
     for whose in ["u1", "u2"] {
         let open = gate("a", whose, "");
-        let unknown = |scene: Scene| {
-            let mut scene = scene.approvers(Approvers::Anyone);
-            scene.replies_to_unknown = true;
-            scene
+        let unknown = |context: MessageContext| {
+            let mut context = context.approvers(Approvers::Anyone);
+            context.replies_to_unknown = true;
+            context
         };
         let talk = unknown(said("OK").unmentioned().open(&[&open]));
-        assert_eq!(route(&talk), Verdict::Ignore("not for us"), "open is one of {whose}");
+        assert_eq!(route(&talk), Meaning::Ignore("not for us"), "open is one of {whose}");
         let goals = vec![String::from("goal of a")];
-        let which = Verdict::Tell("which one", Notice::WhichOne { goals });
+        let which = Meaning::Tell("which one", Notice::WhichOne { goals });
         assert_eq!(route(&unknown(said("OK").open(&[&open]))), which, "open is one of {whose}");
         assert_eq!(route(&unknown(said("OK").alone().open(&[&open]))), which, "open is one of {whose}");
         let mut under_way = open.clone();
         (under_way.card_at, under_way.delivered_at) = (None, None);
         assert_eq!(
             route(&unknown(said("OK").unmentioned().open(&[&under_way]))),
-            Verdict::Wait,
+            Meaning::Wait,
             "{whose}"
         );
         let threaded = gate("b", whose, "omt_1");
-        let scene = unknown(said("OK").in_thread("omt_1").unmentioned().open(&[&threaded]));
-        assert_eq!(route(&scene), approve(&threaded), "open is one of {whose}");
+        let context = unknown(said("OK").in_thread("omt_1").unmentioned().open(&[&threaded]));
+        assert_eq!(route(&context), approve(&threaded), "open is one of {whose}");
     }
     let own = gate("a", "u1", "");
     let mut refusal = said("取消").open(&[&own]);
@@ -289,11 +289,11 @@ fn only_open_gate_of_the_chat() {
     assert_eq!(route(&said("好").open(&[&a])), approve(&a));
     assert_eq!(
         route(&said("先备份").open(&[&a])),
-        Verdict::Task(0),
+        Meaning::Task(0),
         "only listed words go that far"
     );
     let goals = vec!["goal of a".to_owned(), "goal of b".to_owned()];
-    let which = Verdict::Tell("which one", Notice::WhichOne { goals });
+    let which = Meaning::Tell("which one", Notice::WhichOne { goals });
     assert_eq!(route(&said("OK").open(&[&a, &b])), which);
     assert_eq!(route(&said("OK").unmentioned().open(&[&a, &b])), which);
 }
@@ -305,12 +305,12 @@ fn other_member_is_not_entitled() {
     for text in ["OK", "取消"] {
         assert_eq!(route(&said(text).by("u2").open(&[&gate])), refused(&gate), "{text}");
     }
-    assert_eq!(route(&said("查天气").by("u2").open(&[&gate])), Verdict::Task(0));
+    assert_eq!(route(&said("查天气").by("u2").open(&[&gate])), Meaning::Task(0));
     let overheard = said("OK").by("u2").unmentioned().open(&[&gate]);
-    assert_eq!(route(&overheard), Verdict::Ignore("not entitled"), "people say OK to each other");
-    let scene = said("我觉得不行").by("u2").unmentioned().open(&[&gate]);
-    let scene = scene.reply(ReplyTo::Card, undecided(&gate), TurnStatus::Paused);
-    assert_eq!(route(&scene), refused(&gate), "whatever is replied to the card");
+    assert_eq!(route(&overheard), Meaning::Ignore("not entitled"), "people say OK to each other");
+    let context = said("我觉得不行").by("u2").unmentioned().open(&[&gate]);
+    let context = context.reply(ReplyTo::Card, undecided(&gate), TurnStatus::Paused);
+    assert_eq!(route(&context), refused(&gate), "whatever is replied to the card");
 }
 
 /// design: a non-requester decides only by click, reply, or a listed word with exactly one open gate.
@@ -322,18 +322,18 @@ fn approver_who_did_not_ask() {
     assert_eq!(route(&boss("OK").unmentioned().open(&[&a])), approve(&a));
     assert_eq!(
         route(&boss("先备份").open(&[&a])),
-        Verdict::Task(0),
+        Meaning::Task(0),
         "other text without a reply is a task"
     );
-    assert!(matches!(route(&boss("OK").open(&[&a, &b])), Verdict::Tell("which one", _)));
-    let scene = boss("先备份")
+    assert!(matches!(route(&boss("OK").open(&[&a, &b])), Meaning::Tell("which one", _)));
+    let context = boss("先备份")
         .open(&[&a, &b])
         .reply(ReplyTo::Card, undecided(&b), TurnStatus::Paused);
-    assert_eq!(route(&scene), does(&b, Act::Revise("先备份".to_owned())));
+    assert_eq!(route(&context), does(&b, Act::Revise("先备份".to_owned())));
     let question = kind(GateKind::Question, a);
     assert_eq!(
         route(&boss("OK").open(&[&question])),
-        Verdict::Task(0),
+        Meaning::Task(0),
         "a bare word answers nobody else's question"
     );
 }
@@ -342,25 +342,25 @@ fn approver_who_did_not_ask() {
 #[test]
 fn requester_who_is_no_approver() {
     let gate = gate("g", "u1", "");
-    let scene = |text: &str| said(text).approvers(listed(&["boss"])).open(&[&gate]);
-    assert_eq!(route(&scene("OK")), refused(&gate));
-    assert_eq!(route(&scene("取消")), does(&gate, Act::Cancel));
-    assert_eq!(route(&scene("先备份")), does(&gate, Act::Revise("先备份".to_owned())));
+    let context = |text: &str| said(text).approvers(listed(&["boss"])).open(&[&gate]);
+    assert_eq!(route(&context("OK")), refused(&gate));
+    assert_eq!(route(&context("取消")), does(&gate, Act::Cancel));
+    assert_eq!(route(&context("先备份")), does(&gate, Act::Revise("先备份".to_owned())));
 }
 
 /// interface: `allowed_chats` and `allowed_users` refuse silently; a listed approver may decide although not a user.
 #[test]
 fn allow_lists() {
     let gate = gate("g", "u1", "");
-    let mut scene = said("写周报");
-    scene.rights = Rights::for_test(Approvers::Anyone, &["u7"]);
-    assert_eq!(route(&scene), Verdict::Ignore("not allowed"));
-    let mut scene = said("OK").by("u2").open(&[&gate]);
-    scene.rights = Rights::for_test(Approvers::Anyone, &["u1"]);
-    assert_eq!(route(&scene), Verdict::Ignore("not allowed"), "anyone means anyone whom we serve");
-    scene.rights = Rights::for_test(listed(&["u2"]), &["u1"]);
-    assert_eq!(route(&scene), approve(&gate));
-    let mut scene = said("写周报").by("u2");
-    scene.rights = Rights::for_test(listed(&["u2"]), &["u1"]);
-    assert_eq!(route(&scene), Verdict::Ignore("not allowed"));
+    let mut context = said("写周报");
+    context.rights = Rights::for_test(Approvers::Anyone, &["u7"]);
+    assert_eq!(route(&context), Meaning::Ignore("not allowed"));
+    let mut context = said("OK").by("u2").open(&[&gate]);
+    context.rights = Rights::for_test(Approvers::Anyone, &["u1"]);
+    assert_eq!(route(&context), Meaning::Ignore("not allowed"), "anyone means anyone whom we serve");
+    context.rights = Rights::for_test(listed(&["u2"]), &["u1"]);
+    assert_eq!(route(&context), approve(&gate));
+    let mut context = said("写周报").by("u2");
+    context.rights = Rights::for_test(listed(&["u2"]), &["u1"]);
+    assert_eq!(route(&context), Meaning::Ignore("not allowed"));
 }

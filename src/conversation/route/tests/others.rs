@@ -8,11 +8,11 @@ fn late_after_expiry() {
     let gate = gate("g", "u1", "");
     let expired = decided(&gate, DecisionKind::Expire);
     let goal = "goal of g".to_owned();
-    let told = Verdict::Tell("late", Notice::Expired { goal });
+    let told = Meaning::Tell("late", Notice::Expired { goal });
     for text in ["OK", "取消"] {
         assert_eq!(route(&said(text).closed(expired.clone())), told, "{text}");
     }
-    assert_eq!(route(&said("先备份").closed(expired.clone())), Verdict::Task(0));
+    assert_eq!(route(&said("先备份").closed(expired.clone())), Meaning::Task(0));
     let reply = |text: &str| {
         said(text)
             .unmentioned()
@@ -21,8 +21,8 @@ fn late_after_expiry() {
     for text in ["OK", "先备份"] {
         assert_eq!(route(&reply(text)), told, "a reply to that card: {text}");
     }
-    assert_eq!(route(&said("OK").unmentioned().closed(expired)), Verdict::Ignore("not for us"));
-    assert_eq!(route(&said("OK")), Verdict::Task(0), "nothing was ever asked");
+    assert_eq!(route(&said("OK").unmentioned().closed(expired)), Meaning::Ignore("not for us"));
+    assert_eq!(route(&said("OK")), Meaning::Task(0), "nothing was ever asked");
 }
 
 /// B6: the second approver hears who was first; their word is not a task.
@@ -30,7 +30,7 @@ fn late_after_expiry() {
 fn late_after_a_decision() {
     let gate = gate("g", "u1", "");
     let first = decided(&gate, DecisionKind::Approve);
-    let told = Verdict::Tell("late", told(&first, false));
+    let told = Meaning::Tell("late", too_late(&first, false));
     assert_eq!(route(&said("OK").closed(first.clone())), told);
     assert_eq!(
         route(&said("OK").closed(first.clone()).runs(turn(&gate, TurnStatus::Running))),
@@ -38,7 +38,7 @@ fn late_after_a_decision() {
     );
     assert_eq!(route(&said("OK").reply(ReplyTo::Card, first.clone(), TurnStatus::Running)), told);
     let after = said("再加一节").reply(ReplyTo::Card, first, TurnStatus::Completed);
-    assert_eq!(route(&after), Verdict::Task(0), "under an approved card people talk on");
+    assert_eq!(route(&after), Meaning::Task(0), "under an approved card people talk on");
 }
 
 /// design: a late word means the sender's closed gate before it means a gate that is not theirs to decide.
@@ -46,27 +46,27 @@ fn late_after_a_decision() {
 fn own_closed_gate_is_nearer() {
     let (mine, other) = (gate("a", "u1", ""), gate("b", "u3", ""));
     let expired = decided(&mine, DecisionKind::Expire);
-    let scene = said("OK").open(&[&other]).closed(expired.clone());
-    assert_eq!(route(&scene), Verdict::Tell("late", told(&expired, false)));
-    let scene = said("OK").open(&[&other]).closed(expired).approvers(Approvers::Anyone);
-    assert_eq!(route(&scene), approve(&other), "exactly one open gate that they may decide");
+    let context = said("OK").open(&[&other]).closed(expired.clone());
+    assert_eq!(route(&context), Meaning::Tell("late", too_late(&expired, false)));
+    let context = said("OK").open(&[&other]).closed(expired).approvers(Approvers::Anyone);
+    assert_eq!(route(&context), approve(&other), "exactly one open gate that they may decide");
 }
 
 /// design: while a turn runs, messages queue, steer or interrupt; the queue has an end.
 #[test]
 fn while_a_turn_runs() {
     let running = turn(&gate("g", "u1", ""), TurnStatus::Running);
-    let scene = |mode, queued| {
-        let mut scene = said("再加一节").runs(running.clone());
-        (scene.queue_mode, scene.queued, scene.waiting) = (mode, queued, queued);
-        scene
+    let context = |mode, queued| {
+        let mut context = said("再加一节").runs(running.clone());
+        (context.queue_mode, context.queued, context.waiting) = (mode, queued, queued);
+        context
     };
-    assert_eq!(route(&scene(QueueMode::Followup, 0)), Verdict::Task(1));
-    assert_eq!(route(&scene(QueueMode::Followup, 19)), Verdict::Task(20));
-    let full = Verdict::Tell("queue full", Notice::QueueFull { limit: 20 });
-    assert_eq!(route(&scene(QueueMode::Followup, 20)), full.clone());
-    assert_eq!(route(&scene(QueueMode::Steer, 0)), Verdict::Steer(running.id.clone()));
-    assert_eq!(route(&scene(QueueMode::Interrupt, 0)), Verdict::Instead);
+    assert_eq!(route(&context(QueueMode::Followup, 0)), Meaning::Task(1));
+    assert_eq!(route(&context(QueueMode::Followup, 19)), Meaning::Task(20));
+    let full = Meaning::Tell("queue full", Notice::QueueFull { limit: 20 });
+    assert_eq!(route(&context(QueueMode::Followup, 20)), full.clone());
+    assert_eq!(route(&context(QueueMode::Steer, 0)), Meaning::Steer(running.id.clone()));
+    assert_eq!(route(&context(QueueMode::Interrupt, 0)), Meaning::Instead);
     let mut elsewhere = said("第二件事");
     elsewhere.waiting = 20;
     assert_eq!(
@@ -76,15 +76,15 @@ fn while_a_turn_runs() {
     );
     let mut anew = said("/new 第二件事");
     (anew.queued, anew.waiting) = (3, 22);
-    assert_eq!(route(&anew), Verdict::Instead, "three of them are dropped");
+    assert_eq!(route(&anew), Meaning::Instead, "three of them are dropped");
     anew.waiting = 23;
     assert_eq!(route(&anew), full, "`/new` is no way round the limit");
     let mut dropping = said("/new");
     dropping.waiting = 23;
-    assert_eq!(route(&dropping), Verdict::Instead, "it asks for nothing");
+    assert_eq!(route(&dropping), Meaning::Instead, "it asks for nothing");
     let mut waiting = said("第二件事");
     waiting.queued = 1;
-    assert_eq!(route(&waiting), Verdict::Task(1), "accepted, not begun: still behind it");
+    assert_eq!(route(&waiting), Meaning::Task(1), "accepted, not begun: still behind it");
 }
 
 /// design: a reply to the running card always steers, for its requester; for others it is a task of their own.
@@ -92,10 +92,10 @@ fn while_a_turn_runs() {
 fn reply_to_the_running_card_steers() {
     let gate = gate("g", "u1", "");
     for to in [ReplyTo::Card, ReplyTo::Post] {
-        let scene = said("数字用千分位").unmentioned();
-        let scene = scene.reply(to, decided(&gate, DecisionKind::Approve), TurnStatus::Running);
-        assert_eq!(route(&scene), Verdict::Steer(gate.turn_id.clone()), "{to:?}");
-        assert_eq!(route(&scene.by("u2")), Verdict::Task(0), "{to:?}");
+        let context = said("数字用千分位").unmentioned();
+        let context = context.reply(to, decided(&gate, DecisionKind::Approve), TurnStatus::Running);
+        assert_eq!(route(&context), Meaning::Steer(gate.turn_id.clone()), "{to:?}");
+        assert_eq!(route(&context.by("u2")), Meaning::Task(0), "{to:?}");
     }
     let mut unplanned = said("数字用千分位").unmentioned();
     unplanned.reply = Some(Reply {
@@ -104,7 +104,7 @@ fn reply_to_the_running_card_steers() {
         turn: Some(turn(&gate, TurnStatus::Running)),
         gate: None,
     });
-    assert_eq!(route(&unplanned), Verdict::Steer(gate.turn_id), "a turn without any gate too");
+    assert_eq!(route(&unplanned), Meaning::Steer(gate.turn_id), "a turn without any gate too");
 }
 
 /// design: `/stop` overtakes, `/new …` supersedes, the others tell; a stop word to a running task means stop.
@@ -112,40 +112,40 @@ fn reply_to_the_running_card_steers() {
 fn commands_are_carried_out() {
     let gate = gate("g", "u1", "");
     let running = turn(&gate, TurnStatus::Running);
-    assert_eq!(route(&said("/stop").runs(running.clone())), Verdict::Stop(None));
-    assert_eq!(route(&said("/new 写日报").runs(running.clone())), Verdict::Instead);
-    assert_eq!(route(&said("/plan 写日报")), Verdict::Task(0));
+    assert_eq!(route(&said("/stop").runs(running.clone())), Meaning::Stop(None));
+    assert_eq!(route(&said("/new 写日报").runs(running.clone())), Meaning::Instead);
+    assert_eq!(route(&said("/plan 写日报")), Meaning::Task(0));
     let mut steered = said("/plan 写日报").runs(running.clone());
     steered.queue_mode = QueueMode::Steer;
-    assert_eq!(route(&steered), Verdict::Task(1), "a task of its own, never words for what runs");
+    assert_eq!(route(&steered), Meaning::Task(1), "a task of its own, never words for what runs");
     steered.queue_mode = QueueMode::Interrupt;
-    assert_eq!(route(&steered), Verdict::Instead);
-    assert_eq!(route(&said("/plan").runs(running.clone())), Verdict::Status);
-    assert_eq!(route(&said("/status")), Verdict::Status);
-    assert_eq!(route(&said("/dance")), Verdict::Tell("help", Notice::Help {}));
-    assert_eq!(route(&said("/stop").unmentioned()), Verdict::Ignore("not for us"));
-    assert_eq!(route(&said("停下 /stop")), Verdict::Task(0));
+    assert_eq!(route(&steered), Meaning::Instead);
+    assert_eq!(route(&said("/plan").runs(running.clone())), Meaning::Status);
+    assert_eq!(route(&said("/status")), Meaning::Status);
+    assert_eq!(route(&said("/dance")), Meaning::Tell("help", Notice::Help {}));
+    assert_eq!(route(&said("/stop").unmentioned()), Meaning::Ignore("not for us"));
+    assert_eq!(route(&said("停下 /stop")), Meaning::Task(0));
     let approved = decided(&gate, DecisionKind::Approve);
-    assert_eq!(route(&said("取消").runs(running.clone()).closed(approved)), Verdict::Stop(None));
+    assert_eq!(route(&said("取消").runs(running.clone()).closed(approved)), Meaning::Stop(None));
     for word in ["停止", "停", "停下", "终止", "中止", "stop"] {
         assert_eq!(
             route(&said(word).runs(running.clone())),
-            Verdict::Stop(None),
+            Meaning::Stop(None),
             "{word}, with a mention"
         );
         assert_eq!(
             route(&said(word).alone().runs(running.clone())),
-            Verdict::Stop(None),
+            Meaning::Stop(None),
             "{word}, alone with us"
         );
         let inside = said(word).unmentioned().in_thread("om_t").runs(running.clone());
-        assert_eq!(route(&inside), Verdict::Stop(None), "{word}, in the task's thread");
+        assert_eq!(route(&inside), Meaning::Stop(None), "{word}, in the task's thread");
         let replied = said(word)
             .unmentioned()
             .reply(ReplyTo::Post, decided(&gate, DecisionKind::Approve), TurnStatus::Running);
-        assert_eq!(route(&replied), Verdict::Stop(None), "{word}, in reply to a post of the task");
+        assert_eq!(route(&replied), Meaning::Stop(None), "{word}, in reply to a post of the task");
         let overheard = said(word).unmentioned().runs(running.clone());
-        assert_eq!(route(&overheard), Verdict::Ignore("not for us"), "{word}, said to nobody");
+        assert_eq!(route(&overheard), Meaning::Ignore("not for us"), "{word}, said to nobody");
     }
 }
 
@@ -153,38 +153,38 @@ fn commands_are_carried_out() {
 #[test]
 fn stop_under_somebody_elses_card() {
     let gate = gate("g", "u1", "");
-    let scene = |approvers| {
-        let scene = said("/stop").by("u2").approvers(approvers).open(&[&gate]);
-        scene.reply(ReplyTo::Card, undecided(&gate), TurnStatus::Paused)
+    let context = |approvers| {
+        let context = said("/stop").by("u2").approvers(approvers).open(&[&gate]);
+        context.reply(ReplyTo::Card, undecided(&gate), TurnStatus::Paused)
     };
-    assert_eq!(route(&scene(listed(&["u2"]))), Verdict::Stop(Some(gate.turn_id.clone())));
-    assert_eq!(route(&scene(Approvers::Requester)), refused(&gate));
+    assert_eq!(route(&context(listed(&["u2"]))), Meaning::Stop(Some(gate.turn_id.clone())));
+    assert_eq!(route(&context(Approvers::Requester)), refused(&gate));
 }
 
 /// design: attachments never answer a gate; whoever spoke to us hears why. Texts longer than we read run nothing.
 #[test]
 fn attachments_and_long_texts() {
     let gate = gate("g", "u1", "");
-    let mut scene = said("[image]").open(&[&gate]);
-    scene.attachment_only = true;
-    assert_eq!(route(&scene), Verdict::Tell("no text", Notice::NotText {}));
-    assert_eq!(route(&scene.unmentioned()), Verdict::Ignore("no text"));
-    let mut scene = said("很长").open(&[&gate]);
-    scene.truncated = true;
-    assert_eq!(route(&scene), Verdict::Tell("too long", Notice::TooLong { limit: 16_384 }));
+    let mut context = said("[image]").open(&[&gate]);
+    context.attachment_only = true;
+    assert_eq!(route(&context), Meaning::Tell("no text", Notice::NotText {}));
+    assert_eq!(route(&context.unmentioned()), Meaning::Ignore("no text"));
+    let mut context = said("很长").open(&[&gate]);
+    context.truncated = true;
+    assert_eq!(route(&context), Meaning::Tell("too long", Notice::TooLong { limit: 16_384 }));
 }
 
 /// M-5: in groups only what is said to us is a task; a bare mention gets a greeting; `group_trigger: all` takes everything.
 #[test]
 fn tasks_in_groups() {
-    assert_eq!(route(&said("写周报")), Verdict::Task(0));
-    assert_eq!(route(&said("写周报").unmentioned()), Verdict::Ignore("not for us"));
-    assert_eq!(route(&said("写周报").alone()), Verdict::Task(0));
-    assert_eq!(route(&said("")), Verdict::Tell("greeting", Notice::Greeting {}));
-    assert_eq!(route(&said("").alone()), Verdict::Ignore("empty"));
+    assert_eq!(route(&said("写周报")), Meaning::Task(0));
+    assert_eq!(route(&said("写周报").unmentioned()), Meaning::Ignore("not for us"));
+    assert_eq!(route(&said("写周报").alone()), Meaning::Task(0));
+    assert_eq!(route(&said("")), Meaning::Tell("greeting", Notice::Greeting {}));
+    assert_eq!(route(&said("").alone()), Meaning::Ignore("empty"));
     let mut all = said("写周报").unmentioned();
     all.group_all = true;
-    assert_eq!(route(&all), Verdict::Task(0));
+    assert_eq!(route(&all), Meaning::Task(0));
 }
 
 /// design: where a flat message has a thread of its own, a listed word or a command beside the thread means the task inside it.
@@ -197,13 +197,13 @@ fn words_beside_the_thread() {
             .in_thread("1780000009.000100")
             .runs_elsewhere(std::slice::from_ref(&running))
     };
-    assert_eq!(route(&beside("cancel")), Verdict::Stop(None));
-    assert_eq!(route(&beside("/stop")), Verdict::Stop(None));
-    assert_eq!(route(&beside("OK")), Verdict::Status, "as a task of its own it would make no sense");
-    assert_eq!(route(&beside("写日报")), Verdict::Task(0), "anything else is a task of its own");
-    assert_eq!(route(&beside("cancel").unmentioned()), Verdict::Ignore("not for us"));
+    assert_eq!(route(&beside("cancel")), Meaning::Stop(None));
+    assert_eq!(route(&beside("/stop")), Meaning::Stop(None));
+    assert_eq!(route(&beside("OK")), Meaning::Status, "as a task of its own it would make no sense");
+    assert_eq!(route(&beside("写日报")), Meaning::Task(0), "anything else is a task of its own");
+    assert_eq!(route(&beside("cancel").unmentioned()), Meaning::Ignore("not for us"));
     let several = said("cancel").runs_elsewhere(&[running.clone(), running]);
-    assert_eq!(route(&several), Verdict::Stop(None), "which one is asked there");
+    assert_eq!(route(&several), Meaning::Stop(None), "which one is asked there");
     let waiting = said("no").in_thread("1780000009.000100").open(&[&gate]);
     assert_eq!(route(&waiting), does(&gate, Act::Cancel), "an open gate is nearer");
 }
@@ -213,14 +213,14 @@ fn words_beside_the_thread() {
 fn talk_below_somebody_elses_request() {
     let gate = gate("g", "u1", "1780000000.000100");
     let below = |text| {
-        let scene = said(text)
+        let context = said(text)
             .by("u2")
             .in_thread("1780000000.000100")
             .approvers(Approvers::Anyone)
             .open(&[&gate]);
-        scene.reply(ReplyTo::Request, undecided(&gate), TurnStatus::Paused)
+        context.reply(ReplyTo::Request, undecided(&gate), TurnStatus::Paused)
     };
-    assert_eq!(route(&below("步骤太多了吧").unmentioned()), Verdict::Ignore("not for us"));
+    assert_eq!(route(&below("步骤太多了吧").unmentioned()), Meaning::Ignore("not for us"));
     assert_eq!(route(&below("OK").unmentioned()), approve(&gate));
     assert_eq!(route(&below("先备份")), does(&gate, Act::Revise("先备份".to_owned())), "said to us");
     let own = said("先备份").in_thread("1780000000.000100").unmentioned().open(&[&gate]);

@@ -11,7 +11,7 @@ use countersign_agent::domain::{ActionStatus, Approvers, Click, ClickVerb, Decis
 use crate::conversation::click::act_of;
 use crate::conversation::rights::Rights;
 use crate::conversation::route::tests::{decided, gate, kind, said, turn, undecided};
-use crate::conversation::route::{ReplyTo, Verdict, route};
+use crate::conversation::route::{Meaning, ReplyTo, route};
 use crate::store::GateRecord;
 
 /// The requester, and another member of the chat.
@@ -154,7 +154,7 @@ pub(super) struct Machine {
     pub(super) approvers: Approvers,
     fault: Option<Fault>,
     rights: Rights,
-    /// Verdicts of `route`, which depend on little of a state.
+    /// Meanings of `route`, which depend on little of a state.
     routed: RefCell<HashMap<Asked, Said>>,
 }
 
@@ -320,36 +320,36 @@ impl Machine {
 
     fn route(&self, (words, who, reply, after, card, decision, waits): Asked) -> Said {
         let gate = self.gate(card);
-        let mut scene = said(WORDS[words]).by(PEOPLE[who]);
-        scene.rights = self.rights.clone();
-        scene.at = Millis(if after { 2_000 } else { 900 });
-        scene.fresh = true;
+        let mut context = said(WORDS[words]).by(PEOPLE[who]);
+        context.rights = self.rights.clone();
+        context.at = Millis(if after { 2_000 } else { 900 });
+        context.fresh = true;
         let record = match decision {
             Some(kind) => decided(&gate, kind),
             None => undecided(&gate),
         };
         let status = if waits { TurnStatus::Paused } else { TurnStatus::Running };
         if decision.is_none() && waits {
-            scene = scene.open(&[&gate]);
+            context = context.open(&[&gate]);
         }
         if who == 0 {
-            scene = scene.runs(turn(&gate, status));
+            context = context.runs(turn(&gate, status));
         }
         match (reply, card) {
             // A card whose id we do not know is a message that we do not know.
-            (true, Card::Unheard) => scene.replies_to_unknown = true,
-            (true, _) => scene = scene.reply(ReplyTo::Card, record.clone(), status),
+            (true, Card::Unheard) => context.replies_to_unknown = true,
+            (true, _) => context = context.reply(ReplyTo::Card, record.clone(), status),
             (false, _) => {}
         }
         if decision.is_some() {
-            scene = scene.closed(record);
+            context = context.closed(record);
         }
-        match route(&scene) {
-            Verdict::Wait => Said::Waits,
-            Verdict::Answer(_, act) => Said::Acts(act),
+        match route(&context) {
+            Meaning::Wait => Said::Waits,
+            Meaning::Answer(_, act) => Said::Acts(act),
             // Somebody else's `/stop` beside the card means their own tasks.
-            Verdict::Stop(None) if who != 0 => Said::Other,
-            Verdict::Stop(_) => Said::Stops,
+            Meaning::Stop(None) if who != 0 => Said::Other,
+            Meaning::Stop(_) => Said::Stops,
             _ => Said::Other,
         }
     }

@@ -5,12 +5,14 @@ use std::time::Duration;
 use countersign_agent::domain::{ChatType, GateId, InboundMessage, Millis};
 
 use crate::config::Live;
-use crate::conversation::phrases::{Phrase, is_plain_ok};
-use crate::conversation::review::{lapse, words_under_way};
-use crate::conversation::rights::Rights;
-use crate::conversation::route::{Reply, ReplyTo, Scene};
-use crate::conversation::{commands, say};
 use crate::store::{GateRecord, InboxRow, ListQuery, Session, StoreError, TurnRow};
+
+use super::commands::ChatCommand;
+use super::context::{MessageContext, Reply, ReplyTo};
+use super::phrases::{Phrase, is_plain_ok};
+use super::rights::Rights;
+use super::say;
+use super::settle::{lapse, words_under_way};
 
 /// A listed word this long after a gate was closed is still about that gate.
 const LATE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -21,14 +23,14 @@ const DELIVERY: Duration = Duration::from_secs(25);
 
 /// Loads what the message may be about. `None` when the message is not for the bot and nothing is open here. Gates whose time is over are closed on
 /// the way, so that no choice is made about them.
-pub(super) async fn scene(
+pub(super) async fn load_context(
     session: &mut Session,
     live: &Live,
     row: &InboxRow,
     message: &InboundMessage,
     bot: Option<&str>,
     now: Millis,
-) -> Result<Option<Scene>, StoreError> {
+) -> Result<Option<MessageContext>, StoreError> {
     let place = &row.inbound.conversation;
     let sender = &row.inbound.sender;
     let channel = live.channel(place.channel);
@@ -63,7 +65,7 @@ pub(super) async fn scene(
         Vec::new()
     };
     let rights = Rights::of(place.channel, channel);
-    let phrase = Phrase::read(&said, direct);
+    let phrase = Phrase::of(&said, direct);
     let closed = if phrase.is_listed() {
         closed_lately(session, row, &rights, now).await?
     } else {
@@ -71,7 +73,7 @@ pub(super) async fn scene(
     };
     let reply = reply(session, row, message).await?;
     let under_way = under_way(session, closed.as_ref(), reply.as_ref()).await?;
-    Ok(Some(Scene {
+    Ok(Some(MessageContext {
         at: row.inbound.at,
         sender: sender.clone(),
         chat: place.chat.clone(),
@@ -79,7 +81,7 @@ pub(super) async fn scene(
         direct,
         to_all: message.mentions_all,
         plain_ok: is_plain_ok(&said),
-        command: commands::read(&said),
+        command: ChatCommand::parse(&said),
         phrase,
         said,
         attachment_only: message.attachment_only,

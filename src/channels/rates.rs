@@ -1,4 +1,4 @@
-//! Pace of our calls to a platform: waiting here a moment costs less than a refusal there.
+//! Rates of our calls to a platform: waiting here a moment costs less than a refusal there.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::DeliveryError;
-
-/// Longest wait inside a call; above it the dispatcher gets the delivery back with the time to wait.
-pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+use super::{BatchSizes, DeliveryError};
 
 /// Targets remembered before idle ones are swept out.
 const MAX_TARGETS: usize = 1024;
@@ -25,9 +22,9 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// How many calls at this rate go within [`PATIENCE`].
-    pub(super) const fn abreast(self) -> usize {
-        let fit = PATIENCE.as_micros() / self.every.as_micros();
+    /// How many calls at this rate go within [`BatchSizes::MAX_WAIT`].
+    pub(super) const fn batch_size(self) -> usize {
+        let fit = BatchSizes::MAX_WAIT.as_micros() / self.every.as_micros();
         if fit == 0 { 1 } else { fit as usize }
     }
 
@@ -50,7 +47,7 @@ pub(super) struct Rates<'a> {
 
 /// Arrival times of the shared rates and of every target lately spoken to.
 #[derive(Debug, Default)]
-pub(super) struct Pace(Mutex<Arrivals>);
+pub(super) struct Limiter(Mutex<Arrivals>);
 
 #[derive(Debug, Default)]
 struct Arrivals {
@@ -58,7 +55,7 @@ struct Arrivals {
     targets: HashMap<String, Instant>,
 }
 
-impl Pace {
+impl Limiter {
     /// Waits for the turn of one call, `patience` at most; a longer wait is an error with nothing taken.
     pub(super) async fn wait(&self, rates: Rates<'_>, patience: Duration) -> Result<(), DeliveryError> {
         let now = Instant::now();

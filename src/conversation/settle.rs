@@ -1,7 +1,7 @@
-//! Settling gates: the act is judged by [`handshake`], and written down here. Text, buttons and the API all come here.
+//! Settling gates: [`handshake`] judges the act, and this file writes the result down. Text, buttons and the API all come here.
 
-use countersign_agent::domain::handshake::{self, Act, Actor, Refusal};
-use countersign_agent::domain::{Decision, DecisionKind, Gate, GateKind, Millis, Notice, Vote};
+use countersign_agent::domain::handshake::{self, Act, Actor, Refusal, Settlement};
+use countersign_agent::domain::{Action, Decision, DecisionKind, Gate, GateKind, Millis, Vote};
 use serde_json::json;
 
 use crate::store::{GateRecord, Session, StoreError};
@@ -9,9 +9,9 @@ use crate::store::{GateRecord, Session, StoreError};
 use super::paint;
 use super::rights::Rights;
 
-/// What came of an act.
+/// What came of an act at a gate.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Settled {
+pub(super) enum GateOutcome {
     /// The gate took this decision.
     Decided(Decision),
     /// One of several approvals.
@@ -35,38 +35,38 @@ pub(super) async fn settle(
     words: Option<&str>,
     actor: &Actor,
     rights: &Rights,
-) -> Result<Settled, StoreError> {
+) -> Result<GateOutcome, StoreError> {
     let gate = &record.gate;
     let mut settled = rights.settle(record, act, words, actor);
     if settled.is_ok() && *act == Act::Approve {
         // A vote is a row of its own: it counts together with those that others gave meanwhile.
-        let counted = vote(session, record, actor).await?;
+        let counted = record_vote(session, record, actor).await?;
         settled = rights.settle(&counted, act, words, actor);
     }
     match settled {
-        Ok(handshake::Settlement::Decided(decision)) => close(session, gate, decision, actor).await,
-        Ok(handshake::Settlement::Voted { votes }) => {
+        Ok(Settlement::Decided(decision)) => close(session, gate, decision, actor).await,
+        Ok(Settlement::Voted { votes }) => {
             let card = paint::open(&gate.card, votes, &[]);
             session.repaint_card(gate, &format!("votes {votes}"), card).await?;
             let quorum = gate.quorum;
-            Ok(Settled::Voted { votes, quorum })
+            Ok(GateOutcome::Voted { votes, quorum })
         }
-        Err(Refusal::Decided) => already(session, gate).await,
+        Err(Refusal::Decided) => first_decision(session, gate).await,
         Err(Refusal::Lapsed) => {
             lapse(session, gate, actor.now).await?;
-            already(session, gate).await
+            first_decision(session, gate).await
         }
         Err(refusal) => {
             if refusal == Refusal::NotEntitled {
                 session.audit_act("refused", gate, None, actor, json!({}));
             }
-            Ok(Settled::Refused(refusal))
+            Ok(GateOutcome::Refused(refusal))
         }
     }
 }
 
 /// Records an approval; gives the gate with it.
-async fn vote(session: &mut Session, record: &GateRecord, actor: &Actor) -> Result<GateRecord, StoreError> {
+async fn record_vote(session: &mut Session, record: &GateRecord, actor: &Actor) -> Result<GateRecord, StoreError> {
     let gate = &record.gate;
     if let Some(vote) = actor.vote()
         && session.vote(&gate.id, &vote).await?
@@ -79,24 +79,24 @@ async fn vote(session: &mut Session, record: &GateRecord, actor: &Actor) -> Resu
 }
 
 /// How many votes count by the rights of this moment, for people to read.
-pub(super) fn votes_at(record: &GateRecord, rights: &Rights) -> u32 {
+pub(super) fn count_votes(record: &GateRecord, rights: &Rights) -> u32 {
     let counted = Vote::approvers(&record.votes, |by| rights.approve(by, &record.gate.requester));
     u32::try_from(counted.len()).unwrap_or(u32::MAX)
 }
 
 /// Gives the gate its one decision; its open rows follow it.
-pub(super) async fn close(session: &mut Session, gate: &Gate, decision: Decision, actor: &Actor) -> Result<Settled, StoreError> {
+pub(super) async fn close(session: &mut Session, gate: &Gate, decision: Decision, actor: &Actor) -> Result<GateOutcome, StoreError> {
     match session.close_gate(gate, &decision, actor).await? {
-        Some(_) => Ok(Settled::Decided(decision)),
-        None => already(session, gate).await,
+        Some(_) => Ok(GateOutcome::Decided(decision)),
+        None => first_decision(session, gate).await,
     }
 }
 
 /// The decision that was first.
-async fn already(session: &mut Session, gate: &Gate) -> Result<Settled, StoreError> {
+async fn first_decision(session: &mut Session, gate: &Gate) -> Result<GateOutcome, StoreError> {
     let first = session.gate(&gate.id).await?.and_then(|record| record.decision);
     first
-        .map(Settled::Already)
+        .map(GateOutcome::Already)
         .ok_or_else(|| StoreError::Corrupt(format!("gate {} has no decision that could have been first", gate.id)))
 }
 
@@ -109,7 +109,7 @@ pub(super) async fn lapse(session: &mut Session, gate: &Gate, now: Millis) -> Re
 
 /// The gate that takes what is said at `record` now: itself; or, when words about its plan were a question and the review opened again, the
 /// latest review of the same plan. So a person can approve on the card that they have read.
-pub(super) async fn current(session: &mut Session, record: GateRecord) -> Result<GateRecord, StoreError> {
+pub(super) async fn latest_review(session: &mut Session, record: GateRecord) -> Result<GateRecord, StoreError> {
     if !was_revised(&record) {
         return Ok(record);
     }
@@ -144,27 +144,56 @@ pub(super) async fn words_under_way(session: &mut Session, record: &GateRecord) 
     Ok(turn.is_some_and(|turn| !turn.status.is_final()))
 }
 
-/// The notice for a person who acts at a closed gate. `under_way`: the model still works on the words that settled it ([`words_under_way`]).
-pub(super) fn told(record: &GateRecord, under_way: bool) -> Notice {
-    match &record.decision {
-        Some(_) if under_way => Notice::WordsFirst {},
-        Some(decision) => told_decision(decision, &record.gate),
-        None => Notice::UnknownReview {},
-    }
+/// What came of an act at one row of a tool approval.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum RowOutcome {
+    /// The row took this decision.
+    Decided(Action),
+    /// Somebody was first, or the row does not ask.
+    Already(Action),
+    /// The actor may not do this here.
+    NotEntitled,
 }
 
-/// What somebody is told who comes after `decision`.
-pub(super) fn told_decision(decision: &Decision, gate: &Gate) -> Notice {
-    match decision.kind {
-        DecisionKind::Expire => Notice::Expired {
-            goal: paint::goal(&gate.card),
-        },
-        DecisionKind::Supersede => Notice::Superseded {},
-        DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject => Notice::AlreadyDecided {
-            kind: decision.kind,
-            by: decision.by.clone(),
-            through_api: decision.through_api,
-            at: decision.at.rfc3339(),
-        },
+/// Approves or rejects one row, for `reason`; with the last row the gate is settled too.
+pub(super) async fn settle_row(
+    session: &mut Session,
+    record: &GateRecord,
+    row: &Action,
+    act: &Act,
+    reason: Option<String>,
+    actor: &Actor,
+    rights: &Rights,
+) -> Result<RowOutcome, StoreError> {
+    let gate = &record.gate;
+    if record.decision.is_none() && !rights.may_act(act, actor, gate) {
+        return Ok(RowOutcome::NotEntitled);
     }
+    let mut settled = None;
+    if record.decision.is_none() {
+        let rows = session.actions_of_gate(&gate.id).await?;
+        settled = handshake::settle_row(&rows, &row.id, *act == Act::Approve, reason, actor);
+    }
+    if let Some(decided) = &settled {
+        let status = decided.row.kind.of_open_rows();
+        if session.decide_action(&row.id, status, &decided.row).await? {
+            session.audit_act("action_decision", gate, Some(&row.id), actor, json!({"status": status}));
+        } else {
+            settled = None;
+        }
+    }
+    let rows = session.actions_of_gate(&gate.id).await?;
+    let now = rows.iter().find(|other| other.id == row.id).cloned();
+    let now = now.ok_or_else(|| StoreError::Corrupt(format!("action {} is gone", row.id)))?;
+    let Some(settled) = settled else {
+        return Ok(RowOutcome::Already(now));
+    };
+    match settled.gate {
+        None => {
+            let card = paint::open(&gate.card, 0, &rows);
+            session.repaint_card(gate, &format!("row {}", row.id), card).await?;
+        }
+        Some(decision) => drop(close(session, gate, decision, actor).await?),
+    }
+    Ok(RowOutcome::Decided(now))
 }

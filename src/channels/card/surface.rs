@@ -7,15 +7,15 @@ use countersign_agent::template::Templates;
 
 /// Our words in a chat.
 #[derive(Clone, Copy)]
-pub(in crate::channels) struct Words<'a> {
+pub(in crate::channels) struct CardWords<'a> {
     pub(in crate::channels) templates: &'a Templates,
     pub(in crate::channels) locale: Locale,
-    pub(in crate::channels) place: Place,
+    pub(in crate::channels) surface: Surface,
     /// Has the platform a person of this id?
     pub(in crate::channels) knows: fn(&str) -> bool,
 }
 
-impl Words<'_> {
+impl CardWords<'_> {
     pub(in crate::channels) fn say(&self, key: &str, values: Value) -> String {
         self.templates.say(self.locale, key, values)
     }
@@ -27,7 +27,7 @@ impl Words<'_> {
 
 /// Where a card is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::channels) enum Place {
+pub(in crate::channels) enum Surface {
     Lark,
     Slack,
     Console,
@@ -37,7 +37,7 @@ pub(in crate::channels) enum Place {
     SlackText,
 }
 
-impl Place {
+impl Surface {
     pub(super) fn is_text(self) -> bool {
         matches!(self, Self::Text | Self::SlackText)
     }

@@ -2,86 +2,87 @@
 
 use countersign_agent::domain::{Addressed, Gate, GateId, LaneId, Millis, Notice, QueueMode, TurnId};
 
-use crate::conversation::commands::Command;
-use crate::conversation::phrases::Phrase;
-use crate::conversation::review::told;
-use crate::conversation::rights::Rights;
 use crate::store::{GateRecord, TurnRow};
+
+use super::commands::ChatCommand;
+use super::notices;
+use super::phrases::Phrase;
+use super::rights::Rights;
 
 /// One message and what surrounds it.
 #[derive(Clone, Debug)]
-pub(in crate::conversation) struct Scene {
+pub(super) struct MessageContext {
     /// When it was said, by the platform's clock.
-    pub(in crate::conversation) at: Millis,
+    pub(super) at: Millis,
     /// Who said it.
-    pub(in crate::conversation) sender: String,
+    pub(super) sender: String,
     /// Where.
-    pub(in crate::conversation) chat: String,
+    pub(super) chat: String,
     /// In which thread; empty: none.
-    pub(in crate::conversation) thread: String,
+    pub(super) thread: String,
     /// The sender's lane there.
-    pub(in crate::conversation) lane: LaneId,
+    pub(super) lane: LaneId,
     /// To the bot alone.
-    pub(in crate::conversation) direct: bool,
+    pub(super) direct: bool,
     /// The words.
-    pub(in crate::conversation) said: Addressed,
+    pub(super) said: Addressed,
     /// Everybody was addressed (`@all`).
-    pub(in crate::conversation) to_all: bool,
+    pub(super) to_all: bool,
     /// What they mean to a gate.
-    pub(in crate::conversation) phrase: Phrase,
+    pub(super) phrase: Phrase,
     /// They are `OK` itself.
-    pub(in crate::conversation) plain_ok: bool,
+    pub(super) plain_ok: bool,
     /// They are a command.
-    pub(in crate::conversation) command: Option<Command>,
+    pub(super) command: Option<ChatCommand>,
     /// No words at all.
-    pub(in crate::conversation) attachment_only: bool,
+    pub(super) attachment_only: bool,
     /// Not all of the words.
-    pub(in crate::conversation) truncated: bool,
+    pub(super) truncated: bool,
     /// Who may what, now.
-    pub(in crate::conversation) rights: Rights,
+    pub(super) rights: Rights,
     /// `group_trigger: all`.
-    pub(in crate::conversation) group_all: bool,
+    pub(super) group_all: bool,
     /// What a message does while a turn runs.
-    pub(in crate::conversation) queue_mode: QueueMode,
+    pub(super) queue_mode: QueueMode,
     /// Committed just now: a card that is on its way may have been read already.
-    pub(in crate::conversation) fresh: bool,
+    pub(super) fresh: bool,
     /// It replies to a message that we do not know.
-    pub(in crate::conversation) replies_to_unknown: bool,
+    pub(super) replies_to_unknown: bool,
     /// The message it replies to, if that is ours or a request.
-    pub(in crate::conversation) reply: Option<Reply>,
+    pub(super) reply: Option<Reply>,
     /// Open gates of the chat, all threads, oldest first; none of them has lapsed.
-    pub(in crate::conversation) open: Vec<Gate>,
+    pub(super) open: Vec<Gate>,
     /// The unfinished turn of the sender's lane.
-    pub(in crate::conversation) lane_turn: Option<TurnRow>,
+    pub(super) lane_turn: Option<TurnRow>,
     /// The sender's unfinished turns of the chat, when the lane has none: where a flat message has a thread of its own, what is
     /// said beside a thread means the task inside it.
-    pub(in crate::conversation) elsewhere: Vec<TurnRow>,
+    pub(super) elsewhere: Vec<TurnRow>,
     /// Tasks that wait in the lane.
-    pub(in crate::conversation) queued: u32,
+    pub(super) queued: u32,
     /// Tasks of the sender that wait in the chat, in whatever thread; those of the lane are among them.
-    pub(in crate::conversation) waiting: u32,
+    pub(super) waiting: u32,
     /// The sender's gate that was closed last, if not longer ago than a day.
-    pub(in crate::conversation) closed: Option<GateRecord>,
+    pub(super) closed: Option<GateRecord>,
     /// Those of `closed` and the replied-to gate that words settled on which the model still works.
-    pub(in crate::conversation) under_way: Vec<GateId>,
+    pub(super) under_way: Vec<GateId>,
 }
 
 /// What a message replies to.
 #[derive(Clone, Debug)]
-pub(in crate::conversation) struct Reply {
+pub(super) struct Reply {
     /// Which of the turn's messages it is.
-    pub(in crate::conversation) to: ReplyTo,
+    pub(super) to: ReplyTo,
     /// The turn.
-    pub(in crate::conversation) turn_id: TurnId,
+    pub(super) turn_id: TurnId,
     /// The turn as stored.
-    pub(in crate::conversation) turn: Option<TurnRow>,
+    pub(super) turn: Option<TurnRow>,
     /// The gate of that card, else the newest gate of the turn.
-    pub(in crate::conversation) gate: Option<GateRecord>,
+    pub(super) gate: Option<GateRecord>,
 }
 
 /// The messages of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::conversation) enum ReplyTo {
+pub(super) enum ReplyTo {
     /// The card of [`Reply::gate`].
     Card,
     /// The request itself.
@@ -90,7 +91,7 @@ pub(in crate::conversation) enum ReplyTo {
     Post,
 }
 
-impl Scene {
+impl MessageContext {
     /// Is the chat one that we serve, and the sender one whom we listen to?
     pub(super) fn is_heard(&self) -> bool {
         self.rights.chat(&self.chat) && self.rights.hear(&self.sender)
@@ -111,7 +112,7 @@ impl Scene {
         self.direct || self.said.to_bot || self.reply.as_ref().is_some_and(|reply| reply.to != ReplyTo::Request)
     }
 
-    /// Said where an answer to us is expected: as [`Scene::is_called`], as a reply to a request, or in the thread of an open one.
+    /// Said where an answer to us is expected: as [`MessageContext::is_called`], as a reply to a request, or in the thread of an open one.
     pub(super) fn is_addressed(&self) -> bool {
         self.is_called() || self.reply.is_some() || self.is_in_thread()
     }
@@ -123,7 +124,7 @@ impl Scene {
     }
 
     /// The turn that a word of the sender about their task means: the lane's, else their only one.
-    pub(in crate::conversation) fn own_turn(&self) -> Option<&TurnRow> {
+    pub(super) fn own_turn(&self) -> Option<&TurnRow> {
         match (&self.lane_turn, self.elsewhere.as_slice()) {
             (None, [only]) => Some(only),
             (lane_turn, _) => lane_turn.as_ref(),
@@ -177,8 +178,8 @@ impl Scene {
     }
 
     /// The notice for a person who acts at the closed gate of `record`.
-    pub(super) fn told(&self, record: &GateRecord) -> Notice {
-        told(record, self.under_way.contains(&record.gate.id))
+    pub(super) fn too_late(&self, record: &GateRecord) -> Notice {
+        notices::too_late(record, self.under_way.contains(&record.gate.id))
     }
 
     /// The reply points at a card.

@@ -6,7 +6,7 @@ use super::*;
 pub(in crate::channels) fn departures<'a>(calls: usize, rates: impl Fn(usize) -> Rates<'a>) -> Vec<u128> {
     let (mut arrivals, now) = (Arrivals::default(), Instant::now());
     (0..calls)
-        .map_while(|call| arrivals.reserve(rates(call), now, PATIENCE).ok())
+        .map_while(|call| arrivals.reserve(rates(call), now, BatchSizes::MAX_WAIT).ok())
         .map(|wait| wait.as_millis())
         .collect()
 }
@@ -34,15 +34,18 @@ fn one_a_second(target: &str) -> Rates<'_> {
 /// F-C1: a pause that the platform asked for holds the whole time, burst or no burst, and only what it is about.
 #[test]
 fn a_pause_holds() {
-    let pace = Pace::default();
+    let pace = Limiter::default();
     pace.pause(one_a_second("C1"), Duration::from_secs(30));
     let now = Instant::now();
     let mut arrivals = pace.arrivals();
-    let wait = arrivals.reserve(one_a_second("C1"), now, PATIENCE).unwrap_err();
+    let wait = arrivals.reserve(one_a_second("C1"), now, BatchSizes::MAX_WAIT).unwrap_err();
     assert!(wait > Duration::from_secs(29) && wait <= Duration::from_secs(30), "{wait:?}");
-    assert!(arrivals.reserve(one_a_second("C2"), now, PATIENCE).is_ok());
+    assert!(arrivals.reserve(one_a_second("C2"), now, BatchSizes::MAX_WAIT).is_ok());
     let after = now + Duration::from_secs(30);
-    assert_eq!(arrivals.reserve(one_a_second("C1"), after, PATIENCE), Ok(Duration::ZERO));
+    assert_eq!(
+        arrivals.reserve(one_a_second("C1"), after, BatchSizes::MAX_WAIT),
+        Ok(Duration::ZERO)
+    );
 }
 
 /// F-C1: who cannot wait is told at once, and takes nobody's place.
@@ -56,7 +59,10 @@ fn without_patience_nothing_waits() {
         arrivals.reserve(one_a_second("C1"), now, Duration::ZERO),
         Err(Duration::from_secs(1))
     );
-    assert_eq!(arrivals.reserve(one_a_second("C1"), now, PATIENCE), Ok(Duration::from_secs(1)));
+    assert_eq!(
+        arrivals.reserve(one_a_second("C1"), now, BatchSizes::MAX_WAIT),
+        Ok(Duration::from_secs(1))
+    );
 }
 
 /// F-C1: the table of targets does not grow without bound.
@@ -65,7 +71,9 @@ fn idle_chats_are_forgotten() {
     let (mut arrivals, mut now) = (Arrivals::default(), Instant::now());
     for call in 0..5000 {
         now += Duration::from_secs(1);
-        arrivals.reserve(one_a_second(&format!("C{call}")), now, PATIENCE).unwrap();
+        arrivals
+            .reserve(one_a_second(&format!("C{call}")), now, BatchSizes::MAX_WAIT)
+            .unwrap();
     }
     assert!(arrivals.targets.len() <= MAX_TARGETS);
 }

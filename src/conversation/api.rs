@@ -1,18 +1,17 @@
-//! Decisions over the API: the same gates, another door.
+//! Decisions over the API, at the same gates and by the same rules as buttons and text.
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
-    ActionId, ActionStatus, Approver, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Millis, TurnId, TurnReason, Via,
+    ActionId, ActionStatus, Approver, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, TurnId, TurnReason, Via,
     console_person,
 };
 
 use crate::store::{ActionRecord, GateRecord, StoreError, TurnRow, Tx};
 
 use super::Desk;
-use super::approvals::{RowSettled, settle_row};
-use super::review::{Settled, current, lapse, settle, votes_at};
-use super::stop::end;
+use super::settle::{GateOutcome, RowOutcome, count_votes, lapse, latest_review, settle, settle_row};
+use super::stop::end_turn;
 
 /// A decision as the API takes it.
 #[derive(Clone, Debug)]
@@ -77,28 +76,28 @@ impl Desk {
             .conversation;
         let mut tx = self.ledger.begin_in(&place).await?;
         let named = tx.gate(id).await?.ok_or(DecideError::NotFound)?;
-        let act = act(named.gate.kind, &asked)?;
-        let who = self.caller(&named.gate, &asked.user_id, &asked.principal);
-        if named.decision.as_ref().is_some_and(|decision| who.repeats(decision, &act)) {
+        let act = act_of(named.gate.kind, &asked)?;
+        let rights = self.rights(place.channel);
+        let actor = self.api_actor(place.channel, &asked.user_id, &asked.principal);
+        if named.decision.as_ref().is_some_and(|decision| repeats(&actor, &act, decision)) {
             return Ok(named);
         }
-        let record = current(&mut tx, named).await?;
-        let id = &record.gate.id;
+        let record = latest_review(&mut tx, named).await?;
         if let Some(decision) = &record.decision {
-            return if who.repeats(decision, &act) {
+            return if repeats(&actor, &act, decision) {
                 Ok(record)
             } else {
                 Err(taken(decision))
             };
         }
-        let settled = settle(&mut tx, &record, &act, asked.feedback.as_deref(), &who.actor, &who.rights).await?;
-        let refused = match settled {
-            Settled::Decided(_) | Settled::Voted { .. } => None,
-            Settled::Already(first) => Some(taken(&first)),
-            Settled::Refused(Refusal::NotEntitled) => Some(DecideError::Forbidden),
-            Settled::Refused(Refusal::NoWords) => Some(DecideError::Invalid("feedback: must say what to change".to_owned())),
+        let id = &record.gate.id;
+        let refused = match settle(&mut tx, &record, &act, asked.feedback.as_deref(), &actor, &rights).await? {
+            GateOutcome::Decided(_) | GateOutcome::Voted { .. } => None,
+            GateOutcome::Already(first) => Some(taken(&first)),
+            GateOutcome::Refused(Refusal::NotEntitled) => Some(DecideError::Forbidden),
+            GateOutcome::Refused(Refusal::NoWords) => Some(DecideError::Invalid("feedback: must say what to change".to_owned())),
             // The API shows all, and a gate that is closed is told above.
-            Settled::Refused(Refusal::NotShownWhole | Refusal::Decided | Refusal::Lapsed) => Some(DecideError::Gone),
+            GateOutcome::Refused(Refusal::NotShownWhole | Refusal::Decided | Refusal::Lapsed) => Some(DecideError::Gone),
         };
         if let Some(error) = refused {
             // That its time was over, or that somebody tried, is kept.
@@ -113,7 +112,7 @@ impl Desk {
     /// How many votes of this gate count now.
     #[must_use]
     pub fn votes(&self, record: &GateRecord) -> u32 {
-        votes_at(record, &self.rights(record.gate.conversation.channel))
+        count_votes(record, &self.rights(record.gate.conversation.channel))
     }
 
     /// Approves or rejects one action. `gate`: the question that is answered. It must be named once the outcome of the call was
@@ -135,7 +134,7 @@ impl Desk {
         let found = tx.action(id).await?.ok_or(DecideError::NotFound)?;
         let act = match asked.kind {
             DecisionKind::Approve => Act::Approve,
-            DecisionKind::Reject => Act::Reject(said(&asked)),
+            DecisionKind::Reject => Act::Reject(feedback_of(&asked)),
             DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Expire | DecisionKind::Supersede => {
                 return Err(DecideError::Invalid("decision: an action takes approve or reject".to_owned()));
             }
@@ -154,27 +153,37 @@ impl Desk {
         if !named && (gate.is_some() || asked_again) {
             return Err(DecideError::AskedAgain);
         }
-        let who = self.caller(&record.gate, &asked.user_id, &asked.principal);
-        if record.decision.is_none() && who.actor.now >= record.gate.expires_at {
-            lapse(&mut tx, &record.gate, who.actor.now).await?;
+        let channel = record.gate.conversation.channel;
+        let actor = self.api_actor(channel, &asked.user_id, &asked.principal);
+        if record.decision.is_none() && actor.now >= record.gate.expires_at {
+            lapse(&mut tx, &record.gate, actor.now).await?;
             tx.commit().await?;
             return Err(DecideError::Gone);
         }
-        if let Some(error) = row_is_closed(&found, &record, &who, &act) {
-            return error.map_or_else(|| Ok(found), Err);
+        if found.action.status == ActionStatus::Expired {
+            return Err(DecideError::Gone);
         }
-        if !who.may(&act) {
-            tx.audit_act("refused", &record.gate, Some(id), &who.actor, serde_json::json!({}));
-            tx.commit().await?;
-            return Err(DecideError::Forbidden);
+        // A row of unknown outcome is asked about again although it was decided once.
+        let waits = found.action.status.waits() && record.decision.is_none();
+        if !waits && let Some(decision) = found.action.decision.as_ref().or(record.decision.as_ref()) {
+            return if repeats(&actor, &act, decision) {
+                Ok(found)
+            } else {
+                Err(taken(decision))
+            };
         }
-        let approve = act == Act::Approve;
-        match settle_row(&mut tx, &record, &found.action, approve, said(&asked), &who.actor).await? {
-            RowSettled::Decided(action) => {
+        let rights = self.rights(channel);
+        match settle_row(&mut tx, &record, &found.action, &act, feedback_of(&asked), &actor, &rights).await? {
+            RowOutcome::Decided(action) => {
                 tx.commit().await?;
                 Ok(ActionRecord { action, ..found })
             }
-            RowSettled::Already(action) => Err(action.decision.as_ref().map_or(DecideError::NotFound, taken)),
+            RowOutcome::Already(action) => Err(action.decision.as_ref().map_or(DecideError::NotFound, taken)),
+            RowOutcome::NotEntitled => {
+                tx.audit_act("refused", &record.gate, Some(id), &actor, serde_json::json!({}));
+                tx.commit().await?;
+                Err(DecideError::Forbidden)
+            }
         }
     }
 
@@ -196,15 +205,14 @@ impl Desk {
             };
         }
         let channel = turn.conversation.channel;
-        let rights = self.rights(channel);
-        let user = &*one_form(channel, user);
-        if channel == ChannelKind::Console && turn.user != user && !rights.approve(user, &turn.user) {
+        let actor = self.api_actor(channel, user, principal);
+        let user = actor.user.as_deref().unwrap_or_default();
+        if !actor.by_token && turn.user != user && !self.rights(channel).approve(user, &turn.user) {
             return Err(DecideError::Forbidden);
         }
         let asked = tx.signals(id).await?.iter().any(|signal| signal.kind == SignalKind::Cancel);
         if !asked {
-            let actor = self.api_actor(channel, user, principal);
-            end(&mut tx, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;
+            end_turn(&mut tx, &turn, DecisionKind::Cancel, &actor).await?;
             tx.commit().await?;
         }
         Ok(turn)
@@ -217,24 +225,14 @@ impl Desk {
         Ok(self.ledger.begin_in(&place).await?)
     }
 
-    fn caller(&self, gate: &Gate, user: &str, principal: &str) -> Caller {
-        let console = gate.conversation.channel == ChannelKind::Console;
-        let user = one_form(gate.conversation.channel, user);
-        Caller {
-            gate: gate.clone(),
-            console,
-            rights: self.rights(gate.conversation.channel),
-            actor: self.api_actor(gate.conversation.channel, &user, principal),
-            user,
-        }
-    }
-
     /// In the console channel the user speaks for themselves; elsewhere the token's holder answers for what is done in a name.
     fn api_actor(&self, channel: ChannelKind, user: &str, principal: &str) -> Actor {
         let by_token = channel != ChannelKind::Console;
+        // The spellings of one console user are one person.
+        let user = if by_token { user.trim().to_owned() } else { console_person(user) };
         Actor {
-            user: Some(user.to_owned()),
-            principal: Some(if by_token { principal } else { user }.to_owned()),
+            principal: Some(if by_token { principal.to_owned() } else { user.clone() }),
+            user: Some(user),
             by_token,
             via: Via::Api,
             event_id: None,
@@ -243,52 +241,29 @@ impl Desk {
     }
 }
 
-/// Who asks over the API, at which gate.
-struct Caller {
-    gate: Gate,
-    user: String,
-    console: bool,
-    rights: super::Rights,
-    actor: Actor,
+/// Did `actor` decide just so before?
+fn repeats(actor: &Actor, act: &Act, decision: &Decision) -> bool {
+    let same_words = match act {
+        // One of several whose approvals counted: the last of them need not be this one.
+        Act::Approve => {
+            let counted = |one: &Approver| {
+                if actor.by_token {
+                    one.through_api
+                } else {
+                    Some(&one.by) == actor.user.as_ref()
+                }
+            };
+            return decision.kind == DecisionKind::Approve && decision.makers().iter().any(counted);
+        }
+        Act::Revise(text) => decision.kind == DecisionKind::Revise && decision.text.as_ref() == Some(text),
+        Act::Cancel => decision.kind == DecisionKind::Cancel,
+        Act::Reject(_) => decision.kind == DecisionKind::Reject,
+    };
+    let same_person = actor.by_token || decision.by == actor.user;
+    decision.via == Via::Api && same_person && same_words
 }
 
-impl Caller {
-    /// The token is an administrator's; in the console channel the user's own right counts.
-    fn may(&self, act: &Act) -> bool {
-        !self.console || self.rights.may(&self.user, act, &self.gate)
-    }
-
-    /// Did this principal decide just so before?
-    fn repeats(&self, decision: &Decision, act: &Act) -> bool {
-        let same_person = !self.console || decision.by.as_ref() == Some(&self.user);
-        let same_words = match act {
-            // One of several whose approvals counted: the last of them need not be this one.
-            Act::Approve => {
-                let counted = |one: &Approver| if self.console { one.by == self.user } else { one.through_api };
-                return decision.kind == DecisionKind::Approve && decision.makers().iter().any(counted);
-            }
-            Act::Revise(text) => decision.kind == DecisionKind::Revise && decision.text.as_ref() == Some(text),
-            Act::Cancel => decision.kind == DecisionKind::Cancel,
-            Act::Reject(_) => decision.kind == DecisionKind::Reject,
-        };
-        decision.via == Via::Api && same_person && same_words
-    }
-}
-
-/// Whether a row takes no decision any more. Some(none): it was decided just so by the same principal.
-fn row_is_closed(found: &ActionRecord, record: &GateRecord, who: &Caller, act: &Act) -> Option<Option<DecideError>> {
-    if found.action.status == ActionStatus::Expired {
-        return Some(Some(DecideError::Gone));
-    }
-    // A row of unknown outcome is asked about again although it was decided once.
-    if found.action.status.waits() && record.decision.is_none() {
-        return None;
-    }
-    let decision = found.action.decision.as_ref().or(record.decision.as_ref())?;
-    Some((!who.repeats(decision, act)).then(|| taken(decision)))
-}
-
-/// What the second hears.
+/// The error for a request that comes after `decision`.
 fn taken(decision: &Decision) -> DecideError {
     match decision.kind {
         DecisionKind::Expire => DecideError::Gone,
@@ -302,17 +277,8 @@ fn taken(decision: &Decision) -> DecideError {
     }
 }
 
-/// The id that the API gives for a person, without what makes two of one.
-fn one_form(channel: ChannelKind, user: &str) -> String {
-    if channel == ChannelKind::Console {
-        console_person(user)
-    } else {
-        user.trim().to_owned()
-    }
-}
-
-/// What the words of the API mean at this kind of gate.
-fn act(kind: GateKind, asked: &ApiDecision) -> Result<Act, DecideError> {
+/// The act of a request at this kind of gate.
+fn act_of(kind: GateKind, asked: &ApiDecision) -> Result<Act, DecideError> {
     let invalid = |why: &str| DecideError::Invalid(why.to_owned());
     let act = match (asked.kind, kind) {
         (DecisionKind::Approve, _) => Act::Approve,
@@ -322,9 +288,9 @@ fn act(kind: GateKind, asked: &ApiDecision) -> Result<Act, DecideError> {
                 "decision: a tool approval takes approve or cancel; its rows approve or reject",
             ));
         }
-        (DecisionKind::Revise, _) => Act::Revise(said(asked).ok_or_else(|| invalid("feedback: must say what to change"))?),
+        (DecisionKind::Revise, _) => Act::Revise(feedback_of(asked).ok_or_else(|| invalid("feedback: must say what to change"))?),
         // `Act::at` makes it a cancellation or a rejection.
-        (DecisionKind::Cancel, _) => Act::Reject(said(asked)),
+        (DecisionKind::Cancel, _) => Act::Reject(feedback_of(asked)),
         (DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede, _) => {
             return Err(invalid("decision: a review takes approve, revise or cancel"));
         }
@@ -334,7 +300,7 @@ fn act(kind: GateKind, asked: &ApiDecision) -> Result<Act, DecideError> {
 }
 
 /// The feedback, if it says anything.
-fn said(asked: &ApiDecision) -> Option<String> {
+fn feedback_of(asked: &ApiDecision) -> Option<String> {
     let text = asked.feedback.as_deref().map(str::trim).filter(|text| !text.is_empty());
     text.map(str::to_owned)
 }

@@ -9,13 +9,13 @@ const MAX_NAMED: usize = 10;
 
 /// The approvers of what a card shows, beside the person whose task it is.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::channels) struct Whom<'a> {
+pub(in crate::channels) struct Audience<'a> {
     approvers: &'a Approvers,
     pub(in crate::channels) requester: &'a str,
     group: bool,
 }
 
-impl<'a> Whom<'a> {
+impl<'a> Audience<'a> {
     /// `None` when it needs no approval.
     pub(in crate::channels) fn of(content: &'a Outbound) -> Option<Self> {
         match content {
@@ -108,7 +108,7 @@ pub(in crate::channels) fn requester(content: &Outbound) -> Option<&str> {
     match content {
         Outbound::QuestionCard(card) => card.group.then_some(card.requester.as_str()),
         Outbound::Answer(answer) => answer.group.then_some(answer.requester.as_str()),
-        Outbound::PlanCard(_) | Outbound::ApprovalCard(_) | Outbound::BudgetCard(_) => Whom::of(content)
+        Outbound::PlanCard(_) | Outbound::ApprovalCard(_) | Outbound::BudgetCard(_) => Audience::of(content)
             .filter(|whom| whom.listed().is_none())
             .and_then(|whom| whom.by_name().or_else(|| whom.anyone().then_some(whom.requester))),
         Outbound::Progress(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => None,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::channels::Abreast;
-use crate::channels::pace::{Rate, Rates};
+use crate::channels::BatchSizes;
+use crate::channels::rates::{Rate, Rates};
 
 /// 5 in any second, evenly.
 const TARGET: Rate = Rate {
@@ -24,10 +24,10 @@ const MINUTE: Rate = Rate {
 const APP: &[(&str, Rate)] = &[("second", SECOND), ("minute", MINUTE)];
 
 /// What that comes to for the dispatcher.
-pub(super) const ABREAST: Abreast = Abreast {
-    posts: TARGET.abreast(),
-    repaints: MINUTE.abreast(),
-    marks: MINUTE.abreast(),
+pub(super) const BATCHES: BatchSizes = BatchSizes {
+    posts: TARGET.batch_size(),
+    repaints: MINUTE.batch_size(),
+    marks: MINUTE.batch_size(),
 };
 
 /// The rates of one call to `target` (a chat, or a message to update; `None` means only the app's own).
@@ -41,7 +41,7 @@ pub(super) fn rates(target: Option<&str>) -> Rates<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channels::pace::tests::{departures, most_within};
+    use crate::channels::rates::tests::{departures, most_within};
 
     /// F-C1: at most five messages a second to one chat, and a wait over three seconds goes back to the dispatcher.
     #[test]

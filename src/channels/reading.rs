@@ -1,0 +1,154 @@
+//! What the readers of both platforms' webhooks do alike: typed JSON, ids, the words of a message, buttons and forms of ours.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use countersign_agent::domain::{ActionId, ChatType, ClickTarget, GateId, InboundMessage, Mention};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::{Refusal, strict_json};
+
+/// The refusal of an event that lacks something.
+pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
+
+/// Longest id, in bytes.
+const MAX_ID: usize = 256;
+
+/// Longest text that we take, in characters. The platforms' own limits for an input of a form are lower.
+const MAX_TEXT: usize = 16_384;
+
+/// Longest display name, in characters. A name replaces its key wherever the text has it: bounded, so that a text of 16 384
+/// characters cannot grow without limit.
+const MAX_NAME: usize = 64;
+
+/// Most mentions of a message; real ones have a few.
+pub(super) const MAX_MENTIONS: usize = 512;
+
+/// The text of a JSON body that every parser reads in the same way.
+pub(super) fn strict_text(body: &[u8]) -> Result<&str, Refusal> {
+    strict_json::check(body).map_err(|error| Refusal::Bad(error.reason()))
+}
+
+/// `T` written as a JSON object. Derived structs alone would also accept an array in field order.
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(Members(PhantomData))
+    }
+}
+
+/// Reads an object of a text that was checked by `strict_json`. `None` means that `text` is not one, or that a needed member is missing
+/// or of the wrong type.
+pub(super) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
+    serde_json::from_str::<Object<T>>(text).ok().map(|object| object.0)
+}
+
+/// [`object`], where nothing can be done without it.
+pub(super) fn needed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Refusal> {
+    object(text).ok_or(UNREADABLE)
+}
+
+/// The string that `raw` is, if it is one; borrowed unless it holds escapes.
+pub(super) fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+    serde_json::from_str::<Text<'_>>(raw?.get()).ok().map(|text| text.0)
+}
+
+/// An id that may be stored, logged and sent back to the platform.
+pub(super) fn id(text: String) -> Result<String, Refusal> {
+    if text.is_empty() || text.len() > MAX_ID || text.chars().any(char::is_control) {
+        return Err(Refusal::Bad("odd id"));
+    }
+    Ok(text)
+}
+
+/// Absent, null and empty are the same to the platforms.
+pub(super) fn optional_id(text: Option<String>) -> Result<Option<String>, Refusal> {
+    text.filter(|text| !text.is_empty()).map(id).transpose()
+}
+
+/// What a message says, before it is known who is who.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Content {
+    pub(super) text: String,
+    pub(super) mentions: Vec<Mention>,
+    pub(super) mentions_all: bool,
+    pub(super) attachment_only: bool,
+}
+
+impl Content {
+    /// The message in our words.
+    pub(super) fn into_message(mut self, message_id: Option<String>, chat_type: ChatType, replies_to: Vec<String>) -> InboundMessage {
+        let end = self.text.char_indices().nth(MAX_TEXT).map(|(at, _)| at);
+        if let Some(end) = end {
+            self.text.truncate(end);
+        }
+        InboundMessage {
+            message_id,
+            chat_type,
+            text: without_nul(self.text),
+            mentions: self.mentions,
+            mentions_all: self.mentions_all,
+            to_bot: false,
+            replies_to,
+            attachment_only: self.attachment_only,
+            truncated: end.is_some(),
+        }
+    }
+}
+
+/// The name of a mention as it may be shown.
+pub(super) fn display_name(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect()
+}
+
+/// Not every database can keep a NUL. It is replaced, not dropped: dropping could turn a text into another word.
+fn without_nul(text: String) -> String {
+    if text.contains('\0') {
+        text.replace('\0', "\u{fffd}")
+    } else {
+        text
+    }
+}
+
+/// The words of a form of ours.
+pub(super) fn feedback(text: &str) -> String {
+    without_nul(text.chars().take(MAX_TEXT).collect())
+}
+
+/// The gate or the action of a button: `^(rv|act)_[A-Za-z0-9_-]{1,64}$`.
+///
+/// # Errors
+/// A reason for the log.
+pub(super) fn click_target(id: &str) -> Result<ClickTarget, &'static str> {
+    let ours =
+        |rest: &str| (1..=64).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if id.strip_prefix("rv_").is_some_and(ours) {
+        Ok(ClickTarget::Gate(GateId::new(id)))
+    } else if id.strip_prefix("act_").is_some_and(ours) {
+        Ok(ClickTarget::Action(ActionId::new(id)))
+    } else {
+        Err("an id that cannot be ours")
+    }
+}

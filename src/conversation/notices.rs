@@ -1,0 +1,65 @@
+//! What a person is told about their act at a gate.
+
+use countersign_agent::domain::handshake::Refusal;
+use countersign_agent::domain::{Action, Decision, DecisionKind, Gate, GateKind, Notice};
+
+use crate::store::GateRecord;
+
+use super::paint;
+use super::rights::Rights;
+
+/// For the person whose act settled a gate.
+pub(super) fn done(gate: GateKind, decision: DecisionKind) -> Notice {
+    match decision {
+        DecisionKind::Approve => Notice::Approved {},
+        DecisionKind::Revise if gate == GateKind::Question => Notice::Answered {},
+        DecisionKind::Revise => Notice::Revised {},
+        DecisionKind::Reject => Notice::Rejected {},
+        DecisionKind::Cancel | DecisionKind::Expire | DecisionKind::Supersede => Notice::Cancelled {},
+    }
+}
+
+/// For the person whose act settled one row of a tool approval.
+pub(super) fn row_done(row: &Action) -> Notice {
+    match row.decision.as_ref().map(|decision| decision.kind) {
+        Some(DecisionKind::Approve) => Notice::Approved {},
+        _ => Notice::Rejected {},
+    }
+}
+
+/// For a person whose act has no effect.
+pub(super) fn refused(refusal: Refusal, record: &GateRecord, rights: &Rights) -> Notice {
+    match refusal {
+        Refusal::NotEntitled => Notice::NotEntitled {
+            requester: rights.named(&record.gate),
+        },
+        Refusal::NotShownWhole => Notice::NotShownWhole {},
+        Refusal::NoWords => Notice::EmptyFeedback {},
+        Refusal::Decided | Refusal::Lapsed => too_late(record, false),
+    }
+}
+
+/// For a person who acts at a closed gate. `under_way`: the model still works on the words that settled it.
+pub(super) fn too_late(record: &GateRecord, under_way: bool) -> Notice {
+    match &record.decision {
+        Some(_) if under_way => Notice::WordsFirst {},
+        Some(decision) => after(decision, &record.gate),
+        None => Notice::UnknownReview {},
+    }
+}
+
+/// For a person who comes after `decision`.
+pub(super) fn after(decision: &Decision, gate: &Gate) -> Notice {
+    match decision.kind {
+        DecisionKind::Expire => Notice::Expired {
+            goal: paint::goal(&gate.card),
+        },
+        DecisionKind::Supersede => Notice::Superseded {},
+        DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject => Notice::AlreadyDecided {
+            kind: decision.kind,
+            by: decision.by.clone(),
+            through_api: decision.through_api,
+            at: decision.at.rfc3339(),
+        },
+    }
+}
