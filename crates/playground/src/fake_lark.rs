@@ -13,7 +13,7 @@ use axum::Router;
 use axum::routing::{get, patch, post};
 use countersign_agent::domain::Clock;
 
-use super::stage::{Server, Stage};
+use super::stage::{FREE_PORT, Server, Stage};
 
 /// The bot's open id in this tenant.
 pub const BOT: &str = "ou_bot";
@@ -70,7 +70,7 @@ impl FakeLark {
             app_id: Arc::from(app_id),
             app_secret: Arc::from(app_secret),
         };
-        let server = Server::start(routes(shared.clone())).await?;
+        let server = Server::start(FREE_PORT, routes(shared.clone())).await?;
         Ok(Self { server, shared })
     }
 

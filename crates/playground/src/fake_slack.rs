@@ -7,6 +7,7 @@ mod chat;
 mod handlers;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use axum::Router;
 use axum::routing::post;
 use countersign_agent::domain::{Clock, Ids, Millis};
 
-use super::stage::{Server, Stage};
+use super::stage::{FREE_PORT, Server, Stage};
 
 /// The bot's user id in this workspace.
 pub const SLACK_BOT: &str = "U0BOT";
@@ -141,6 +142,14 @@ impl FakeSlack {
     /// # Errors
     /// When no port can be had.
     pub async fn start(bot_token: &str, clock: Clock, ids: Ids) -> std::io::Result<Self> {
+        Self::start_at(FREE_PORT, bot_token, clock, ids).await
+    }
+
+    /// Starts it on `addr`.
+    ///
+    /// # Errors
+    /// When `addr` cannot be had.
+    pub async fn start_at(addr: SocketAddr, bot_token: &str, clock: Clock, ids: Ids) -> std::io::Result<Self> {
         let shared = Shared {
             stage: Stage::new(clock.clone()),
             workspace: Workspace::new(clock, ids),
@@ -150,7 +159,7 @@ impl FakeSlack {
             .route("/api/{method}", post(handlers::method))
             .fallback(handlers::unknown)
             .with_state(shared.clone());
-        let server = Server::start(routes).await?;
+        let server = Server::start(addr, routes).await?;
         Ok(Self { server, shared })
     }
 

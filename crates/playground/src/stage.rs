@@ -1,7 +1,7 @@
 //! What the played platforms have in common: what happened so far, and how a test makes calls wait or go wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -233,6 +233,9 @@ impl Stage {
     }
 }
 
+/// Any free port of loopback.
+pub(super) const FREE_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
 /// A server on loopback, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Server {
@@ -241,12 +244,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Listens on a free port.
+    /// Listens on `addr`.
     ///
     /// # Errors
-    /// When no port can be had.
-    pub(super) async fn start(routes: Router) -> std::io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    /// When `addr` cannot be had.
+    pub(super) async fn start(addr: SocketAddr, routes: Router) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
         let stop = CancellationToken::new();
         let serving = axum::serve(listener, routes).with_graceful_shutdown(stop.clone().cancelled_owned());
