@@ -5,7 +5,6 @@ mod check;
 #[cfg(feature = "demo")]
 mod demo;
 #[cfg(feature = "demo")]
-mod played;
 mod manifest;
 mod mcp;
 mod migrate;

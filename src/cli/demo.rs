@@ -1,14 +1,22 @@
 //! `countersign demo`: the real server, a Lark tenant or a Slack workspace on loopback, and the chat between them.
 
+mod print;
+mod scene;
 mod show;
 
+use std::fs;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
-use countersign_agent::domain::Locale;
+use countersign_agent::domain::{Ids, Locale};
+use countersign_agent::tools::unpack_sample;
 
-use crate::config;
+use super::serve::serve;
+use crate::config::{self, Source};
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
@@ -36,31 +44,76 @@ pub(super) struct DemoArgs {
     console: bool,
 }
 
-/// Plays the demo, or opens the console.
-pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
-    if args.console {
-        return show::open_console().await;
+impl DemoArgs {
+    /// The language that was asked for; `auto` is the terminal's.
+    fn locale(&self) -> Option<Locale> {
+        self.locale.as_deref().map(|tag| match tag {
+            "zh-CN" => Locale::ZhCn,
+            "en-US" => Locale::EnUs,
+            _ => config::terminal_locale(),
+        })
     }
-    let real = match args.pace {
-        Some(pace) => pace == "real",
-        None => std::io::stdout().is_terminal() && !args.json,
-    };
-    let play = show::Play {
-        channel: args.channel,
-        locale: args.locale.map(|tag| locale(&tag)),
-        replies: args.replies,
-        plan: args.plan,
-        json: args.json,
-        real,
-    };
-    show::run(play).await
+
+    /// Is a person to read along?
+    fn is_slow(&self) -> bool {
+        match self.pace.as_deref() {
+            Some(pace) => pace == "real",
+            None => std::io::stdout().is_terminal() && !self.json,
+        }
+    }
 }
 
-/// The value of `--locale`; `auto` is the terminal's language.
-fn locale(tag: &str) -> Locale {
-    match tag {
-        "zh-CN" => Locale::ZhCn,
-        "en-US" => Locale::EnUs,
-        _ => config::terminal_locale(),
+/// Plays the demo, or serves the console on a sample workspace until SIGINT or SIGTERM.
+pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
+    let folder = Folder::new()?;
+    if args.console {
+        let file = folder.configure("", "react")?;
+        return serve(Source::new(Some(file), std::iter::empty()), personas).await;
+    }
+    show::run(args, &folder).await
+}
+
+/// Under the ready line: whom to play, and what to say.
+fn personas(addr: SocketAddr) -> String {
+    let link = |who: &str| format!("http://{addr}/console/?as={who}");
+    format!(
+        "\n\nPlay three people of one group, each in a tab of its own:\n  Lin   {}\n  Zhao  {}\n  Chen  {}\n\
+         Say as Lin: Read the weekly reports in the workspace and sum them up in summary.md\n\
+         Then try to approve the plan as Zhao. Ctrl-C ends the demo and removes its files.",
+        link("lin"),
+        link("zhao"),
+        link("chen"),
+    )
+}
+
+/// A folder that goes away with the demo.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> anyhow::Result<Self> {
+        let path = std::env::temp_dir().join(format!("countersign-demo-{}", &Ids::random().token()[..12]));
+        fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    /// Unpacks the sample workspace and writes a configuration for it, which is loaded and checked like everybody's.
+    fn configure(&self, channels: &str, mode: &str) -> anyhow::Result<PathBuf> {
+        let workspace = self.0.join("workspace");
+        unpack_sample(&workspace).context("cannot unpack the sample workspace")?;
+        let yaml = format!(
+            "server:\n  bind: 127.0.0.1:0\n{channels}store:\n  database_url: sqlite://{}\nmodel:\n  provider: demo\n\
+             agent:\n  mode: {mode}\ntools:\n  workspace: {}\ntelemetry:\n  log_level: error\n",
+            self.0.join("countersign.db").display(),
+            workspace.display(),
+        );
+        let file = self.0.join("config.yaml");
+        fs::write(&file, yaml)?;
+        Ok(file)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -7,8 +7,8 @@ use countersign_agent::domain::{Clock, Ids};
 use secrecy::ExposeSecret;
 
 use super::{failed, result};
-use crate::config::Loaded;
-use countersign_playground::{Tenant, Words};
+use crate::config::{LarkSecrets, Loaded, SlackSecrets};
+use countersign_playground::{LarkApp, SlackApp, Tenant, Words};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SendChannel {
@@ -81,5 +81,29 @@ async fn send(tenant: &Tenant, base: &str, args: &SendArgs, [user, chat]: [&str;
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => Ok(failed(&format!("{base}: {error}"))),
+    }
+}
+
+impl From<&LarkSecrets> for LarkApp {
+    fn from(secrets: &LarkSecrets) -> Self {
+        Self {
+            app_id: secrets.app_id.clone(),
+            verification_token: secrets.verification_token.clone(),
+            encrypt_key: secrets.encrypt_key.clone(),
+        }
+    }
+}
+
+impl From<LarkSecrets> for LarkApp {
+    fn from(secrets: LarkSecrets) -> Self {
+        Self::from(&secrets)
+    }
+}
+
+impl From<&SlackSecrets> for SlackApp {
+    fn from(secrets: &SlackSecrets) -> Self {
+        Self {
+            signing_secret: secrets.signing_secret.clone(),
+        }
     }
 }

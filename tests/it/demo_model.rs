@@ -192,14 +192,13 @@ async fn the_whole_walk_in_chinese() {
     for part in [
         "## weekly/2026-W46-lin-xiao.md",
         "退款接口幂等键",
-        "- status: blocked 1, doing 3, done 3, todo 2",
-        "- signups: 412 → 503",
+        "- week,signups,active_users,open_tickets,error_rate_percent",
         "- 文件 7 个",
         "- 待办完成 8/18",
     ] {
         assert!(written.contains(part), "{part} in {written}");
     }
-    for part in ["【演示模型 demo】", "`summary.md`", "读回内容一致", "待办完成 8/18", "`tasks.csv`"] {
+    for part in ["【演示模型 demo】", "`summary.md`", "内容一致", "待办完成 8/18", "`tasks.csv`"] {
         assert!(answer.contains(part), "{part} in {answer}");
     }
 }
@@ -255,6 +254,40 @@ async fn a_step_can_be_forbidden() {
     assert!(answer.contains("待办完成 8/18"), "the result is in the answer instead: {answer}");
 }
 
+/// demo model: one word is taken for a yes; when the agent says that it was none, it becomes a change of the plan.
+#[tokio::test]
+async fn a_word_that_was_no_yes_is_a_change() {
+    let folder = sample();
+    let mut turn = Turn::new(Some(folder.path()), "Summarize this week's reports");
+    turn.step().await;
+    turn.feed_back("Shorter!");
+    turn.refusal = Some("[tool_result:write_file] error: plan_not_approved: people have not countersigned this plan");
+    while turn.arguments_of("plan").len() == 1 {
+        turn.step().await;
+    }
+    assert!(turn.arguments_of("plan")[1].to_string().contains("Shorter!"));
+    turn.refusal = None;
+    turn.feed_back("👍🏽");
+    turn.review = false;
+    turn.run().await;
+    assert_eq!(turn.arguments_of("plan").len(), 2);
+    assert!(folder.path().join("summary.md").exists());
+}
+
+/// demo model: "ask me" leads to a question before the plan, and the plan takes the answer in.
+#[tokio::test]
+async fn it_asks_when_told_to() {
+    let folder = sample();
+    let mut turn = Turn::new(Some(folder.path()), "汇总周报，先问我要什么");
+    turn.step().await;
+    assert_eq!(turn.calls(), ["request_user"]);
+    turn.log.last_mut().unwrap().content = "风险，写到 risks.md".to_owned();
+    turn.run().await;
+    let plan = turn.arguments_of("plan")[0].to_string();
+    assert!(plan.contains("风险，写到 risks.md") && plan.contains("`risks.md`"), "{plan}");
+    assert!(folder.path().join("risks.md").exists());
+}
+
 /// design: a question about the plan is answered in words, and the plan stays as it was.
 #[tokio::test]
 async fn a_question_is_answered_and_the_plan_stays() {
@@ -283,7 +316,7 @@ async fn without_tools_it_says_so() {
     let mut turn = Turn::new(None, "请汇总本周周报");
     let answer = turn.run().await;
     assert_eq!(declared(&turn.arguments_of("plan")[0]), Vec::<&str>::new());
-    assert_eq!(turn.calls(), ["plan", "clarify", "plan_progress", "plan_progress", "plan_progress"]);
+    assert_eq!(turn.calls(), ["plan", "clarify", "plan_progress", "plan_progress"]);
     assert!(answer.contains("没有可用的文件工具"), "{answer}");
 }
 
@@ -293,7 +326,6 @@ async fn a_refused_write_is_told() {
     for refusal in [
         "[tool_result:write_file] error: rejected: a person refused this call. reason: not today,\nmaybe later",
         "[tool_result:write_file] error: expired: nobody answered in time, so it was not run",
-        "plan_not_approved: people have not countersigned this plan",
         "[tool_result:write_file] error: `summary.md`: the disk is full",
     ] {
         let folder = sample();
@@ -302,7 +334,7 @@ async fn a_refused_write_is_told() {
         let answer = turn.run().await;
         assert_eq!(turn.calls().iter().filter(|name| *name == "write_file").count(), 1, "never insists");
         assert!(
-            answer.contains("The file was not written: ") && !answer.contains("reading it back"),
+            answer.contains("The file was not written: ") && answer.contains("was not read back"),
             "{answer}"
         );
         assert!(answer.contains("Tasks ticked: 8 of 18"), "what was done is told: {answer}");

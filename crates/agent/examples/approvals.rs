@@ -3,11 +3,11 @@
 //! Plans are not reviewed here; each write asks on its own, first with a no, then with a yes.
 //!
 //! ```text
-//! write_file (Write): Write: summary.md (2314 bytes), 71 lines added
+//! write_file (Write): Write: summary.md (2183 bytes), 76 lines added
 //! ann: no, not today
 //! the call is rejected; summary.md is there: false
 //! the task ended: final_answer
-//! write_file (Write): Write: summary.md (2314 bytes), 71 lines added
+//! write_file (Write): Write: summary.md (2183 bytes), 76 lines added
 //! ann: yes
 //! the call is executed; summary.md is there: true
 //! the task ended: final_answer

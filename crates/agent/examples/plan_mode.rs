@@ -18,8 +18,10 @@
 //! final_answer:
 //! [demo model] The plan was carried out step by step:
 //! - ✓ Look through the workspace and read the files: Read: `README.md`, `metrics.csv`, `notes/2026-11-13-standup.md`, `tasks.csv`, `weekly/2026-W46-lin-xiao.md`, `weekly/2026-W46-maria.md`, `weekly/2026-W46-zhao-lei.md`.
-//! - ✓ Write a summary of the main points to `report.md`; with the change asked for: "Write it to report.md instead": The summary is in `report.md` (2314 bytes, 70 lines); it was not read back.
-//! - ✓ Read `report.md` back and compare: `report.md` was read back: 70 lines.
+//!   - Files: 7, lines: 94
+//!   - Tasks ticked: 8 of 18
+//! - ✓ Write a summary of the main points to `report.md`; with the change asked for: "Write it to report.md instead": The summary is in `report.md` (2183 bytes, 75 lines).
+//! - ✓ Read `report.md` back and compare: `report.md` was read back: 75 lines.
 //! ```
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]

@@ -9,9 +9,9 @@
 //! [Plan] 1 completed: Look through the workspace and read the files
 //! [Plan] 2 in_progress: Write a summary of the main points to `summary.md`
 //! [Act] write_file summary.md
-//! [Act] write_file Write: summary.md (2314 bytes)
+//! [Act] write_file Write: summary.md (2183 bytes)
 //! [Act] started write_file
-//! [Obs] write_file: created `summary.md`: 2314 bytes, 70 lines
+//! [Obs] write_file: created `summary.md`: 2183 bytes, 75 lines
 //! Action executed
 //! [Plan] 2 completed: Write a summary of the main points to `summary.md`
 //! [Plan] 3 in_progress: Read `summary.md` back and compare

@@ -6,7 +6,6 @@
 mod blocks;
 mod faults;
 mod rich;
-mod view;
 
 use serde_json::Value;
 
@@ -28,7 +27,7 @@ const MAX_TEXT: usize = 4_000;
 pub fn check_message(message: &Value) -> Vec<String> {
     let mut faults = Faults::default();
     if message["type"] == "modal" {
-        view::check_view(&mut faults, message);
+        check_view(&mut faults, message);
     } else {
         check_arguments(&mut faults, message);
     }
@@ -105,6 +104,35 @@ fn check_arguments(faults: &mut Faults, message: &Value) {
     if !message["metadata"].is_null() {
         metadata(faults, &message["metadata"]);
     }
+}
+
+/// The modal of `views.open`.
+fn check_view(faults: &mut Faults, view: &Value) {
+    const KNOWN: [&str; 10] = [
+        "type",
+        "callback_id",
+        "private_metadata",
+        "title",
+        "submit",
+        "close",
+        "notify_on_close",
+        "clear_on_close",
+        "external_id",
+        "blocks",
+    ];
+    faults.known("view", view, &KNOWN);
+    for name in ["title", "submit", "close"] {
+        // A view with inputs needs a submit button.
+        if name != "close" || !view[name].is_null() {
+            faults.plain(&format!("view.{name}"), &view[name], 24);
+        }
+    }
+    faults.string("view", view, "callback_id", 255);
+    if !view["private_metadata"].is_null() {
+        faults.string("view", view, "private_metadata", 3000);
+    }
+    let blocks = faults.list("view", view, "blocks", 100);
+    check_blocks(faults, blocks, true);
 }
 
 /// `event_type` in the platform's letters, and a payload of single values.

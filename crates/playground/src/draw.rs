@@ -1,9 +1,9 @@
 //! Draws a message as a person would see it, with box characters.
 
-mod slack;
-
 use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
+
+use crate::posted::spoken;
 
 /// Inner width of a card, in terminal columns.
 const WIDTH: usize = 68;
@@ -12,7 +12,11 @@ const WIDTH: usize = 68;
 #[must_use]
 pub fn drawn(content: &Value) -> Vec<String> {
     if let Some(blocks) = content["blocks"].as_array().filter(|blocks| !blocks.is_empty()) {
-        return frame(&slack::lines(blocks));
+        return {
+            let mut lines = Vec::new();
+            blocks.iter().for_each(|block| draw_block(block, &mut lines));
+            frame(&lines)
+        };
     }
     if let Some(text) = content.get("text").and_then(Value::as_str) {
         return wrap(&tidy(text), WIDTH);
@@ -54,6 +58,7 @@ pub fn repainted(before: &Value, now: &Value) -> Vec<String> {
     inner.filter(|row| !row.is_empty()).collect()
 }
 
+/// An element of Lark's.
 fn draw(element: &Value, lines: &mut Vec<String>) {
     let text = |at: &str| element.pointer(at).and_then(Value::as_str).unwrap_or_default();
     match element.get("tag").and_then(Value::as_str) {
@@ -89,6 +94,42 @@ fn draw(element: &Value, lines: &mut Vec<String>) {
             }
         }
     }
+}
+
+/// A block of Slack's.
+fn draw_block(block: &Value, lines: &mut Vec<String>) {
+    let elements = || block["elements"].as_array().into_iter().flatten();
+    match block["type"].as_str() {
+        Some("header") => {
+            lines.push(format!("■ {}", block["text"]["text"].as_str().unwrap_or_default()));
+            lines.push(String::from("─"));
+        }
+        Some("divider") => lines.push(String::from("─")),
+        Some("actions") => {
+            let buttons: Vec<String> = elements()
+                .map(|button| format!("( {} )", button["text"]["text"].as_str().unwrap_or_default()))
+                .collect();
+            lines.push(buttons.join("  "));
+        }
+        Some("rich_text") => elements().for_each(|part| draw_block(part, lines)),
+        Some("rich_text_list") => {
+            let ordered = block["style"] == "ordered";
+            for (at, item) in elements().enumerate() {
+                let mark = if ordered { format!("{}. ", at + 1) } else { String::from("• ") };
+                draw_text(item, &mark, lines);
+            }
+        }
+        Some("rich_text_preformatted" | "rich_text_quote") => draw_text(block, "┆ ", lines),
+        _ => draw_text(block, "", lines),
+    }
+}
+
+/// The text of a part, with `mark` before its first line.
+fn draw_text(part: &Value, mark: &str, lines: &mut Vec<String>) {
+    let mut words = Vec::new();
+    spoken(part, &mut words);
+    let whole = words.join("\n").replace("**", "").replace('`', "");
+    lines.extend(wrap(&format!("{mark}{}", whole.trim_end()), WIDTH));
 }
 
 fn button(element: &Value) -> String {

@@ -3,32 +3,26 @@
 //! The demo plays its chat through it and the tests assert on it. It refuses what the real platform refuses
 //! and remembers every violation.
 
-mod content;
 mod handlers;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::routing::{get, patch, post};
 use countersign_agent::domain::Clock;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
-use super::stage::Stage;
+use super::stage::{FREE_PORT, Server, Stage};
 
 /// The bot's open id in this tenant.
 pub const BOT: &str = "ou_bot";
 
-/// A running fake.
+/// A played Lark that runs.
 #[derive(Debug)]
 pub struct FakeLark {
-    /// Where it listens.
-    pub addr: SocketAddr,
+    server: Server,
     shared: Shared,
-    stop: CancellationToken,
 }
 
 /// What the handlers share.
@@ -55,7 +49,7 @@ impl Shared {
     }
 }
 
-/// What happens in it, and how a test lets it go wrong.
+/// Tests read from the stage what happened, and ask it to let calls go wrong.
 impl Deref for FakeLark {
     type Target = Stage;
 
@@ -70,24 +64,20 @@ impl FakeLark {
     /// # Errors
     /// When no port can be had.
     pub async fn start(app_id: &str, app_secret: &str, clock: Clock) -> std::io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let addr = listener.local_addr()?;
         let shared = Shared {
             stage: Stage::new(clock),
             keys: Arc::default(),
             app_id: Arc::from(app_id),
             app_secret: Arc::from(app_secret),
         };
-        let stop = CancellationToken::new();
-        let serving = axum::serve(listener, routes(shared.clone())).with_graceful_shutdown(stop.clone().cancelled_owned());
-        tokio::spawn(serving.into_future());
-        Ok(Self { addr, shared, stop })
+        let server = Server::start(FREE_PORT, routes(shared.clone())).await?;
+        Ok(Self { server, shared })
     }
 
     /// `channels.lark.base_url` for it.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("http://{}", self.addr)
+        format!("http://{}", self.server.addr)
     }
 
     /// The tokens that are good now.
@@ -99,12 +89,6 @@ impl FakeLark {
     /// Makes every token handed out so far invalid, as the platform does now and then.
     pub fn expire_tokens(&self) {
         self.shared.keys().tokens.clear();
-    }
-}
-
-impl Drop for FakeLark {
-    fn drop(&mut self) {
-        self.stop.cancel();
     }
 }
 

@@ -5,10 +5,9 @@
 
 mod chat;
 mod handlers;
-mod reading;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,14 +15,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use countersign_agent::domain::{Clock, Ids, Millis};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
-use super::stage::Stage;
+use super::stage::{FREE_PORT, Server, Stage};
 
 /// The bot's user id in this workspace.
 pub const SLACK_BOT: &str = "U0BOT";
-/// Its bot id.
+/// The bot's bot id.
 pub(super) const BOT_ID: &str = "B0BOT";
 /// The app.
 pub(super) const APP_ID: &str = "A0APP";
@@ -31,16 +28,14 @@ pub(super) const APP_ID: &str = "A0APP";
 pub const TEAM: &str = "T0TEAM";
 /// The state of a form that nobody updated: sent with a fault and mended, it is the same.
 pub(super) const FORM_HASH: &str = "1.a";
-/// A click's trigger opens a form this long.
+/// How long after a click its trigger opens a form.
 const TRIGGER_LIFE: Duration = Duration::from_secs(3);
 
-/// A running fake.
+/// A played Slack that runs.
 #[derive(Debug)]
 pub struct FakeSlack {
-    /// Where it listens.
-    pub addr: SocketAddr,
+    server: Server,
     shared: Shared,
-    stop: CancellationToken,
 }
 
 /// What the handlers share.
@@ -113,7 +108,7 @@ impl Workspace {
         self.books().places.get(ts).is_some_and(|(known, _)| known == channel)
     }
 
-    /// A trigger for a click that is made now.
+    /// Makes the trigger of a click.
     pub(super) fn trigger(&self) -> String {
         let token = self.ids.token();
         let id = format!("1234567890.987654321.{token}");
@@ -132,7 +127,7 @@ impl Workspace {
     }
 }
 
-/// What happens in it, and how a test lets it go wrong.
+/// Tests read from the stage what happened, and ask it to let calls go wrong.
 impl Deref for FakeSlack {
     type Target = Stage;
 
@@ -147,7 +142,7 @@ impl FakeSlack {
     /// # Errors
     /// When no port can be had.
     pub async fn start(bot_token: &str, clock: Clock, ids: Ids) -> std::io::Result<Self> {
-        Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), bot_token, clock, ids).await
+        Self::start_at(FREE_PORT, bot_token, clock, ids).await
     }
 
     /// Starts it on `addr`.
@@ -155,38 +150,28 @@ impl FakeSlack {
     /// # Errors
     /// When `addr` cannot be had.
     pub async fn start_at(addr: SocketAddr, bot_token: &str, clock: Clock, ids: Ids) -> std::io::Result<Self> {
-        let listener = TcpListener::bind(addr).await?;
-        let addr = listener.local_addr()?;
         let shared = Shared {
             stage: Stage::new(clock.clone()),
             workspace: Workspace::new(clock, ids),
             token: Arc::from(bot_token),
         };
-        let stop = CancellationToken::new();
         let routes = Router::new()
             .route("/api/{method}", post(handlers::method))
             .fallback(handlers::unknown)
             .with_state(shared.clone());
-        let serving = axum::serve(listener, routes).with_graceful_shutdown(stop.clone().cancelled_owned());
-        tokio::spawn(serving.into_future());
-        Ok(Self { addr, shared, stop })
+        let server = Server::start(addr, routes).await?;
+        Ok(Self { server, shared })
     }
 
     /// `channels.slack.base_url` for it.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("http://{}/api", self.addr)
+        format!("http://{}/api", self.server.addr)
     }
 
-    /// What its people need to know.
+    /// Time stamps and triggers, for the people of this workspace.
     #[must_use]
     pub fn workspace(&self) -> Workspace {
         self.shared.workspace.clone()
-    }
-}
-
-impl Drop for FakeSlack {
-    fn drop(&mut self) {
-        self.stop.cancel();
     }
 }

@@ -1,15 +1,19 @@
 //! What the played platforms have in common: what happened so far, and how a test makes calls wait or go wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
 use countersign_agent::domain::{Clock, Millis};
 use serde_json::Value;
+use tokio::net::TcpListener;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::posted::{Call, Posted, Snapshot};
 
@@ -41,7 +45,7 @@ pub struct Stage {
     clock: Clock,
 }
 
-/// The memory itself; what happened so far is read and written as if its fields were here.
+/// The memory itself. Through `Deref` the fields of the snapshot are its own.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// Shared with readers, and copied only when something happens while one reads.
@@ -115,8 +119,8 @@ impl Stage {
         self.clock.now()
     }
 
-    /// Tells those who wait that something changed.
-    pub(super) fn touch(&self) {
+    /// Wakes everybody who waits for a change.
+    pub(super) fn tell_change(&self) {
         self.changed.notify_waiters();
     }
 
@@ -178,18 +182,27 @@ impl Stage {
     /// Lets held calls go on.
     pub fn release(&self, endpoint: &str) {
         self.lock().held.remove(endpoint);
-        self.touch();
+        self.tell_change();
     }
 
-    /// Records a call, waits while its endpoint is held, and gives the fault that it meets; a delay is over then.
-    pub(super) async fn enter(&self, endpoint: &str, body: &Value) -> Option<Fault> {
+    /// Records a call, waits while its endpoint is held, and meets its fault. `Ok(true)`: do the work, then break the connection.
+    /// The platform says status and body of a fault that is an answer.
+    ///
+    /// # Errors
+    /// The answer to give instead of the work.
+    pub(super) async fn begin_call(
+        &self,
+        endpoint: &str,
+        body: &Value,
+        platform: impl Fn(&Fault) -> (StatusCode, Value),
+    ) -> Result<bool, Response> {
         let at = self.now();
         self.lock().calls.push(Call {
             endpoint: endpoint.to_owned(),
             at,
             body: body.clone(),
         });
-        self.touch();
+        self.tell_change();
         loop {
             let released = self.changed.notified();
             tokio::pin!(released);
@@ -199,16 +212,55 @@ impl Stage {
             }
             released.await;
         }
-        let fault = {
-            let mut memory = self.lock();
-            let at = memory.faults.iter().position(|(name, _)| name == endpoint)?;
-            memory.faults.remove(at).1
+        let Some(fault) = self.take_fault(endpoint) else { return Ok(false) };
+        let header = match &fault {
+            Fault::Delay(span) => {
+                tokio::time::sleep(*span).await;
+                return Ok(false);
+            }
+            Fault::LoseAnswer => return Ok(true),
+            Fault::Error(_) => None,
+            Fault::Answer { header, .. } => header.clone(),
         };
-        if let Fault::Delay(span) = fault {
-            tokio::time::sleep(span).await;
-            return None;
-        }
-        Some(fault)
+        let (status, body) = platform(&fault);
+        Err(with_header((status, Json(body)).into_response(), header))
+    }
+
+    fn take_fault(&self, endpoint: &str) -> Option<Fault> {
+        let mut memory = self.lock();
+        let at = memory.faults.iter().position(|(name, _)| name == endpoint)?;
+        Some(memory.faults.remove(at).1)
+    }
+}
+
+/// Any free port of loopback.
+pub(super) const FREE_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// A server on loopback, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) addr: SocketAddr,
+    stop: CancellationToken,
+}
+
+impl Server {
+    /// Listens on `addr`.
+    ///
+    /// # Errors
+    /// When `addr` cannot be had.
+    pub(super) async fn start(addr: SocketAddr, routes: Router) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(addr).await?;
+        let addr = listener.local_addr()?;
+        let stop = CancellationToken::new();
+        let serving = axum::serve(listener, routes).with_graceful_shutdown(stop.clone().cancelled_owned());
+        tokio::spawn(serving.into_future());
+        Ok(Self { addr, stop })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.cancel();
     }
 }
 
@@ -219,7 +271,7 @@ pub(super) fn broken() -> Response {
 }
 
 /// `answer` with a header that a fault asks for.
-pub(super) fn with_header(mut answer: Response, header: Option<(String, String)>) -> Response {
+fn with_header(mut answer: Response, header: Option<(String, String)>) -> Response {
     if let Some((name, value)) = header
         && let (Ok(name), Ok(value)) = (name.parse::<axum::http::HeaderName>(), value.parse::<axum::http::HeaderValue>())
     {

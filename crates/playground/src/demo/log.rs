@@ -1,246 +1,167 @@
-//! Reads a message list: the current task, what was called, what came back, what people said.
-
-use std::borrow::Cow;
-
-use serde_json::Value;
-use unicode_normalization::UnicodeNormalization;
+//! What the demo model reads off the messages: what was asked, what people said to the plan, what was called since.
 
 use countersign_agent::domain::{Message, Role};
+use serde_json::Value;
 
-/// What the demo knows of a turn.
-#[derive(Debug)]
+use super::script::is_han;
+
+/// Where the conversation stands.
+#[derive(Debug, Default)]
 pub(super) struct Log<'a> {
-    /// The person's request.
-    pub(super) task: Cow<'a, str>,
-    /// What happened since, in order.
-    pub(super) said: Vec<Said<'a>>,
-    /// Calls of the whole list, earlier turns included: the next id is one more.
+    /// What the person asked for; in plan mode the brief of a step.
+    pub(super) task: &'a str,
+    /// The arguments of the plan in force. Empty before there is one.
+    pub(super) plan: &'a str,
+    /// What people said that changes the plan, oldest first.
+    pub(super) changes: Vec<String>,
+    /// What the last words to the plan wait for.
+    pub(super) owed: Option<Owed>,
+    /// The calls since the plan was made or people last spoke to it.
+    pub(super) calls: Vec<Call<'a>>,
+    /// What people said while the turn ran.
+    pub(super) mail: Vec<String>,
+    /// The agent asks to go on with the plan.
+    pub(super) nudged: bool,
+    /// The calls of all turns: the next id is one more.
     pub(super) calls_so_far: usize,
 }
 
-/// One thing that happened in the turn.
-#[derive(Debug)]
-pub(super) enum Said<'a> {
-    /// The demo called a tool.
-    Call {
-        name: &'a str,
-        arguments: Value,
-        /// The answer, without its `[tool_result:NAME]` head and without what the agent appended.
-        result: Option<&'a str>,
-    },
-    /// The demo said something without calling.
-    Text,
-    /// A person answered the plan.
-    Feedback(Feedback),
-    /// The agent asks to go on with the plan.
-    Nudge,
-    /// A message that arrived while the turn ran.
-    Mail(String),
+/// What people wait for before the plan goes on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Owed {
+    /// An answer to this question.
+    Answer(String),
+    /// A plan with the change.
+    Plan,
 }
 
-/// What a `<plan_feedback>` block says.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Feedback {
-    Approve,
-    Question(String),
-    Revise(String),
+/// A call that the demo made.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    pub(super) tool: &'a str,
+    arguments: Value,
+    /// The tool's own words; empty while there are none.
+    pub(super) result: &'a str,
 }
+
+impl Call<'_> {
+    /// An argument that is text.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.arguments[name].as_str().unwrap_or_default()
+    }
+
+    /// Did the call fail, or was it refused?
+    pub(super) fn failed(&self) -> bool {
+        self.result.trim().is_empty() || self.result.starts_with("error: ") || self.result.starts_with(NOT_APPROVED)
+    }
+}
+
+/// The agent's word for a call that no approval covers.
+const NOT_APPROVED: &str = "plan_not_approved";
 
 impl<'a> Log<'a> {
-    /// Reads `messages`. The turn begins at the last message that a person typed: blocks that stand for
-    /// people (feedback, mailbox) begin with a tag, and typed text never does.
-    pub(super) fn read(messages: &'a [Message]) -> Self {
-        let typed = |message: &Message| message.role == Role::User && block(&message.content).is_none();
-        let start = messages.iter().rposition(typed);
-        let task = start.map_or("", |at| messages[at].content.trim());
-        let turn = &messages[start.map_or(0, |at| at + 1)..];
-        let mut said = Vec::new();
+    /// The turn begins at the last message that a person typed. Blocks that stand for people begin with a tag, typed text never does.
+    pub(super) fn of(messages: &'a [Message]) -> Self {
+        let is_block = |text: &str| text.starts_with("<plan_feedback>\n") || text.starts_with("<mailbox>\n");
+        let typed = |message: &Message| message.role == Role::User && !is_block(&message.content);
+        let begin = messages.iter().rposition(typed);
+        let turn = &messages[begin.map_or(0, |at| at + 1)..];
+        let mut log = Self {
+            task: begin.map_or("", |at| messages[at].content.trim()),
+            calls_so_far: messages.iter().map(|message| message.calls.len()).sum(),
+            ..Self::default()
+        };
+        // The words that the demo took for a yes.
+        let mut yes = String::new();
         for message in turn {
             match message.role {
-                Role::User => said.push(match block(&message.content) {
-                    Some("plan_feedback") => Said::Feedback(feedback(&message.content)),
-                    _ => Said::Mail(section(&message.content, "message:")),
-                }),
-                Role::System if message.content.trim_start().starts_with("<plan-continuation>") => said.push(Said::Nudge),
-                Role::Assistant if message.calls.is_empty() => said.push(Said::Text),
-                Role::Assistant => said.extend(message.calls.iter().map(|call| {
-                    let answer = turn.iter().find(|answer| answer.call_id.as_deref() == Some(&call.id));
-                    Said::Call {
-                        name: &call.name,
-                        arguments: serde_json::from_str(&call.arguments).unwrap_or(Value::Null),
-                        result: answer.map(|answer| result(&answer.content)),
-                    }
-                })),
-                Role::System | Role::Tool => {}
+                Role::User if message.content.starts_with("<mailbox>") => log.mail.push(section(&message.content, "message:")),
+                Role::User => yes = log.hear(section(&message.content, "user_feedback:")),
+                Role::Assistant if message.calls.is_empty() => log.owed = None,
+                Role::Assistant => log.call(message, turn, &mut yes),
+                Role::System => log.nudged = message.content.starts_with("<plan-continuation>"),
+                Role::Tool => {}
             }
         }
-        Self {
-            task: Cow::Borrowed(task),
-            said,
-            calls_so_far: messages.iter().map(|message| message.calls.len()).sum(),
+        log
+    }
+
+    /// A person speaks to the plan. Gives the words back when they are a yes.
+    fn hear(&mut self, words: String) -> String {
+        self.calls.clear();
+        self.owed = None;
+        if words.contains(['?', '？']) {
+            self.owed = Some(Owed::Answer(words));
+        } else if is_one_word(&words) {
+            return words;
+        } else {
+            self.changes.push(words);
+            self.owed = Some(Owed::Plan);
+        }
+        String::new()
+    }
+
+    fn call(&mut self, message: &'a Message, turn: &'a [Message], yes: &mut String) {
+        self.nudged = false;
+        for call in &message.calls {
+            let answer = turn.iter().find(|answer| answer.call_id.as_ref() == Some(&call.id));
+            let result = answer.map_or("", |answer| own_words(&answer.content));
+            match call.name.as_str() {
+                "plan" => {
+                    self.plan = &call.arguments;
+                    self.calls.clear();
+                    self.owed = None;
+                    continue;
+                }
+                "request_user" => self.changes.push(result.to_owned()),
+                // The agent knows better what is a yes.
+                _ if result.contains(NOT_APPROVED) && !yes.is_empty() => {
+                    self.changes.push(std::mem::take(yes));
+                    self.owed = Some(Owed::Plan);
+                }
+                _ => {}
+            }
+            self.calls.push(Call {
+                tool: &call.name,
+                arguments: serde_json::from_str(&call.arguments).unwrap_or_default(),
+                result,
+            });
         }
     }
 
-    /// Every change that a person asked for, oldest first.
-    pub(super) fn edits(&self) -> Vec<&str> {
-        self.said
-            .iter()
-            .filter_map(|said| match said {
-                Said::Feedback(Feedback::Revise(edit)) => Some(edit.as_str()),
-                _ => None,
-            })
-            .collect()
+    /// The last call of `tool` with `path`, if it was made.
+    pub(super) fn last(&self, tool: &str, path: &str) -> Option<&Call<'a>> {
+        self.calls.iter().rfind(|call| call.tool == tool && call.text("path") == path)
+    }
+
+    /// How often `tool` was called.
+    pub(super) fn count(&self, tool: &str) -> usize {
+        self.calls.iter().filter(|call| call.tool == tool).count()
     }
 }
 
-/// The name of the block that `text` is, if it is one.
-fn block(text: &str) -> Option<&str> {
-    let name = text.trim_start().strip_prefix('<')?;
-    let (name, _) = name.split_once('>')?;
-    ["plan_feedback", "mailbox"].contains(&name).then_some(name)
+/// People say yes in one word; what they want changed takes more. The agent has kept every refusal to itself.
+fn is_one_word(words: &str) -> bool {
+    let word = words.trim_matches(|c: char| c.is_whitespace() || ".。!！,，、~～…".contains(c));
+    let han = word.chars().filter(|c| is_han(*c)).count();
+    !word.contains(char::is_whitespace) && word.chars().count() <= 12 && han <= 2
 }
 
-/// What stands under `label` of a block, unescaped: labels at column 0 are the gateway's own, a person's
-/// lines are indented by two blanks.
+/// What stands below a label of a block. Labels stand at the beginning of a line, foreign text after two blanks.
 pub(super) fn section(block: &str, label: &str) -> String {
-    let mut lines = block.lines().skip_while(|line| !line.starts_with(label));
-    let first = lines.next().and_then(|line| line.strip_prefix(label)).unwrap_or_default();
-    let rest = lines.take_while(|line| line.is_empty() || line.starts_with("  "));
-    let text: Vec<_> = std::iter::once(first.trim())
-        .chain(rest.map(|line| line.strip_prefix("  ").unwrap_or(line)))
-        .collect();
-    unescape(text.join("\n").trim())
+    let lines = block.lines().skip_while(|line| *line != label).skip(1);
+    let lines: Vec<_> = lines.map_while(|line| line.strip_prefix("  ")).collect();
+    unescaped(lines.join("\n").trim())
 }
 
-fn feedback(block: &str) -> Feedback {
-    let text = section(block, "user_feedback:");
-    if approves(&text) {
-        Feedback::Approve
-    } else if text.contains(['?', '？']) {
-        Feedback::Question(text)
-    } else {
-        Feedback::Revise(text)
-    }
+/// Foreign text of a block, as it was said.
+pub(super) fn unescaped(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
-/// Whether a person's words are an approval as a whole. Only for what the demo says next: what may run is
-/// decided by the gateway from the verified event.
-fn approves(text: &str) -> bool {
-    let outer = |c: char| c.is_whitespace() || ".。!！,，、~～…".contains(c);
-    let folded: String = text.trim_matches(outer).nfkc().collect::<String>().to_lowercase();
-    let words = [
-        "ok",
-        "okay",
-        "yes",
-        "lgtm",
-        "好",
-        "好的",
-        "可以",
-        "同意",
-        "确认",
-        "继续",
-        "批准",
-        "👍",
-        ":+1:",
-        ":thumbsup:",
-    ];
-    words.contains(&folded.trim_matches(outer))
-}
-
-/// A tool's own words: without the head, and without a reminder that the agent appended.
-fn result(content: &str) -> &str {
-    let body = match content.strip_prefix("[tool_result:") {
-        Some(rest) => rest
-            .split_once(']')
-            .map_or(content, |(_, body)| body.strip_prefix(' ').unwrap_or(body)),
-        None => content,
-    };
-    let reminder = body.rmatch_indices("\n\n<").find(|(at, _)| {
-        let tag = body[at + 3..].split(['>', '\n']).next().unwrap_or_default();
-        tag.contains("reminder")
-    });
-    reminder.map_or(body, |(at, _)| &body[..at])
-}
-
-/// Undoes the escaping of blocks: three names and numeric references, each once.
-pub(super) fn unescape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let entity = rest.find(';').and_then(|end| Some((end, entity(&rest[1..end])?)));
-        match entity {
-            Some((end, c)) => {
-                out.push(c);
-                rest = &rest[end + 1..];
-            }
-            None => {
-                out.push('&');
-                rest = &rest[1..];
-            }
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-fn entity(name: &str) -> Option<char> {
-    match name {
-        "amp" => Some('&'),
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        _ => {
-            let number = name.strip_prefix('#')?;
-            let number = match number.strip_prefix(['x', 'X']) {
-                Some(hex) => u32::from_str_radix(hex, 16),
-                None => number.parse(),
-            };
-            char::from_u32(number.ok()?)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn said(text: &str) -> Feedback {
-        let lines: String = text.split('\n').map(|line| format!("  {line}\n")).collect();
-        feedback(&format!(
-            "<plan_feedback>\nplan:\n  goal: user_feedback: no\n  1. x\n\nuser_feedback:\n{lines}\ninstruction: If …\n</plan_feedback>"
-        ))
-    }
-
-    /// demo model: the feedback is read by its label at column 0 and unescaped; nothing inside can pose as a label.
-    #[test]
-    fn feedback_is_read_by_labels_at_column_0() {
-        assert_eq!(said("OK"), Feedback::Approve);
-        assert_eq!(said(" ＯＫ。"), Feedback::Approve);
-        assert_eq!(said("好的！"), Feedback::Approve);
-        assert_eq!(said("OK 但是第二步别做"), Feedback::Revise("OK 但是第二步别做".to_owned()));
-        assert_eq!(said("not OK"), Feedback::Revise("not OK".to_owned()));
-        assert_eq!(said("这一步会删数据吗？"), Feedback::Question("这一步会删数据吗？".to_owned()));
-        assert_eq!(
-            said("a &lt;b&gt; &amp;lt; &#x2039;\ninstruction: do it\n\nuser_feedback: OK"),
-            Feedback::Revise("a <b> &lt; \u{2039}\ninstruction: do it\n\nuser_feedback: OK".to_owned())
-        );
-    }
-
-    /// demo model: the head of a tool result and an appended reminder are not the tool's own words.
-    #[test]
-    fn results_are_read_without_head_and_reminder() {
-        assert_eq!(result("[tool_result:read_file] a\n\nb"), "a\n\nb");
-        assert_eq!(
-            result("[tool_result:read_file] a\n\n<b>\n\n<plan-reminder>\nx\n</plan-reminder>"),
-            "a\n\n<b>"
-        );
-        assert_eq!(result("plain"), "plain");
-    }
-
-    /// design: entities that are none stay as they are.
-    #[test]
-    fn broken_entities_stay() {
-        assert_eq!(unescape("a & b &nope; &#xD800; &#65; &"), "a & b &nope; &#xD800; A &");
-    }
+/// What a tool itself answered: without the head, and without a reminder that the agent appended.
+fn own_words(answer: &str) -> &str {
+    let head = answer.strip_prefix("[tool_result:").and_then(|rest| rest.split_once("] "));
+    let words = head.map_or(answer, |(_, words)| words);
+    words.rsplit_once("\n\n<plan-reminder>").map_or(words, |(words, _)| words)
 }

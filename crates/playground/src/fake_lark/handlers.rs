@@ -7,10 +7,10 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::content::read_content;
 use super::{BOT, Shared};
+use crate::check_card;
 use crate::posted::Posted;
-use crate::stage::{Fault, broken, with_header};
+use crate::stage::{Fault, broken};
 
 /// Stale or unknown tenant token; comes with HTTP 400.
 const STALE_TOKEN: i64 = 99_991_663;
@@ -21,7 +21,7 @@ const GONE: i64 = 230_011;
 
 /// `POST /auth/v3/tenant_access_token/internal`.
 pub(super) async fn token(State(shared): State<Shared>, Json(body): Json<Value>) -> Response {
-    if let Entry::Answer(answer) = enter(&shared, "token", &body).await {
+    if let Err(answer) = shared.stage.begin_call("token", &body, fault_answer).await {
         return answer;
     }
     if body["app_id"] != *shared.app_id || body["app_secret"] != *shared.app_secret {
@@ -36,11 +36,8 @@ pub(super) async fn token(State(shared): State<Shared>, Json(body): Json<Value>)
 
 /// `GET /bot/v3/info`.
 pub(super) async fn bot(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    if let Entry::Answer(answer) = enter(&shared, "bot", &Value::Null).await {
+    if let Err(answer) = begin(&shared, "bot", &headers, &Value::Null).await {
         return answer;
-    }
-    if let Some(refusal) = refuse(&shared, &headers) {
-        return refusal;
     }
     Json(json!({ "code": 0, "msg": "ok", "bot": { "app_name": "Countersign", "open_id": BOT, "activate_status": 2 } })).into_response()
 }
@@ -113,7 +110,7 @@ pub(super) async fn patch(State(shared): State<Shared>, Path(id): Path<String>, 
         Some(true) => state.repaint(&id, content),
     }
     drop(state);
-    shared.stage.touch();
+    shared.stage.tell_change();
     finish(json!({}), lost)
 }
 
@@ -133,37 +130,24 @@ pub(super) async fn react(State(shared): State<Shared>, Path(id): Path<String>, 
         return failure(231_001, "unknown reaction");
     }
     shared.stage.lock().mark(id, emoji);
-    shared.stage.touch();
+    shared.stage.tell_change();
     finish(json!({ "reaction_id": "r_1" }), lost)
 }
 
-/// Records the call, waits while its endpoint is held, and meets its fault. `Err` is the answer; `Ok(true)`: do the work, lose the answer.
+/// Every call but the one for a token: its fault, then its token. `Err` is the answer; `Ok(true)`: do the work, lose the answer.
 async fn begin(shared: &Shared, endpoint: &str, headers: &HeaderMap, body: &Value) -> Result<bool, Response> {
-    let lost = match enter(shared, endpoint, body).await {
-        Entry::Answer(answer) => return Err(answer),
-        Entry::Go { lost } => lost,
-    };
+    let lost = shared.stage.begin_call(endpoint, body, fault_answer).await?;
     refuse(shared, headers).map_or(Ok(lost), Err)
 }
 
-/// How a call goes on after its fault.
-enum Entry {
-    /// Do the work; `lost`: then break the connection.
-    Go { lost: bool },
-    /// Answer this instead.
-    Answer(Response),
-}
-
-async fn enter(shared: &Shared, endpoint: &str, body: &Value) -> Entry {
-    match shared.stage.enter(endpoint, body).await {
-        None | Some(Fault::Delay(_)) => Entry::Go { lost: false },
-        Some(Fault::LoseAnswer) => Entry::Go { lost: true },
-        Some(Fault::Error(name)) => Entry::Answer(failure(BAD_CONTENT, name)),
-        Some(Fault::Answer { status, code, header }) => {
-            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-            let answer = (status, Json(json!({ "code": code, "msg": "fault" }))).into_response();
-            Entry::Answer(with_header(answer, header))
+fn fault_answer(fault: &Fault) -> (StatusCode, Value) {
+    match fault {
+        Fault::Answer { status, code, .. } => {
+            let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_REQUEST);
+            (status, json!({ "code": code, "msg": "fault" }))
         }
+        Fault::Error(name) => (StatusCode::BAD_REQUEST, json!({ "code": BAD_CONTENT, "msg": name })),
+        Fault::LoseAnswer | Fault::Delay(_) => (StatusCode::OK, Value::Null),
     }
 }
 
@@ -219,7 +203,7 @@ fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, 
         .map(|message| (message.chat.clone(), message.at.0))
         .unwrap_or_default();
     drop(state);
-    shared.stage.touch();
+    shared.stage.tell_change();
     finish(json!({ "message_id": id, "chat_id": chat, "create_time": at.to_string() }), lost)
 }
 
@@ -232,4 +216,29 @@ fn finish(data: Value, lost: bool) -> Response {
 
 fn failure(code: i64, message: &str) -> Response {
     (StatusCode::BAD_REQUEST, Json(json!({ "code": code, "msg": message }))).into_response()
+}
+
+/// Content as the platform takes it: a JSON string that is a text message or a card of version 2.0. Else what is wrong with it.
+fn read_content(kind: &str, content: &Value) -> Result<Value, String> {
+    let parsed = content
+        .as_str()
+        .and_then(|text| serde_json::from_str::<Value>(text).ok())
+        .ok_or_else(|| String::from("content is not a JSON string"))?;
+    match kind {
+        "text" => match parsed.get("text").and_then(Value::as_str) {
+            None => Err(String::from("a text message without text")),
+            Some(text) if calls_everybody(text) => Err(String::from("a text message that calls everybody")),
+            Some(text) if text.len() > 150 * 1024 => Err(String::from("a text message over 150 KB")),
+            Some(_) => Ok(parsed),
+        },
+        "interactive" => check_card(&parsed).map(|()| parsed),
+        other => Err(format!("msg_type {other}")),
+    }
+}
+
+/// Does a text message hold an active mention of everybody?
+fn calls_everybody(text: &str) -> bool {
+    text.split("<at")
+        .skip(1)
+        .any(|tag| tag.split('>').next().is_some_and(|inside| inside.contains("all")))
 }

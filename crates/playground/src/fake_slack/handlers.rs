@@ -1,4 +1,4 @@
-//! The way in: which method, is the caller the bot, are the arguments of the right kind, does a fault wait.
+//! Takes a call in: its method, its fault, its arguments, its caller.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -7,10 +7,10 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM, chat, reading};
-use crate::stage::{Fault, broken, with_header};
+use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM, chat};
+use crate::stage::{Fault, broken};
 
-/// What a method answers: its members beside `ok`, or the platform's name of the error.
+/// The members of an answer beside `ok`, or the refusal.
 pub(super) type Answer = Result<Value, Refusal>;
 
 /// `ok: false`.
@@ -18,7 +18,7 @@ pub(super) type Answer = Result<Value, Refusal>;
 pub(super) struct Refusal {
     /// The platform's name of the error.
     pub(super) error: &'static str,
-    /// What nobody who knows the platform would have sent.
+    /// What is wrong with the call, when a correct program would not have made it.
     pub(super) violation: Option<String>,
 }
 
@@ -43,11 +43,11 @@ pub(super) async fn method(State(shared): State<Shared>, Path(method): Path<Stri
     work.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
-/// Any other path. `HEAD` is a look at the clock, which any server answers.
+/// Any other path. The gateway reads the clock by `HEAD`, which is no violation.
 pub(super) async fn unknown(State(shared): State<Shared>, asked: Method, uri: Uri) -> Response {
     if asked != Method::HEAD {
         shared.stage.lock().violation(format!("unknown path {uri}"));
-        shared.stage.touch();
+        shared.stage.tell_change();
     }
     StatusCode::NOT_FOUND.into_response()
 }
@@ -55,19 +55,10 @@ pub(super) async fn unknown(State(shared): State<Shared>, asked: Method, uri: Ur
 async fn serve(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) -> Response {
     let arguments = arguments(method, headers, body);
     let endpoint = endpoint(method, arguments.as_ref().unwrap_or(&Value::Null));
-    let lost = match shared.stage.enter(endpoint, arguments.as_ref().unwrap_or(&Value::Null)).await {
-        None | Some(Fault::Delay(_)) => false,
-        Some(Fault::LoseAnswer) => true,
-        Some(Fault::Error(error)) => return Json(json!({ "ok": false, "error": error })).into_response(),
-        Some(Fault::Answer { status, header, .. }) => {
-            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let error = if status == StatusCode::TOO_MANY_REQUESTS {
-                "ratelimited"
-            } else {
-                "internal_error"
-            };
-            return with_header((status, Json(json!({ "ok": false, "error": error }))).into_response(), header);
-        }
+    let body = arguments.as_ref().unwrap_or(&Value::Null);
+    let lost = match shared.stage.begin_call(endpoint, body, fault_answer).await {
+        Ok(lost) => lost,
+        Err(answer) => return answer,
     };
     let outcome = arguments.and_then(|arguments| {
         authorized(shared, headers, &arguments)?;
@@ -86,8 +77,21 @@ async fn serve(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) 
             json!({ "ok": false, "error": error, "response_metadata": { "messages": messages } })
         }
     };
-    shared.stage.touch();
+    shared.stage.tell_change();
     if lost { broken() } else { Json(answer).into_response() }
+}
+
+fn fault_answer(fault: &Fault) -> (StatusCode, Value) {
+    let (status, error) = match fault {
+        Fault::Answer { status: 429, .. } => (StatusCode::TOO_MANY_REQUESTS, "ratelimited"),
+        Fault::Answer { status, .. } => {
+            let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (status, "internal_error")
+        }
+        Fault::Error(error) => (StatusCode::OK, *error),
+        Fault::LoseAnswer | Fault::Delay(_) => (StatusCode::OK, ""),
+    };
+    (status, json!({ "ok": false, "error": error }))
 }
 
 fn act(shared: &Shared, method: &str, arguments: &Value) -> Answer {
@@ -101,9 +105,9 @@ fn act(shared: &Shared, method: &str, arguments: &Value) -> Answer {
         "chat.postEphemeral" => chat::whisper(shared, arguments),
         "views.open" => chat::open(shared, arguments),
         "reactions.add" => chat::react(shared, arguments),
-        "users.info" => reading::user(arguments),
-        "conversations.replies" => reading::replies(shared, arguments),
-        "conversations.history" => reading::history(shared, arguments),
+        "users.info" => chat::user(arguments),
+        "conversations.replies" => chat::replies(shared, arguments),
+        "conversations.history" => chat::history(shared, arguments),
         other => Err(Refusal::objection("unknown_method", other)),
     }
 }

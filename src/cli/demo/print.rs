@@ -1,30 +1,23 @@
 //! What the demo prints: the chat as a person sees it, or one JSON object a line.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use countersign_agent::domain::Clock;
-use countersign_agent::model::ChatRequest;
+use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
+use countersign_playground::{Demo, Snapshot, drawn, repainted};
 use serde_json::{Value, json};
 
-use countersign_playground::{Snapshot, drawn, repainted};
-
-/// Shared by the show and its model.
+/// Prints for the show and for its model.
 #[derive(Clone, Debug)]
 pub(super) struct Printer {
     json: bool,
     clock: Clock,
-    /// Versions printed so far, by message id; marks printed so far under the empty id.
-    printed: Arc<Mutex<BTreeMap<String, usize>>>,
 }
 
 impl Printer {
     pub(super) fn new(json: bool, clock: Clock) -> Self {
-        Self {
-            json,
-            clock,
-            printed: Arc::default(),
-        }
+        Self { json, clock }
     }
 
     /// A person says something; a reply to a card is a decision.
@@ -35,10 +28,10 @@ impl Printer {
         line(&format!("\n{user}: {}{text}", if decision { "" } else { "@Countersign " }))
     }
 
-    /// Everything of the chat that is new since the last look.
-    pub(super) fn chat(&self, chat: &Snapshot) -> anyhow::Result<()> {
-        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, mark) in &chat.reactions[std::mem::replace(printed.entry(String::new()).or_default(), chat.reactions.len())..] {
+    /// Everything of the chat that is new. `printed` counts the versions printed so far by message id, and the marks under no id.
+    pub(super) fn chat(&self, chat: &Snapshot, printed: &mut BTreeMap<String, usize>) -> anyhow::Result<()> {
+        let marks = std::mem::replace(printed.entry(String::new()).or_default(), chat.reactions.len());
+        for (_, mark) in chat.reactions.iter().skip(marks) {
             if self.json {
                 self.object("bot", "progress", &format!("reaction {mark}"))?;
             } else {
@@ -81,16 +74,6 @@ impl Printer {
         }
     }
 
-    /// What the model is asked.
-    pub(super) fn model_request(&self, request: &ChatRequest) {
-        if self.json {
-            let tools: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
-            let text = json!({ "messages": request.messages, "tools": tools }).to_string();
-            // A closed pipe shows at the next line of the show itself.
-            let _ = self.object("gateway", "model_request", &text);
-        }
-    }
-
     /// The last line.
     pub(super) fn figures(&self, text: &str) -> anyhow::Result<()> {
         if self.json {
@@ -115,4 +98,42 @@ fn plain(rows: &[String]) -> String {
 
 fn line(text: &str) -> anyhow::Result<()> {
     crate::cli::result(text)
+}
+
+/// The demo model; every request is counted and, as JSON, printed.
+#[derive(Debug)]
+pub(super) struct PrintingModel {
+    printer: Printer,
+    calls: AtomicUsize,
+}
+
+impl PrintingModel {
+    pub(super) fn new(printer: Printer) -> Self {
+        Self {
+            printer,
+            calls: AtomicUsize::new(0),
+        }
+    }
+
+    /// Requests so far.
+    pub(super) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+impl ChatModel for PrintingModel {
+    fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.printer.json {
+            let tools: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+            let text = json!({ "messages": request.messages, "tools": tools }).to_string();
+            // A closed pipe shows at the next line of the show itself.
+            let _ = self.printer.object("gateway", "model_request", &text);
+        }
+        Demo.chat(request)
+    }
+
+    fn is_demo(&self) -> bool {
+        true
+    }
 }
