@@ -7,10 +7,10 @@ use countersign_agent::domain::Locale;
 use countersign_agent::template::yaml::{self, Node, Yaml};
 
 use super::hint::{self, Hint};
+use super::key::{self, Key};
 use super::layer::Layer;
 use super::problem::{Place, Report};
 use super::secret;
-use super::table::{self, Key};
 
 const PREFIX: &str = "COUNTERSIGN__";
 /// Begins every variable that may be meant for us.
@@ -94,9 +94,9 @@ fn target(name: &str) -> Option<(&'static Key, bool)> {
     if name.contains(|c: char| c.is_ascii_lowercase()) {
         return None;
     }
-    let direct = table::find(&path(name)).map(|key| (key, false));
+    let direct = key::find(&path(name)).map(|key| (key, false));
     direct.or_else(|| {
-        let key = table::find(&path(name.strip_suffix(FILE)?))?;
+        let key = key::find(&path(name.strip_suffix(FILE)?))?;
         key.kind.may_be_in_a_file().then_some((key, true))
     })
 }
@@ -136,7 +136,7 @@ fn stray(rest: &str) -> String {
 
 fn unknown(name: &str) -> String {
     let path = path(name);
-    if table::is_section(&path) {
+    if key::is_section(&path) {
         return format!("{path} is a section: set its keys one by one");
     }
     match hint::find(&path) {

@@ -1,6 +1,7 @@
 //! What an unknown key was probably meant to be.
 
-use super::table::{KEYS, below};
+use super::key::below;
+use super::table::KEYS;
 
 /// What to say about `path`, which is no key: the nearest real one, else what its section has.
 pub(super) fn find(path: &str) -> Hint {
@@ -62,7 +63,7 @@ pub(super) enum Hint {
 /// Paths of all keys and sections, in order.
 fn candidates() -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    for key in KEYS {
+    for key in KEYS.iter() {
         for (at, _) in key.path.match_indices('.') {
             let section = &key.path[..at];
             if !found.iter().any(|known| known == section) {

@@ -7,7 +7,7 @@ use config::{Map, ValueKind};
 use countersign_agent::template::yaml::{self, Node, Yaml};
 
 use super::redis_address::RedisAddress;
-use super::{secret, servers};
+use super::secret;
 
 /// Type and range of a key.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +45,19 @@ pub(super) enum Kind {
     Approvers,
     /// Tool name → `read`, `write` or `destructive`.
     Effects,
-    /// MCP servers.
-    Servers,
+    /// A list of maps, as its own file reads them.
+    Maps(&'static ListOfMaps),
+}
+
+/// What is special about one list of maps.
+#[derive(Debug)]
+pub(super) struct ListOfMaps {
+    /// What is allowed, in words.
+    pub(super) allowed: &'static str,
+    /// The list as the layers keep it, or why its first wrong entry is refused.
+    pub(super) read: fn(&[Node]) -> Result<ValueKind, Refused>,
+    /// The list with `***` for everything that may be a secret.
+    pub(super) hide: fn(&ValueKind) -> ValueKind,
 }
 
 /// Why a value was not taken.
@@ -83,13 +94,13 @@ impl Kind {
             | Self::Ids
             | Self::Approvers
             | Self::Effects
-            | Self::Servers => false,
+            | Self::Maps(_) => false,
         }
     }
 
     /// May `*_FILE` in the environment name a file that holds the value?
     pub(super) fn may_be_in_a_file(self) -> bool {
-        matches!(self, Self::Secret | Self::Database | Self::Redis | Self::Servers)
+        matches!(self, Self::Secret | Self::Database | Self::Redis | Self::Maps(_))
     }
 
     /// What is allowed, in words.
@@ -113,7 +124,7 @@ impl Kind {
             Self::Ids => "a list of texts without blanks, each once, for example [a, b]".into(),
             Self::Approvers => "requester, anyone or a list of user ids, each once".into(),
             Self::Effects => format!("tool names with {} each, for example {{web_fetch: read}}", either(EFFECTS)),
-            Self::Servers => servers::ALLOWED.into(),
+            Self::Maps(list) => list.allowed.into(),
         }
     }
 
@@ -136,7 +147,7 @@ impl Kind {
                 .filter(|value| (min..=max).contains(value))
                 .map(ValueKind::from)
                 .ok_or_else(refuse),
-            (Self::Ids | Self::Features | Self::Servers, Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
+            (Self::Ids | Self::Features | Self::Maps(_), Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
             (Self::Effects, Yaml::Null) => Ok(ValueKind::Table(Map::new())),
             // `app_id:` with nothing behind it says what `app_id: ""` says.
             (_, Yaml::Null) if self.is_text() => self.read_text("").ok_or_else(refuse),
@@ -147,7 +158,7 @@ impl Kind {
             (Self::Roles, Yaml::List(items)) => read_words(ROLES, items).ok_or_else(refuse),
             (Self::Features, Yaml::List(items)) => read_words(FEATURES, items).ok_or_else(refuse),
             (Self::Effects, Yaml::Map(_)) => self.read_effects(node),
-            (Self::Servers, Yaml::List(items)) => servers::read(items),
+            (Self::Maps(list), Yaml::List(items)) => (list.read)(items),
             (_, Yaml::Text(text)) if self.is_text() => self.read_text(text).ok_or_else(refuse),
             _ => Err(refuse()),
         }
@@ -172,7 +183,7 @@ impl Kind {
             | Self::Ids
             | Self::Approvers
             | Self::Effects
-            | Self::Servers => false,
+            | Self::Maps(_) => false,
         };
         fits.then(|| text.into())
     }
@@ -229,8 +240,8 @@ impl Kind {
             (Self::Secret, Yaml::Flag(_)) => "true or false".into(),
             (Self::Secret, Yaml::List(_)) => "a list".into(),
             // Somewhere in it there may be a secret.
-            (Self::Servers, Yaml::Text(_)) => "a text".into(),
-            (Self::Servers, Yaml::List(_)) => "a list".into(),
+            (Self::Maps(_), Yaml::Text(_)) => "a text".into(),
+            (Self::Maps(_), Yaml::List(_)) => "a list".into(),
             _ => found(value),
         }
     }

@@ -5,8 +5,9 @@ use std::fmt;
 use config::{ConfigError, Map, Source, Value, ValueKind};
 use countersign_agent::template::yaml::{self, Node};
 
+use super::key::{Key, Since};
 use super::problem::{Place, Report};
-use super::table::{KEYS, Key, Since};
+use super::table::KEYS;
 
 /// Values by path; a source of the crate `config`, which lays the layers over each other.
 #[derive(Clone, Default)]
@@ -86,7 +87,7 @@ mod tests {
     /// S0-35: the default of every key is valid YAML and within the key's own range.
     #[test]
     fn every_default_passes_its_own_key() {
-        for key in KEYS {
+        for key in KEYS.iter() {
             let node = yaml::parse(key.default).unwrap();
             key.kind
                 .read(&node)

@@ -2,22 +2,10 @@
 
 use std::path::Path;
 
-use super::table::Reload;
+use super::check::NEEDED;
+use super::key::Reload;
 use super::values::Values;
 use super::{Live, Loaded, Source};
-
-/// Channels with the secrets that they cannot be enabled without. Secrets are read at the start.
-const NEEDED: &[(&str, &[&str])] = &[
-    (
-        "channels.lark",
-        &[
-            "channels.lark.app_id",
-            "channels.lark.app_secret",
-            "channels.lark.verification_token",
-        ],
-    ),
-    ("channels.slack", &["channels.slack.signing_secret", "channels.slack.bot_token"]),
-];
 
 /// What one look at the configuration found; see [`Reloader::decide`].
 #[derive(Debug)]

@@ -78,7 +78,7 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trie
         when(slack_http.map(|http| limited(slack::verdict(&boot.slack, http)))),
         limited(model::verdict(&live.model, http.for_url(&live.model.base_url))),
         limited(clock::verdict(&hosts, &http, Clock::system())),
-        mcp::verdicts(&boot.mcp_servers, boot.workspace.as_deref()),
+        mcp::verdicts(&boot.tools.mcp_servers, boot.tools.workspace.as_deref()),
     );
     let tried = [
         ("store.database_url", Some(database)),

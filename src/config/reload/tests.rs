@@ -7,8 +7,9 @@ use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
 use super::*;
+use crate::config::key::{Key, Since};
 use crate::config::kind::Kind;
-use crate::config::table::{KEYS, Key, Since};
+use crate::config::table::KEYS;
 
 /// What makes every other value valid beside it: secrets, an address of a model, more than one approver.
 const BASE: &[(&str, &str)] = &[
@@ -127,7 +128,7 @@ fn another(key: &Key, folder: &str) -> Option<String> {
         Kind::Approvers => first(&["requester"]),
         Kind::Effects => Some("{another: read}".to_owned()),
         Kind::Features => Some("[output_format]".to_owned()),
-        Kind::Servers => Some("[{name: another, command: [another]}]".to_owned()),
+        Kind::Maps(_) => Some("[{name: another, command: [another]}]".to_owned()),
     }
 }
 
@@ -136,7 +137,7 @@ fn another(key: &Key, folder: &str) -> Option<String> {
 #[test]
 fn every_key_does_what_its_row_says() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    for key in KEYS {
+    for key in KEYS.iter() {
         let site = Site::new(BASE);
         let value = another(key, &site.folder.path().join("elsewhere").display().to_string()).unwrap();
         let (mut reloader, before) = site.start();
