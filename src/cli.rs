@@ -1,6 +1,6 @@
 //! The command line. Results go to stdout, logs and problems to stderr; exit 0 = done, 1 = failed, 2 = bad usage.
 
-mod audit;
+mod database;
 mod check;
 #[cfg(feature = "demo")]
 mod demo;
@@ -8,7 +8,6 @@ mod demo;
 mod played;
 mod manifest;
 mod mcp;
-mod migrate;
 #[cfg(feature = "demo")]
 mod send;
 mod serve;
@@ -202,7 +201,7 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
             Err(code) => Ok(code),
         },
         Command::Migrate => match load(file) {
-            Ok(loaded) => migrate::migrate(loaded).await,
+            Ok(loaded) => database::migrate(loaded).await,
             Err(code) => Ok(code),
         },
         #[cfg(feature = "demo")]
@@ -230,7 +229,7 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Audit {
             what: AuditCommand::Verify { expect },
         } => match load(file) {
-            Ok(loaded) => audit::verify(loaded, expect).await,
+            Ok(loaded) => database::verify_audit(loaded, expect).await,
             Err(code) => Ok(code),
         },
     }

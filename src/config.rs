@@ -35,7 +35,7 @@ pub use failpoint::{failpoint, lease, poll};
 pub use key::{Key, Reload, Since};
 pub use problem::Problem;
 pub use redis_address::{RedisAddress, RedisKind};
-pub use reload::{Edit, Found, Reloader};
+pub use reload::{Candidate, Edit, Reloader};
 pub use settings::{ConfigState, Settings};
 pub use source::Source;
 pub use summary::summary;
@@ -48,7 +48,7 @@ use countersign_agent::model::{ModelLive, Provider};
 use layer::Layer;
 use problem::Report;
 use table::{CoordinationKind, Model, ProviderKind, Store};
-use values::Layered;
+use values::LayeredValues;
 
 /// Looked for in the working directory when no file is named.
 const DEFAULT_FILE: &str = "config.yaml";
@@ -104,7 +104,7 @@ fn layered(
     let typed = built.and_then(|all| Ok((Boot::of(&all)?, Live::of(&all)?, all)));
     match typed {
         Ok((boot, live, all)) => {
-            let all = Layered(&all.cache);
+            let all = LayeredValues(&all.cache);
             check::rules(&boot, &live, all, &mut report);
             workspace::rules(&boot, all, path, secrets, &mut report);
             if report.problems.is_empty() {

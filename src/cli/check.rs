@@ -1,11 +1,9 @@
 //! `countersign check`.
 
 mod clock;
-mod database;
 mod mcp;
 mod model;
 mod online;
-mod redis;
 mod slack;
 
 use std::process::ExitCode;

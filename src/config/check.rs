@@ -6,7 +6,7 @@ use countersign_agent::tools::McpReach;
 use secrecy::ExposeSecret;
 
 use super::problem::Report;
-use super::values::Layered;
+use super::values::LayeredValues;
 use super::{Boot, Live};
 
 /// The warning beside each key that lets commands run while the API wants no token.
@@ -33,7 +33,7 @@ pub(super) const NEEDED: &[(&str, &[&str])] = &[
 type Note<'a> = dyn FnMut(&[&str], bool, String) + 'a;
 
 /// Rules between keys. Each is skipped when one of its keys was refused for itself: nothing follows from it.
-pub(super) fn rules(boot: &Boot, live: &Live, layered: Layered<'_>, report: &mut Report) {
+pub(super) fn rules(boot: &Boot, live: &Live, layered: LayeredValues<'_>, report: &mut Report) {
     let mut rule = |keys: &[&str], broken: bool, why: String| {
         if broken && !keys.iter().any(|key| report.is_refused(key)) {
             let place = keys.iter().find_map(|key| layered.origin(key)).unwrap_or("default").to_owned();
@@ -46,7 +46,7 @@ pub(super) fn rules(boot: &Boot, live: &Live, layered: Layered<'_>, report: &mut
     warn(boot, live, layered, report);
 }
 
-fn check_secrets(boot: &Boot, layered: Layered<'_>, rule: &mut Note<'_>) {
+fn check_secrets(boot: &Boot, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
     for (channel, secrets) in NEEDED {
         let enabled = format!("{channel}.enabled");
         for secret in *secrets {
@@ -117,7 +117,7 @@ fn check_agent(boot: &Boot, live: &Live, rule: &mut Note<'_>) {
 }
 
 /// What is allowed and may surprise.
-fn warn(boot: &Boot, live: &Live, layered: Layered<'_>, report: &mut Report) {
+fn warn(boot: &Boot, live: &Live, layered: LayeredValues<'_>, report: &mut Report) {
     let place = |key: &str| layered.origin(key).unwrap_or("default");
     let is_file = boot.stores.database_url.expose_secret().starts_with("sqlite:");
     for (runs, half) in [

@@ -9,10 +9,10 @@ use super::kind::Kind;
 use super::layer::default;
 use super::secret::{self, HIDDEN};
 use super::table::KEYS;
-use super::values::Layered;
+use super::values::LayeredValues;
 
 /// Every key in the order of the table. What is not a default says behind `#` where it was set.
-pub(super) fn render(layered: Layered<'_>) -> String {
+pub(super) fn render(layered: LayeredValues<'_>) -> String {
     let mut out = String::new();
     let mut open: Vec<&str> = Vec::new();
     for key in KEYS.iter() {

@@ -55,14 +55,14 @@ pub(super) struct ListOfMaps {
     /// What is allowed, in words.
     pub(super) allowed: &'static str,
     /// The list as the layers keep it, or why its first wrong entry is refused.
-    pub(super) read: fn(&[Node]) -> Result<ValueKind, Refused>,
+    pub(super) read: fn(&[Node]) -> Result<ValueKind, Refusal>,
     /// The list with `***` for everything that may be a secret.
     pub(super) hide: fn(&ValueKind) -> ValueKind,
 }
 
 /// Why a value was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct Refusal {
     /// Line of the value, or of the item in it that is wrong.
     pub(super) line: u64,
     /// `found …, allowed …`.
@@ -131,11 +131,11 @@ impl Kind {
     /// The value as the layers keep it.
     ///
     /// # Errors
-    /// [`Refused`] for a wrong type, a value out of range, or one that this version does not serve.
-    pub(super) fn read(self, node: &Node) -> Result<ValueKind, Refused> {
+    /// [`Refusal`] for a wrong type, a value out of range, or one that this version does not serve.
+    pub(super) fn read(self, node: &Node) -> Result<ValueKind, Refusal> {
         let refuse = || {
             let hint = if self.is_quoted(&node.value) { " (without quotes)" } else { "" };
-            Refused {
+            Refusal {
                 line: node.line,
                 why: format!("found {}, allowed {}{hint}", self.found(&node.value), self.allowed()),
             }
@@ -188,13 +188,13 @@ impl Kind {
         fits.then(|| text.into())
     }
 
-    fn read_ids(self, items: &[Node]) -> Result<ValueKind, Refused> {
+    fn read_ids(self, items: &[Node]) -> Result<ValueKind, Refusal> {
         let mut read: Vec<&str> = Vec::new();
         for item in items {
             match &item.value {
                 Yaml::Text(id) if !id.is_empty() && !id.contains(char::is_whitespace) && !read.contains(&id.as_str()) => read.push(id),
                 other => {
-                    return Err(Refused {
+                    return Err(Refusal {
                         line: item.line,
                         why: format!("found {} in the list, allowed {}", found(other), self.allowed()),
                     });
@@ -204,13 +204,13 @@ impl Kind {
         Ok(read.into())
     }
 
-    fn read_effects(self, node: &Node) -> Result<ValueKind, Refused> {
+    fn read_effects(self, node: &Node) -> Result<ValueKind, Refusal> {
         let Yaml::Map(entries) = &node.value else {
             return Ok(ValueKind::Table(Map::new()));
         };
         let mut read = Map::new();
         for entry in entries {
-            let refuse = |found: String| Refused {
+            let refuse = |found: String| Refusal {
                 line: entry.node.line,
                 why: format!("found {found}, allowed {}", self.allowed()),
             };

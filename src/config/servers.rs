@@ -10,7 +10,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
-use super::kind::{Kind, ListOfMaps, Refused, is_plain_url};
+use super::kind::{Kind, ListOfMaps, Refusal, is_plain_url};
 use super::secret::HIDDEN;
 
 /// What is allowed, in words.
@@ -42,8 +42,8 @@ const SECRET: &[&str] = &["env", "headers"];
 /// The list as the layers keep it.
 ///
 /// # Errors
-/// [`Refused`] for the first entry that is none, without any of its values that may be a secret.
-fn read_list(items: &[Node]) -> Result<ValueKind, Refused> {
+/// [`Refusal`] for the first entry that is none, without any of its values that may be a secret.
+fn read_list(items: &[Node]) -> Result<ValueKind, Refusal> {
     let mut names: Vec<&str> = Vec::new();
     let mut read = Vec::new();
     for item in items {
@@ -60,7 +60,7 @@ fn read_list(items: &[Node]) -> Result<ValueKind, Refused> {
     Ok(ValueKind::Array(read))
 }
 
-fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), Refused> {
+fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), Refusal> {
     let has = |member: &str| entries.iter().any(|entry| entry.key == member);
     let name = entries.iter().find_map(|entry| match &entry.node.value {
         Yaml::Text(name) if entry.key == "name" && is_name(name) => Some(name.as_str()),
@@ -108,7 +108,7 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), 
             },
             ("effects", Yaml::Map(_)) => match Kind::Effects.read(node) {
                 Ok(effects) => effects,
-                Err(Refused { line, why }) => return wrong(line, &format!("effects: {why}")),
+                Err(Refusal { line, why }) => return wrong(line, &format!("effects: {why}")),
             },
             ("env" | "headers" | "effects", Yaml::Null) => continue,
             ("env", Yaml::Map(_)) => return wrong(node.line, "env goes with a command; a url has headers"),
@@ -183,8 +183,8 @@ pub(super) fn override_effects(servers: &mut [McpServer], overrides: &BTreeMap<S
     }
 }
 
-fn refused(line: u64, what: &str) -> Refused {
-    Refused {
+fn refused(line: u64, what: &str) -> Refusal {
+    Refusal {
         line,
         why: format!("{what}; allowed {ALLOWED}"),
     }

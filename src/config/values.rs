@@ -10,9 +10,9 @@ use super::table::KEYS;
 
 /// The layered values by path, each with its origin.
 #[derive(Clone, Copy)]
-pub(super) struct Layered<'a>(pub(super) &'a Value);
+pub(super) struct LayeredValues<'a>(pub(super) &'a Value);
 
-impl<'a> Layered<'a> {
+impl<'a> LayeredValues<'a> {
     /// The value at `path`.
     pub(super) fn at(self, path: &str) -> Option<&'a Value> {
         path.split('.').try_fold(self.0, |value, name| match &value.kind {
@@ -46,7 +46,7 @@ impl<'a> Layered<'a> {
 pub struct Values(BTreeMap<&'static str, ValueKind>);
 
 impl Values {
-    pub(super) fn of(layered: Layered<'_>) -> Self {
+    pub(super) fn of(layered: LayeredValues<'_>) -> Self {
         let served = KEYS.iter().filter(|key| key.since == Since::Served);
         Self(
             served

@@ -92,7 +92,7 @@ fn shown(live: &Live) -> String {
 }
 
 fn look(reloader: &mut Reloader) -> Edit {
-    let found = reloader.look();
+    let found = reloader.load_candidate();
     reloader.decide(found)
 }
 
@@ -288,13 +288,15 @@ fn a_file_may_vanish_and_come_back() {
     };
     let mut absent = Source::new(Some(site.folder.path().join("absent.yaml")), std::iter::empty());
     absent.needed = false;
-    let vanished = Reloader::new(absent.clone(), &loaded(true)).look();
-    let Found(Err(problems)) = vanished else { panic!("{vanished:?}") };
+    let vanished = Reloader::new(absent.clone(), &loaded(true)).load_candidate();
+    let Candidate(Err(problems)) = vanished else {
+        panic!("{vanished:?}")
+    };
     assert!(
         problems[0].ends_with("absent.yaml: the file is gone; what it said stays in force"),
         "{problems:?}"
     );
-    assert!(Reloader::new(absent, &loaded(false)).look().is_valid());
+    assert!(Reloader::new(absent, &loaded(false)).load_candidate().is_valid());
 }
 
 /// design: a restart key is told when it is edited, and not again with the next edit of another key; secrets are never shown.
