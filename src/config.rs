@@ -105,8 +105,8 @@ fn layered(
     match typed {
         Ok((boot, live, all)) => {
             let all = LayeredValues(&all.cache);
-            check::rules(&boot, &live, all, &mut report);
-            workspace::rules(&boot, all, path, secrets, &mut report);
+            check::check_rules(&boot, &live, all, &mut report);
+            workspace::check_workspace(&boot, all, path, secrets, &mut report);
             if report.problems.is_empty() {
                 let origin = |key: &Key| Some((key.path, all.origin(key.path)?.to_owned()));
                 return Ok(Loaded {

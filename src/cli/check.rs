@@ -5,6 +5,7 @@ mod mcp;
 mod model;
 mod online;
 mod slack;
+mod verdict;
 
 use std::process::ExitCode;
 

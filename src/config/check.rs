@@ -33,7 +33,7 @@ pub(super) const NEEDED: &[(&str, &[&str])] = &[
 type Note<'a> = dyn FnMut(&[&str], bool, String) + 'a;
 
 /// Rules between keys. Each is skipped when one of its keys was refused for itself: nothing follows from it.
-pub(super) fn rules(boot: &Boot, live: &Live, layered: LayeredValues<'_>, report: &mut Report) {
+pub(super) fn check_rules(boot: &Boot, live: &Live, layered: LayeredValues<'_>, report: &mut Report) {
     let mut rule = |keys: &[&str], broken: bool, why: String| {
         if broken && !keys.iter().any(|key| report.is_refused(key)) {
             let place = keys.iter().find_map(|key| layered.origin(key)).unwrap_or("default").to_owned();

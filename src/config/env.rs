@@ -7,10 +7,11 @@ use countersign_agent::domain::Locale;
 use countersign_agent::template::yaml::{self, Node, Yaml};
 
 use super::hint::{self, Hint};
-use super::key::{self, Key};
+use super::key::Key;
 use super::layer::Layer;
 use super::problem::{Place, Report};
 use super::secret;
+use super::table;
 
 const PREFIX: &str = "COUNTERSIGN__";
 /// Begins every variable that may be meant for us.
@@ -31,7 +32,7 @@ const NO_KEYS: [&str; 10] = [
 
 /// The process environment's variables that are ours. The only place that reads it.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
-    // Bytes that are not UTF-8 become U+FFFD, which [`read`] refuses.
+    // Bytes that are not UTF-8 become U+FFFD, which [`read_layer`] refuses.
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .filter(|(name, _)| name.starts_with(NAME))
@@ -46,7 +47,7 @@ pub fn terminal_locale() -> Locale {
 }
 
 /// The layer that `variables` make; variables without our prefix are ignored; one that looks like a setting is warned about.
-pub(super) fn read(variables: impl Iterator<Item = (String, String)>, report: &mut Report) -> Layer {
+pub(super) fn read_layer(variables: impl Iterator<Item = (String, String)>, report: &mut Report) -> Layer {
     let (ours, others): (BTreeMap<String, String>, BTreeMap<_, _>) = variables.partition(|(name, _)| name.starts_with(PREFIX));
     for name in others.keys() {
         if let Some(rest) = name.strip_prefix(NAME)
@@ -58,7 +59,7 @@ pub(super) fn read(variables: impl Iterator<Item = (String, String)>, report: &m
     let mut layer = Layer::default();
     for (name, value) in &ours {
         match target(name) {
-            Some((key, false)) => take(key, name, value, &mut layer, report),
+            Some((key, false)) => set_key(key, name, value, &mut layer, report),
             Some((key, true)) => {
                 if ours.contains_key(name.trim_end_matches(FILE)) {
                     report.problem(
@@ -68,7 +69,7 @@ pub(super) fn read(variables: impl Iterator<Item = (String, String)>, report: &m
                     );
                 } else {
                     match secret::read_file(Path::new(value)) {
-                        Ok(secret) => take(key, name, &secret, &mut layer, report),
+                        Ok(secret) => set_key(key, name, &secret, &mut layer, report),
                         Err(error) => report.problem(Place::Env(name).at(0), key.path, format!("{value:?} cannot be read: {error}")),
                     }
                 }
@@ -94,14 +95,14 @@ fn target(name: &str) -> Option<(&'static Key, bool)> {
     if name.contains(|c: char| c.is_ascii_lowercase()) {
         return None;
     }
-    let direct = key::find(&path(name)).map(|key| (key, false));
+    let direct = table::find(&path(name)).map(|key| (key, false));
     direct.or_else(|| {
-        let key = key::find(&path(name.strip_suffix(FILE)?))?;
+        let key = table::find(&path(name.strip_suffix(FILE)?))?;
         key.kind.may_be_in_a_file().then_some((key, true))
     })
 }
 
-fn take(key: &'static Key, name: &str, value: &str, layer: &mut Layer, report: &mut Report) {
+fn set_key(key: &'static Key, name: &str, value: &str, layer: &mut Layer, report: &mut Report) {
     let place = Place::Env(name);
     if value.contains(char::REPLACEMENT_CHARACTER) {
         return report.problem(place.at(0), key.path, "not UTF-8 text");
@@ -115,7 +116,7 @@ fn take(key: &'static Key, name: &str, value: &str, layer: &mut Layer, report: &
         yaml::parse(value)
     };
     match node {
-        Ok(node) => layer.take(key, &node, place, report),
+        Ok(node) => layer.insert(key, &node, place, report),
         Err(_) => report.problem(place.at(0), key.path, format!("not valid YAML, allowed {}", key.allowed())),
     }
 }
@@ -136,7 +137,7 @@ fn stray(rest: &str) -> String {
 
 fn unknown(name: &str) -> String {
     let path = path(name);
-    if key::is_section(&path) {
+    if table::is_section(&path) {
         return format!("{path} is a section: set its keys one by one");
     }
     match hint::find(&path) {

@@ -8,12 +8,12 @@ use std::path::Path;
 use countersign_agent::template::yaml::{self, Node, Yaml};
 
 use super::hint::{self, Hint};
-use super::key;
 use super::layer::Layer;
 use super::problem::{Place, Report};
+use super::table;
 
 /// The layer of the file at `path`; none when there is no file, which is a problem if one is `needed`.
-pub(super) fn read(path: &Path, needed: bool, report: &mut Report) -> Option<Layer> {
+pub(super) fn read_layer(path: &Path, needed: bool, report: &mut Report) -> Option<Layer> {
     let name = path.display().to_string();
     match fs::read_to_string(path) {
         Ok(text) => Some(read_text(&name, &text, report)),
@@ -76,9 +76,9 @@ impl Walk<'_> {
             } else if entry.key.contains('.') {
                 self.report
                     .problem(at, &below, "unknown key: nest the parts instead of joining them with dots");
-            } else if let Some(key) = key::find(&below) {
-                self.layer.take(key, &entry.node, self.place, self.report);
-            } else if key::is_section(&below) {
+            } else if let Some(key) = table::find(&below) {
+                self.layer.insert(key, &entry.node, self.place, self.report);
+            } else if table::is_section(&below) {
                 self.section(&below, &entry.node);
             } else {
                 let why = match hint::find(&below) {

@@ -1,7 +1,6 @@
 //! What an unknown key was probably meant to be.
 
-use super::key::below;
-use super::table::KEYS;
+use super::table::{KEYS, below};
 
 /// What to say about `path`, which is no key: the nearest real one, else what its section has.
 pub(super) fn find(path: &str) -> Hint {

@@ -1,7 +1,6 @@
 //! What is known of one key: path, kind and range, default, hot or restart, served or later.
 
 use super::kind::Kind;
-use super::table::KEYS;
 
 /// Is a saved edit of the key in force at once?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,45 +77,6 @@ impl Key {
         Self {
             path: format!("{section}.{}", self.path).leak(),
             ..self
-        }
-    }
-}
-
-/// The key at `path`.
-pub(super) fn find(path: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.path == path)
-}
-
-/// Is `path` a section, that is, do keys live below it? The root is the section "".
-pub(super) fn is_section(path: &str) -> bool {
-    KEYS.iter().any(|key| below(path, key.path).is_some())
-}
-
-/// The part of `path` below `section`.
-pub(super) fn below<'a>(section: &str, path: &'a str) -> Option<&'a str> {
-    if section.is_empty() {
-        Some(path)
-    } else {
-        path.strip_prefix(section)?.strip_prefix('.')
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// design: sections are what keys live below; a key is none.
-    #[test]
-    fn sections_are_derived_from_keys() {
-        for (path, section) in [
-            ("", true),
-            ("channels", true),
-            ("channels.lark", true),
-            ("templates", false),
-            ("server.bind", false),
-            ("chan", false),
-        ] {
-            assert_eq!(is_section(path), section, "{path}");
         }
     }
 }

@@ -132,7 +132,7 @@ impl Kind {
     ///
     /// # Errors
     /// [`Refusal`] for a wrong type, a value out of range, or one that this version does not serve.
-    pub(super) fn read(self, node: &Node) -> Result<ValueKind, Refusal> {
+    pub(super) fn parse(self, node: &Node) -> Result<ValueKind, Refusal> {
         let refuse = || {
             let hint = if self.is_quoted(&node.value) { " (without quotes)" } else { "" };
             Refusal {
@@ -229,7 +229,7 @@ impl Kind {
     /// Would the text do if it were not in quotes?
     fn is_quoted(self, value: &Yaml) -> bool {
         let Yaml::Text(text) = value else { return false };
-        yaml::parse(text).is_ok_and(|node| !matches!(node.value, Yaml::Text(_)) && self.read(&node).is_ok())
+        yaml::parse(text).is_ok_and(|node| !matches!(node.value, Yaml::Text(_)) && self.parse(&node).is_ok())
     }
 
     /// The value in words; a secret only by its type.

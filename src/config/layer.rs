@@ -25,8 +25,8 @@ impl Layer {
     }
 
     /// Takes `node` as the value of `key`, or says what is wrong with it.
-    pub(super) fn take(&mut self, key: &Key, node: &Node, place: Place<'_>, report: &mut Report) {
-        let mut value = match key.kind.read(node) {
+    pub(super) fn insert(&mut self, key: &Key, node: &Node, place: Place<'_>, report: &mut Report) {
+        let mut value = match key.kind.parse(node) {
             Ok(value) => value,
             Err(refused) => return report.problem(place.at(refused.line), key.path, refused.why),
         };
@@ -59,7 +59,7 @@ impl Layer {
 pub(super) fn default(key: &Key) -> ValueKind {
     yaml::parse(key.default)
         .ok()
-        .and_then(|node| key.kind.read(&node).ok())
+        .and_then(|node| key.kind.parse(&node).ok())
         .unwrap_or_default()
 }
 
@@ -90,7 +90,7 @@ mod tests {
         for key in KEYS.iter() {
             let node = yaml::parse(key.default).unwrap();
             key.kind
-                .read(&node)
+                .parse(&node)
                 .unwrap_or_else(|refused| panic!("{}: {}", key.path, refused.why));
         }
     }

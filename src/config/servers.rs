@@ -106,7 +106,7 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), 
                     return wrong(node.line, why);
                 }
             },
-            ("effects", Yaml::Map(_)) => match Kind::Effects.read(node) {
+            ("effects", Yaml::Map(_)) => match Kind::Effects.parse(node) {
                 Ok(effects) => effects,
                 Err(Refusal { line, why }) => return wrong(line, &format!("effects: {why}")),
             },

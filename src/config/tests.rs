@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret;
 
+use countersign_agent::domain::{ApprovalMode, Approvers, EffectClass, PromptFeature, PromptLanguage, QueueMode, SessionMode};
+
 use super::*;
 
 /// Loads `yaml` as `config.yaml` with these variables.
@@ -244,7 +246,7 @@ fn unreadable_files() {
     let told = load(Some(&path), std::iter::empty()).unwrap_err();
     assert_eq!(told[0].to_string(), format!("{}: not UTF-8 text", path.display()));
     let mut report = Report::default();
-    assert!(file::read(&folder.path().join("absent.yaml"), false, &mut report).is_none());
+    assert!(file::read_layer(&folder.path().join("absent.yaml"), false, &mut report).is_none());
     assert!(report.problems.is_empty(), "a missing default file means the defaults");
 }
 

@@ -8,6 +8,7 @@ use countersign_agent::domain::Clock;
 use countersign_agent::model::Provider;
 use secrecy::SecretString;
 
+use super::verdict::Verdict;
 use super::{clock, mcp, model, slack};
 use crate::app::Http;
 use crate::channels::{Channel, DeliveryError, LarkClient};
@@ -17,17 +18,6 @@ use crate::store::{Ledger, Looked, StoreError, look_at_redis};
 
 /// For one trial, all its requests together.
 const LIMIT: Duration = Duration::from_secs(10);
-
-/// How a trial ended, in words that hold no secret and nothing that a server said but its codes.
-#[derive(Debug)]
-pub(super) enum Verdict {
-    /// As it should be.
-    Good(String),
-    /// It works, but should be known.
-    Doubtful(String),
-    /// It does not work.
-    Bad(String),
-}
 
 /// One trial and its end.
 #[derive(Debug)]
@@ -97,7 +87,7 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Tria
     Ok(done.map(|(what, verdict)| Trial { what, verdict }).collect())
 }
 
-pub(super) async fn limited(trial: impl Future<Output = Verdict>) -> Verdict {
+async fn limited(trial: impl Future<Output = Verdict>) -> Verdict {
     let late = || Verdict::Bad(format!("no answer in {} s", LIMIT.as_secs()));
     tokio::time::timeout(LIMIT, trial).await.unwrap_or_else(|_| late())
 }
@@ -143,17 +133,4 @@ async fn try_lark(client: &LarkClient) -> Verdict {
         Err(DeliveryError::Forbidden(reason)) => Verdict::Bad(format!("the credentials or permissions are refused: {reason}")),
         Err(DeliveryError::Retry { reason, .. } | DeliveryError::Content(reason) | DeliveryError::Gone(reason)) => Verdict::Bad(reason),
     }
-}
-
-/// What went wrong on the way, by its kind only: the error's own text may hold the URL.
-pub(super) fn transport(error: &reqwest::Error) -> Verdict {
-    Verdict::Bad(String::from(if error.is_timeout() {
-        "no answer in time"
-    } else if error.is_connect() {
-        "no connection: wrong address, name service, proxy or TLS certificate"
-    } else if error.is_builder() {
-        "no request can be made of these settings: the key has characters that no header can carry"
-    } else {
-        "the connection broke"
-    }))
 }
