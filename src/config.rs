@@ -9,7 +9,6 @@ mod problem;
 mod layer;
 mod file;
 mod env;
-mod failpoint;
 mod secret;
 mod check;
 mod effective;
@@ -30,8 +29,7 @@ use std::time::Duration;
 use ::config::{Config, ConfigError};
 use secrecy::{ExposeSecret, SecretString};
 
-pub use env::{environment, terminal_locale};
-pub use failpoint::{failpoint, lease, poll};
+pub use env::{environment, failpoint, lease, poll, terminal_locale};
 pub use key::{Key, Reload, Since};
 pub use problem::Problem;
 pub use redis_address::{RedisAddress, RedisKind};

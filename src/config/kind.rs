@@ -77,25 +77,7 @@ impl Kind {
     /// Is the value one piece of text? Then the environment's is taken as it is, never read as YAML: a secret
     /// may look like a number or hold a `#`.
     pub(super) fn is_text(self) -> bool {
-        match self {
-            Self::Text
-            | Self::Secret
-            | Self::Choice(_)
-            | Self::Address
-            | Self::Url { .. }
-            | Self::Database
-            | Self::Redis
-            | Self::Prefix
-            | Self::Folder => true,
-            Self::Flag
-            | Self::Whole { .. }
-            | Self::Roles
-            | Self::Features
-            | Self::Ids
-            | Self::Approvers
-            | Self::Effects
-            | Self::Maps(_) => false,
-        }
+        self.fits("").is_some()
     }
 
     /// May `*_FILE` in the environment name a file that holds the value?
@@ -150,22 +132,27 @@ impl Kind {
             (Self::Ids | Self::Features | Self::Maps(_), Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
             (Self::Effects, Yaml::Null) => Ok(ValueKind::Table(Map::new())),
             // `app_id:` with nothing behind it says what `app_id: ""` says.
-            (_, Yaml::Null) if self.is_text() => self.read_text("").ok_or_else(refuse),
+            (_, Yaml::Null) if self.is_text() => self.parse_text("").ok_or_else(refuse),
             (Self::Approvers, Yaml::Text(text)) if ["requester", "anyone"].contains(&text.as_str()) => Ok(text.as_str().into()),
             (Self::Approvers, Yaml::List(items)) if items.is_empty() => Err(refuse()),
-            (Self::Approvers | Self::Ids, Yaml::List(items)) => self.read_ids(items),
+            (Self::Approvers | Self::Ids, Yaml::List(items)) => self.parse_ids(items),
             (Self::Roles, Yaml::List(items)) if items.is_empty() => Err(refuse()),
-            (Self::Roles, Yaml::List(items)) => read_words(ROLES, items).ok_or_else(refuse),
-            (Self::Features, Yaml::List(items)) => read_words(FEATURES, items).ok_or_else(refuse),
-            (Self::Effects, Yaml::Map(_)) => self.read_effects(node),
+            (Self::Roles, Yaml::List(items)) => parse_words(ROLES, items).ok_or_else(refuse),
+            (Self::Features, Yaml::List(items)) => parse_words(FEATURES, items).ok_or_else(refuse),
+            (Self::Effects, Yaml::Map(_)) => self.parse_effects(node),
             (Self::Maps(list), Yaml::List(items)) => (list.read)(items),
-            (_, Yaml::Text(text)) if self.is_text() => self.read_text(text).ok_or_else(refuse),
+            (_, Yaml::Text(text)) if self.is_text() => self.parse_text(text).ok_or_else(refuse),
             _ => Err(refuse()),
         }
     }
 
-    fn read_text(self, text: &str) -> Option<ValueKind> {
-        let fits = match self {
+    fn parse_text(self, text: &str) -> Option<ValueKind> {
+        self.fits(text)?.then(|| text.into())
+    }
+
+    /// May the value be this text? `None` for a kind that is no text.
+    fn fits(self, text: &str) -> Option<bool> {
+        Some(match self {
             Self::Choice(words) => words.contains(&text),
             Self::Address => text.parse::<SocketAddr>().is_ok(),
             Self::Url { blank } => (blank && text.is_empty()) || is_plain_url(text),
@@ -183,12 +170,11 @@ impl Kind {
             | Self::Ids
             | Self::Approvers
             | Self::Effects
-            | Self::Maps(_) => false,
-        };
-        fits.then(|| text.into())
+            | Self::Maps(_) => return None,
+        })
     }
 
-    fn read_ids(self, items: &[Node]) -> Result<ValueKind, Refusal> {
+    fn parse_ids(self, items: &[Node]) -> Result<ValueKind, Refusal> {
         let mut read: Vec<&str> = Vec::new();
         for item in items {
             match &item.value {
@@ -204,7 +190,7 @@ impl Kind {
         Ok(read.into())
     }
 
-    fn read_effects(self, node: &Node) -> Result<ValueKind, Refusal> {
+    fn parse_effects(self, node: &Node) -> Result<ValueKind, Refusal> {
         let Yaml::Map(entries) = &node.value else {
             return Ok(ValueKind::Table(Map::new()));
         };
@@ -278,7 +264,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// A list of some of `known`, in their order. `None` means another word is in it, or one is in it twice.
-fn read_words(known: &[&'static str], items: &[Node]) -> Option<ValueKind> {
+fn parse_words(known: &[&'static str], items: &[Node]) -> Option<ValueKind> {
     let named = |word: &str| {
         let same = items.iter().filter(|item| matches!(&item.value, Yaml::Text(text) if text == word));
         same.count()
