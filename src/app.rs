@@ -131,8 +131,11 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         None => toolbox(&boot, &countersign_agent::tools::Reach::default())?,
     };
     // The port first: a second start of the same configuration then fails before it touches anything.
-    let refused = |source| StartError::Bind { addr: boot.bind, source };
-    let listener = TcpListener::bind(boot.bind).await.map_err(refused)?;
+    let refused = |source| StartError::Bind {
+        addr: boot.server.bind,
+        source,
+    };
+    let listener = TcpListener::bind(boot.server.bind).await.map_err(refused)?;
     let addr = listener.local_addr().map_err(refused)?;
     let http = Http::new()?;
     let ledger = Ledger::open(&boot.stores, parts.clock.clone()).await?;
@@ -168,12 +171,12 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         machine_clock: parts.clock,
         ids: parts.ids,
         roles: Roles {
-            webhooks: boot.webhooks,
-            workers: boot.workers,
+            webhooks: boot.server.has_webhooks(),
+            workers: boot.server.has_workers(),
         },
         timings: parts.timings,
         failpoint: parts.failpoint,
-        max_body_bytes: boot.max_body_bytes,
+        max_body_bytes: boot.server.max_body_bytes,
         console_token: boot.console_token,
         lark_app: boot.lark.app_id.clone(),
         lark_unsigned: boot.lark.encrypt_key.is_none(),
@@ -184,7 +187,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     let server = tokio::spawn(serve(
         listener,
         router,
-        boot.max_connections,
+        boot.server.max_connections,
         gateway.machine_clock.clone(),
         stop.clone(),
     ));
@@ -197,7 +200,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         servers,
         server,
         stop,
-        grace: boot.shutdown_grace,
+        grace: boot.server.shutdown_grace,
         drain: parts.drain,
         follower: None,
         ring: Arc::new(Notify::new()),
@@ -206,10 +209,10 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
 
 /// A process with workers needs the MCP servers connected; one that only takes events in needs their names.
 fn mcp_servers(boot: &Boot, ledger: &Ledger) -> Servers {
-    let workspace = boot.workspace.as_deref();
-    match boot.workers {
-        true => Servers::start(&boot.mcp_servers, workspace, Arc::new(pins::LedgerPins(ledger.clone()))),
-        false => Servers::elsewhere(&boot.mcp_servers, workspace),
+    let workspace = boot.tools.workspace.as_deref();
+    match boot.server.has_workers() {
+        true => Servers::start(&boot.tools.mcp_servers, workspace, Arc::new(pins::LedgerPins(ledger.clone()))),
+        false => Servers::elsewhere(&boot.tools.mcp_servers, workspace),
     }
 }
 

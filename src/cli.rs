@@ -1,13 +1,12 @@
 //! The command line. Results go to stdout, logs and problems to stderr; exit 0 = done, 1 = failed, 2 = bad usage.
 
-mod audit;
+mod database;
 mod check;
 #[cfg(feature = "demo")]
 mod demo;
 #[cfg(feature = "demo")]
 mod manifest;
 mod mcp;
-mod migrate;
 #[cfg(feature = "demo")]
 mod send;
 mod serve;
@@ -201,7 +200,7 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
             Err(code) => Ok(code),
         },
         Command::Migrate => match load(file) {
-            Ok(loaded) => migrate::migrate(loaded).await,
+            Ok(loaded) => database::migrate(loaded).await,
             Err(code) => Ok(code),
         },
         #[cfg(feature = "demo")]
@@ -229,7 +228,7 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Audit {
             what: AuditCommand::Verify { expect },
         } => match load(file) {
-            Ok(loaded) => audit::verify(loaded, expect).await,
+            Ok(loaded) => database::verify_audit(loaded, expect).await,
             Err(code) => Ok(code),
         },
     }

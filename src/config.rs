@@ -1,15 +1,15 @@
 //! Configuration: one table of keys, layered file and environment, checked into [`Boot`] and [`Live`].
 
+mod key;
 mod table;
+mod deserialize;
 mod hint;
 mod kind;
 mod problem;
 mod layer;
 mod file;
 mod env;
-mod failpoint;
 mod secret;
-mod shape;
 mod check;
 mod effective;
 mod values;
@@ -22,34 +22,31 @@ mod reload;
 mod watch;
 mod workspace;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use secrecy::SecretString;
+use ::config::{Config, ConfigError};
+use secrecy::{ExposeSecret, SecretString};
 
-pub use env::{environment, terminal_locale};
-pub use failpoint::{failpoint, lease, poll};
+pub use env::{environment, failpoint, lease, poll, terminal_locale};
+pub use key::{Key, Reload, Since};
 pub use problem::Problem;
 pub use redis_address::{RedisAddress, RedisKind};
-pub use reload::{Edit, Found, Reloader};
+pub use reload::{Candidate, Edit, Reloader};
 pub use settings::{ConfigState, Settings};
 pub use source::Source;
 pub use summary::summary;
-pub use table::{KEYS, Key, Reload, Since};
+pub use table::{AgentLive, ChannelLive, KEYS, LarkSecrets, Role, Server, SlackSecrets, Tools};
 pub use values::Values;
 pub use watch::Watch;
 
-use check::Layered;
-use countersign_agent::domain::{
-    ApprovalMode, Approvers, ChannelKind, Continuation, EffectClass, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode,
-    Reflection, SessionMode,
-};
+use countersign_agent::domain::{ChannelKind, Continuation, Locale, Policy};
 use countersign_agent::model::{ModelLive, Provider};
-use countersign_agent::tools::{McpReach, McpServer};
 use layer::Layer;
 use problem::Report;
+use table::{CoordinationKind, Model, ProviderKind, Store};
+use values::LayeredValues;
 
 /// Looked for in the working directory when no file is named.
 const DEFAULT_FILE: &str = "config.yaml";
@@ -97,19 +94,18 @@ fn layered(
     mut report: Report,
 ) -> Result<Loaded, Vec<Problem>> {
     let has_file = file.is_some();
-    let built = ::config::Config::builder()
+    let built = Config::builder()
         .add_source(Layer::defaults())
         .add_source(file.unwrap_or_default())
         .add_source(env)
         .build();
-    let shape = built.and_then(|all| Ok((all.cache.clone(), all.try_deserialize::<shape::Shape>()?)));
-    match shape {
-        Ok((all, shape)) => {
-            let all = Layered(&all);
-            check::rules(&shape, all, &mut report);
-            workspace::rules(&shape, all, path, secrets, &mut report);
+    let typed = built.and_then(|all| Ok((Boot::of(&all)?, Live::of(&all)?, all)));
+    match typed {
+        Ok((boot, live, all)) => {
+            let all = LayeredValues(&all.cache);
+            check::check_rules(&boot, &live, all, &mut report);
+            workspace::check_workspace(&boot, all, path, secrets, &mut report);
             if report.problems.is_empty() {
-                let (boot, live) = check::split(shape);
                 let origin = |key: &Key| Some((key.path, all.origin(key.path)?.to_owned()));
                 return Ok(Loaded {
                     boot,
@@ -122,9 +118,8 @@ fn layered(
                 });
             }
         }
-        // Every value passed its key, so only a table that does not fit the shape comes here; the error's text
-        // could quote a value.
-        Err(_) => report.problem("defaults".into(), "", "the table of keys does not fit the shape of the file"),
+        // Every value passed its key, so only a key whose kind does not fit its field comes here; the error's text could quote a value.
+        Err(_) => report.problem("defaults".into(), "", "the kind of a key does not fit its field"),
     }
     Err(report.problems)
 }
@@ -132,18 +127,8 @@ fn layered(
 /// What is fixed while the process runs.
 #[derive(Clone, Debug)]
 pub struct Boot {
-    /// `server.bind`.
-    pub bind: SocketAddr,
-    /// `server.roles` has `webhooks`.
-    pub webhooks: bool,
-    /// `server.roles` has `workers`.
-    pub workers: bool,
-    /// `server.max_body_bytes`.
-    pub max_body_bytes: usize,
-    /// `server.max_connections`.
-    pub max_connections: usize,
-    /// `server.shutdown_grace_seconds`.
-    pub shutdown_grace: Duration,
+    /// `server.*`.
+    pub server: Server,
     /// Lark credentials, whether or not the channel is enabled.
     pub lark: LarkSecrets,
     /// Slack credentials, whether or not the channel is enabled.
@@ -154,20 +139,47 @@ pub struct Boot {
     pub stores: Stores,
     /// `store.retention_days`.
     pub retention: Duration,
-    /// `tools.workspace`.
-    pub workspace: Option<PathBuf>,
-    /// `tools.web_fetch`.
-    pub web_fetch: bool,
-    /// `tools.run_bash`; never without a workspace.
-    pub run_bash: bool,
-    /// `tools.effects`.
-    pub effects: BTreeMap<String, EffectClass>,
-    /// `tools.mcp_servers`.
-    pub mcp_servers: Vec<McpServer>,
+    /// `tools.*`.
+    pub tools: Tools,
     /// `templates`.
     pub templates: Option<PathBuf>,
     /// `telemetry.log_format` is `json`.
     pub log_json: bool,
+}
+
+impl Boot {
+    fn of(all: &Config) -> Result<Self, ConfigError> {
+        let store: Store = all.get("store")?;
+        let mut tools: Tools = all.get("tools")?;
+        servers::override_effects(&mut tools.mcp_servers, &tools.effects);
+        let console_token: SecretString = all.get("channels.console.token")?;
+        let templates: PathBuf = all.get("templates")?;
+        Ok(Self {
+            server: all.get("server")?,
+            lark: all.get("channels.lark")?,
+            slack: all.get("channels.slack")?,
+            console_token: (!console_token.expose_secret().is_empty()).then_some(console_token),
+            retention: store.retention,
+            stores: store.into(),
+            tools,
+            templates: (!templates.as_os_str().is_empty()).then_some(templates),
+            log_json: all.get_string("telemetry.log_format")? == "json",
+        })
+    }
+}
+
+impl Server {
+    /// Does this process take requests in?
+    #[must_use]
+    pub fn has_webhooks(&self) -> bool {
+        self.roles.contains(&Role::Webhooks)
+    }
+
+    /// Does this process work on turns?
+    #[must_use]
+    pub fn has_workers(&self) -> bool {
+        self.roles.contains(&Role::Workers)
+    }
 }
 
 /// Where state lives; addresses may hold passwords.
@@ -193,6 +205,22 @@ impl Stores {
     }
 }
 
+impl From<Store> for Stores {
+    fn from(store: Store) -> Self {
+        Self {
+            database_url: store.database_url,
+            migrate_on_start: store.migrate_on_start,
+            coordination: match store.coordination {
+                CoordinationKind::Embedded => Coordination::Embedded,
+                CoordinationKind::Redis => Coordination::Redis {
+                    url: store.redis_url,
+                    prefix: store.redis_prefix,
+                },
+            },
+        }
+    }
+}
+
 /// What keeps the look-up of pending reviews, and carries wake-ups between processes.
 #[derive(Clone, Debug)]
 pub enum Coordination {
@@ -205,34 +233,6 @@ pub enum Coordination {
         /// `store.redis_prefix`.
         prefix: String,
     },
-}
-
-/// Lark app credentials.
-#[derive(Clone, Debug)]
-pub struct LarkSecrets {
-    /// `base_url`, without a trailing slash.
-    pub base_url: String,
-    /// `app_id`.
-    pub app_id: String,
-    /// `app_secret`.
-    pub app_secret: SecretString,
-    /// `verification_token`.
-    pub verification_token: SecretString,
-    /// `encrypt_key`. `None` means events come unsigned.
-    pub encrypt_key: Option<SecretString>,
-}
-
-/// Slack app credentials.
-#[derive(Clone, Debug)]
-pub struct SlackSecrets {
-    /// `base_url`, without a trailing slash.
-    pub base_url: String,
-    /// `signing_secret`.
-    pub signing_secret: SecretString,
-    /// `previous_signing_secret`, during a rotation.
-    pub previous_signing_secret: Option<SecretString>,
-    /// `bot_token`.
-    pub bot_token: SecretString,
 }
 
 /// What a saved edit changes for turns that start afterwards.
@@ -254,71 +254,20 @@ pub struct Live {
     pub log_level: String,
 }
 
-/// The hot keys of one channel.
-#[derive(Clone, Debug)]
-pub struct ChannelLive {
-    /// `enabled`.
-    pub enabled: bool,
-    /// `locale`.
-    pub locale: Locale,
-    /// `session_mode`.
-    pub session_mode: SessionMode,
-    /// `group_trigger` is `all`: messages that do not mention the bot are tasks too.
-    pub group_all: bool,
-    /// `allowed_chats`; empty: every chat.
-    pub allowed_chats: Vec<String>,
-    /// `allowed_users`; empty: every person.
-    pub allowed_users: Vec<String>,
-    /// `allow_external`: people of another tenant or workspace may ask and decide.
-    pub allow_external: bool,
-    /// `plan_review_enabled`.
-    pub review_enabled: bool,
-    /// `plan_review_require_confirmation`.
-    pub require_confirmation: bool,
-    /// `plan_review_pending_ttl_minutes`.
-    pub review_ttl: Duration,
-    /// `plan_review_approvers`.
-    pub approvers: Approvers,
-    /// `plan_review_quorum`.
-    pub quorum: u32,
-}
-
-/// `agent.*`.
-#[derive(Clone, Debug)]
-pub struct AgentLive {
-    /// `system_prompt`.
-    pub system_prompt: String,
-    /// `max_iterations`.
-    pub max_iterations: u64,
-    /// `turn_timeout_seconds`.
-    pub turn_timeout: Duration,
-    /// `max_turn_tokens`.
-    pub max_turn_tokens: u64,
-    /// `max_plan_continuations`.
-    pub max_plan_continuations: u64,
-    /// `goal_plan_reminder_interval`.
-    pub reminder_interval: u64,
-    /// `max_planner_only_iterations`.
-    pub max_planner_only: u64,
-    /// `history_limit`.
-    pub history_limit: usize,
-    /// `queue_mode`.
-    pub queue_mode: QueueMode,
-    /// `approval`.
-    pub approval: ApprovalMode,
-    /// `require_explicit_signal`.
-    pub require_explicit_signal: bool,
-    /// `prompt_features`.
-    pub prompt_features: BTreeSet<PromptFeature>,
-    /// `mode`.
-    pub mode: Mode,
-    /// `reflection`.
-    pub reflection: Reflection,
-    /// `prompt_language`.
-    pub prompt_language: PromptLanguage,
-}
-
 impl Live {
+    fn of(all: &Config) -> Result<Self, ConfigError> {
+        Ok(Self {
+            lark: all.get("channels.lark")?,
+            slack: all.get("channels.slack")?,
+            console: all.get("channels.console")?,
+            // `auto` is no language.
+            console_locale: all.get("channels.console.locale").ok(),
+            agent: all.get("agent")?,
+            model: all.get::<Model>("model")?.into(),
+            log_level: all.get_string("telemetry.log_level")?,
+        })
+    }
+
     /// The hot keys of `channel`.
     #[must_use]
     pub fn channel(&self, channel: ChannelKind) -> &ChannelLive {
@@ -357,6 +306,23 @@ impl Live {
             mode: agent.mode,
             reflection: agent.reflection,
             prompt_language: agent.prompt_language,
+        }
+    }
+}
+
+impl From<Model> for ModelLive {
+    fn from(model: Model) -> Self {
+        Self {
+            provider: match model.provider {
+                ProviderKind::Demo => Provider::Demo,
+                ProviderKind::OpenAi => Provider::OpenAi,
+                ProviderKind::Anthropic => Provider::Anthropic,
+            },
+            base_url: model.base_url,
+            name: model.name,
+            api_key: model.api_key,
+            timeout: model.timeout,
+            parallel_tool_calls: model.parallel_tool_calls,
         }
     }
 }

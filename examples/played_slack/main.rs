@@ -68,7 +68,7 @@ async fn main() -> anyhow::Result<()> {
     let slack = FakeSlack::start_at(here, secrets.bot_token.expose_secret(), clock.clone(), ids.clone())
         .await
         .with_context(|| format!("cannot listen on {here}"))?;
-    let gateway = args.gateway.unwrap_or_else(|| format!("http://{}", loaded.boot.bind));
+    let gateway = args.gateway.unwrap_or_else(|| format!("http://{}", loaded.boot.server.bind));
     let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(10)).build()?;
     println!(
         "played Slack: channels.slack.base_url is {}; people talk to {gateway}\n{HELP}",

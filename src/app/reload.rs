@@ -7,7 +7,7 @@ use metrics::counter;
 use tokio::sync::Notify;
 use tracing::{Level, enabled, error, info, warn};
 
-use crate::config::{ConfigState, Edit, Found, Reloader, Settings, Watch};
+use crate::config::{Candidate, ConfigState, Edit, Reloader, Settings, Watch};
 use crate::telemetry::Logs;
 
 /// What looks wrong may be half of a file that is being written: it is believed when it is still there after this.
@@ -27,16 +27,16 @@ pub(super) async fn follow(mut reloader: Reloader, settings: Settings, logs: Log
 }
 
 /// Looks when the file rests, and twice at what it does not like.
-async fn in_peace(reloader: &Reloader, watch: &mut Watch) -> Found {
+async fn in_peace(reloader: &Reloader, watch: &mut Watch) -> Candidate {
     loop {
         watch.settle().await;
-        let found = reloader.look();
+        let found = reloader.load_candidate();
         if found.is_valid() && !watch.is_empty() {
             return found;
         }
         tokio::time::sleep(DOUBT).await;
         if watch.is_settled() {
-            return reloader.look();
+            return reloader.load_candidate();
         }
     }
 }
@@ -85,7 +85,7 @@ fn note(edit: Edit, settings: &Settings, logs: &Logs) {
         Edit::Refused { problems, restart } => {
             error!("the edit of the configuration is refused, nothing changes: {}", problems.join("; "));
             counter!("countersign_config_reloads_total", "outcome" => "refused").increment(1);
-            settings.note(ConfigState { problems, restart });
+            settings.set_state(ConfigState { problems, restart });
         }
     }
 }

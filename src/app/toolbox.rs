@@ -10,18 +10,18 @@ use crate::config::Boot;
 /// # Errors
 /// The workspace is no folder or cannot be opened; there is no bash; an override that would take a tool out of review.
 pub fn toolbox(boot: &Boot, reach: &Reach) -> Result<Toolbox, ToolboxError> {
-    if let Some((name, _)) = boot.effects.iter().find(|(_, class)| **class == EffectClass::State) {
+    if let Some((name, _)) = boot.tools.effects.iter().find(|(_, class)| **class == EffectClass::State) {
         return Err(ToolboxError::Effect(name.clone()));
     }
     let mut tools = Vec::new();
-    if let Some(folder) = &boot.workspace {
+    if let Some(folder) = &boot.tools.workspace {
         tools = file_tools(folder)?;
-        if boot.run_bash {
+        if boot.tools.run_bash {
             tools.push(bash_tool(folder)?);
         }
     }
-    if boot.web_fetch {
+    if boot.tools.web_fetch {
         tools.push(web_tool(reach)?);
     }
-    Ok(Toolbox::new(tools, &boot.effects))
+    Ok(Toolbox::new(tools, &boot.tools.effects))
 }

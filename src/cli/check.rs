@@ -1,12 +1,11 @@
 //! `countersign check`.
 
 mod clock;
-mod database;
 mod mcp;
 mod model;
 mod online;
-mod redis;
 mod slack;
+mod verdict;
 
 use std::process::ExitCode;
 

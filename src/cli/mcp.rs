@@ -67,7 +67,7 @@ pub(super) async fn confirm(loaded: &Loaded, url: Option<String>, server: &str, 
 
 /// One request to the API of the gateway; in words why it gave no answer.
 async fn ask(loaded: &Loaded, url: Option<String>, method: Method, path: &[&str], body: Option<Value>) -> Result<Value, String> {
-    let base = url.unwrap_or_else(|| format!("http://{}", loaded.boot.bind));
+    let base = url.unwrap_or_else(|| format!("http://{}", loaded.boot.server.bind));
     let no_url = || format!("{base}: this is no URL of a gateway");
     let mut place = Url::parse(&base).map_err(|_| no_url())?;
     place

@@ -58,7 +58,7 @@ pub(super) async fn slack(loaded: Loaded, args: SendArgs) -> anyhow::Result<Exit
 }
 
 fn base(loaded: &Loaded, args: &SendArgs) -> String {
-    args.url.clone().unwrap_or_else(|| format!("http://{}", loaded.boot.bind))
+    args.url.clone().unwrap_or_else(|| format!("http://{}", loaded.boot.server.bind))
 }
 
 fn http() -> reqwest::Result<reqwest::Client> {

@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 
 use config::{Value, ValueKind};
 
-use super::check::Layered;
+use super::key::{Key, Since};
 use super::kind::Kind;
 use super::layer::default;
 use super::secret::{self, HIDDEN};
-use super::servers;
-use super::table::{KEYS, Key, Since};
+use super::table::KEYS;
+use super::values::LayeredValues;
 
 /// Every key in the order of the table. What is not a default says behind `#` where it was set.
-pub(super) fn render(layered: Layered<'_>) -> String {
+pub(super) fn render(layered: LayeredValues<'_>) -> String {
     let mut out = String::new();
     let mut open: Vec<&str> = Vec::new();
-    for key in KEYS {
+    for key in KEYS.iter() {
         let parts: Vec<&str> = key.path.split('.').collect();
         let Some((name, sections)) = parts.split_last() else { continue };
         let shared = open.iter().zip(sections).take_while(|(a, b)| a == b).count();
@@ -49,8 +49,10 @@ fn line(out: &mut String, depth: usize, name: &str, value: &str, note: &str) {
 fn shown(key: &Key, value: &Value) -> String {
     match &value.kind {
         ValueKind::String(text) if key.is_secret() && !text.is_empty() => quoted(HIDDEN),
-        list if matches!(key.kind, Kind::Servers) => flow(&servers::hidden(list)),
-        kind => flow(kind),
+        value => match key.kind {
+            Kind::Maps(list) => flow(&(list.hide)(value)),
+            _ => flow(value),
+        },
     }
 }
 

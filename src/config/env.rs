@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use countersign_agent::domain::Locale;
+use countersign_agent::domain::{Failpoint, Locale};
 use countersign_agent::template::yaml::{self, Node, Yaml};
 
 use super::hint::{self, Hint};
+use super::key::Key;
 use super::layer::Layer;
 use super::problem::{Place, Report};
 use super::secret;
-use super::table::{self, Key};
+use super::table;
 
 const PREFIX: &str = "COUNTERSIGN__";
 /// Begins every variable that may be meant for us.
@@ -31,7 +33,7 @@ const NO_KEYS: [&str; 10] = [
 
 /// The process environment's variables that are ours. The only place that reads it.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
-    // Bytes that are not UTF-8 become U+FFFD, which [`read`] refuses.
+    // Bytes that are not UTF-8 become U+FFFD, which [`read_layer`] refuses.
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .filter(|(name, _)| name.starts_with(NAME))
@@ -45,8 +47,38 @@ pub fn terminal_locale() -> Locale {
     }
 }
 
+/// `COUNTERSIGN_FAILPOINT`, in debug builds; nothing in release builds.
+#[must_use]
+pub fn failpoint() -> Failpoint {
+    let named = if cfg!(debug_assertions) {
+        std::env::var_os("COUNTERSIGN_FAILPOINT")
+    } else {
+        None
+    };
+    named
+        .and_then(|name| name.into_string().ok())
+        .map_or_else(Failpoint::default, |name| Failpoint::at(&name))
+}
+
+/// `COUNTERSIGN_LEASE_MS`, in debug builds: how long a lane is leased, so that a test of a takeover need not last half a minute.
+#[must_use]
+pub fn lease() -> Option<Duration> {
+    millis("COUNTERSIGN_LEASE_MS")
+}
+
+/// `COUNTERSIGN_POLL_MS`, in debug builds: how often a worker looks without having been woken, so that a test can tell the two apart.
+#[must_use]
+pub fn poll() -> Option<Duration> {
+    millis("COUNTERSIGN_POLL_MS")
+}
+
+fn millis(name: &str) -> Option<Duration> {
+    let named = if cfg!(debug_assertions) { std::env::var_os(name) } else { None };
+    named.and_then(|text| text.to_str()?.parse().ok()).map(Duration::from_millis)
+}
+
 /// The layer that `variables` make; variables without our prefix are ignored; one that looks like a setting is warned about.
-pub(super) fn read(variables: impl Iterator<Item = (String, String)>, report: &mut Report) -> Layer {
+pub(super) fn read_layer(variables: impl Iterator<Item = (String, String)>, report: &mut Report) -> Layer {
     let (ours, others): (BTreeMap<String, String>, BTreeMap<_, _>) = variables.partition(|(name, _)| name.starts_with(PREFIX));
     for name in others.keys() {
         if let Some(rest) = name.strip_prefix(NAME)
@@ -58,7 +90,7 @@ pub(super) fn read(variables: impl Iterator<Item = (String, String)>, report: &m
     let mut layer = Layer::default();
     for (name, value) in &ours {
         match target(name) {
-            Some((key, false)) => take(key, name, value, &mut layer, report),
+            Some((key, false)) => set_key(key, name, value, &mut layer, report),
             Some((key, true)) => {
                 if ours.contains_key(name.trim_end_matches(FILE)) {
                     report.problem(
@@ -68,7 +100,7 @@ pub(super) fn read(variables: impl Iterator<Item = (String, String)>, report: &m
                     );
                 } else {
                     match secret::read_file(Path::new(value)) {
-                        Ok(secret) => take(key, name, &secret, &mut layer, report),
+                        Ok(secret) => set_key(key, name, &secret, &mut layer, report),
                         Err(error) => report.problem(Place::Env(name).at(0), key.path, format!("{value:?} cannot be read: {error}")),
                     }
                 }
@@ -101,7 +133,7 @@ fn target(name: &str) -> Option<(&'static Key, bool)> {
     })
 }
 
-fn take(key: &'static Key, name: &str, value: &str, layer: &mut Layer, report: &mut Report) {
+fn set_key(key: &'static Key, name: &str, value: &str, layer: &mut Layer, report: &mut Report) {
     let place = Place::Env(name);
     if value.contains(char::REPLACEMENT_CHARACTER) {
         return report.problem(place.at(0), key.path, "not UTF-8 text");
@@ -115,7 +147,7 @@ fn take(key: &'static Key, name: &str, value: &str, layer: &mut Layer, report: &
         yaml::parse(value)
     };
     match node {
-        Ok(node) => layer.take(key, &node, place, report),
+        Ok(node) => layer.insert(key, &node, place, report),
         Err(_) => report.problem(place.at(0), key.path, format!("not valid YAML, allowed {}", key.allowed())),
     }
 }

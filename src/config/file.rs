@@ -13,7 +13,7 @@ use super::problem::{Place, Report};
 use super::table;
 
 /// The layer of the file at `path`; none when there is no file, which is a problem if one is `needed`.
-pub(super) fn read(path: &Path, needed: bool, report: &mut Report) -> Option<Layer> {
+pub(super) fn read_layer(path: &Path, needed: bool, report: &mut Report) -> Option<Layer> {
     let name = path.display().to_string();
     match fs::read_to_string(path) {
         Ok(text) => Some(read_text(&name, &text, report)),
@@ -77,7 +77,7 @@ impl Walk<'_> {
                 self.report
                     .problem(at, &below, "unknown key: nest the parts instead of joining them with dots");
             } else if let Some(key) = table::find(&below) {
-                self.layer.take(key, &entry.node, self.place, self.report);
+                self.layer.insert(key, &entry.node, self.place, self.report);
             } else if table::is_section(&below) {
                 self.section(&below, &entry.node);
             } else {

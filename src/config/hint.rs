@@ -62,7 +62,7 @@ pub(super) enum Hint {
 /// Paths of all keys and sections, in order.
 fn candidates() -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    for key in KEYS {
+    for key in KEYS.iter() {
         for (at, _) in key.path.match_indices('.') {
             let section = &key.path[..at];
             if !found.iter().any(|known| known == section) {

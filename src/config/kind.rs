@@ -7,7 +7,7 @@ use config::{Map, ValueKind};
 use countersign_agent::template::yaml::{self, Node, Yaml};
 
 use super::redis_address::RedisAddress;
-use super::{secret, servers};
+use super::secret;
 
 /// Type and range of a key.
 #[derive(Clone, Copy, Debug)]
@@ -45,13 +45,24 @@ pub(super) enum Kind {
     Approvers,
     /// Tool name → `read`, `write` or `destructive`.
     Effects,
-    /// MCP servers.
-    Servers,
+    /// A list of maps, as its own file reads them.
+    Maps(&'static ListOfMaps),
+}
+
+/// What is special about one list of maps.
+#[derive(Debug)]
+pub(super) struct ListOfMaps {
+    /// What is allowed, in words.
+    pub(super) allowed: &'static str,
+    /// The list as the layers keep it, or why its first wrong entry is refused.
+    pub(super) read: fn(&[Node]) -> Result<ValueKind, Refusal>,
+    /// The list with `***` for everything that may be a secret.
+    pub(super) hide: fn(&ValueKind) -> ValueKind,
 }
 
 /// Why a value was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct Refusal {
     /// Line of the value, or of the item in it that is wrong.
     pub(super) line: u64,
     /// `found …, allowed …`.
@@ -66,30 +77,12 @@ impl Kind {
     /// Is the value one piece of text? Then the environment's is taken as it is, never read as YAML: a secret
     /// may look like a number or hold a `#`.
     pub(super) fn is_text(self) -> bool {
-        match self {
-            Self::Text
-            | Self::Secret
-            | Self::Choice(_)
-            | Self::Address
-            | Self::Url { .. }
-            | Self::Database
-            | Self::Redis
-            | Self::Prefix
-            | Self::Folder => true,
-            Self::Flag
-            | Self::Whole { .. }
-            | Self::Roles
-            | Self::Features
-            | Self::Ids
-            | Self::Approvers
-            | Self::Effects
-            | Self::Servers => false,
-        }
+        self.fits("").is_some()
     }
 
     /// May `*_FILE` in the environment name a file that holds the value?
     pub(super) fn may_be_in_a_file(self) -> bool {
-        matches!(self, Self::Secret | Self::Database | Self::Redis | Self::Servers)
+        matches!(self, Self::Secret | Self::Database | Self::Redis | Self::Maps(_))
     }
 
     /// What is allowed, in words.
@@ -113,18 +106,18 @@ impl Kind {
             Self::Ids => "a list of texts without blanks, each once, for example [a, b]".into(),
             Self::Approvers => "requester, anyone or a list of user ids, each once".into(),
             Self::Effects => format!("tool names with {} each, for example {{web_fetch: read}}", either(EFFECTS)),
-            Self::Servers => servers::ALLOWED.into(),
+            Self::Maps(list) => list.allowed.into(),
         }
     }
 
     /// The value as the layers keep it.
     ///
     /// # Errors
-    /// [`Refused`] for a wrong type, a value out of range, or one that this version does not serve.
-    pub(super) fn read(self, node: &Node) -> Result<ValueKind, Refused> {
+    /// [`Refusal`] for a wrong type, a value out of range, or one that this version does not serve.
+    pub(super) fn parse(self, node: &Node) -> Result<ValueKind, Refusal> {
         let refuse = || {
             let hint = if self.is_quoted(&node.value) { " (without quotes)" } else { "" };
-            Refused {
+            Refusal {
                 line: node.line,
                 why: format!("found {}, allowed {}{hint}", self.found(&node.value), self.allowed()),
             }
@@ -136,25 +129,30 @@ impl Kind {
                 .filter(|value| (min..=max).contains(value))
                 .map(ValueKind::from)
                 .ok_or_else(refuse),
-            (Self::Ids | Self::Features | Self::Servers, Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
+            (Self::Ids | Self::Features | Self::Maps(_), Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
             (Self::Effects, Yaml::Null) => Ok(ValueKind::Table(Map::new())),
             // `app_id:` with nothing behind it says what `app_id: ""` says.
-            (_, Yaml::Null) if self.is_text() => self.read_text("").ok_or_else(refuse),
+            (_, Yaml::Null) if self.is_text() => self.parse_text("").ok_or_else(refuse),
             (Self::Approvers, Yaml::Text(text)) if ["requester", "anyone"].contains(&text.as_str()) => Ok(text.as_str().into()),
             (Self::Approvers, Yaml::List(items)) if items.is_empty() => Err(refuse()),
-            (Self::Approvers | Self::Ids, Yaml::List(items)) => self.read_ids(items),
+            (Self::Approvers | Self::Ids, Yaml::List(items)) => self.parse_ids(items),
             (Self::Roles, Yaml::List(items)) if items.is_empty() => Err(refuse()),
-            (Self::Roles, Yaml::List(items)) => read_words(ROLES, items).ok_or_else(refuse),
-            (Self::Features, Yaml::List(items)) => read_words(FEATURES, items).ok_or_else(refuse),
-            (Self::Effects, Yaml::Map(_)) => self.read_effects(node),
-            (Self::Servers, Yaml::List(items)) => servers::read(items),
-            (_, Yaml::Text(text)) if self.is_text() => self.read_text(text).ok_or_else(refuse),
+            (Self::Roles, Yaml::List(items)) => parse_words(ROLES, items).ok_or_else(refuse),
+            (Self::Features, Yaml::List(items)) => parse_words(FEATURES, items).ok_or_else(refuse),
+            (Self::Effects, Yaml::Map(_)) => self.parse_effects(node),
+            (Self::Maps(list), Yaml::List(items)) => (list.read)(items),
+            (_, Yaml::Text(text)) if self.is_text() => self.parse_text(text).ok_or_else(refuse),
             _ => Err(refuse()),
         }
     }
 
-    fn read_text(self, text: &str) -> Option<ValueKind> {
-        let fits = match self {
+    fn parse_text(self, text: &str) -> Option<ValueKind> {
+        self.fits(text)?.then(|| text.into())
+    }
+
+    /// May the value be this text? `None` for a kind that is no text.
+    fn fits(self, text: &str) -> Option<bool> {
+        Some(match self {
             Self::Choice(words) => words.contains(&text),
             Self::Address => text.parse::<SocketAddr>().is_ok(),
             Self::Url { blank } => (blank && text.is_empty()) || is_plain_url(text),
@@ -172,18 +170,17 @@ impl Kind {
             | Self::Ids
             | Self::Approvers
             | Self::Effects
-            | Self::Servers => false,
-        };
-        fits.then(|| text.into())
+            | Self::Maps(_) => return None,
+        })
     }
 
-    fn read_ids(self, items: &[Node]) -> Result<ValueKind, Refused> {
+    fn parse_ids(self, items: &[Node]) -> Result<ValueKind, Refusal> {
         let mut read: Vec<&str> = Vec::new();
         for item in items {
             match &item.value {
                 Yaml::Text(id) if !id.is_empty() && !id.contains(char::is_whitespace) && !read.contains(&id.as_str()) => read.push(id),
                 other => {
-                    return Err(Refused {
+                    return Err(Refusal {
                         line: item.line,
                         why: format!("found {} in the list, allowed {}", found(other), self.allowed()),
                     });
@@ -193,13 +190,13 @@ impl Kind {
         Ok(read.into())
     }
 
-    fn read_effects(self, node: &Node) -> Result<ValueKind, Refused> {
+    fn parse_effects(self, node: &Node) -> Result<ValueKind, Refusal> {
         let Yaml::Map(entries) = &node.value else {
             return Ok(ValueKind::Table(Map::new()));
         };
         let mut read = Map::new();
         for entry in entries {
-            let refuse = |found: String| Refused {
+            let refuse = |found: String| Refusal {
                 line: entry.node.line,
                 why: format!("found {found}, allowed {}", self.allowed()),
             };
@@ -218,7 +215,7 @@ impl Kind {
     /// Would the text do if it were not in quotes?
     fn is_quoted(self, value: &Yaml) -> bool {
         let Yaml::Text(text) = value else { return false };
-        yaml::parse(text).is_ok_and(|node| !matches!(node.value, Yaml::Text(_)) && self.read(&node).is_ok())
+        yaml::parse(text).is_ok_and(|node| !matches!(node.value, Yaml::Text(_)) && self.parse(&node).is_ok())
     }
 
     /// The value in words; a secret only by its type.
@@ -229,8 +226,8 @@ impl Kind {
             (Self::Secret, Yaml::Flag(_)) => "true or false".into(),
             (Self::Secret, Yaml::List(_)) => "a list".into(),
             // Somewhere in it there may be a secret.
-            (Self::Servers, Yaml::Text(_)) => "a text".into(),
-            (Self::Servers, Yaml::List(_)) => "a list".into(),
+            (Self::Maps(_), Yaml::Text(_)) => "a text".into(),
+            (Self::Maps(_), Yaml::List(_)) => "a list".into(),
             _ => found(value),
         }
     }
@@ -267,7 +264,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// A list of some of `known`, in their order. `None` means another word is in it, or one is in it twice.
-fn read_words(known: &[&'static str], items: &[Node]) -> Option<ValueKind> {
+fn parse_words(known: &[&'static str], items: &[Node]) -> Option<ValueKind> {
     let named = |word: &str| {
         let same = items.iter().filter(|item| matches!(&item.value, Yaml::Text(text) if text == word));
         same.count()

@@ -5,8 +5,9 @@ use std::fmt;
 use config::{ConfigError, Map, Source, Value, ValueKind};
 use countersign_agent::template::yaml::{self, Node};
 
+use super::key::{Key, Since};
 use super::problem::{Place, Report};
-use super::table::{KEYS, Key, Since};
+use super::table::KEYS;
 
 /// Values by path; a source of the crate `config`, which lays the layers over each other.
 #[derive(Clone, Default)]
@@ -24,8 +25,8 @@ impl Layer {
     }
 
     /// Takes `node` as the value of `key`, or says what is wrong with it.
-    pub(super) fn take(&mut self, key: &Key, node: &Node, place: Place<'_>, report: &mut Report) {
-        let mut value = match key.kind.read(node) {
+    pub(super) fn insert(&mut self, key: &Key, node: &Node, place: Place<'_>, report: &mut Report) {
+        let mut value = match key.kind.parse(node) {
             Ok(value) => value,
             Err(refused) => return report.problem(place.at(refused.line), key.path, refused.why),
         };
@@ -58,7 +59,7 @@ impl Layer {
 pub(super) fn default(key: &Key) -> ValueKind {
     yaml::parse(key.default)
         .ok()
-        .and_then(|node| key.kind.read(&node).ok())
+        .and_then(|node| key.kind.parse(&node).ok())
         .unwrap_or_default()
 }
 
@@ -86,10 +87,10 @@ mod tests {
     /// S0-35: the default of every key is valid YAML and within the key's own range.
     #[test]
     fn every_default_passes_its_own_key() {
-        for key in KEYS {
+        for key in KEYS.iter() {
             let node = yaml::parse(key.default).unwrap();
             key.kind
-                .read(&node)
+                .parse(&node)
                 .unwrap_or_else(|refused| panic!("{}: {}", key.path, refused.why));
         }
     }

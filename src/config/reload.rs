@@ -2,28 +2,16 @@
 
 use std::path::Path;
 
-use super::table::Reload;
+use super::check::NEEDED;
+use super::key::Reload;
 use super::values::Values;
 use super::{Live, Loaded, Source};
 
-/// Channels with the secrets that they cannot be enabled without. Secrets are read at the start.
-const NEEDED: &[(&str, &[&str])] = &[
-    (
-        "channels.lark",
-        &[
-            "channels.lark.app_id",
-            "channels.lark.app_secret",
-            "channels.lark.verification_token",
-        ],
-    ),
-    ("channels.slack", &["channels.slack.signing_secret", "channels.slack.bot_token"]),
-];
-
 /// What one look at the configuration found; see [`Reloader::decide`].
 #[derive(Debug)]
-pub struct Found(Result<Box<Loaded>, Vec<String>>);
+pub struct Candidate(Result<Box<Loaded>, Vec<String>>);
 
-impl Found {
+impl Candidate {
     /// Is it a configuration that could be in force?
     #[must_use]
     pub fn is_valid(&self) -> bool {
@@ -93,24 +81,24 @@ impl Reloader {
 
     /// Loads and checks the whole configuration again; changes nothing.
     #[must_use]
-    pub fn look(&self) -> Found {
+    pub fn load_candidate(&self) -> Candidate {
         let loaded = match self.source.load() {
             Ok(loaded) => loaded,
-            Err(problems) => return Found(Err(problems.iter().map(ToString::to_string).collect())),
+            Err(problems) => return Candidate(Err(problems.iter().map(ToString::to_string).collect())),
         };
         if self.had_file && !loaded.has_file {
             // Not an edit that says "all defaults": somebody is about to put another one there, or it is an accident.
             let file = self.file().display();
-            return Found(Err(vec![format!("{file}: the file is gone; what it said stays in force")]));
+            return Candidate(Err(vec![format!("{file}: the file is gone; what it said stays in force")]));
         }
         let problems: Vec<String> = NEEDED
             .iter()
             .filter_map(|(channel, secrets)| self.not_startable(&loaded, channel, secrets))
             .collect();
         if problems.is_empty() {
-            Found(Ok(Box::new(loaded)))
+            Candidate(Ok(Box::new(loaded)))
         } else {
-            Found(Err(problems))
+            Candidate(Err(problems))
         }
     }
 
@@ -129,7 +117,7 @@ impl Reloader {
 
     /// Takes what was found as the newest state of the configuration.
     #[must_use]
-    pub fn decide(&mut self, found: Found) -> Edit {
+    pub fn decide(&mut self, found: Candidate) -> Edit {
         let loaded = match found.0 {
             Ok(loaded) => loaded,
             Err(problems) if problems == self.problems => return Edit::None,

@@ -1,14 +1,26 @@
 //! `tools.mcp_servers`: what an entry of the list may be, how a wrong one is told, and what of it is never shown.
 
-use config::{Map, Value, ValueKind};
-use countersign_agent::template::yaml::{Entry, Node, Yaml};
-use reqwest::header::{HeaderName, HeaderValue};
+use std::collections::BTreeMap;
 
-use super::kind::{Kind, Refused, is_plain_url};
+use config::{Map, Value, ValueKind};
+use countersign_agent::domain::EffectClass;
+use countersign_agent::template::yaml::{Entry, Node, Yaml};
+use countersign_agent::tools::{McpReach, McpServer};
+use reqwest::header::{HeaderName, HeaderValue};
+use secrecy::SecretString;
+use serde::{Deserialize, Deserializer};
+
+use super::kind::{Kind, ListOfMaps, Refusal, is_plain_url};
 use super::secret::HIDDEN;
 
 /// What is allowed, in words.
-pub(super) const ALLOWED: &str = "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read}";
+const ALLOWED: &str = "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read}";
+/// The kind of `tools.mcp_servers`.
+pub(super) const LIST: ListOfMaps = ListOfMaps {
+    allowed: ALLOWED,
+    read: read_list,
+    hide,
+};
 /// Longest name: it stands before each of the server's tools, whose names have room for 64 characters.
 const MAX_NAME: usize = 24;
 /// Headers that the protocol sets itself.
@@ -30,8 +42,8 @@ const SECRET: &[&str] = &["env", "headers"];
 /// The list as the layers keep it.
 ///
 /// # Errors
-/// [`Refused`] for the first entry that is none, without any of its values that may be a secret.
-pub(super) fn read(items: &[Node]) -> Result<ValueKind, Refused> {
+/// [`Refusal`] for the first entry that is none, without any of its values that may be a secret.
+fn read_list(items: &[Node]) -> Result<ValueKind, Refusal> {
     let mut names: Vec<&str> = Vec::new();
     let mut read = Vec::new();
     for item in items {
@@ -48,7 +60,7 @@ pub(super) fn read(items: &[Node]) -> Result<ValueKind, Refused> {
     Ok(ValueKind::Array(read))
 }
 
-fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), Refused> {
+fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), Refusal> {
     let has = |member: &str| entries.iter().any(|entry| entry.key == member);
     let name = entries.iter().find_map(|entry| match &entry.node.value {
         Yaml::Text(name) if entry.key == "name" && is_name(name) => Some(name.as_str()),
@@ -94,9 +106,9 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), 
                     return wrong(node.line, why);
                 }
             },
-            ("effects", Yaml::Map(_)) => match Kind::Effects.read(node) {
+            ("effects", Yaml::Map(_)) => match Kind::Effects.parse(node) {
                 Ok(effects) => effects,
-                Err(Refused { line, why }) => return wrong(line, &format!("effects: {why}")),
+                Err(Refusal { line, why }) => return wrong(line, &format!("effects: {why}")),
             },
             ("env" | "headers" | "effects", Yaml::Null) => continue,
             ("env", Yaml::Map(_)) => return wrong(node.line, "env goes with a command; a url has headers"),
@@ -112,9 +124,9 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), 
 }
 
 /// The list with `***` for everything that may be a secret.
-pub(super) fn hidden(list: &ValueKind) -> ValueKind {
+fn hide(list: &ValueKind) -> ValueKind {
     let ValueKind::Array(servers) = list else { return list.clone() };
-    let hide = |server: &Value| {
+    let hide_one = |server: &Value| {
         let ValueKind::Table(mut members) = server.kind.clone() else {
             return server.clone();
         };
@@ -129,11 +141,50 @@ pub(super) fn hidden(list: &ValueKind) -> ValueKind {
         }
         Value::new(None, ValueKind::Table(members))
     };
-    ValueKind::Array(servers.iter().map(hide).collect())
+    ValueKind::Array(servers.iter().map(hide_one).collect())
 }
 
-fn refused(line: u64, what: &str) -> Refused {
-    Refused {
+/// The list as the program reads it.
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<McpServer>, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Entry {
+        name: String,
+        command: Vec<String>,
+        env: BTreeMap<String, SecretString>,
+        url: String,
+        headers: BTreeMap<String, SecretString>,
+        effects: BTreeMap<String, EffectClass>,
+    }
+    let server = |entry: Entry| McpServer {
+        name: entry.name,
+        reach: if entry.command.is_empty() {
+            McpReach::Url {
+                url: entry.url,
+                headers: entry.headers,
+            }
+        } else {
+            McpReach::Command {
+                command: entry.command,
+                env: entry.env,
+            }
+        },
+        effects: entry.effects,
+    };
+    Ok(Vec::<Entry>::deserialize(deserializer)?.into_iter().map(server).collect())
+}
+
+/// Applies `tools.effects`, in which a server's tools have the names that models call.
+pub(super) fn override_effects(servers: &mut [McpServer], overrides: &BTreeMap<String, EffectClass>) {
+    for server in servers {
+        let prefix = format!("{}__", server.name);
+        let own = |(tool, class): (&String, &EffectClass)| Some((tool.strip_prefix(&prefix)?.to_owned(), *class));
+        server.effects.extend(overrides.iter().filter_map(own));
+    }
+}
+
+fn refused(line: u64, what: &str) -> Refusal {
+    Refusal {
         line,
         why: format!("{what}; allowed {ALLOWED}"),
     }
@@ -212,7 +263,7 @@ tools:
     #[test]
     fn servers_are_read_and_their_secrets_hidden() {
         let Loaded { boot, effective, .. } = loaded(GOOD, &[]).unwrap();
-        let [files, tickets] = &boot.mcp_servers[..] else {
+        let [files, tickets] = &boot.tools.mcp_servers[..] else {
             panic!("two servers")
         };
         assert_eq!((files.name.as_str(), tickets.name.as_str()), ("files_1", "t"));
@@ -238,16 +289,16 @@ tools:
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "[{name: a, command: [b]}]\n").unwrap();
         let env = [("COUNTERSIGN__TOOLS__MCP_SERVERS_FILE", file.path().to_str().unwrap())];
-        let whole = loaded(GOOD, &env).unwrap().boot.mcp_servers;
+        let whole = loaded(GOOD, &env).unwrap().boot.tools.mcp_servers;
         assert_eq!((whole.len(), whole[0].name.as_str()), (1, "a"), "a later layer's list is the list");
-        assert_eq!(loaded("tools:\n  mcp_servers:\n", &[]).unwrap().boot.mcp_servers.len(), 0);
+        assert_eq!(loaded("tools:\n  mcp_servers:\n", &[]).unwrap().boot.tools.mcp_servers.len(), 0);
     }
 
     /// design: interface §2, `tools.effects` names a server's tool as models call it, and outranks what its server's entry says.
     #[test]
     fn effects_of_offered_names_reach_the_server() {
         let yaml = format!("{GOOD}  effects: {{files_1__Read-File: destructive, files_1__other: read, t__x: read, web_fetch: read}}\n");
-        let servers = loaded(&yaml, &[]).unwrap().boot.mcp_servers;
+        let servers = loaded(&yaml, &[]).unwrap().boot.tools.mcp_servers;
         let of = |at: usize| {
             servers[at]
                 .effects

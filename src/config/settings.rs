@@ -52,7 +52,7 @@ impl Settings {
     }
 
     /// Leaves in force what is.
-    pub fn note(&self, state: ConfigState) {
+    pub fn set_state(&self, state: ConfigState) {
         self.0.send_modify(|now| now.state = state);
     }
 

@@ -36,8 +36,8 @@ impl Source {
     /// Every [`Problem`] of every layer, in the order file, environment, rules between keys.
     pub fn load(&self) -> Result<Loaded, Vec<Problem>> {
         let mut report = Report::default();
-        let file = file::read(&self.file, self.needed, &mut report);
-        let env = env::read(self.env.iter().cloned(), &mut report);
+        let file = file::read_layer(&self.file, self.needed, &mut report);
+        let env = env::read_layer(self.env.iter().cloned(), &mut report);
         let secrets = env::secret_files(&self.env);
         layered(file, env, &self.file, &secrets, report)
     }

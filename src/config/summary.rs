@@ -41,13 +41,13 @@ fn database(boot: &Boot) -> String {
 }
 
 fn tools(boot: &Boot) -> String {
-    let mut tools = vec![boot.workspace.as_ref().map_or_else(
+    let mut tools = vec![boot.tools.workspace.as_ref().map_or_else(
         || String::from("no workspace, so no file tools"),
         |folder| format!("workspace {}", folder.display()),
     )];
-    let own = [("web_fetch", boot.web_fetch), ("run_bash", boot.run_bash)];
+    let own = [("web_fetch", boot.tools.web_fetch), ("run_bash", boot.tools.run_bash)];
     tools.extend(own.into_iter().filter_map(|(name, on)| on.then_some(name.to_owned())));
-    tools.extend(boot.mcp_servers.iter().map(|server| format!("MCP server {}", server.name)));
+    tools.extend(boot.tools.mcp_servers.iter().map(|server| format!("MCP server {}", server.name)));
     listed(tools)
 }
 

@@ -1,79 +1,47 @@
-//! The one table of keys: path, kind and range, default, hot or restart, served or later.
+//! The one table of keys: each key's name, type, range and default, in the struct that the program reads it from.
+//!
+//! To add a key, write one line into the struct of its section here, and document it in `config.yaml`. A `hot` struct is part of
+//! `Live`, whose values change with a saved edit; a `fixed` struct is part of `Boot`, whose values wait for a restart. A rule between
+//! two keys stands in `check.rs`, and a list of maps brings its own `Kind::Maps`, as `servers.rs` does.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use countersign_agent::domain::{
+    ApprovalMode, Approvers, EffectClass, Locale, Mode, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode,
+};
+use countersign_agent::tools::McpServer;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::key::Key;
 use super::kind::Kind;
+use super::{deserialize, servers};
 
-/// Is a saved edit of the key in force at once?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reload {
-    /// For every turn that starts after the edit.
-    Hot,
-    /// After a restart.
-    Restart,
-}
-
-/// Does this version act on the key?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Since {
-    /// Yes.
-    Served,
-    /// A later one will: until then any value but the default is refused.
-    Later,
-}
-
-/// One configuration key.
-#[derive(Clone, Copy, Debug)]
-pub struct Key {
-    /// Dotted path, for example `server.bind`.
-    pub path: &'static str,
-    /// What it may be.
-    pub(super) kind: Kind,
-    /// Its default as YAML.
-    pub default: &'static str,
-    /// When an edit takes effect.
-    pub reload: Reload,
-    /// Whether this version acts on it.
-    pub since: Since,
-}
-
-impl Key {
-    /// Never shown: not in the effective configuration, not in an error, not in a log.
-    #[must_use]
-    pub fn is_secret(&self) -> bool {
-        matches!(self.kind, Kind::Secret)
-    }
-
-    /// What it may be, in words (`1 to 1440`, `zh-CN or en-US`).
-    #[must_use]
-    pub fn allowed(&self) -> String {
-        self.kind.allowed()
-    }
-
-    const fn later(self) -> Self {
-        Self {
-            since: Since::Later,
-            ..self
+/// Declares a struct of one section and, as `ROWS`, its keys. A field that is not named as its key says `as "KEY"`.
+macro_rules! keys {
+    (
+        $(#[$doc:meta])*
+        $class:ident struct $name:ident {
+            $( $(#[$attribute:meta])* $field:ident $(as $key:literal)?: $type:ty = $kind:expr, $default:literal; )*
         }
-    }
-}
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Deserialize)]
+        pub struct $name {
+            $( $(#[$attribute])* $(#[serde(rename = $key)])? pub $field: $type, )*
+        }
 
-const fn hot(path: &'static str, kind: Kind, default: &'static str) -> Key {
-    Key {
-        path,
-        kind,
-        default,
-        reload: Reload::Hot,
-        since: Since::Served,
-    }
-}
-
-const fn fixed(path: &'static str, kind: Kind, default: &'static str) -> Key {
-    Key {
-        path,
-        kind,
-        default,
-        reload: Reload::Restart,
-        since: Since::Served,
-    }
+        impl $name {
+            /// Its keys, in the order in which `config.yaml` documents them.
+            const ROWS: &[Key] = &[ $( Key::$class(keys!(@name $field $($key)?), $kind, $default), )* ];
+        }
+    };
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $key:literal) => { $key };
 }
 
 const fn whole(min: i64, max: i64) -> Kind {
@@ -84,97 +52,268 @@ const fn one_of(words: &'static [&'static str]) -> Kind {
     Kind::Choice(words)
 }
 
-const LOCALE: Kind = one_of(&["zh-CN", "en-US"]);
-const SESSION_MODE: Kind = one_of(&["fresh", "shared"]);
-const GROUP_TRIGGER: Kind = one_of(&["mention", "all"]);
-const TTL: Kind = whole(1, 1440);
-const QUORUM: Kind = whole(1, 10);
+keys! {
+    /// `server.*`.
+    fixed struct Server {
+        /// Address and port of the HTTP server.
+        bind: SocketAddr = Kind::Address, "127.0.0.1:8080";
+        /// The halves of the gateway that this process runs.
+        roles: Vec<Role> = Kind::Roles, "[webhooks, workers]";
+        /// Largest body of a request.
+        max_body_bytes: usize = whole(1024, 33_554_432), "1048576";
+        /// Most connections that are open at once.
+        max_connections: usize = whole(16, 65_536), "1024";
+        /// How long running work may take to reach a safe point on SIGTERM.
+        #[serde(deserialize_with = "deserialize::seconds")]
+        shutdown_grace as "shutdown_grace_seconds": Duration = whole(0, 3600), "30";
+    }
+}
 
-/// Every key, in the order in which `config.yaml` documents them.
-pub const KEYS: &[Key] = &[
-    fixed("server.bind", Kind::Address, "127.0.0.1:8080"),
-    fixed("server.roles", Kind::Roles, "[webhooks, workers]"),
-    fixed("server.max_body_bytes", whole(1024, 33_554_432), "1048576"),
-    fixed("server.max_connections", whole(16, 65_536), "1024"),
-    fixed("server.shutdown_grace_seconds", whole(0, 3600), "30"),
-    hot("channels.lark.enabled", Kind::Flag, "false"),
-    fixed("channels.lark.base_url", Kind::Url { blank: false }, "https://open.feishu.cn"),
-    fixed("channels.lark.app_id", Kind::Text, "''"),
-    fixed("channels.lark.app_secret", Kind::Secret, "''"),
-    fixed("channels.lark.verification_token", Kind::Secret, "''"),
-    fixed("channels.lark.encrypt_key", Kind::Secret, "''"),
-    hot("channels.lark.session_mode", SESSION_MODE, "fresh"),
-    hot("channels.lark.group_trigger", GROUP_TRIGGER, "mention"),
-    hot("channels.lark.locale", LOCALE, "zh-CN"),
-    hot("channels.lark.allowed_chats", Kind::Ids, "[]"),
-    hot("channels.lark.allowed_users", Kind::Ids, "[]"),
-    hot("channels.lark.allow_external", Kind::Flag, "false"),
-    hot("channels.lark.plan_review_enabled", Kind::Flag, "true"),
-    hot("channels.lark.plan_review_require_confirmation", Kind::Flag, "true"),
-    hot("channels.lark.plan_review_pending_ttl_minutes", TTL, "60"),
-    hot("channels.lark.plan_review_approvers", Kind::Approvers, "requester"),
-    hot("channels.lark.plan_review_quorum", QUORUM, "1"),
-    hot("channels.slack.enabled", Kind::Flag, "false"),
-    fixed("channels.slack.base_url", Kind::Url { blank: false }, "https://slack.com/api"),
-    fixed("channels.slack.signing_secret", Kind::Secret, "''"),
-    fixed("channels.slack.previous_signing_secret", Kind::Secret, "''"),
-    fixed("channels.slack.bot_token", Kind::Secret, "''"),
-    hot("channels.slack.session_mode", SESSION_MODE, "fresh"),
-    hot("channels.slack.group_trigger", GROUP_TRIGGER, "mention"),
-    hot("channels.slack.locale", LOCALE, "en-US"),
-    hot("channels.slack.allowed_chats", Kind::Ids, "[]"),
-    hot("channels.slack.allowed_users", Kind::Ids, "[]"),
-    hot("channels.slack.allow_external", Kind::Flag, "false"),
-    hot("channels.slack.plan_review_enabled", Kind::Flag, "true"),
-    hot("channels.slack.plan_review_require_confirmation", Kind::Flag, "true"),
-    hot("channels.slack.plan_review_pending_ttl_minutes", TTL, "60"),
-    hot("channels.slack.plan_review_approvers", Kind::Approvers, "requester"),
-    hot("channels.slack.plan_review_quorum", QUORUM, "1"),
-    hot("channels.console.enabled", Kind::Flag, "true"),
-    fixed("channels.console.token", Kind::Secret, "''"),
-    hot("channels.console.locale", one_of(&["auto", "zh-CN", "en-US"]), "auto"),
-    hot("channels.console.plan_review_enabled", Kind::Flag, "true"),
-    hot("channels.console.plan_review_require_confirmation", Kind::Flag, "true"),
-    hot("channels.console.plan_review_pending_ttl_minutes", TTL, "60"),
-    hot("channels.console.plan_review_approvers", Kind::Approvers, "requester"),
-    hot("channels.console.plan_review_quorum", QUORUM, "1"),
-    fixed("store.database_url", Kind::Database, "sqlite://data/countersign.db"),
-    fixed("store.coordination", one_of(&["embedded", "redis"]), "embedded"),
-    fixed("store.redis_url", Kind::Redis, "redis://127.0.0.1:6379/0"),
-    fixed("store.redis_prefix", Kind::Prefix, "countersign"),
-    fixed("store.migrate_on_start", Kind::Flag, "true"),
-    fixed("store.retention_days", whole(1, 3650), "90"),
-    hot("agent.mode", one_of(&["react", "plan"]), "react"),
-    hot("agent.system_prompt", Kind::Text, "''"),
-    hot("agent.max_iterations", whole(1, 1000), "50"),
-    hot("agent.turn_timeout_seconds", whole(1, 86_400), "300"),
-    hot("agent.max_turn_tokens", whole(0, 1_000_000_000), "0"),
-    hot("agent.max_plan_continuations", whole(0, 100), "5"),
-    hot("agent.goal_plan_reminder_interval", whole(1, 1000), "3"),
-    hot("agent.max_planner_only_iterations", whole(1, 100), "2"),
-    hot("agent.history_limit", whole(0, 1000), "40"),
-    hot("agent.queue_mode", one_of(&["followup", "steer", "interrupt"]), "followup"),
-    hot("agent.approval", one_of(&["always", "write", "never"]), "write"),
-    hot("agent.require_explicit_signal", Kind::Flag, "false"),
-    hot("agent.prompt_features", Kind::Features, "[continuation]"),
-    hot("agent.prompt_language", one_of(&["en", "zh"]), "en"),
-    hot("agent.reflection", one_of(&["per_step", "on_failure", "off"]), "per_step"),
-    hot("model.provider", one_of(&["demo", "openai", "anthropic"]), "demo"),
-    hot("model.base_url", Kind::Url { blank: true }, "''"),
-    hot("model.name", Kind::Text, "''"),
-    hot("model.api_key", Kind::Secret, "''"),
-    hot("model.timeout_seconds", whole(1, 3600), "120"),
-    hot("model.parallel_tool_calls", Kind::Flag, "true"),
-    fixed("tools.workspace", Kind::Folder, "''"),
-    fixed("tools.web_fetch", Kind::Flag, "false"),
-    fixed("tools.run_bash", Kind::Flag, "false"),
-    fixed("tools.effects", Kind::Effects, "{}"),
-    fixed("tools.mcp_servers", Kind::Servers, "[]"),
-    fixed("templates", Kind::Folder, "''"),
-    fixed("telemetry.log_format", one_of(&["pretty", "json"]), "pretty"),
-    hot("telemetry.log_level", one_of(&["trace", "debug", "info", "warn", "error"]), "info"),
-    fixed("telemetry.otlp_endpoint", Kind::Text, "''").later(),
-];
+keys! {
+    /// Lark app credentials.
+    fixed struct LarkSecrets {
+        /// Lark's API, without a trailing slash.
+        #[serde(deserialize_with = "deserialize::url")]
+        base_url: String = Kind::Url { blank: false }, "https://open.feishu.cn";
+        /// App ID.
+        #[serde(deserialize_with = "deserialize::trimmed")]
+        app_id: String = Kind::Text, "''";
+        /// App Secret.
+        app_secret: SecretString = Kind::Secret, "''";
+        /// Verification Token.
+        verification_token: SecretString = Kind::Secret, "''";
+        /// Encrypt Key. Without it, events come unsigned.
+        #[serde(deserialize_with = "deserialize::optional_secret")]
+        encrypt_key: Option<SecretString> = Kind::Secret, "''";
+    }
+}
+
+keys! {
+    /// Slack app credentials.
+    fixed struct SlackSecrets {
+        /// Slack's API, without a trailing slash.
+        #[serde(deserialize_with = "deserialize::url")]
+        base_url: String = Kind::Url { blank: false }, "https://slack.com/api";
+        /// Signing Secret.
+        signing_secret: SecretString = Kind::Secret, "''";
+        /// The Signing Secret that a rotation replaces.
+        #[serde(deserialize_with = "deserialize::optional_secret")]
+        previous_signing_secret: Option<SecretString> = Kind::Secret, "''";
+        /// Bot User OAuth Token.
+        bot_token: SecretString = Kind::Secret, "''";
+    }
+}
+
+keys! {
+    /// The hot keys of one channel. The console has no keys about groups and ids: it is one person's private chat with the bot, in which
+    /// every message is addressed to the bot and which everybody may use.
+    hot struct ChannelLive {
+        /// Does the bot work in the channel?
+        enabled: bool = Kind::Flag, "false";
+        /// Does a task see the earlier ones of its chat?
+        #[serde(default = "deserialize::fresh")]
+        session_mode: SessionMode = one_of(&["fresh", "shared"]), "fresh";
+        /// Are messages that do not mention the bot tasks too?
+        #[serde(default = "deserialize::yes", deserialize_with = "deserialize::is_all")]
+        group_all as "group_trigger": bool = one_of(&["mention", "all"]), "mention";
+        /// Language of cards and notices; of the console what the API says in words.
+        #[serde(deserialize_with = "deserialize::locale")]
+        locale: Locale = one_of(&["zh-CN", "en-US"]), "zh-CN";
+        /// Chats in which the bot works; empty: every chat.
+        #[serde(default)]
+        allowed_chats: Vec<String> = Kind::Ids, "[]";
+        /// People for whom the bot works; empty: everybody.
+        #[serde(default)]
+        allowed_users: Vec<String> = Kind::Ids, "[]";
+        /// May people of another tenant or workspace ask and decide?
+        #[serde(default)]
+        allow_external: bool = Kind::Flag, "false";
+        /// Are plans shown and countersigned?
+        review_enabled as "plan_review_enabled": bool = Kind::Flag, "true";
+        /// Does the turn wait for the confirmation of its plan?
+        require_confirmation as "plan_review_require_confirmation": bool = Kind::Flag, "true";
+        /// How long a plan waits.
+        #[serde(deserialize_with = "deserialize::minutes")]
+        review_ttl as "plan_review_pending_ttl_minutes": Duration = whole(1, 1440), "60";
+        /// Who may approve.
+        #[serde(deserialize_with = "deserialize::approvers")]
+        approvers as "plan_review_approvers": Approvers = Kind::Approvers, "requester";
+        /// How many different people must approve.
+        quorum as "plan_review_quorum": u32 = whole(1, 10), "1";
+    }
+}
+
+keys! {
+    /// `store.*`.
+    fixed struct Store {
+        /// The database. The address may hold a password.
+        database_url: SecretString = Kind::Database, "sqlite://data/countersign.db";
+        /// Where pending reviews are looked up, and what wakes other processes.
+        coordination: CoordinationKind = one_of(&["embedded", "redis"]), "embedded";
+        /// The Redis. The address may hold a password.
+        redis_url: SecretString = Kind::Redis, "redis://127.0.0.1:6379/0";
+        /// How all keys in the Redis begin.
+        redis_prefix: String = Kind::Prefix, "countersign";
+        /// Is the schema brought up to date at the start?
+        migrate_on_start: bool = Kind::Flag, "true";
+        /// How long finished turns are kept.
+        #[serde(deserialize_with = "deserialize::days")]
+        retention as "retention_days": Duration = whole(1, 3650), "90";
+    }
+}
+
+keys! {
+    /// `agent.*`.
+    hot struct AgentLive {
+        /// How a turn works on its task.
+        mode: Mode = one_of(&["react", "plan"]), "react";
+        /// Added to the built-in system prompt.
+        system_prompt: String = Kind::Text, "''";
+        /// Model calls per turn.
+        max_iterations: u64 = whole(1, 1000), "50";
+        /// Working time per turn.
+        #[serde(deserialize_with = "deserialize::seconds")]
+        turn_timeout as "turn_timeout_seconds": Duration = whole(1, 86_400), "300";
+        /// Tokens per turn; 0 is no limit.
+        max_turn_tokens: u64 = whole(0, 1_000_000_000), "0";
+        /// How often a turn that stops in the middle of its plan is nudged.
+        max_plan_continuations: u64 = whole(0, 100), "5";
+        /// Model calls between two reminders of goal and plan.
+        reminder_interval as "goal_plan_reminder_interval": u64 = whole(1, 1000), "3";
+        /// Model calls in a row that may do nothing but bookkeeping.
+        max_planner_only as "max_planner_only_iterations": u64 = whole(1, 100), "2";
+        /// Messages of earlier turns given to the model.
+        history_limit: usize = whole(0, 1000), "40";
+        /// What a message does while a turn runs.
+        queue_mode: QueueMode = one_of(&["followup", "steer", "interrupt"]), "followup";
+        /// Which tool calls ask a person.
+        approval: ApprovalMode = one_of(&["always", "write", "never"]), "write";
+        /// Must the model end every answer without tool calls with the continuation JSON?
+        require_explicit_signal: bool = Kind::Flag, "false";
+        /// Shared parts of the system prompt.
+        prompt_features: BTreeSet<PromptFeature> = Kind::Features, "[continuation]";
+        /// Language of the prompts.
+        prompt_language: PromptLanguage = one_of(&["en", "zh"]), "en";
+        /// When plan mode looks at its plan again.
+        reflection: Reflection = one_of(&["per_step", "on_failure", "off"]), "per_step";
+    }
+}
+
+keys! {
+    /// `model.*`.
+    hot struct Model {
+        /// Which protocol the model's server speaks.
+        provider: ProviderKind = one_of(&["demo", "openai", "anthropic"]), "demo";
+        /// Address of the model's server, without a trailing slash.
+        #[serde(deserialize_with = "deserialize::url")]
+        base_url: String = Kind::Url { blank: true }, "''";
+        /// The model's name on its server.
+        #[serde(deserialize_with = "deserialize::trimmed")]
+        name: String = Kind::Text, "''";
+        /// The key of the model's server.
+        api_key: SecretString = Kind::Secret, "''";
+        /// How long one answer may take.
+        #[serde(deserialize_with = "deserialize::seconds")]
+        timeout as "timeout_seconds": Duration = whole(1, 3600), "120";
+        /// May the model call several tools at once?
+        parallel_tool_calls: bool = Kind::Flag, "true";
+    }
+}
+
+keys! {
+    /// `tools.*`.
+    fixed struct Tools {
+        /// The folder of the file tools.
+        #[serde(deserialize_with = "deserialize::optional_folder")]
+        workspace: Option<PathBuf> = Kind::Folder, "''";
+        /// May the agent fetch pages of the public internet?
+        web_fetch: bool = Kind::Flag, "false";
+        /// May the agent run commands in the workspace? Never without a workspace.
+        run_bash: bool = Kind::Flag, "false";
+        /// What tools count as, by name.
+        effects: BTreeMap<String, EffectClass> = Kind::Effects, "{}";
+        /// MCP servers whose tools the agent gets.
+        #[serde(deserialize_with = "servers::deserialize")]
+        mcp_servers: Vec<McpServer> = Kind::Maps(&servers::LIST), "[]";
+    }
+}
+
+/// A half of the gateway.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// HTTP in, API, console.
+    Webhooks,
+    /// Turns and messages out.
+    Workers,
+}
+
+/// The values of `store.coordination`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum CoordinationKind {
+    /// The database.
+    Embedded,
+    /// A Redis.
+    Redis,
+}
+
+/// The values of `model.provider`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// Built in.
+    Demo,
+    /// Any server that speaks OpenAI's chat completions.
+    OpenAi,
+    /// Anthropic's messages API.
+    Anthropic,
+}
+
+/// Every key, in the order in which `config.yaml` documents them. Keys that are in no struct are read by their path in `config.rs`.
+pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let (enabled, of_chats) = ChannelLive::ROWS.split_at(1);
+    let of_slack: Vec<Key> = of_chats.iter().map(in_english).collect();
+    let of_reviews: Vec<Key> = of_chats
+        .iter()
+        .filter(|row| row.path.starts_with("plan_review_"))
+        .copied()
+        .collect();
+    let of_console = [
+        Key::hot("enabled", Kind::Flag, "true"),
+        Key::fixed("token", Kind::Secret, "''"),
+        Key::hot("locale", one_of(&["auto", "zh-CN", "en-US"]), "auto"),
+    ];
+    let of_telemetry = [
+        Key::fixed("log_format", one_of(&["pretty", "json"]), "pretty"),
+        Key::hot("log_level", one_of(&["trace", "debug", "info", "warn", "error"]), "info"),
+        Key::fixed("otlp_endpoint", Kind::Text, "''").later(),
+    ];
+    let mut keys = Vec::new();
+    let mut section = |path: &str, rows: &[Key]| keys.extend(rows.iter().map(|row| row.below(path)));
+    section("server", Server::ROWS);
+    section("channels.lark", enabled);
+    section("channels.lark", LarkSecrets::ROWS);
+    section("channels.lark", of_chats);
+    section("channels.slack", enabled);
+    section("channels.slack", SlackSecrets::ROWS);
+    section("channels.slack", &of_slack);
+    section("channels.console", &of_console);
+    section("channels.console", &of_reviews);
+    section("store", Store::ROWS);
+    section("agent", AgentLive::ROWS);
+    section("model", Model::ROWS);
+    section("tools", Tools::ROWS);
+    keys.push(Key::fixed("templates", Kind::Folder, "''"));
+    keys.extend(of_telemetry.iter().map(|row| row.below("telemetry")));
+    keys
+});
+
+/// Slack speaks English where nobody says otherwise.
+fn in_english(row: &Key) -> Key {
+    let default = if row.path == "locale" { "en-US" } else { row.default };
+    Key { default, ..*row }
+}
 
 /// The key at `path`.
 pub(super) fn find(path: &str) -> Option<&'static Key> {

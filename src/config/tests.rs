@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret;
 
+use countersign_agent::domain::{ApprovalMode, Approvers, EffectClass, PromptFeature, PromptLanguage, QueueMode, SessionMode};
+
 use super::*;
 
 /// Loads `yaml` as `config.yaml` with these variables.
@@ -36,14 +38,17 @@ const LARK: &str = "channels: {lark: {enabled: true, app_id: cli_a, app_secret: 
 #[test]
 fn built_in_defaults() {
     let Loaded { boot, live, warnings, .. } = loaded("", &[]);
-    assert_eq!(boot.bind, "127.0.0.1:8080".parse().unwrap());
-    assert!(boot.webhooks && boot.workers && boot.stores.migrate_on_start && !boot.log_json);
-    assert_eq!((boot.max_body_bytes, boot.shutdown_grace), (1_048_576, Duration::from_secs(30)));
+    assert_eq!(boot.server.bind, "127.0.0.1:8080".parse().unwrap());
+    assert!(boot.server.has_webhooks() && boot.server.has_workers() && boot.stores.migrate_on_start && !boot.log_json);
+    assert_eq!(
+        (boot.server.max_body_bytes, boot.server.shutdown_grace),
+        (1_048_576, Duration::from_secs(30))
+    );
     assert_eq!(
         (boot.lark.base_url.as_str(), boot.lark.app_id.as_str()),
         ("https://open.feishu.cn", "")
     );
-    assert!(boot.lark.encrypt_key.is_none() && boot.console_token.is_none() && boot.workspace.is_none() && boot.templates.is_none());
+    assert!(boot.lark.encrypt_key.is_none() && boot.console_token.is_none() && boot.tools.workspace.is_none() && boot.templates.is_none());
     assert_eq!(
         (boot.stores.database_url.expose_secret(), boot.retention),
         ("sqlite://data/countersign.db", Duration::from_secs(90 * 86_400))
@@ -156,7 +161,7 @@ fn later_layers_win() {
     assert_eq!((live.lark.allowed_chats.len(), &live.lark.approvers), (2, &Approvers::Anyone));
     assert_eq!(live.model.name, "8080: #not yaml", "text is taken as it is");
     assert_eq!(
-        boot.effects.into_iter().collect::<Vec<_>>(),
+        boot.tools.effects.into_iter().collect::<Vec<_>>(),
         [("a".into(), EffectClass::Read), ("b".into(), EffectClass::Destructive)]
     );
 }
@@ -241,7 +246,7 @@ fn unreadable_files() {
     let told = load(Some(&path), std::iter::empty()).unwrap_err();
     assert_eq!(told[0].to_string(), format!("{}: not UTF-8 text", path.display()));
     let mut report = Report::default();
-    assert!(file::read(&folder.path().join("absent.yaml"), false, &mut report).is_none());
+    assert!(file::read_layer(&folder.path().join("absent.yaml"), false, &mut report).is_none());
     assert!(report.problems.is_empty(), "a missing default file means the defaults");
 }
 
@@ -250,7 +255,7 @@ fn unreadable_files() {
 fn half_a_gateway_on_a_file_is_warned_about() {
     let yaml = "server:\n  roles: [webhooks]\n";
     let alone = loaded(yaml, &[]);
-    assert!(alone.boot.webhooks && !alone.boot.workers);
+    assert!(alone.boot.server.has_webhooks() && !alone.boot.server.has_workers());
     assert!(
         alone.warnings[0].contains("config.yaml:2: server.roles: nobody works on them"),
         "{:?}",
@@ -369,7 +374,7 @@ fn the_effective_configuration_is_complete() {
         "{}",
         first.effective
     );
-    for key in KEYS {
+    for key in KEYS.iter() {
         let name = key.path.rsplit('.').next().unwrap();
         assert!(first.effective.contains(&format!("{name}: ")), "{name}");
     }
@@ -386,7 +391,7 @@ fn the_effective_configuration_is_complete() {
 /// S0-35: what may be hot is exactly what a saved edit must put in force without a restart.
 #[test]
 fn hot_keys_are_the_promised_ones() {
-    for key in KEYS {
+    for key in KEYS.iter() {
         let name = key.path.rsplit('.').next().unwrap();
         let hot = name.starts_with("plan_review_")
             || (key.path.starts_with("channels.")

@@ -1,19 +1,52 @@
-//! The layered value of every served key: what one configuration has that another has not.
+//! The layered values: each with its origin, and bare, to compare one configuration with another.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use config::{Map, Value, ValueKind};
 
-use super::check::Layered;
-use super::table::{KEYS, Key, Reload, Since};
+use super::key::{Key, Reload, Since};
+use super::table::KEYS;
+
+/// The layered values by path, each with its origin.
+#[derive(Clone, Copy)]
+pub(super) struct LayeredValues<'a>(pub(super) &'a Value);
+
+impl<'a> LayeredValues<'a> {
+    /// The value at `path`.
+    pub(super) fn at(self, path: &str) -> Option<&'a Value> {
+        path.split('.').try_fold(self.0, |value, name| match &value.kind {
+            ValueKind::Table(table) => table.get(name),
+            _ => None,
+        })
+    }
+
+    /// Where the value at `path` was set. `None` means it is a default.
+    pub(super) fn origin(self, path: &str) -> Option<&'a str> {
+        self.at(path).and_then(|value| match &value.kind {
+            // A map's entries come from different layers: name one that set some.
+            ValueKind::Table(table) => table.values().find_map(Value::origin).or(value.origin()),
+            _ => value.origin(),
+        })
+    }
+
+    /// Is the key's value a blank text?
+    pub(super) fn is_blank(self, path: &str) -> bool {
+        self.at(path).is_some_and(|value| is_blank(&value.kind))
+    }
+
+    /// Is the key's value `true`?
+    pub(super) fn is_on(self, path: &str) -> bool {
+        self.at(path).is_some_and(|value| is_on(&value.kind))
+    }
+}
 
 /// Values by key, as they came out of the layers. Holds secrets; shows none.
 #[derive(Clone)]
 pub struct Values(BTreeMap<&'static str, ValueKind>);
 
 impl Values {
-    pub(super) fn of(layered: Layered<'_>) -> Self {
+    pub(super) fn of(layered: LayeredValues<'_>) -> Self {
         let served = KEYS.iter().filter(|key| key.since == Since::Served);
         Self(
             served
@@ -31,13 +64,21 @@ impl Values {
 
     /// Is the key's value a blank text?
     pub(super) fn is_blank(&self, path: &str) -> bool {
-        matches!(self.0.get(path), Some(ValueKind::String(text)) if text.trim().is_empty())
+        self.0.get(path).is_some_and(is_blank)
     }
 
     /// Is the key's value `true`?
     pub(super) fn is_on(&self, path: &str) -> bool {
-        matches!(self.0.get(path), Some(ValueKind::Boolean(true)))
+        self.0.get(path).is_some_and(is_on)
     }
+}
+
+fn is_blank(kind: &ValueKind) -> bool {
+    matches!(kind, ValueKind::String(text) if text.trim().is_empty())
+}
+
+fn is_on(kind: &ValueKind) -> bool {
+    matches!(kind, ValueKind::Boolean(true))
 }
 
 /// The value alone: the same value from another line or another layer is no change.

@@ -5,23 +5,20 @@ use std::path::{Component, Path, PathBuf};
 
 use secrecy::ExposeSecret;
 
-use super::check::Layered;
+use super::Boot;
 use super::problem::Report;
-use super::shape::Shape;
+use super::values::LayeredValues;
 
 const KEY: &str = "tools.workspace";
 
 /// Refuses a workspace that holds the `file` of the configuration, the database, the templates or one of the `secrets` (variable and
 /// file), or that is a part of the templates.
-pub(super) fn rules(shape: &Shape, layered: Layered<'_>, file: &Path, secrets: &[(String, PathBuf)], report: &mut Report) {
-    let (workspace, templates) = (&shape.tools.workspace, &shape.templates);
-    // A folder that is not there is refused by whoever opens it.
-    let (false, Ok(root)) = (report.is_refused(KEY), workspace.canonicalize()) else {
+pub(super) fn check_workspace(boot: &Boot, layered: LayeredValues<'_>, file: &Path, secrets: &[(String, PathBuf)], report: &mut Report) {
+    let Some(workspace) = boot.tools.workspace.as_ref().filter(|_| !report.is_refused(KEY)) else {
         return;
     };
-    if workspace.as_os_str().is_empty() {
-        return;
-    }
+    // A folder that is not there is refused by whoever opens it.
+    let Ok(root) = workspace.canonicalize() else { return };
     let place = layered.origin(KEY).unwrap_or("default").to_owned();
     let mut refuse = |relation: &str, what: &str, path: &Path| {
         report.problem(
@@ -36,13 +33,13 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, file: &Path, secrets: &
         );
     };
     let mut ours = vec![("the configuration".to_owned(), file.to_path_buf())];
-    ours.extend(database(shape).map(|path| ("the database".to_owned(), path)));
+    ours.extend(database(boot).map(|path| ("the database".to_owned(), path)));
     ours.extend(
         secrets
             .iter()
             .map(|(variable, path)| (format!("the secret of {variable},"), path.clone())),
     );
-    if !templates.as_os_str().is_empty() {
+    if let Some(templates) = &boot.templates {
         ours.push(("the templates".to_owned(), templates.clone()));
         if places(templates).iter().any(|folder| root.starts_with(folder) && *folder != root) {
             refuse("is a part of", "the templates", templates);
@@ -56,8 +53,8 @@ pub(super) fn rules(shape: &Shape, layered: Layered<'_>, file: &Path, secrets: &
 }
 
 /// The file of a SQLite database; beside it lie its log and its lock.
-fn database(shape: &Shape) -> Option<PathBuf> {
-    let path = shape.store.database_url.expose_secret().strip_prefix("sqlite://")?;
+fn database(boot: &Boot) -> Option<PathBuf> {
+    let path = boot.stores.database_url.expose_secret().strip_prefix("sqlite://")?;
     (!path.is_empty()).then(|| PathBuf::from(path))
 }
 

@@ -1,13 +1,15 @@
 //! The body of a refused request is still read for a while, so that its sender gets the refusal and not a broken pipe:
 //! closing a socket with unread bytes resets it, and a reset may overtake the answer.
+//!
+//! It cannot be replaced by reading first: a request is refused for its path, its headers or its length before a byte of its body is
+//! read, and what is too long must not be held in memory.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
-use axum::extract::{FromRequest, Request};
+use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::{Stream, StreamExt};
@@ -30,21 +32,14 @@ pub(super) async fn linger(request: Request, next: Next) -> Response {
     next.run(request.map(wrap)).await
 }
 
-/// A body that is read on in the background when it is dropped before its end. The webhooks take it as it is: to wrap it into
+/// A body that is read on in the background when it is dropped before its end. The webhooks make it themselves: to wrap it into
 /// another body, and every route into another layer, is dear where thousands of requests come in a second.
 pub(super) struct Lingering(Option<BodyDataStream>);
 
 impl Lingering {
-    fn of(body: Body) -> Self {
+    /// Reads `body` on when it is dropped.
+    pub(super) fn of(body: Body) -> Self {
         Self((!body.is_end_stream()).then(|| body.into_data_stream()))
-    }
-}
-
-impl<S: Sync> FromRequest<S> for Lingering {
-    type Rejection = Infallible;
-
-    async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(request.into_body()))
     }
 }
 

@@ -12,10 +12,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// What was told in the last minute, by reason.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(Mutex<BTreeMap<&'static str, Told>>);
+pub(super) struct Refusals(Mutex<BTreeMap<&'static str, MinuteOfLines>>);
 
 #[derive(Debug)]
-struct Told {
+struct MinuteOfLines {
     since: Millis,
     requests: u64,
 }
@@ -24,11 +24,11 @@ impl Refusals {
     /// Shall this one be told? Then how many were not since the last that was.
     pub(super) fn count(&self, reason: &'static str, now: Millis) -> Option<u64> {
         let mut reasons = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = reasons.entry(reason).or_insert(Told { since: now, requests: 0 });
+        let told = reasons.entry(reason).or_insert(MinuteOfLines { since: now, requests: 0 });
         let mut left_out = 0;
         if now < told.since || now.since(told.since) >= MINUTE {
             left_out = told.requests.saturating_sub(LINES);
-            *told = Told { since: now, requests: 0 };
+            *told = MinuteOfLines { since: now, requests: 0 };
         }
         told.requests += 1;
         (told.requests <= LINES).then_some(left_out)

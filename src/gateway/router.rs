@@ -1,6 +1,7 @@
 //! Every route on one screen.
 
 use axum::Router;
+use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -49,7 +50,7 @@ fn hooks() -> Router<Gateway> {
         .route("/webhooks/slack/events", post(webhooks::slack))
         .route("/webhooks/slack/interactions", post(webhooks::slack))
         .route("/webhooks/slack/commands", post(webhooks::slack))
-        .method_not_allowed_fallback(|_: Lingering| async { ApiError::method_not_allowed() })
+        .method_not_allowed_fallback(hook_method_not_allowed)
 }
 
 /// What the role `webhooks` serves to people.
@@ -75,6 +76,11 @@ fn surface(gateway: &Gateway) -> Router<Gateway> {
         // Around the fallbacks too: without the token not even a path's existence is told.
         .layer(from_fn_with_state(gateway.clone(), auth));
     Router::new().nest("/api/v1", api).merge(console::routes(gateway))
+}
+
+async fn hook_method_not_allowed(body: Body) -> ApiError {
+    drop(Lingering::of(body));
+    ApiError::method_not_allowed()
 }
 
 async fn nothing() -> ApiError {

@@ -111,7 +111,7 @@ pub struct GatewayParts {
 
 /// What a platform refuses us.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Refused {
+pub(super) struct PlatformRefusals {
     /// Why it does not tell who the bot is.
     pub(super) identity: Option<String>,
     /// Deliveries that it refused one after the other for our credentials or permissions.
@@ -120,7 +120,7 @@ pub(super) struct Refused {
     why: String,
 }
 
-impl Refused {
+impl PlatformRefusals {
     /// Refused deliveries one after the other that are no accident of a single message.
     const ENOUGH: u32 = 3;
 
@@ -140,7 +140,7 @@ struct Shared {
     draining: CancellationToken,
     since: Since,
     /// What each platform refuses us.
-    refused: Mutex<BTreeMap<&'static str, Refused>>,
+    refused: Mutex<BTreeMap<&'static str, PlatformRefusals>>,
     body_room: BodyRoom,
     refusals: Refusals,
     readers: Readers,
@@ -198,13 +198,13 @@ impl Gateway {
         });
     }
 
-    fn note_refused(&self, kind: ChannelKind, change: impl FnOnce(&mut Refused)) {
+    fn note_refused(&self, kind: ChannelKind, change: impl FnOnce(&mut PlatformRefusals)) {
         let mut refused = self.0.refused.lock().unwrap_or_else(PoisonError::into_inner);
         change(refused.entry(kind.as_str()).or_default());
     }
 
     /// What the platform refuses us: to tell who the bot is (`None` means it told, or was not asked yet), and delivery after delivery.
-    pub(super) fn refused(&self, kind: ChannelKind) -> Refused {
+    pub(super) fn refused(&self, kind: ChannelKind) -> PlatformRefusals {
         let refused = self.0.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.get(kind.as_str()).cloned().unwrap_or_default()
     }

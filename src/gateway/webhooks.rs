@@ -3,14 +3,12 @@
 mod lark;
 mod slack;
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use countersign_agent::domain::Inbound;
 use metrics::{counter, histogram};
@@ -27,24 +25,6 @@ pub(super) use slack::slack;
 
 /// The platform shows an error of its own after three seconds.
 const CLICK_TIME: Duration = Duration::from_secs(2);
-
-/// Where a request was sent to, and from where: behind a proxy that is the proxy's address.
-#[derive(Debug)]
-pub(super) struct Sent {
-    path: Uri,
-    peer: Option<SocketAddr>,
-}
-
-impl<S: Sync> FromRequestParts<S> for Sent {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self {
-            path: parts.uri.clone(),
-            peer: parts.extensions.get().copied(),
-        })
-    }
-}
 
 /// What became of a request, for the metrics.
 #[derive(Clone, Copy, Debug)]
@@ -106,12 +86,13 @@ async fn click(gateway: &Gateway, inbound: Inbound) -> Result<ClickAnswer, ApiEr
 }
 
 /// The log names channel, path, peer and reason; the sender hears only that it was refused.
-fn refused(gateway: &Gateway, channel: &'static str, sent: &Sent, refusal: Refusal) -> ApiError {
+fn refused(gateway: &Gateway, channel: &'static str, request: &Parts, refusal: Refusal) -> ApiError {
     let (Refusal::Unauthorized(reason) | Refusal::Bad(reason)) = refusal;
     if let Some(missed) = gateway.refusals().count(reason, gateway.machine_clock.now()) {
         let not_logged_before = (missed > 0).then_some(missed);
-        let peer = sent.peer.map(tracing::field::display);
-        warn!(channel, path = sent.path.path(), peer, reason = %refusal, not_logged_before, "webhook refused");
+        // Behind a proxy the proxy's address.
+        let peer = request.extensions.get::<SocketAddr>().map(tracing::field::display);
+        warn!(channel, path = request.uri.path(), peer, reason = %refusal, not_logged_before, "webhook refused");
     }
     match refusal {
         Refusal::Unauthorized(_) => ApiError::unauthorized("signature, timestamp or token is wrong"),

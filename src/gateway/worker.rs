@@ -39,8 +39,8 @@ const UNREADABLE_PAUSE: Duration = Duration::from_secs(5);
 /// After a store failure, so that a broken disk does not become a busy loop.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 
-/// The running loops.
-#[derive(Debug)]
+/// The running loops, and what each of them needs.
+#[derive(Clone, Debug)]
 pub struct Workers {
     stop: Stop,
     tasks: TaskTracker,
@@ -89,52 +89,46 @@ impl Workers {
 /// Starts the loops of this process's roles.
 #[must_use]
 pub fn start_workers(gateway: &Gateway) -> Workers {
-    let (stop, tasks) = (Stop::default(), TaskTracker::new());
-    // Unique per process start, so that a fast restart never passes for its predecessor.
-    let owner = format!("w_{}", gateway.ids.token());
     let workers = Workers {
-        stop: stop.clone(),
-        tasks: tasks.clone(),
+        stop: Stop::default(),
+        tasks: TaskTracker::new(),
         gateway: gateway.clone(),
-        owner: owner.clone(),
+        // Unique per process start, so that a fast restart never passes for its predecessor.
+        owner: format!("w_{}", gateway.ids.token()),
     };
-    tasks.spawn(upkeep_loop(gateway.clone(), stop.soon.clone()));
+    let (tasks, stop) = (&workers.tasks, &workers.stop.soon);
+    tasks.spawn(upkeep_loop(gateway.clone(), stop.clone()));
     if !gateway.roles.workers {
         // What is accepted here others find; clicks are decided in the request, and who the bot is stands in the ledger.
         return workers;
     }
-    let (g, s, t, o) = (gateway.clone(), stop.clone(), tasks.clone(), owner.clone());
-    let stop = stop.soon;
-    tasks.spawn(supervise("lanes", move || lane_loop(g.clone(), s.clone(), t.clone(), o.clone())));
-    let (g, s, t) = (gateway.clone(), stop.clone(), tasks.clone());
-    tasks.spawn(supervise("dispatch", move || {
-        dispatch_loop(g.clone(), s.clone(), t.clone(), owner.clone())
-    }));
-    let (g, s) = (gateway.clone(), stop.clone());
-    tasks.spawn(supervise("triage", move || triage_loop(g.clone(), s.clone())));
+    tasks.spawn(supervise("lanes", workers.clone(), lane_loop));
+    tasks.spawn(supervise("dispatch", workers.clone(), dispatch_loop));
+    tasks.spawn(supervise("triage", workers.clone(), triage_loop));
     for kind in [ChannelKind::Lark, ChannelKind::Slack] {
         tasks.spawn(identity_loop(gateway.clone(), stop.clone(), kind));
     }
-    tasks.spawn(prune_loop(gateway.clone(), stop));
+    tasks.spawn(prune_loop(gateway.clone(), stop.clone()));
     workers
 }
 
 /// Keeps a loop alive: a panic in it is a bug, and must not leave accepted events without triage.
-async fn supervise<F>(what: &'static str, mut start: impl FnMut() -> F)
+async fn supervise<F>(what: &'static str, workers: Workers, start: fn(Workers) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    while let Err(died) = tokio::spawn(start()).await {
+    while let Err(died) = tokio::spawn(start(workers.clone())).await {
         error!(what, %died, "a worker loop panicked; it starts again");
         tokio::time::sleep(FAILURE_PAUSE).await;
     }
 }
 
 /// Runs `work` until it finds nothing, then waits; `work` says how much it found.
-async fn repeat<F>(gateway: &Gateway, stop: &CancellationToken, wakeup: &Notify, what: &str, mut work: impl FnMut() -> F)
+async fn repeat<F>(workers: &Workers, wakeup: &Notify, what: &str, mut work: impl FnMut() -> F)
 where
     F: Future<Output = Result<usize, StoreError>>,
 {
+    let (gateway, stop) = (&workers.gateway, &workers.stop.soon);
     while !stop.is_cancelled() {
         match work().await {
             Ok(0) => {
@@ -153,10 +147,11 @@ where
     }
 }
 
-async fn triage_loop(gateway: Gateway, stop: CancellationToken) {
+async fn triage_loop(workers: Workers) {
+    let gateway = &workers.gateway;
     let wakeup = gateway.ledger.inbox_wakeup();
-    repeat(&gateway, &stop, &wakeup, "triage", || async {
-        let handled = gateway.desk.triage_until(|| stop.is_cancelled()).await?;
+    repeat(&workers, &wakeup, "triage", || async {
+        let handled = gateway.desk.triage_until(|| workers.stop.soon.is_cancelled()).await?;
         if handled > 0 {
             gateway.failpoint.reach("triaged");
         }
@@ -165,29 +160,30 @@ async fn triage_loop(gateway: Gateway, stop: CancellationToken) {
     .await;
 }
 
-async fn dispatch_loop(gateway: Gateway, stop: CancellationToken, tasks: TaskTracker, owner: String) {
-    let wakeup = gateway.ledger.outbox_wakeup();
-    let dispatcher = Dispatcher::new(gateway.clone(), owner, tasks);
-    repeat(&gateway, &stop, &wakeup, "dispatch", || dispatcher.dispatch()).await;
+async fn dispatch_loop(workers: Workers) {
+    let wakeup = workers.gateway.ledger.outbox_wakeup();
+    let dispatcher = Dispatcher::new(workers.gateway.clone(), workers.owner.clone(), workers.tasks.clone());
+    repeat(&workers, &wakeup, "dispatch", || dispatcher.dispatch()).await;
 }
 
-async fn lane_loop(gateway: Gateway, stop: Stop, tasks: TaskTracker, owner: String) {
+async fn lane_loop(workers: Workers) {
+    let gateway = &workers.gateway;
     let wakeup = gateway.ledger.lane_wakeup();
     let room = Arc::new(Semaphore::new(LANES));
     let lease_ms = i64::try_from(gateway.timings.lease.as_millis()).unwrap_or(i64::MAX);
-    repeat(&gateway, &stop.soon, &wakeup, "lanes", || async {
+    repeat(&workers, &wakeup, "lanes", || async {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else {
             return Ok(0);
         };
         let asked = Instant::now();
         let mut tx = gateway.ledger.begin().await?;
-        let Some(lease) = tx.claim_lane(&owner, lease_ms, LANES_PER_CHAT).await? else {
+        let Some(lease) = tx.claim_lane(&workers.owner, lease_ms, LANES_PER_CHAT).await? else {
             return Ok(0);
         };
         tx.commit().await?;
         let hold = Hold::since(asked, gateway.timings.lease);
-        let (runner, stop, wakeup) = (gateway.runner.clone(), stop.clone(), Arc::clone(&wakeup));
-        tasks.spawn(async move {
+        let (runner, stop, wakeup) = (gateway.runner.clone(), workers.stop.clone(), Arc::clone(&wakeup));
+        workers.tasks.spawn(async move {
             finish_or_give_back(&runner, lease, hold, &stop).await;
             drop(place);
             // A free place, or a free slot of that chat, may be what another lane waits for.

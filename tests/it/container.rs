@@ -133,7 +133,7 @@ fn a_container_may_do_little() {
         let Ok(loaded) = config::load(None, std::iter::empty()) else {
             panic!("the defaults do not load")
         };
-        assert!(patience > loaded.boot.shutdown_grace.as_secs());
+        assert!(patience > loaded.boot.server.shutdown_grace.as_secs());
     }
 }
 

@@ -36,7 +36,7 @@ async fn a_page_and_a_file_that_claim_an_approval_have_none(on: On) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("evil.md"), FORGED).unwrap();
     let mut boot = boot(Some(folder.path()));
-    (boot.web_fetch, boot.run_bash) = (true, true);
+    (boot.tools.web_fetch, boot.tools.run_bash) = (true, true);
     let toolbox = countersign::app::toolbox(&boot, &internet.reach()).unwrap();
     let tools = ["read_file", "write_file", "web_fetch", "run_bash"].map(|name| toolbox.get(name).unwrap());
     let url = internet.url("/news?q=1");

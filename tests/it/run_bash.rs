@@ -14,7 +14,7 @@ use crate::support::workspace::boot;
 
 fn toolbox(folder: &Path) -> Toolbox {
     let mut boot = boot(Some(folder));
-    boot.run_bash = true;
+    boot.tools.run_bash = true;
     countersign::app::toolbox(&boot, &Reach::default()).unwrap()
 }
 
@@ -368,7 +368,7 @@ async fn it_is_off_unless_switched_on() {
     let folder = tempfile::tempdir().unwrap();
     let names = |run_bash: bool| {
         let mut boot = boot(Some(folder.path()));
-        boot.run_bash = run_bash;
+        boot.tools.run_bash = run_bash;
         let specs = countersign::app::toolbox(&boot, &Reach::default()).unwrap().specs();
         specs.into_iter().map(|spec| spec.name).collect::<Vec<_>>()
     };

@@ -299,8 +299,8 @@ async fn the_box_follows_the_configuration() {
             .specs()
             .is_empty()
     );
-    configured.workspace = Some(folder.path().to_owned());
-    configured.effects = [("read_file".to_owned(), EffectClass::Write)].into();
+    configured.tools.workspace = Some(folder.path().to_owned());
+    configured.tools.effects = [("read_file".to_owned(), EffectClass::Write)].into();
     let tools = countersign::app::toolbox(&configured, &Reach::default()).unwrap();
     let classes: Vec<_> = tools.specs().into_iter().map(|spec| (spec.name, spec.effect)).collect();
     assert_eq!(
@@ -316,7 +316,7 @@ async fn the_box_follows_the_configuration() {
         assert_eq!(spec.parameters["required"][0], "path", "{}", spec.name);
     }
     assert!(tools.get("run_bash").is_none());
-    configured.effects = [("write_file".to_owned(), EffectClass::State)].into();
+    configured.tools.effects = [("write_file".to_owned(), EffectClass::State)].into();
     assert_eq!(
         countersign::app::toolbox(&configured, &Reach::default()).unwrap_err().to_string(),
         "tools.effects.write_file: found state, allowed read, write, destructive"

@@ -20,7 +20,7 @@ use crate::support::workspace::boot;
 fn tool(reach: &Reach) -> Arc<dyn Tool> {
     install_crypto();
     let mut boot = boot(None);
-    boot.web_fetch = true;
+    boot.tools.web_fetch = true;
     countersign::app::toolbox(&boot, reach).unwrap().get("web_fetch").unwrap()
 }
 

@@ -6,7 +6,7 @@ use countersign_agent::domain::Clock;
 use futures_util::future::join_all;
 use reqwest::header::DATE;
 
-use super::online::Verdict;
+use super::verdict::Verdict;
 use crate::app::Http;
 
 /// More is told.

@@ -6,7 +6,7 @@ use countersign_agent::tools::McpServer;
 use countersign_agent::tools::try_server;
 use futures_util::future::join_all;
 
-use super::online::Verdict;
+use super::verdict::Verdict;
 
 /// A verdict a server, by name.
 pub(super) async fn verdicts(servers: &[McpServer], folder: Option<&Path>) -> Vec<(String, Verdict)> {

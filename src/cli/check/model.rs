@@ -4,7 +4,7 @@ use countersign_agent::model::Remote;
 use countersign_agent::model::{ModelLive, Provider};
 use serde_json::Value;
 
-use super::online::{Verdict, transport};
+use super::verdict::{Verdict, transport};
 
 pub(super) async fn verdict(model: &ModelLive, http: reqwest::Client) -> Verdict {
     if model.provider == Provider::Demo {

@@ -6,35 +6,27 @@ use std::time::Duration;
 
 use countersign_agent::domain::Clock;
 use countersign_agent::model::Provider;
+use secrecy::SecretString;
 
-use super::{clock, database, mcp, model, redis, slack};
+use super::verdict::Verdict;
+use super::{clock, mcp, model, slack};
 use crate::app::Http;
 use crate::channels::{Channel, DeliveryError, LarkClient};
 use crate::cli::{problem, result};
-use crate::config::{Boot, Live};
+use crate::config::{Boot, Coordination, Live};
+use crate::store::{Ledger, Looked, StoreError, look_at_redis};
 
 /// For one trial, all its requests together.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How a trial ended, in words that hold no secret and nothing that a server said but its codes.
-#[derive(Debug)]
-pub(super) enum Verdict {
-    /// As it should be.
-    Good(String),
-    /// It works, but should be known.
-    Doubtful(String),
-    /// It does not work.
-    Bad(String),
-}
-
 /// One trial and its end.
 #[derive(Debug)]
-pub(super) struct Tried {
+pub(super) struct Trial {
     what: String,
     verdict: Verdict,
 }
 
-impl Tried {
+impl Trial {
     /// A good one to stdout, as a comment of the YAML above it; anything else to stderr. A bad one takes `sound` away.
     pub(super) fn print(&self, sound: &mut bool) -> anyhow::Result<()> {
         let what = &self.what;
@@ -54,7 +46,7 @@ impl Tried {
 ///
 /// # Errors
 /// When this machine has no HTTP client or no templates to offer.
-pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Tried>> {
+pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trial>> {
     let http = Http::new()?;
     // The admin's own templates were checked before; for a trial the built-in ones do.
     let templates = Arc::new(crate::template::load(None)?);
@@ -71,14 +63,14 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trie
         hosts.push(live.model.base_url.as_str());
     }
     let (database, redis, lark, slack, model, clock, servers) = tokio::join!(
-        limited(database::verdict(&boot.stores.database_url, boot.stores.migrate_on_start)),
+        limited(try_database(&boot.stores.database_url, boot.stores.migrate_on_start)),
         // Its own limits are shorter.
-        redis::verdict(&boot.stores.coordination),
-        when(lark.as_ref().map(|client| limited(lark_verdict(client)))),
+        try_redis(&boot.stores.coordination),
+        when(lark.as_ref().map(|client| limited(try_lark(client)))),
         when(slack_http.map(|http| limited(slack::verdict(&boot.slack, http)))),
         limited(model::verdict(&live.model, http.for_url(&live.model.base_url))),
         limited(clock::verdict(&hosts, &http, Clock::system())),
-        mcp::verdicts(&boot.mcp_servers, boot.workspace.as_deref()),
+        mcp::verdicts(&boot.tools.mcp_servers, boot.tools.workspace.as_deref()),
     );
     let tried = [
         ("store.database_url", Some(database)),
@@ -92,10 +84,10 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trie
         .into_iter()
         .filter_map(|(what, verdict)| Some((what.to_owned(), verdict?)))
         .chain(servers);
-    Ok(done.map(|(what, verdict)| Tried { what, verdict }).collect())
+    Ok(done.map(|(what, verdict)| Trial { what, verdict }).collect())
 }
 
-pub(super) async fn limited(trial: impl Future<Output = Verdict>) -> Verdict {
+async fn limited(trial: impl Future<Output = Verdict>) -> Verdict {
     let late = || Verdict::Bad(format!("no answer in {} s", LIMIT.as_secs()));
     tokio::time::timeout(LIMIT, trial).await.unwrap_or_else(|_| late())
 }
@@ -107,24 +99,38 @@ async fn when<T>(trial: Option<impl Future<Output = T>>) -> Option<T> {
     }
 }
 
+/// Does the database open, and does its schema fit? It is only read, beside a gateway that may be running.
+async fn try_database(url: &SecretString, migrate_on_start: bool) -> Verdict {
+    match Ledger::look(url).await {
+        Ok(Looked::Current) => Verdict::Good(String::from("the database answers and has the current schema")),
+        Ok(Looked::Absent) if migrate_on_start => Verdict::Good(String::from("the file does not exist yet and will be created")),
+        Ok(Looked::Behind) if migrate_on_start => {
+            Verdict::Good(String::from("the database answers; its schema is brought up to date at start"))
+        }
+        Ok(Looked::Absent) => Verdict::Bad(String::from("the file does not exist: run `countersign migrate`")),
+        Ok(Looked::Behind) => Verdict::Bad(String::from("the schema is older than this program: run `countersign migrate`")),
+        Err(error) => Verdict::Bad(error.to_string()),
+    }
+}
+
+/// How Redis stands; `None` without a configured one.
+async fn try_redis(coordination: &Coordination) -> Option<Verdict> {
+    let Coordination::Redis { url, .. } = coordination else {
+        return None;
+    };
+    Some(match look_at_redis(url).await {
+        Ok(()) => Verdict::Good(String::from("the server answers")),
+        // What the server says of its own; a password is in none of it.
+        Err(StoreError::Unavailable(why)) => Verdict::Bad(why),
+        Err(error) => Verdict::Bad(error.to_string()),
+    })
+}
+
 /// The tenant token and the bot's own id.
-async fn lark_verdict(client: &LarkClient) -> Verdict {
+async fn try_lark(client: &LarkClient) -> Verdict {
     match client.identity().await {
         Ok(bot) => Verdict::Good(format!("the credentials are good; the bot is {bot}")),
         Err(DeliveryError::Forbidden(reason)) => Verdict::Bad(format!("the credentials or permissions are refused: {reason}")),
         Err(DeliveryError::Retry { reason, .. } | DeliveryError::Content(reason) | DeliveryError::Gone(reason)) => Verdict::Bad(reason),
     }
-}
-
-/// What went wrong on the way, by its kind only: the error's own text may hold the URL.
-pub(super) fn transport(error: &reqwest::Error) -> Verdict {
-    Verdict::Bad(String::from(if error.is_timeout() {
-        "no answer in time"
-    } else if error.is_connect() {
-        "no connection: wrong address, name service, proxy or TLS certificate"
-    } else if error.is_builder() {
-        "no request can be made of these settings: the key has characters that no header can carry"
-    } else {
-        "the connection broke"
-    }))
 }

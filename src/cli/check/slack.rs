@@ -3,7 +3,7 @@
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
-use super::online::{Verdict, transport};
+use super::verdict::{Verdict, transport};
 use crate::config::SlackSecrets;
 
 /// What the gateway asks of the platform: to hear, to say, to react, and to look whether it has said something already.

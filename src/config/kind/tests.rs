@@ -5,7 +5,7 @@ use countersign_agent::template::yaml;
 use super::*;
 
 fn check(kind: Kind, yaml: &str) -> Result<ValueKind, String> {
-    kind.read(&yaml::parse(yaml).unwrap()).map_err(|refused| refused.why)
+    kind.parse(&yaml::parse(yaml).unwrap()).map_err(|refused| refused.why)
 }
 
 #[track_caller]
@@ -128,7 +128,7 @@ fn lists_of_ids() {
     refused(Kind::Ids, "[oc_1, 7]", &format!("found 7 in the list, {allowed}"));
     refused(Kind::Ids, "[oc_1, oc_1]", &format!("found oc_1 in the list, {allowed}"));
     refused(Kind::Ids, "['oc 1']", &format!("found oc 1 in the list, {allowed}"));
-    assert_eq!(Kind::Ids.read(&yaml::parse("[a,\n b,\n 7]").unwrap()).unwrap_err().line, 3);
+    assert_eq!(Kind::Ids.parse(&yaml::parse("[a,\n b,\n 7]").unwrap()).unwrap_err().line, 3);
     for good in ["requester", "anyone", "[ou_1]"] {
         assert!(check(Kind::Approvers, good).is_ok(), "{good}");
     }
@@ -178,7 +178,7 @@ fn effects_are_classes_of_tools() {
     for bad in ["{a: state}", "{a: }", "[a]", "{a: read, a: write}", "{'': read}"] {
         assert!(check(Kind::Effects, bad).is_err(), "{bad}");
     }
-    assert_eq!(Kind::Effects.read(&yaml::parse("a: read\nb: red\n").unwrap()).unwrap_err().line, 2);
+    assert_eq!(Kind::Effects.parse(&yaml::parse("a: read\nb: red\n").unwrap()).unwrap_err().line, 2);
 }
 
 /// design: what was found stays on one line and short.

@@ -7,8 +7,9 @@ use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
 use super::*;
+use crate::config::key::{Key, Since};
 use crate::config::kind::Kind;
-use crate::config::table::{KEYS, Key, Since};
+use crate::config::table::KEYS;
 
 /// What makes every other value valid beside it: secrets, an address of a model, more than one approver.
 const BASE: &[(&str, &str)] = &[
@@ -91,7 +92,7 @@ fn shown(live: &Live) -> String {
 }
 
 fn look(reloader: &mut Reloader) -> Edit {
-    let found = reloader.look();
+    let found = reloader.load_candidate();
     reloader.decide(found)
 }
 
@@ -127,7 +128,7 @@ fn another(key: &Key, folder: &str) -> Option<String> {
         Kind::Approvers => first(&["requester"]),
         Kind::Effects => Some("{another: read}".to_owned()),
         Kind::Features => Some("[output_format]".to_owned()),
-        Kind::Servers => Some("[{name: another, command: [another]}]".to_owned()),
+        Kind::Maps(_) => Some("[{name: another, command: [another]}]".to_owned()),
     }
 }
 
@@ -136,7 +137,7 @@ fn another(key: &Key, folder: &str) -> Option<String> {
 #[test]
 fn every_key_does_what_its_row_says() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    for key in KEYS {
+    for key in KEYS.iter() {
         let site = Site::new(BASE);
         let value = another(key, &site.folder.path().join("elsewhere").display().to_string()).unwrap();
         let (mut reloader, before) = site.start();
@@ -287,13 +288,15 @@ fn a_file_may_vanish_and_come_back() {
     };
     let mut absent = Source::new(Some(site.folder.path().join("absent.yaml")), std::iter::empty());
     absent.needed = false;
-    let vanished = Reloader::new(absent.clone(), &loaded(true)).look();
-    let Found(Err(problems)) = vanished else { panic!("{vanished:?}") };
+    let vanished = Reloader::new(absent.clone(), &loaded(true)).load_candidate();
+    let Candidate(Err(problems)) = vanished else {
+        panic!("{vanished:?}")
+    };
     assert!(
         problems[0].ends_with("absent.yaml: the file is gone; what it said stays in force"),
         "{problems:?}"
     );
-    assert!(Reloader::new(absent, &loaded(false)).look().is_valid());
+    assert!(Reloader::new(absent, &loaded(false)).load_candidate().is_valid());
 }
 
 /// design: a restart key is told when it is edited, and not again with the next edit of another key; secrets are never shown.

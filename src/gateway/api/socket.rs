@@ -1,7 +1,7 @@
 //! `GET /events`: events as they happen, over a WebSocket.
 //!
 //! A reader is a cursor over the ledger and nothing else: what it was not told yet is looked up, a page at a time, and the next page
-//! when this one is sent. So a slow reader holds up only itself, and a cut loses nothing. What it says is heard all the while: a long
+//! when this one is sent. So a slow reader holds up only itself, and a cut loses nothing. What it says is is_alive all the while: a long
 //! history keeps no ping waiting for its answer.
 
 mod cursor;
@@ -143,25 +143,25 @@ impl From<StoreError> for End {
 /// One reader.
 struct Reader {
     gateway: Gateway,
-    mouth: SplitSink<WebSocket, Message>,
-    ears: Ears,
+    outgoing: SplitSink<WebSocket, Message>,
+    incoming: Incoming,
     commits: watch::Receiver<u64>,
     ping: Interval,
 }
 
 /// What comes from a reader. It has nothing to say; but its pings are answered only by listening, and that it answers ours tells that
 /// it is there.
-struct Ears {
+struct Incoming {
     socket: SplitStream<WebSocket>,
     /// Something came since the last ping.
-    heard: bool,
+    is_alive: bool,
 }
 
-impl Ears {
+impl Incoming {
     /// Until the reader is gone.
     async fn listen(&mut self) -> End {
         while let Some(Ok(_)) = self.socket.next().await {
-            self.heard = true;
+            self.is_alive = true;
         }
         End::Gone
     }
@@ -180,12 +180,12 @@ impl Reader {
         let every = gateway.timings.socket_ping;
         let mut ping = interval_at(Instant::now() + every, every);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mouth, socket) = socket.split();
+        let (outgoing, socket) = socket.split();
         Self {
             commits: gateway.ledger.commits(),
             gateway,
-            mouth,
-            ears: Ears { socket, heard: true },
+            outgoing,
+            incoming: Incoming { socket, is_alive: true },
             ping,
         }
     }
@@ -205,10 +205,10 @@ impl Reader {
         };
         // What a slow reader has not read yet stands before it.
         let patience = self.gateway.timings.socket_patience;
-        let told = timeout(patience, self.mouth.send(Message::Close(Some(close)))).await;
+        let told = timeout(patience, self.outgoing.send(Message::Close(Some(close)))).await;
         if matches!(told, Ok(Ok(()))) {
             // A connection that is cut at once may lose what is still on its way.
-            let _ = timeout(FAREWELL, self.ears.listen()).await;
+            let _ = timeout(FAREWELL, self.incoming.listen()).await;
         }
     }
 
@@ -224,7 +224,7 @@ impl Reader {
                     while more {
                         let untold;
                         let looking = async { Ok::<_, End>(tail.look(&mut look(&self.gateway).await?.0).await?) };
-                        (untold, more) = self.ears.beside(looking).await??;
+                        (untold, more) = self.incoming.beside(looking).await??;
                         for span in untold {
                             self.tell(&span.turn_id, span.first - 1, span.last).await?;
                         }
@@ -240,7 +240,7 @@ impl Reader {
         while seq < last {
             // Nothing of the ledger is held while a page is sent.
             let looking = async { Ok::<_, End>(look(&self.gateway).await?.0.events(turn, seq, PAGE.min(last - seq)).await?) };
-            let page = self.ears.beside(looking).await??;
+            let page = self.incoming.beside(looking).await??;
             if page.is_empty() {
                 break;
             }
@@ -256,8 +256,8 @@ impl Reader {
     async fn wait(&mut self) -> Result<(), End> {
         let Self {
             gateway,
-            mouth,
-            ears,
+            outgoing,
+            incoming,
             commits,
             ping,
         } = self;
@@ -271,12 +271,12 @@ impl Reader {
                 // In this order: who has answered in time was in time, although we come to it late.
                 biased;
                 () = gateway.draining() => return Err(End::Stopping),
-                end = ears.listen() => return Err(end),
+                end = incoming.listen() => return Err(end),
                 _ = ping.tick() => {
-                    if !std::mem::take(&mut ears.heard) {
+                    if !std::mem::take(&mut incoming.is_alive) {
                         return Err(End::Slow);
                     }
-                    send(gateway, mouth, ears, Message::Ping(bytes::Bytes::new())).await?;
+                    send(gateway, outgoing, incoming, Message::Ping(bytes::Bytes::new())).await?;
                 }
                 () = &mut told => return Ok(()),
             }
@@ -284,7 +284,7 @@ impl Reader {
     }
 
     async fn send(&mut self, message: Message) -> Result<(), End> {
-        send(&self.gateway, &mut self.mouth, &mut self.ears, message).await
+        send(&self.gateway, &mut self.outgoing, &mut self.incoming, message).await
     }
 }
 
@@ -298,9 +298,14 @@ async fn look(gateway: &Gateway) -> Result<(Session, SemaphorePermit<'_>), End> 
 }
 
 /// Comes back when the connection has taken all of it, so that no queue forms here.
-async fn send(gateway: &Gateway, mouth: &mut SplitSink<WebSocket, Message>, ears: &mut Ears, message: Message) -> Result<(), End> {
-    let sending = timeout(gateway.timings.socket_patience, mouth.send(message));
-    match ears.beside(sending).await? {
+async fn send(
+    gateway: &Gateway,
+    outgoing: &mut SplitSink<WebSocket, Message>,
+    incoming: &mut Incoming,
+    message: Message,
+) -> Result<(), End> {
+    let sending = timeout(gateway.timings.socket_patience, outgoing.send(message));
+    match incoming.beside(sending).await? {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) => Err(End::Gone),
         Err(_) => Err(End::Slow),

@@ -27,23 +27,23 @@ const LOOK: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(250);
 
 /// So many pages may wait at once; one more is asked to come back.
-const SEATS: usize = 100;
+const WAITING: usize = 100;
 /// So many of them are drawn at once: each takes a reader of the ledger and its share of a processor, both of which
 /// webhooks and turns need more.
-const BRUSHES: usize = 2;
+const DRAWING: usize = 2;
 
 /// The pages that wait for news.
 #[derive(Debug)]
 pub(in crate::gateway) struct Readers {
-    seats: Semaphore,
-    brushes: Semaphore,
+    waiting: Semaphore,
+    drawing: Semaphore,
 }
 
 impl Default for Readers {
     fn default() -> Self {
         Self {
-            seats: Semaphore::new(SEATS),
-            brushes: Semaphore::new(BRUSHES),
+            waiting: Semaphore::new(WAITING),
+            drawing: Semaphore::new(DRAWING),
         }
     }
 }
@@ -64,7 +64,7 @@ pub(super) async fn live(
     headers: HeaderMap,
     Params(params): Params<LiveParams>,
 ) -> Result<Json<Value>, ApiError> {
-    let _seat = gateway.readers().seats.try_acquire().map_err(|_| ApiError::unavailable())?;
+    let _place = gateway.readers().waiting.try_acquire().map_err(|_| ApiError::unavailable())?;
     let until = Instant::now() + PATIENCE;
     let mut commits = gateway.ledger.commits();
     loop {
@@ -72,9 +72,9 @@ pub(super) async fn live(
         let language = PageLocale::of(gateway.settings.current().console_locale, &headers);
         let scene = Scene::new(&gateway, language, params.chat.as_deref(), params.who.as_deref())?;
         commits.borrow_and_update();
-        let brush = gateway.readers().brushes.acquire().await.map_err(|_| ApiError::internal())?;
+        let permit = gateway.readers().drawing.acquire().await.map_err(|_| ApiError::internal())?;
         let parts = scene.parts().await?;
-        drop(brush);
+        drop(permit);
         let now = have(&parts);
         let known: Vec<&str> = params.have.as_deref().unwrap_or_default().split('.').collect();
         let changed: Map<String, Value> = parts

@@ -2,41 +2,38 @@
 //! one who pressed as a note.
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use countersign_agent::domain::{ClickTarget, Inbound, InboundBody, Locale, Notice};
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::{FORM, JSON, Outcome, Sent, accept, click, metered, read_push, refused, require_type};
+use super::{FORM, JSON, Outcome, accept, click, metered, read_push, refused, require_type};
 use crate::channels::{FormContext, SlackReceived as Received, form_errors, notice_text, revise_form};
 use crate::gateway::error::ApiError;
 use crate::gateway::linger::Lingering;
 use crate::gateway::state::Gateway;
 
 /// `POST /webhooks/slack/events`, `/interactions` and `/commands`; each takes every kind.
-pub(in crate::gateway) async fn slack(
-    State(gateway): State<Gateway>,
-    sent: Sent,
-    headers: HeaderMap,
-    body: Lingering,
-) -> Result<Response, ApiError> {
-    metered("slack", handle(&gateway, &sent, headers, body)).await
+pub(in crate::gateway) async fn slack(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
+    let (request, body) = request.into_parts();
+    metered("slack", handle(&gateway, &request, Lingering::of(body))).await
 }
 
-async fn handle(gateway: &Gateway, sent: &Sent, headers: HeaderMap, body: Lingering) -> Result<(Outcome, Response), ApiError> {
+async fn handle(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(Outcome, Response), ApiError> {
     let live = gateway.settings.current();
     if !live.slack.enabled {
         return Err(ApiError::not_found("the Slack channel is not enabled (channels.slack.enabled)"));
     }
     let locale = live.slack.locale;
-    require_type(&headers, &[JSON, FORM])?;
+    require_type(&request.headers, &[JSON, FORM])?;
     let hook = &gateway.channels.slack_hook;
-    let body = read_push(gateway, &headers, body, hook.unsigned_limit(&headers)).await?;
+    let body = read_push(gateway, &request.headers, body, hook.unsigned_limit(&request.headers)).await?;
     match body
-        .and_then(|body| hook.receive(&headers, &body, gateway.machine_clock.now()))
-        .map_err(|refusal| refused(gateway, "slack", sent, refusal))?
+        .and_then(|body| hook.receive(&request.headers, &body, gateway.machine_clock.now()))
+        .map_err(|refusal| refused(gateway, "slack", request, refusal))?
     {
         Received::Challenge(challenge) => Ok((Outcome::Handshake, Json(json!({ "challenge": challenge })).into_response())),
         Received::Probe => Ok((Outcome::Handshake, done())),

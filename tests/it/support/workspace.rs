@@ -2,45 +2,16 @@
 
 use countersign_agent::tools::Reach;
 use std::path::Path;
-use std::time::Duration;
 
-use countersign::config::{Boot, LarkSecrets, SlackSecrets};
+use countersign::config::{self, Boot};
 use countersign_agent::tools::Toolbox;
 
 /// A configuration of which only the workspace matters.
 pub(crate) fn boot(workspace: Option<&Path>) -> Boot {
-    let blank = || String::new().into();
-    Boot {
-        bind: ([127, 0, 0, 1], 0).into(),
-        webhooks: true,
-        workers: true,
-        max_body_bytes: 1 << 20,
-        max_connections: 1024,
-        shutdown_grace: Duration::from_secs(30),
-        lark: LarkSecrets {
-            base_url: String::new(),
-            app_id: String::new(),
-            app_secret: blank(),
-            verification_token: blank(),
-            encrypt_key: None,
-        },
-        slack: SlackSecrets {
-            base_url: String::new(),
-            signing_secret: blank(),
-            previous_signing_secret: None,
-            bot_token: blank(),
-        },
-        console_token: None,
-        stores: countersign::config::Stores::embedded(blank()),
-        retention: Duration::from_secs(86_400),
-        workspace: workspace.map(Path::to_path_buf),
-        web_fetch: false,
-        run_bash: false,
-        effects: [].into(),
-        mcp_servers: Vec::new(),
-        templates: None,
-        log_json: false,
-    }
+    let empty = tempfile::NamedTempFile::new().unwrap();
+    let mut boot = config::load(Some(empty.path()), std::iter::empty()).unwrap().boot;
+    boot.tools.workspace = workspace.map(Path::to_path_buf);
+    boot
 }
 
 /// The file tools of `folder`.

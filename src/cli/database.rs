@@ -1,4 +1,4 @@
-//! `countersign audit verify`.
+//! `countersign migrate` and `countersign audit verify`: what is done with the database alone.
 
 use std::process::ExitCode;
 
@@ -6,9 +6,16 @@ use super::{problem, result};
 use crate::config::Loaded;
 use crate::store::{AuditCheck, AuditHead, Ledger};
 
+/// Brings the database to the current schema.
+pub(super) async fn migrate(loaded: Loaded) -> anyhow::Result<ExitCode> {
+    Ledger::migrate(&loaded.boot.stores.database_url).await?;
+    result("the database has the current schema")?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Walks the approval trail; exit 1 when an entry was changed, removed or reordered, when what is stored of a review is not what the trail
 /// says, or when the entry that was `expected` is not in it.
-pub(super) async fn verify(loaded: Loaded, expected: Option<AuditHead>) -> anyhow::Result<ExitCode> {
+pub(super) async fn verify_audit(loaded: Loaded, expected: Option<AuditHead>) -> anyhow::Result<ExitCode> {
     let ledger = Ledger::open_read_only(&loaded.boot.stores.database_url).await?;
     let found = ledger.read().await?.verify_audit(expected.as_ref()).await?;
     let wrong = match found {
