@@ -95,7 +95,8 @@ pub(super) fn words(spans: &[StyledText]) -> String {
 /// Widest cell that others are padded to.
 const MAX_PAD: usize = 40;
 
-/// `table` as lines of text, for where a platform has no table: columns under each other in a fixed-width face. When one wide cell would blow up all others, cells stand behind each other without padding.
+/// `table` as lines of text, for where a platform has no table: columns under each other in a fixed-width face. When one wide cell would
+/// blow up all others, cells stand behind each other without padding.
 pub(super) fn aligned(table: &Table) -> String {
     let cells: Vec<Vec<String>> = table
         .rows

@@ -18,7 +18,7 @@ pub(super) struct MessageContext {
     pub(super) sender: String,
     /// Where.
     pub(super) chat: String,
-    /// In which thread; empty: none.
+    /// In which thread; empty outside of threads.
     pub(super) thread: String,
     /// The sender's lane there.
     pub(super) lane: LaneId,

@@ -76,7 +76,7 @@ pub(super) async fn supersede(session: &mut Session, row: &InboxRow, context: &M
     drop_queued(session, &context.lane, row, "superseded").await.map(drop)
 }
 
-/// Signals a turn to end and closes its open gate, both as cancelled or as superseded.
+/// Signals a turn to end and closes its open gate with `decision`: it is cancelled, or superseded.
 pub(super) async fn end_turn(session: &mut Session, turn: &TurnRow, decision: DecisionKind, actor: &Actor) -> Result<(), StoreError> {
     let signal = match decision {
         DecisionKind::Supersede => SignalKind::Supersede,

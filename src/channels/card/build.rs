@@ -17,7 +17,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Card<'a> {
-    /// None for what is said as a text message (notices), and for a reaction.
+    /// The card of `content`. Notices are said as a text message and reactions are marks: they have none.
     pub(in crate::channels) fn of(words: CardWords<'_>, caps: Caps, content: &'a Outbound) -> Option<Self> {
         let builder = Builder { words, caps };
         Some(match content {

@@ -31,7 +31,7 @@ const CAPS: [Caps; 7] = [
     Caps::of(8, 60, 120, 3_500).cut(),
 ];
 
-/// The card for `content`; none for what is said as a text message (notices) or a reaction.
+/// The card for `content`. Notices are said as a text message and reactions are marks: they have none.
 #[must_use]
 pub fn card(templates: &Templates, locale: Locale, content: &Outbound) -> Option<Value> {
     let words = CardWords {

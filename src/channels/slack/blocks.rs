@@ -43,7 +43,7 @@ const MAX_NOTE: usize = 16;
 pub struct SlackMessage {
     /// Escaped mrkdwn.
     pub text: String,
-    /// Block Kit; empty: the text alone.
+    /// Block Kit; empty where the text says all.
     pub blocks: Vec<Value>,
 }
 
