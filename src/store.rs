@@ -1,7 +1,7 @@
 //! What we remember: the ledger (SQL, never loses anything), and Redis beside it (a look-up that may be lost, and wake-ups).
 //!
-//! Every verb is a method of [`Session`], which is either a write transaction ([`Ledger::begin`]) or a
-//! read-only connection ([`Ledger::read`]). Rows that a turn owns are written under its lane's fence:
+//! A read-only connection ([`Ledger::read`]) is a [`Read`], and its methods are the verbs that read. A write transaction
+//! ([`Ledger::begin`]) is a [`Tx`]: it has these as well, and those that write. Rows that a turn owns are written under its lane's fence:
 //! a writer that lost its lease gets [`StoreError::Stale`] and stops.
 
 mod coordination;
@@ -12,7 +12,7 @@ mod ledger;
 pub use coordination::{Standing, look_at_redis};
 pub use hold::Hold;
 pub use ledger::{
-    AuditCheck, AuditHead, Cursor, Depth, Fate, Leave, Ledger, Looked, NoAuditHead, NoCursor, Pace, Pruned, SealPart, Session, Tail, Tx,
+    AuditCheck, AuditHead, Cursor, Depth, Fate, Leave, Ledger, Looked, NoAuditHead, NoCursor, Pace, Pruned, Read, SealPart, Tail, Tx,
 };
 
 use std::time::Duration;

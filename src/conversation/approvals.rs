@@ -4,7 +4,7 @@ use countersign_agent::domain::Action;
 use countersign_agent::domain::handshake::{self, Actor};
 use serde_json::json;
 
-use crate::store::{GateRecord, Session, StoreError};
+use crate::store::{GateRecord, StoreError, Tx};
 
 use super::paint;
 use super::review::close;
@@ -20,7 +20,7 @@ pub(super) enum RowSettled {
 
 /// Approves or rejects one row. The right to do so was checked.
 pub(super) async fn settle_row(
-    session: &mut Session,
+    session: &mut Tx,
     record: &GateRecord,
     row: &Action,
     approve: bool,

@@ -4,7 +4,7 @@ use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{DecisionKind, Millis};
 
-use crate::store::{InboxRow, InboxState, Session, StoreError};
+use crate::store::{InboxRow, InboxState, StoreError, Tx};
 
 use super::review::votes_at;
 use super::rights::Rights;
@@ -13,7 +13,7 @@ use super::triage::Outcome;
 use super::{paint, say};
 
 /// A message was recalled: its task ends, or is dropped while it still waits. Other messages change nothing.
-pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: &str, now: Millis) -> Result<Outcome, StoreError> {
+pub(super) async fn recalled(session: &mut Tx, row: &InboxRow, message_id: &str, now: Millis) -> Result<Outcome, StoreError> {
     let place = &row.inbound.conversation;
     if let Some(task) = session.waiting_message(place, message_id).await? {
         let dropped = match task.state {
@@ -38,7 +38,7 @@ pub(super) async fn recalled(session: &mut Session, row: &InboxRow, message_id: 
 }
 
 /// The request of an unfinished turn was edited: the turn keeps to the words it read, and its card says so.
-pub(super) async fn edited(session: &mut Session, row: &InboxRow, message_id: &str, rights: &Rights) -> Result<Outcome, StoreError> {
+pub(super) async fn edited(session: &mut Tx, row: &InboxRow, message_id: &str, rights: &Rights) -> Result<Outcome, StoreError> {
     let ids = [message_id.to_owned()];
     let turn = session.turn_by_message(&row.inbound.conversation, &ids).await?;
     let Some(turn) = turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) else {
@@ -55,13 +55,13 @@ pub(super) async fn edited(session: &mut Session, row: &InboxRow, message_id: &s
 }
 
 /// The bot was added to the chat.
-pub(super) async fn joined(session: &mut Session, row: &InboxRow) -> Result<Outcome, StoreError> {
+pub(super) async fn joined(session: &mut Tx, row: &InboxRow) -> Result<Outcome, StoreError> {
     say::welcome(session, row).await?;
     Ok(Outcome::Done("welcome"))
 }
 
 /// The bot may not speak in the chat any more: every task there ends.
-pub(super) async fn left(session: &mut Session, row: &InboxRow, now: Millis) -> Result<Outcome, StoreError> {
+pub(super) async fn left(session: &mut Tx, row: &InboxRow, now: Millis) -> Result<Outcome, StoreError> {
     let actor = Actor::system(now);
     for turn in session.open_turns(&row.inbound.conversation).await? {
         end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, &actor).await?;

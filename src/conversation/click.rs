@@ -6,7 +6,7 @@ use countersign_agent::domain::{
     Outbound, Via,
 };
 
-use crate::store::{GateRecord, Session, StoreError};
+use crate::store::{GateRecord, Read, StoreError, Tx};
 
 use super::approvals::{RowSettled, settle_row};
 use super::review::{Settled, current, lapse, settle, told, told_decision, votes_at, words_under_way};
@@ -63,7 +63,7 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// The gate as it stands, its time checked. `None` means it is not known in this chat. A card that was forwarded into another
     /// chat decides nothing there. Not every platform tells tenant and chat with a click; what it tells must fit.
-    async fn record(&self, session: &mut Session, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
+    async fn record(&self, session: &mut Tx, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
         let Some(record) = session.gate(id).await? else {
             return Ok(None);
         };
@@ -79,7 +79,7 @@ impl Asked<'_> {
         Ok(Some(record))
     }
 
-    async fn gate(&self, session: &mut Session, id: &GateId) -> Result<ClickAnswer, StoreError> {
+    async fn gate(&self, session: &mut Tx, id: &GateId) -> Result<ClickAnswer, StoreError> {
         let Some(pressed) = self.record(session, id).await? else {
             return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
         };
@@ -96,7 +96,7 @@ impl Asked<'_> {
     }
 
     /// Carries out the press at `record`, the gate that takes it.
-    async fn answer(&self, session: &mut Session, record: GateRecord) -> Result<ClickAnswer, StoreError> {
+    async fn answer(&self, session: &mut Tx, record: GateRecord) -> Result<ClickAnswer, StoreError> {
         if record.decision.is_some() {
             return self.closed(session, &record).await;
         }
@@ -133,7 +133,7 @@ impl Asked<'_> {
     }
 
     /// The platform's repetition of a press hears what the first one heard, and does nothing.
-    async fn repeated(&self, session: &mut Session, record: GateRecord, act: &Act) -> Result<ClickAnswer, StoreError> {
+    async fn repeated(&self, session: &mut Tx, record: GateRecord, act: &Act) -> Result<ClickAnswer, StoreError> {
         let notice = match self.rights.settle(&record, act, None, &self.actor) {
             Err(Refusal::Decided | Refusal::Lapsed) => {
                 lapse(session, &record.gate, self.actor.now).await?;
@@ -149,7 +149,7 @@ impl Asked<'_> {
         Ok(ClickAnswer::notice(notice))
     }
 
-    async fn action(&self, session: &mut Session, button: &ActionId) -> Result<ClickAnswer, StoreError> {
+    async fn action(&self, session: &mut Tx, button: &ActionId) -> Result<ClickAnswer, StoreError> {
         let (id, mark) = button.unmarked();
         let Some(row) = session.action(&id).await?.map(|record| record.action) else {
             return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
@@ -207,7 +207,7 @@ impl Asked<'_> {
     /// Elsewhere a card that we do not know is this gate's own, whose message id is not written down yet.
     async fn is_on_another_card(
         &self,
-        session: &mut Session,
+        session: &mut Read,
         record: &GateRecord,
         row: &Action,
         mark: Option<&str>,
@@ -230,7 +230,7 @@ impl Asked<'_> {
     }
 
     /// The approval card with its rows as they stand now.
-    async fn approval_card(&self, session: &mut Session, gate: &GateId) -> Result<Option<Outbound>, StoreError> {
+    async fn approval_card(&self, session: &mut Read, gate: &GateId) -> Result<Option<Outbound>, StoreError> {
         let Some(record) = session.gate(gate).await? else {
             return Ok(None);
         };
@@ -243,7 +243,7 @@ impl Asked<'_> {
 
     /// The gate is closed: who did it, and its card as it is now. A platform's repetition of the very click hears what the
     /// first one heard.
-    async fn closed(&self, session: &mut Session, record: &GateRecord) -> Result<ClickAnswer, StoreError> {
+    async fn closed(&self, session: &mut Read, record: &GateRecord) -> Result<ClickAnswer, StoreError> {
         let Some(decision) = &record.decision else {
             return Ok(ClickAnswer::notice(Notice::UnknownReview {}));
         };
@@ -269,12 +269,12 @@ impl Asked<'_> {
         self.rights.barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)
     }
 
-    fn barred(&self, session: &mut Session, record: &GateRecord, barrier: Barrier) -> Result<ClickAnswer, StoreError> {
+    fn barred(&self, session: &mut Tx, record: &GateRecord, barrier: Barrier) -> Result<ClickAnswer, StoreError> {
         self.audit_refused(session, record);
         Ok(ClickAnswer::notice(Notice::NotServed { barrier }))
     }
 
-    fn audit_refused(&self, session: &mut Session, record: &GateRecord) {
+    fn audit_refused(&self, session: &mut Tx, record: &GateRecord) {
         if self.fresh {
             session.audit_act("refused", &record.gate, None, &self.actor, serde_json::json!({}));
         }
@@ -312,7 +312,7 @@ pub(super) fn act_of(click: &Click, kind: GateKind) -> Option<Act> {
 }
 
 /// What this gate was about waits again, on a newer card.
-async fn waits_anew(session: &mut Session, record: &GateRecord) -> Result<bool, StoreError> {
+async fn waits_anew(session: &mut Read, record: &GateRecord) -> Result<bool, StoreError> {
     let gate = &record.gate;
     let open = session.open_gate_of_lane(&gate.lane_id).await?;
     Ok(open.is_some_and(|open| open.turn_id == gate.turn_id && open.kind == gate.kind))

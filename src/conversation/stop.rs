@@ -4,7 +4,7 @@ use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, Plan, Step, TurnId};
 
-use crate::store::{InboxRow, Session, StoreError, TurnRow};
+use crate::store::{InboxRow, Read, StoreError, TurnRow, Tx};
 
 use super::review::close;
 use super::route::Scene;
@@ -13,13 +13,7 @@ use super::{paint, say};
 /// `/stop`: ends the sender's older tasks that are under way, in this lane and where the message replies to; or only `other`, the turn of
 /// somebody else at whose gate the sender may refuse. It overtakes the queue, and drops nothing of it: people who wait were told that their
 /// task comes next. With nothing under way the tasks that wait in this lane are what is meant.
-pub(super) async fn stop(
-    session: &mut Session,
-    row: &InboxRow,
-    scene: &Scene,
-    other: Option<&TurnId>,
-    actor: &Actor,
-) -> Result<(), StoreError> {
+pub(super) async fn stop(session: &mut Tx, row: &InboxRow, scene: &Scene, other: Option<&TurnId>, actor: &Actor) -> Result<(), StoreError> {
     if let Some(id) = other {
         if let Some(turn) = session.turn(id).await? {
             end(session, &turn, DecisionKind::Cancel, SignalKind::Cancel, actor).await?;
@@ -48,7 +42,7 @@ pub(super) async fn stop(
 
 /// The sender's unfinished turns that are older than `row`: of this lane and of the replied-to message; if there is neither,
 /// their only one in this chat. Beside them those that are not meant.
-async fn turns_to_stop(session: &mut Session, row: &InboxRow, scene: &Scene) -> Result<(Vec<TurnRow>, Vec<TurnRow>), StoreError> {
+async fn turns_to_stop(session: &mut Read, row: &InboxRow, scene: &Scene) -> Result<(Vec<TurnRow>, Vec<TurnRow>), StoreError> {
     let mut own = session.open_turns(&row.inbound.conversation).await?;
     own.retain(|turn| turn.user == scene.sender && turn.inbox_id < row.id);
     let meant = |turn: &TurnRow| turn.lane_id == scene.lane || scene.reply.as_ref().is_some_and(|reply| reply.turn_id == turn.id);
@@ -64,7 +58,7 @@ fn goal(turn: &TurnRow) -> String {
 }
 
 /// Drops what the lane does, so that the task of `row` takes its place.
-pub(super) async fn supersede(session: &mut Session, row: &InboxRow, scene: &Scene, actor: &Actor) -> Result<(), StoreError> {
+pub(super) async fn supersede(session: &mut Tx, row: &InboxRow, scene: &Scene, actor: &Actor) -> Result<(), StoreError> {
     if let Some(turn) = scene.lane_turn.as_ref().filter(|turn| turn.inbox_id < row.id) {
         end(session, turn, DecisionKind::Supersede, SignalKind::Supersede, actor).await?;
     }
@@ -73,7 +67,7 @@ pub(super) async fn supersede(session: &mut Session, row: &InboxRow, scene: &Sce
 
 /// Signals a turn to end and closes its open gate with `decision`.
 pub(super) async fn end(
-    session: &mut Session,
+    session: &mut Tx,
     turn: &TurnRow,
     decision: DecisionKind,
     signal: SignalKind,
@@ -87,13 +81,13 @@ pub(super) async fn end(
 }
 
 /// The gate at which `turn` waits.
-pub(super) async fn open_gate(session: &mut Session, turn: &TurnRow) -> Result<Option<Gate>, StoreError> {
+pub(super) async fn open_gate(session: &mut Read, turn: &TurnRow) -> Result<Option<Gate>, StoreError> {
     let gate = session.open_gate_of_lane(&turn.lane_id).await?;
     Ok(gate.filter(|gate| gate.turn_id == turn.id))
 }
 
 /// Drops the tasks of `lane` that came before `row`, and marks each of them as not done; gives how many.
-async fn drop_queued(session: &mut Session, lane: &LaneId, row: &InboxRow, outcome: &str) -> Result<usize, StoreError> {
+async fn drop_queued(session: &mut Tx, lane: &LaneId, row: &InboxRow, outcome: &str) -> Result<usize, StoreError> {
     let mut dropped = 0;
     for task in session.queued(lane).await? {
         if task.id < row.id && session.finish_task(task.id, outcome).await? {
@@ -105,7 +99,7 @@ async fn drop_queued(session: &mut Session, lane: &LaneId, row: &InboxRow, outco
 }
 
 /// `/status`, `/plan`: the replied-to turn, else the lane's, else the sender's only one of the chat.
-pub(super) async fn status(session: &mut Session, scene: &Scene) -> Result<Notice, StoreError> {
+pub(super) async fn status(session: &mut Read, scene: &Scene) -> Result<Notice, StoreError> {
     let replied = scene.reply.as_ref().and_then(|reply| reply.turn.as_ref());
     let Some(turn) = replied.or(scene.own_turn()) else {
         let state = match (scene.queued, scene.elsewhere.is_empty()) {

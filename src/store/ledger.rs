@@ -1,7 +1,7 @@
 //! The SQL database.
 //!
 //! One SQL text for every database (see `migrations/`): `$n` marks, no boolean results, sums cast, JSON as TEXT.
-//! The verbs are methods of [`Session`], one file a theme.
+//! The verbs are methods of [`Read`] and [`Tx`], one file a theme.
 
 mod accept;
 mod actions;
@@ -104,10 +104,32 @@ impl Inner {
     }
 }
 
-/// A connection with all verbs. What it reads is one snapshot.
-pub struct Session {
+/// A connection that reads. What it reads is one snapshot.
+pub struct Read {
     inner: Arc<Inner>,
-    tx: Transaction<'static, Any>,
+    conn: Transaction<'static, Any>,
+    /// Last, so that it goes when the transaction is over.
+    _leave: Option<Leave>,
+}
+
+impl std::fmt::Debug for Read {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Read").finish_non_exhaustive()
+    }
+}
+
+impl Read {
+    fn now(&self) -> Millis {
+        self.inner.clock.now()
+    }
+}
+
+/// A write transaction, which reads as well; dropped without [`Tx::commit`] it is rolled back.
+#[derive(Debug)]
+pub struct Tx {
+    begun: Instant,
+    // Before the pass: the connection is on its way back when the next writer moves up.
+    read: Read,
     touched: Touched,
     /// The lease that this transaction has proved to hold.
     held: Option<(LaneId, i64)>,
@@ -115,31 +137,54 @@ pub struct Session {
     trail: Vec<AuditEntry>,
     /// Gates whose rows were changed: the trail shall say how they are at the commit.
     unsealed: BTreeSet<GateId>,
-    /// Last, so that it goes when the transaction is over.
-    _leave: Option<Leave>,
+    pass: Option<Pass>,
+    chat_lock: Option<ChatLock>,
 }
 
-impl std::fmt::Debug for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").finish_non_exhaustive()
+impl Deref for Tx {
+    type Target = Read;
+    fn deref(&self) -> &Read {
+        &self.read
     }
 }
 
-impl Session {
-    fn new(inner: &Arc<Inner>, tx: Transaction<'static, Any>, leave: Option<Leave>) -> Self {
-        Self {
-            inner: Arc::clone(inner),
-            tx,
-            touched: Touched::default(),
-            held: None,
-            trail: Vec::new(),
-            unsealed: BTreeSet::new(),
-            _leave: leave,
+impl DerefMut for Tx {
+    fn deref_mut(&mut self) -> &mut Read {
+        &mut self.read
+    }
+}
+
+impl Tx {
+    /// Commits, and wakes the workers that have work now.
+    ///
+    /// # Errors
+    /// `Unavailable` when it is not known to be committed, or when it holds events and took so long that readers would miss them.
+    pub async fn commit(mut self) -> Result<()> {
+        let trail = self.append_trail().await?;
+        // What was added to the trail has proved it already.
+        if !trail && self.inner.is_shared() {
+            postgres::prove(&mut self.conn).await?;
         }
-    }
-
-    fn now(&self) -> Millis {
-        self.inner.clock.now()
+        let Self {
+            begun,
+            read,
+            touched,
+            pass,
+            chat_lock,
+            ..
+        } = self;
+        // Last of all: for the head of the trail one may wait long.
+        if touched.events && begun.elapsed() > tail::OLDEST_COMMIT {
+            return Err(StoreError::Unavailable("the transaction took too long".to_owned()));
+        }
+        let fate = read.inner.pace.commit();
+        if fate == Fate::Lost {
+            return Err(Fate::lost());
+        }
+        read.conn.commit().await?;
+        drop((pass, chat_lock));
+        read.inner.wakeups.after_commit(touched);
+        if fate == Fate::Unheard { Err(Fate::lost()) } else { Ok(()) }
     }
 
     /// The text of a claim of `rows`; see [`postgres::claiming`].
@@ -149,61 +194,6 @@ impl Session {
 
     fn next_id(&self) -> i64 {
         self.inner.sequence.next(self.now())
-    }
-}
-
-/// A write transaction; dropped without [`Tx::commit`] it is rolled back.
-#[derive(Debug)]
-pub struct Tx {
-    begun: Instant,
-    // Before the pass: the connection is on its way back when the next writer moves up.
-    session: Session,
-    pass: Option<Pass>,
-    chat_lock: Option<ChatLock>,
-}
-
-impl Deref for Tx {
-    type Target = Session;
-    fn deref(&self) -> &Session {
-        &self.session
-    }
-}
-
-impl DerefMut for Tx {
-    fn deref_mut(&mut self) -> &mut Session {
-        &mut self.session
-    }
-}
-
-impl Tx {
-    /// Commits, and wakes the workers that have work now.
-    ///
-    /// # Errors
-    /// `Unavailable` when it is not known to be committed, or when it holds events and took so long that readers would miss them.
-    pub async fn commit(self) -> Result<()> {
-        let Self {
-            begun,
-            mut session,
-            pass,
-            chat_lock,
-        } = self;
-        let trail = session.append_trail().await?;
-        // What was added to the trail has proved it already.
-        if !trail && session.inner.is_shared() {
-            postgres::prove(&mut session.tx).await?;
-        }
-        // Last of all: for the head of the trail one may wait long.
-        if session.touched.events && begun.elapsed() > tail::OLDEST_COMMIT {
-            return Err(StoreError::Unavailable("the transaction took too long".to_owned()));
-        }
-        let fate = session.inner.pace.commit();
-        if fate == Fate::Lost {
-            return Err(Fate::lost());
-        }
-        session.tx.commit().await?;
-        drop((pass, chat_lock));
-        session.inner.wakeups.after_commit(session.touched);
-        if fate == Fate::Unheard { Err(Fate::lost()) } else { Ok(()) }
     }
 }
 
@@ -229,10 +219,13 @@ impl Ledger {
         } else {
             journal.begin().await?
         };
-        let session = Session::new(&self.inner, begun, leave);
         Ok(Tx {
             begun: Instant::now(),
-            session,
+            read: self.reader(begun, leave),
+            touched: Touched::default(),
+            held: None,
+            trail: Vec::new(),
+            unsealed: BTreeSet::new(),
             pass,
             chat_lock: None,
         })
@@ -251,7 +244,7 @@ impl Ledger {
             .await
             .map_err(|_| StoreError::Unavailable("another transaction of the chat takes too long".to_owned()))?;
         let mut tx = self.begin().await?;
-        postgres::chat_lock(&mut tx.tx, chat).await?;
+        postgres::chat_lock(&mut tx.conn, chat).await?;
         tx.chat_lock = Some(lock);
         Ok(tx)
     }
@@ -260,15 +253,23 @@ impl Ledger {
     ///
     /// # Errors
     /// `Unavailable` when the ledger is closed or every reader is busy for 2 s.
-    pub async fn read(&self) -> Result<Session> {
+    pub async fn read(&self) -> Result<Read> {
         let read = &self.inner.pools.read;
         let leave = self.inner.pace.begin().await?;
-        let tx = if self.inner.is_shared() {
+        let begun = if self.inner.is_shared() {
             postgres::begin(read, postgres::SNAPSHOT).await?
         } else {
             read.begin().await?
         };
-        Ok(Session::new(&self.inner, tx, leave))
+        Ok(self.reader(begun, leave))
+    }
+
+    fn reader(&self, conn: Transaction<'static, Any>, leave: Option<Leave>) -> Read {
+        Read {
+            inner: Arc::clone(&self.inner),
+            conn,
+            _leave: leave,
+        }
     }
 
     /// Notified after a commit that put something new into the inbox. Take all there is each time.

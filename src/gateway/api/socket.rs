@@ -29,7 +29,7 @@ use super::{Params, views};
 use crate::gateway::console::foreign_origin;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use crate::store::{Session, StoreError};
+use crate::store::{Read, StoreError};
 
 /// The subprotocol under which a browser sends its token.
 pub(super) const PROTOCOL: &[u8] = b"bearer";
@@ -289,7 +289,7 @@ impl Reader {
 }
 
 /// A look at the ledger, when it is this reader's turn.
-async fn look(gateway: &Gateway) -> Result<(Session, SemaphorePermit<'_>), End> {
+async fn look(gateway: &Gateway) -> Result<(Read, SemaphorePermit<'_>), End> {
     if gateway.is_draining() {
         return Err(End::Stopping);
     }

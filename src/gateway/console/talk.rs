@@ -8,7 +8,7 @@ use super::page::Scene;
 use super::people::{self, Person};
 use crate::channels::{CardPage, console_message_id};
 use crate::gateway::error::ApiError;
-use crate::store::{ListQuery, Said, Session};
+use crate::store::{ListQuery, Read, Said};
 
 /// Newest messages on the page; the API has the others.
 const SHOWN: i64 = 60;
@@ -27,7 +27,7 @@ struct Item {
 }
 
 /// Values of `chat.html`.
-pub(super) async fn chat(session: &mut Session, scene: &Scene) -> Result<Value, ApiError> {
+pub(super) async fn chat(session: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
     let said = session.said(&scene.chat, SHOWN, None).await?;
     let items: Vec<Item> = said.items.into_iter().rev().filter_map(|said| item(scene, said)).collect();
     let running = session

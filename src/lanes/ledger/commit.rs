@@ -18,7 +18,7 @@ use super::LedgerJournal;
 use super::split::split;
 use super::successor::{carry_votes, succeed};
 use crate::lanes::state::encode;
-use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, Signal, StoreError, TurnRow, Tx, event_id, outbox_key};
+use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Signal, StoreError, TurnRow, Tx, event_id, outbox_key};
 
 impl LedgerJournal {
     /// Writes everything that a step changed, in one transaction under the fence. `false` means nothing is written,
@@ -358,7 +358,7 @@ async fn show_progress(tx: &mut Tx, row: &mut TurnRow, before: &TurnState, turn:
 }
 
 /// Repaints a gate's card with its decision, its rows and what came of them; the buttons go.
-pub(super) async fn repaint(session: &mut Session, gate: &Gate, decision: &Decision) -> Result<(), StoreError> {
+pub(super) async fn repaint(session: &mut Tx, gate: &Gate, decision: &Decision) -> Result<(), StoreError> {
     let rows = session.actions_of_gate(&gate.id).await?;
     let content = gate.card.painted(
         CardState::Decided {

@@ -7,7 +7,7 @@ use sqlx::any::AnyRow;
 
 use super::page::{Cursor, page};
 use super::sql::{Columns, encode, named, unsigned};
-use super::{Result, Session};
+use super::{Read, Result, Tx};
 use crate::store::{ActionRecord, Lease, ListQuery, Page, StoreError, keys};
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
@@ -30,7 +30,75 @@ struct Call {
     preview: Option<String>,
 }
 
-impl Session {
+impl Read {
+    /// One action.
+    pub async fn action(&mut self, id: &ActionId) -> Result<Option<ActionRecord>> {
+        sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id WHERE actions.id = $1"
+        ))
+        .bind(&*keys::shown(id.as_str()))
+        .fetch_optional(&mut *self.conn)
+        .await?
+        .map(|row| read_record(&row))
+        .transpose()
+    }
+
+    /// The actions of a gate, by position.
+    pub async fn actions_of_gate(&mut self, gate: &GateId) -> Result<Vec<Action>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM actions WHERE gate_id = $1 ORDER BY position, id"
+        ))
+        .bind(gate.as_str())
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The actions of a turn, oldest batch first, by position within it.
+    pub async fn actions_of_turn(&mut self, turn: &TurnId) -> Result<Vec<Action>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM actions WHERE turn_id = $1 ORDER BY created_at, position, id"
+        ))
+        .bind(turn.as_str())
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Actions for the API, newest first.
+    pub async fn list_actions(&mut self, query: &ListQuery) -> Result<Page<ActionRecord>> {
+        let after = Cursor::of(query);
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id
+             WHERE (CAST($1 AS TEXT) IS NULL OR actions.status = $1) AND (CAST($2 AS TEXT) IS NULL OR turns.chat = $2)
+               AND (CAST($3 AS TEXT) IS NULL OR turns.user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR actions.turn_id = $4)
+               AND (actions.created_at < $5 OR (actions.created_at = $5 AND actions.id < $6))
+             ORDER BY actions.created_at DESC, actions.id DESC LIMIT $7"
+        ))
+        .bind(query.status.as_deref().map(keys::shown).as_deref())
+        .bind(query.chat.as_deref().map(keys::shown).as_deref())
+        .bind(query.user.as_deref().map(keys::shown).as_deref())
+        .bind(query.turn.as_deref().map(keys::shown).as_deref())
+        .bind(after.at)
+        .bind(after.id)
+        .bind(query.limit + 1)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        page(&rows, query.limit, read_record, |record| {
+            Cursor::new(record.action.created_at, record.action.id.as_str())
+        })
+    }
+}
+
+impl Tx {
     /// Records a proposed or granted call (`intent`). One that was approved, never sent and asks again takes the place of what was asked.
     ///
     /// # Errors
@@ -60,52 +128,12 @@ impl Session {
         })?)
         .bind(action.decision.as_ref().map(encode).transpose()?)
         .bind(action.result.as_ref().map(encode).transpose()?)
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         if written.rows_affected() == 0 {
             return Err(StoreError::Stale);
         }
         Ok(())
-    }
-
-    /// One action.
-    pub async fn action(&mut self, id: &ActionId) -> Result<Option<ActionRecord>> {
-        sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id WHERE actions.id = $1"
-        ))
-        .bind(&*keys::shown(id.as_str()))
-        .fetch_optional(&mut *self.tx)
-        .await?
-        .map(|row| read_record(&row))
-        .transpose()
-    }
-
-    /// The actions of a gate, by position.
-    pub async fn actions_of_gate(&mut self, gate: &GateId) -> Result<Vec<Action>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM actions WHERE gate_id = $1 ORDER BY position, id"
-        ))
-        .bind(gate.as_str())
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
-    }
-
-    /// The actions of a turn, oldest batch first, by position within it.
-    pub async fn actions_of_turn(&mut self, turn: &TurnId) -> Result<Vec<Action>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM actions WHERE turn_id = $1 ORDER BY created_at, position, id"
-        ))
-        .bind(turn.as_str())
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
     }
 
     /// Settles a waiting row (`pending` or `unknown`); false: already settled.
@@ -114,7 +142,7 @@ impl Session {
             .bind(status.as_str())
             .bind(encode(decision)?)
             .bind(id.as_str())
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         Ok(settled.rows_affected() > 0)
     }
@@ -133,7 +161,7 @@ impl Session {
         .bind(status.as_str())
         .bind(gate.map(GateId::as_str))
         .bind(id.as_str())
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         if moved.rows_affected() == 0 {
             Err(StoreError::Stale)
@@ -152,38 +180,12 @@ impl Session {
             .bind(status.as_str())
             .bind(encode(result)?)
             .bind(id.as_str())
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         if done.rows_affected() == 0 {
             return Err(StoreError::Corrupt(format!("there is no action {id}")));
         }
         self.clear_crashes(lease).await
-    }
-
-    /// Actions for the API, newest first.
-    pub async fn list_actions(&mut self, query: &ListQuery) -> Result<Page<ActionRecord>> {
-        let after = Cursor::of(query);
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id
-             WHERE (CAST($1 AS TEXT) IS NULL OR actions.status = $1) AND (CAST($2 AS TEXT) IS NULL OR turns.chat = $2)
-               AND (CAST($3 AS TEXT) IS NULL OR turns.user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR actions.turn_id = $4)
-               AND (actions.created_at < $5 OR (actions.created_at = $5 AND actions.id < $6))
-             ORDER BY actions.created_at DESC, actions.id DESC LIMIT $7"
-        ))
-        .bind(query.status.as_deref().map(keys::shown).as_deref())
-        .bind(query.chat.as_deref().map(keys::shown).as_deref())
-        .bind(query.user.as_deref().map(keys::shown).as_deref())
-        .bind(query.turn.as_deref().map(keys::shown).as_deref())
-        .bind(after.at)
-        .bind(after.id)
-        .bind(query.limit + 1)
-        .fetch_all(&mut *self.tx)
-        .await?;
-        page(&rows, query.limit, read_record, |record| {
-            Cursor::new(record.action.created_at, record.action.id.as_str())
-        })
     }
 }
 

@@ -10,7 +10,7 @@ use sqlx::any::AnyRow;
 
 use super::seal::{Seal, SealPart};
 use super::sql::{Columns, encode};
-use super::{Result, Session};
+use super::{Read, Result, Tx};
 use crate::store::{AuditEntry, keys};
 
 /// Rows read at a time.
@@ -107,7 +107,58 @@ impl Link<'_> {
     }
 }
 
-impl Session {
+impl Read {
+    /// The newest entry of the trail, as the head's row names it.
+    pub async fn audit_head(&mut self) -> Result<AuditHead> {
+        let head = sqlx::query("SELECT seq, hash FROM audit_head WHERE id = 1")
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        let (seq, hash) = match head {
+            Some(head) => (head.int("seq")?, head.bytes("hash")?),
+            None => (0, Vec::new()),
+        };
+        Ok(AuditHead { seq, hash })
+    }
+
+    /// Walks the approval trail from its first row to its head, then compares what is stored of each gate with it. `expected`: an entry
+    /// that must be in it.
+    pub async fn verify_audit(&mut self, expected: Option<&AuditHead>) -> Result<AuditCheck> {
+        let (mut seq, mut previous, mut below) = (0, Vec::new(), i64::MIN);
+        let mut sealed = HashMap::new();
+        let mut met = expected.is_none();
+        loop {
+            let rows = sqlx::query("SELECT seq, at, kind, turn_id, gate_id, action_id, principal, details, prev_hash, hash FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2")
+                .bind(below)
+                .bind(PAGE)
+                .fetch_all(&mut *self.conn)
+                .await?;
+            for row in &rows {
+                let Some(hash) = follows(row, seq + 1, &previous)? else {
+                    return Ok(AuditCheck::Broken { seq: seq + 1 });
+                };
+                seq += 1;
+                met |= expected.is_some_and(|head| head.seq == seq && head.hash == hash);
+                previous = hash;
+                Seal::remember(row, &mut sealed)?;
+            }
+            if rows.is_empty() {
+                break;
+            }
+            below = seq;
+        }
+        let head = AuditHead { seq, hash: previous };
+        if self.audit_head().await? != head {
+            return Ok(AuditCheck::Broken { seq: seq + 1 });
+        }
+        if let (false, Some(expected)) = (met, expected) {
+            return Ok(AuditCheck::Unexpected { seq: expected.seq });
+        }
+        let differs = self.differing_gate(sealed).await?;
+        Ok(differs.map_or(AuditCheck::Sound(head), |(gate, part)| AuditCheck::Differs { gate, part }))
+    }
+}
+
+impl Tx {
     /// Adds to the approval trail, with the commit.
     pub fn audit(&mut self, entry: AuditEntry) {
         self.trail.push(entry);
@@ -129,7 +180,7 @@ impl Session {
         )
         .bind(count)
         .bind(&[][..])
-        .fetch_one(&mut *self.tx)
+        .fetch_one(&mut *self.conn)
         .await?;
         let (last, mut hash) = (head.int("seq")?, head.bytes("hash")?);
         for (seq, entry) in (last - count + 1..).zip(&entries) {
@@ -137,7 +188,7 @@ impl Session {
         }
         sqlx::query("UPDATE audit_head SET hash = $1 WHERE id = 1")
             .bind(hash)
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         Ok(true)
     }
@@ -171,58 +222,9 @@ impl Session {
         .bind(link.details)
         .bind(previous)
         .bind(hash.as_slice())
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         Ok(hash)
-    }
-
-    /// The newest entry of the trail, as the head's row names it.
-    pub async fn audit_head(&mut self) -> Result<AuditHead> {
-        let head = sqlx::query("SELECT seq, hash FROM audit_head WHERE id = 1")
-            .fetch_optional(&mut *self.tx)
-            .await?;
-        let (seq, hash) = match head {
-            Some(head) => (head.int("seq")?, head.bytes("hash")?),
-            None => (0, Vec::new()),
-        };
-        Ok(AuditHead { seq, hash })
-    }
-
-    /// Walks the approval trail from its first row to its head, then compares what is stored of each gate with it. `expected`: an entry
-    /// that must be in it.
-    pub async fn verify_audit(&mut self, expected: Option<&AuditHead>) -> Result<AuditCheck> {
-        let (mut seq, mut previous, mut below) = (0, Vec::new(), i64::MIN);
-        let mut sealed = HashMap::new();
-        let mut met = expected.is_none();
-        loop {
-            let rows = sqlx::query("SELECT seq, at, kind, turn_id, gate_id, action_id, principal, details, prev_hash, hash FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2")
-                .bind(below)
-                .bind(PAGE)
-                .fetch_all(&mut *self.tx)
-                .await?;
-            for row in &rows {
-                let Some(hash) = follows(row, seq + 1, &previous)? else {
-                    return Ok(AuditCheck::Broken { seq: seq + 1 });
-                };
-                seq += 1;
-                met |= expected.is_some_and(|head| head.seq == seq && head.hash == hash);
-                previous = hash;
-                Seal::remember(row, &mut sealed)?;
-            }
-            if rows.is_empty() {
-                break;
-            }
-            below = seq;
-        }
-        let head = AuditHead { seq, hash: previous };
-        if self.audit_head().await? != head {
-            return Ok(AuditCheck::Broken { seq: seq + 1 });
-        }
-        if let (false, Some(expected)) = (met, expected) {
-            return Ok(AuditCheck::Unexpected { seq: expected.seq });
-        }
-        let differs = self.differing_gate(sealed).await?;
-        Ok(differs.map_or(AuditCheck::Sound(head), |(gate, part)| AuditCheck::Differs { gate, part }))
     }
 }
 

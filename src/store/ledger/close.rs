@@ -4,10 +4,10 @@ use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{Action, ActionId, CardState, Decision, Gate, GateKind, Outbound};
 use serde_json::{Value, json};
 
-use super::{Result, Session};
+use super::{Result, Tx};
 use crate::store::{AuditEntry, NewOutbox, OutboxOp, outbox_key};
 
-impl Session {
+impl Tx {
     /// Gives `gate` the decision of `actor`; what comes back are its rows as they stand then. `None`: somebody was first.
     pub(crate) async fn close_gate(&mut self, gate: &Gate, decision: &Decision, actor: &Actor) -> Result<Option<Vec<Action>>> {
         if !self.decide(gate, decision).await? {

@@ -3,7 +3,7 @@
 use countersign_agent::domain::Millis;
 
 use super::sql::Columns;
-use super::{Result, Session};
+use super::{Read, Result};
 
 /// What waits now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Depth {
     pub turns: i64,
 }
 
-impl Session {
+impl Read {
     /// Counts what waits. Every count reads an index that holds nothing but what waits.
     pub async fn depth(&mut self) -> Result<Depth> {
         let row = sqlx::query(
@@ -36,7 +36,7 @@ impl Session {
                (SELECT COUNT(*) FROM gates WHERE status = 'pending') AS gates,
                (SELECT COUNT(*) FROM turns WHERE finished_at IS NULL) AS turns",
         )
-        .fetch_one(&mut *self.tx)
+        .fetch_one(&mut *self.conn)
         .await?;
         Ok(Depth {
             inbox: row.int("inbox")?,

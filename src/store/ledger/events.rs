@@ -5,10 +5,38 @@ use sqlx::any::AnyRow;
 
 use super::sql::{Columns, encode};
 use super::tail::BEHIND;
-use super::{Result, Session};
+use super::{Read, Result, Tx};
 use crate::store::{EventRow, Lease, StoreError, keys};
 
-impl Session {
+impl Read {
+    /// No event of this turn may be stamped before this.
+    async fn earliest_event_time(&mut self, turn: &TurnId) -> Result<Millis> {
+        let row = sqlx::query(
+            "SELECT (SELECT at FROM events WHERE turn_id = $1 ORDER BY seq DESC LIMIT 1) AS own, (SELECT MAX(at) FROM events) AS newest",
+        )
+        .bind(turn.as_str())
+        .fetch_one(&mut *self.conn)
+        .await?;
+        let (own, newest) = (row.maybe_int("own")?, row.maybe_int("newest")?);
+        let newest = newest.map(|at| at.saturating_sub(Millis(0).plus(BEHIND).0));
+        Ok(Millis(own.max(newest).unwrap_or(i64::MIN)))
+    }
+
+    /// The timeline after `after`, oldest first.
+    pub async fn events(&mut self, turn: &TurnId, after: i64, limit: i64) -> Result<Vec<EventRow>> {
+        let rows = sqlx::query(
+            "SELECT seq, id, turn_id, chat, at, iteration, summary, body FROM events WHERE turn_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+        )
+        .bind(turn.as_str())
+        .bind(after)
+        .bind(limit)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+}
+
+impl Tx {
     /// Appends timeline entries of one turn; `seq` is given by the caller. Their times are set forward where a clock went back: never
     /// before the turn's earlier ones, and not far before the newest of all.
     ///
@@ -32,36 +60,10 @@ impl Session {
             .bind(iteration)
             .bind(&*keys::shown(&event.summary))
             .bind(encode(&event.event)?)
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         }
         Ok(())
-    }
-
-    /// No event of this turn may be stamped before this.
-    async fn earliest_event_time(&mut self, turn: &TurnId) -> Result<Millis> {
-        let row = sqlx::query(
-            "SELECT (SELECT at FROM events WHERE turn_id = $1 ORDER BY seq DESC LIMIT 1) AS own, (SELECT MAX(at) FROM events) AS newest",
-        )
-        .bind(turn.as_str())
-        .fetch_one(&mut *self.tx)
-        .await?;
-        let (own, newest) = (row.maybe_int("own")?, row.maybe_int("newest")?);
-        let newest = newest.map(|at| at.saturating_sub(Millis(0).plus(BEHIND).0));
-        Ok(Millis(own.max(newest).unwrap_or(i64::MIN)))
-    }
-
-    /// The timeline after `after`, oldest first.
-    pub async fn events(&mut self, turn: &TurnId, after: i64, limit: i64) -> Result<Vec<EventRow>> {
-        let rows = sqlx::query(
-            "SELECT seq, id, turn_id, chat, at, iteration, summary, body FROM events WHERE turn_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-        )
-        .bind(turn.as_str())
-        .bind(after)
-        .bind(limit)
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
     }
 }
 

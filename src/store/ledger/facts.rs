@@ -3,17 +3,19 @@
 use sqlx::{AnyConnection, Executor as _};
 
 use super::sql::Columns;
-use super::{Result, Session};
+use super::{Read, Result, Tx};
 
-impl Session {
+impl Read {
     /// A small fact (the bot's identity, …).
     pub async fn fact(&mut self, key: &str) -> Result<Option<String>> {
-        get(&mut self.tx, key).await
+        get(&mut self.conn, key).await
     }
+}
 
+impl Tx {
     /// Stores a small fact.
     pub async fn set_fact(&mut self, key: &str, value: &str) -> Result<()> {
-        set(&mut self.tx, key, value).await
+        set(&mut self.conn, key, value).await
     }
 }
 

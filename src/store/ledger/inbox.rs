@@ -5,7 +5,7 @@ use sqlx::any::AnyRow;
 
 use super::arrive::{self, NewRow};
 use super::sql::{Columns, named};
-use super::{Result, Session};
+use super::{Read, Result, Tx};
 use crate::store::{InboxRow, Lease, keys};
 
 /// Copies of a row that were looked at before it. Their keys are unique among all that were (`inbox_event`, `inbox_message`).
@@ -23,19 +23,13 @@ macro_rules! first {
     };
 }
 
-impl Session {
-    /// Inserts a row that this transaction handles (a click); false: a copy of it was handled before.
-    pub async fn insert_handled(&mut self, inbound: &Inbound) -> Result<bool> {
-        let row = NewRow::new(inbound)?;
-        arrive::insert_handled(&self.inner, &mut self.tx, &row).await
-    }
-
+impl Read {
     /// Rows that wait for triage, oldest first.
     pub async fn untriaged(&mut self, limit: i64) -> Result<Vec<InboxRow>> {
         self.untriaged_after(0, limit).await
     }
 
-    /// As [`Session::untriaged`], but only rows with a greater id: for a caller that leaves rows where they are
+    /// As [`Tx::untriaged`], but only rows with a greater id: for a caller that leaves rows where they are
     /// (the bot does not know its own name yet) and wants to see what is behind them.
     pub async fn untriaged_after(&mut self, after: i64, limit: i64) -> Result<Vec<InboxRow>> {
         let rows = sqlx::query(concat!(
@@ -45,7 +39,7 @@ impl Session {
         ))
         .bind(after)
         .bind(limit)
-        .fetch_all(&mut *self.tx)
+        .fetch_all(&mut *self.conn)
         .await?;
         let untriaged = |row: &AnyRow| {
             Ok(InboxRow {
@@ -54,68 +48,6 @@ impl Session {
             })
         };
         rows.iter().map(untriaged).collect()
-    }
-
-    /// `new` → `done`; false: somebody else handled it, or a copy of it.
-    pub async fn triaged(&mut self, id: i64, outcome: &str) -> Result<bool> {
-        let row = sqlx::query(concat!(
-            "UPDATE inbox SET state = 'done', outcome = $1 WHERE ",
-            first!(),
-            " RETURNING person_key"
-        ))
-        .bind(outcome)
-        .bind(id)
-        .fetch_optional(&mut *self.tx)
-        .await?;
-        self.let_younger_pass(id, row).await
-    }
-
-    /// `new` → `laned`, creating and waking the lane; false: somebody else handled it, or a copy of it.
-    pub async fn assign(&mut self, row: &InboxRow, lane: &LaneId) -> Result<bool> {
-        let moved = sqlx::query(concat!(
-            "UPDATE inbox SET state = 'laned', lane_id = $1 WHERE ",
-            first!(),
-            " RETURNING person_key"
-        ))
-        .bind(lane.as_str())
-        .bind(row.id)
-        .fetch_optional(&mut *self.tx)
-        .await?;
-        if !self.let_younger_pass(row.id, moved).await? {
-            return Ok(false);
-        }
-        self.make_lane_ready(lane, &row.inbound.conversation, &row.inbound.sender).await?;
-        Ok(true)
-    }
-
-    /// Removes a row of which a copy was handled; false: it is none, or is gone.
-    pub async fn drop_copy(&mut self, id: i64) -> Result<bool> {
-        let row = sqlx::query(concat!(
-            "DELETE FROM inbox WHERE id = $1 AND state = 'new' AND EXISTS ",
-            handled!(),
-            " RETURNING person_key"
-        ))
-        .bind(id)
-        .fetch_optional(&mut *self.tx)
-        .await?;
-        self.let_younger_pass(id, row).await
-    }
-
-    /// Wakes lanes whose younger tasks of the same person had to wait until this row was looked at: `next_task`
-    /// held them back, and nothing else would look again.
-    async fn let_younger_pass(&mut self, id: i64, moved: Option<AnyRow>) -> Result<bool> {
-        let Some(moved) = moved else { return Ok(false) };
-        let woken = sqlx::query(
-            "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id IN
-               (SELECT lane_id FROM inbox WHERE state = 'laned' AND person_key = $2 AND id > $3)",
-        )
-        .bind(self.now().0)
-        .bind(moved.bytes("person_key")?)
-        .bind(id)
-        .execute(&mut *self.tx)
-        .await?;
-        self.touched.lanes |= woken.rows_affected() > 0;
-        Ok(true)
     }
 
     /// Oldest task of the lane, unless an older untriaged row of the same sender and chat exists: that one may be
@@ -129,27 +61,17 @@ impl Session {
              ORDER BY id LIMIT 1",
         )
         .bind(lease.lane_id.as_str())
-        .fetch_optional(&mut *self.tx)
+        .fetch_optional(&mut *self.conn)
         .await?
         .map(|row| read(&row))
         .transpose()
-    }
-
-    /// `laned` → `done`; false: somebody else handled it.
-    pub async fn finish_task(&mut self, id: i64, outcome: &str) -> Result<bool> {
-        let done = sqlx::query("UPDATE inbox SET state = 'done', outcome = $1 WHERE id = $2 AND state = 'laned'")
-            .bind(outcome)
-            .bind(id)
-            .execute(&mut *self.tx)
-            .await?;
-        Ok(done.rows_affected() > 0)
     }
 
     /// Tasks waiting in a lane, oldest first.
     pub async fn queued(&mut self, lane: &LaneId) -> Result<Vec<InboxRow>> {
         let rows = sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE lane_id = $1 AND state = 'laned' ORDER BY id")
             .bind(lane.as_str())
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
         rows.iter().map(read).collect()
     }
@@ -158,7 +80,7 @@ impl Session {
     pub async fn count_waiting(&mut self, place: &Conversation, user: &str) -> Result<i64> {
         sqlx::query("SELECT COUNT(*) AS waiting FROM inbox WHERE state = 'laned' AND person_key = $1")
             .bind(keys::person_key(place, user))
-            .fetch_one(&mut *self.tx)
+            .fetch_one(&mut *self.conn)
             .await?
             .int("waiting")
     }
@@ -167,7 +89,7 @@ impl Session {
     pub async fn queued_in_chat(&mut self, place: &Conversation) -> Result<Vec<InboxRow>> {
         let rows = sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1 ORDER BY id")
             .bind(&*keys::shown(&place.chat))
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
         let chat = keys::chat_key(place);
         let rows: Vec<InboxRow> = rows.iter().map(read).collect::<Result<_>>()?;
@@ -186,7 +108,7 @@ impl Session {
             " UNION ALL SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1"
         ))
         .bind(&*keys::shown(&conversation.chat))
-        .fetch_all(&mut *self.tx)
+        .fetch_all(&mut *self.conn)
         .await?;
         let chat = keys::chat_key(conversation);
         for row in &rows {
@@ -199,6 +121,87 @@ impl Session {
             }
         }
         Ok(None)
+    }
+}
+
+impl Tx {
+    /// Inserts a row that this transaction handles (a click); false: a copy of it was handled before.
+    pub async fn insert_handled(&mut self, inbound: &Inbound) -> Result<bool> {
+        let row = NewRow::new(inbound)?;
+        let read: &mut Read = self;
+        arrive::insert_handled(&read.inner, &mut read.conn, &row).await
+    }
+
+    /// `new` → `done`; false: somebody else handled it, or a copy of it.
+    pub async fn triaged(&mut self, id: i64, outcome: &str) -> Result<bool> {
+        let row = sqlx::query(concat!(
+            "UPDATE inbox SET state = 'done', outcome = $1 WHERE ",
+            first!(),
+            " RETURNING person_key"
+        ))
+        .bind(outcome)
+        .bind(id)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        self.let_younger_pass(id, row).await
+    }
+
+    /// `new` → `laned`, creating and waking the lane; false: somebody else handled it, or a copy of it.
+    pub async fn assign(&mut self, row: &InboxRow, lane: &LaneId) -> Result<bool> {
+        let moved = sqlx::query(concat!(
+            "UPDATE inbox SET state = 'laned', lane_id = $1 WHERE ",
+            first!(),
+            " RETURNING person_key"
+        ))
+        .bind(lane.as_str())
+        .bind(row.id)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        if !self.let_younger_pass(row.id, moved).await? {
+            return Ok(false);
+        }
+        self.make_lane_ready(lane, &row.inbound.conversation, &row.inbound.sender).await?;
+        Ok(true)
+    }
+
+    /// Removes a row of which a copy was handled; false: it is none, or is gone.
+    pub async fn drop_copy(&mut self, id: i64) -> Result<bool> {
+        let row = sqlx::query(concat!(
+            "DELETE FROM inbox WHERE id = $1 AND state = 'new' AND EXISTS ",
+            handled!(),
+            " RETURNING person_key"
+        ))
+        .bind(id)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        self.let_younger_pass(id, row).await
+    }
+
+    /// Wakes lanes whose younger tasks of the same person had to wait until this row was looked at: `next_task`
+    /// held them back, and nothing else would look again.
+    async fn let_younger_pass(&mut self, id: i64, moved: Option<AnyRow>) -> Result<bool> {
+        let Some(moved) = moved else { return Ok(false) };
+        let woken = sqlx::query(
+            "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id IN
+               (SELECT lane_id FROM inbox WHERE state = 'laned' AND person_key = $2 AND id > $3)",
+        )
+        .bind(self.now().0)
+        .bind(moved.bytes("person_key")?)
+        .bind(id)
+        .execute(&mut *self.conn)
+        .await?;
+        self.touched.lanes |= woken.rows_affected() > 0;
+        Ok(true)
+    }
+
+    /// `laned` → `done`; false: somebody else handled it.
+    pub async fn finish_task(&mut self, id: i64, outcome: &str) -> Result<bool> {
+        let done = sqlx::query("UPDATE inbox SET state = 'done', outcome = $1 WHERE id = $2 AND state = 'laned'")
+            .bind(outcome)
+            .bind(id)
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(done.rows_affected() > 0)
     }
 }
 

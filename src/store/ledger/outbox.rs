@@ -8,7 +8,7 @@ use countersign_agent::domain::{GateId, Millis, TurnId};
 use sqlx::any::AnyRow;
 
 use super::sql::{Columns, encode};
-use super::{Result, Session};
+use super::{Read, Result, Tx};
 use crate::store::{Line, LineKind, NewOutbox, OutboxOp, OutboxRow, keys};
 
 /// A row that could not be sent for this long (milliseconds) is given up.
@@ -35,16 +35,27 @@ macro_rules! chat_of {
     };
 }
 
-impl Session {
+impl Read {
     /// When the row with this key was enqueued, if there is one.
     pub async fn enqueued_at(&mut self, key: &str) -> Result<Option<Millis>> {
         let row = sqlx::query("SELECT created_at FROM outbox WHERE key = $1")
             .bind(key)
-            .fetch_optional(&mut *self.tx)
+            .fetch_optional(&mut *self.conn)
             .await?;
         row.map(|row| row.int("created_at").map(Millis)).transpose()
     }
 
+    /// A post that was given up, or that had to go out as text, is no card to repaint.
+    async fn can_be_patched(&mut self, target: &str) -> Result<bool> {
+        let row = sqlx::query("SELECT state FROM outbox WHERE key = $1 AND plain = 0")
+            .bind(target)
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        Ok(row.map(|row| row.text("state")).transpose()?.is_some_and(|state| state != "failed"))
+    }
+}
+
+impl Tx {
     /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target; a patch of a post
     /// that is not there or was given up is given up at once.
     pub async fn enqueue(&mut self, new: &NewOutbox) -> Result<()> {
@@ -71,13 +82,13 @@ impl Session {
             .bind(target)
             .bind(now.0)
             .bind(&new.key)
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
             for row in &replaced {
                 sqlx::query("UPDATE outbox SET ready_at = $1 WHERE key = $2 AND ready_at > $1")
                     .bind(row.int("ready_at")?)
                     .bind(&new.key)
-                    .execute(&mut *self.tx)
+                    .execute(&mut *self.conn)
                     .await?;
             }
         }
@@ -114,7 +125,7 @@ impl Session {
             .bind(state)
             .bind(now.0)
             .bind(now.0.saturating_add(GIVE_UP_MS))
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
             if inserted.rows_affected() > 0 {
                 return Ok(true);
@@ -126,22 +137,13 @@ impl Session {
             )
             .bind(&new.queue)
             .bind(target)
-            .fetch_one(&mut *self.tx)
+            .fetch_one(&mut *self.conn)
             .await?;
             match ahead.maybe_int("last")? {
                 Some(last) if last >= id => self.inner.sequence.pass(last),
                 _ => return Ok(false),
             }
         }
-    }
-
-    /// A post that was given up, or that had to go out as text, is no card to repaint.
-    async fn can_be_patched(&mut self, target: &str) -> Result<bool> {
-        let row = sqlx::query("SELECT state FROM outbox WHERE key = $1 AND plain = 0")
-            .bind(target)
-            .fetch_optional(&mut *self.tx)
-            .await?;
-        Ok(row.map(|row| row.text("state")).transpose()?.is_some_and(|state| state != "failed"))
     }
 
     /// Takes due heads, those that have been due for longest: up to `limit` of each platform without `lines`, and of the others no more
@@ -199,7 +201,7 @@ impl Session {
             .bind(until)
             .bind(now)
             .bind(limit)
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
         let mut claimed = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
         claimed.sort_by_key(|row| row.id);
@@ -207,7 +209,7 @@ impl Session {
             if let OutboxOp::Patch { target, .. } = &row.new.op {
                 let post = sqlx::query("SELECT platform_id FROM outbox WHERE key = $1")
                     .bind(target)
-                    .fetch_optional(&mut *self.tx)
+                    .fetch_optional(&mut *self.conn)
                     .await?;
                 row.target_message = post.map(|post| post.maybe_text("platform_id")).transpose()?.flatten();
             }
@@ -223,7 +225,7 @@ impl Session {
         )
         .bind(self.now().0)
         .bind(id)
-        .fetch_optional(&mut *self.tx)
+        .fetch_optional(&mut *self.conn)
         .await?
         else {
             return Ok(());
@@ -237,7 +239,7 @@ impl Session {
             .bind(message_id.map(keys::shown).as_deref())
             .bind(message_id.map(|message| keys::message_ref(&row.new.conversation, message)))
             .bind(id)
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         if row.plain {
             self.drop_patches(&row.new.key, "the card went out as text").await?;
@@ -262,7 +264,7 @@ impl Session {
         .bind(i64::from(uncertain))
         .bind(row.id)
         .bind(row.tries)
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         // Who sleeps until the next due moment must reckon anew.
         self.touched.outbox = true;
@@ -280,7 +282,7 @@ impl Session {
         .bind(&*keys::shown(why))
         .bind(row.id)
         .bind(row.tries)
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         self.touched.outbox = true;
         Ok(())
@@ -297,7 +299,7 @@ impl Session {
         .bind(&*keys::shown(error))
         .bind(row.id)
         .bind(row.tries)
-        .fetch_optional(&mut *self.tx)
+        .fetch_optional(&mut *self.conn)
         .await?
         else {
             return Ok(());
@@ -318,7 +320,7 @@ impl Session {
         sqlx::query("UPDATE outbox SET state = 'failed', error = $1 WHERE target = $2 AND state = 'waiting'")
             .bind(why)
             .bind(target)
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         Ok(())
     }

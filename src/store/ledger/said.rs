@@ -7,10 +7,10 @@ use countersign_agent::domain::{Conversation, Millis};
 use super::inbox;
 use super::page::Cursor;
 use super::sql::{Columns, decode};
-use super::{Result, Session};
+use super::{Read, Result};
 use crate::store::{OutboxOp, Page, Said, keys};
 
-impl Session {
+impl Read {
     /// A page of what was said in a console chat, newest first.
     pub async fn said(&mut self, chat: &str, limit: i64, after: Option<&Cursor>) -> Result<Page<Said>> {
         let chat = keys::shown(chat);
@@ -22,7 +22,7 @@ impl Session {
         .bind(&*chat)
         .bind(before)
         .bind(limit + 1)
-        .fetch_all(&mut *self.tx)
+        .fetch_all(&mut *self.conn)
         .await?;
         let posted = sqlx::query(
             "SELECT id, key, conversation, body, platform_id, created_at,
@@ -34,7 +34,7 @@ impl Session {
         .bind(&*chat)
         .bind(before)
         .bind(limit + 1)
-        .fetch_all(&mut *self.tx)
+        .fetch_all(&mut *self.conn)
         .await?;
         // Both kinds of ids come from one rising sequence: they tell the order.
         let mut said: Vec<(i64, Said)> = Vec::with_capacity(heard.len() + posted.len());

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use sqlx::any::AnyRow;
 
 use super::sql::Columns;
-use super::{Result, Session};
+use super::{Read, Result, Tx};
 use crate::store::AuditEntry;
 
 /// Gates looked at at a time.
@@ -88,24 +88,7 @@ impl Seal {
     }
 }
 
-impl Session {
-    /// The gate's rows have changed: its next entry of the trail seals them.
-    pub(super) fn mark_unsealed(&mut self, gate: &GateId) {
-        self.unsealed.insert(gate.clone());
-    }
-
-    /// Seals the gates that this transaction has changed, each in its last entry.
-    pub(super) async fn seal(&mut self, entries: &mut [AuditEntry]) -> Result<()> {
-        for gate in std::mem::take(&mut self.unsealed) {
-            if let Some(entry) = entries.iter_mut().rfind(|entry| entry.gate_id.as_ref() == Some(&gate))
-                && let Some(seal) = self.sealed_now(gate.as_str()).await?
-            {
-                entry.details[MEMBER] = json!(seal);
-            }
-        }
-        Ok(())
-    }
-
+impl Read {
     /// The first gate that is not as the trail says (`known`), and in what.
     pub(super) async fn differing_gate(&mut self, mut known: HashMap<String, Remembered>) -> Result<Option<(GateId, SealPart)>> {
         let mut after = String::new();
@@ -113,7 +96,7 @@ impl Session {
             let rows = sqlx::query("SELECT id FROM gates WHERE id > $1 ORDER BY id LIMIT $2")
                 .bind(&after)
                 .bind(PAGE)
-                .fetch_all(&mut *self.tx)
+                .fetch_all(&mut *self.conn)
                 .await?;
             for row in &rows {
                 after = row.text("id")?;
@@ -148,12 +131,12 @@ impl Session {
              FROM gates LEFT JOIN decisions ON decisions.gate_id = gates.id WHERE gates.id = $1",
         )
         .bind(gate)
-        .fetch_optional(&mut *self.tx)
+        .fetch_optional(&mut *self.conn)
         .await?;
         let Some(row) = found else { return Ok(None) };
         let votes = sqlx::query("SELECT body FROM votes WHERE gate_id = $1")
             .bind(gate)
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
         let mut votes = votes.iter().map(|row| row.text("body")).collect::<Result<Vec<_>>>()?;
         // By their text: databases sort keys and times of equal votes each in its own way.
@@ -165,6 +148,25 @@ impl Session {
             votes: digest(&votes),
             decision: row.maybe_text("decision")?.map(|body| digest([&body])),
         }))
+    }
+}
+
+impl Tx {
+    /// The gate's rows have changed: its next entry of the trail seals them.
+    pub(super) fn mark_unsealed(&mut self, gate: &GateId) {
+        self.unsealed.insert(gate.clone());
+    }
+
+    /// Seals the gates that this transaction has changed, each in its last entry.
+    pub(super) async fn seal(&mut self, entries: &mut [AuditEntry]) -> Result<()> {
+        for gate in std::mem::take(&mut self.unsealed) {
+            if let Some(entry) = entries.iter_mut().rfind(|entry| entry.gate_id.as_ref() == Some(&gate))
+                && let Some(seal) = self.sealed_now(gate.as_str()).await?
+            {
+                entry.details[MEMBER] = json!(seal);
+            }
+        }
+        Ok(())
     }
 }
 

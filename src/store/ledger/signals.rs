@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
 use super::sql::{Columns, encode, named};
-use super::{Result, Session};
+use super::{Read, Result, Tx};
 use crate::store::{Lease, Signal, TurnRow};
 
 #[derive(Serialize, Deserialize)]
@@ -16,27 +16,12 @@ struct Said {
     by: Option<String>,
 }
 
-impl Session {
-    /// Leaves a signal for a turn and wakes its lane.
-    pub async fn signal(&mut self, turn: &TurnRow, kind: SignalKind, text: Option<&str>, by: Option<&str>) -> Result<()> {
-        sqlx::query("INSERT INTO signals (id, turn_id, kind, body) VALUES ($1, $2, $3, $4)")
-            .bind(self.next_id())
-            .bind(turn.id.as_str())
-            .bind(name(kind))
-            .bind(encode(&Said {
-                text: text.map(str::to_owned),
-                by: by.map(str::to_owned),
-            })?)
-            .execute(&mut *self.tx)
-            .await?;
-        self.wake_lane(&turn.lane_id).await
-    }
-
+impl Read {
     /// Unread signals, oldest first.
     pub async fn signals(&mut self, turn: &TurnId) -> Result<Vec<Signal>> {
         let rows = sqlx::query("SELECT id, kind, body FROM signals WHERE turn_id = $1 AND consumed_at IS NULL ORDER BY id")
             .bind(turn.as_str())
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
         rows.iter().map(read).collect()
     }
@@ -51,9 +36,35 @@ impl Session {
                 WHERE gates.turn_id = $1 ORDER BY gates.opened_at DESC, gates.id DESC LIMIT 1) AS refused",
         )
         .bind(turn.as_str())
-        .fetch_one(&mut *self.tx)
+        .fetch_one(&mut *self.conn)
         .await?;
         Ok(row.int("stops")? > 0 || row.maybe_int("refused")?.is_some_and(|refused| refused > 0))
+    }
+
+    /// What is unread, and whose it is, of all turns.
+    pub async fn unread_signals(&mut self) -> Result<Vec<(TurnId, SignalKind)>> {
+        let rows = sqlx::query("SELECT turn_id, kind FROM signals WHERE consumed_at IS NULL")
+            .fetch_all(&mut *self.conn)
+            .await?;
+        let whose = |row: &AnyRow| Ok((TurnId::new(row.text("turn_id")?), named("kind", row.text("kind")?)?));
+        rows.iter().map(whose).collect()
+    }
+}
+
+impl Tx {
+    /// Leaves a signal for a turn and wakes its lane.
+    pub async fn signal(&mut self, turn: &TurnRow, kind: SignalKind, text: Option<&str>, by: Option<&str>) -> Result<()> {
+        sqlx::query("INSERT INTO signals (id, turn_id, kind, body) VALUES ($1, $2, $3, $4)")
+            .bind(self.next_id())
+            .bind(turn.id.as_str())
+            .bind(name(kind))
+            .bind(encode(&Said {
+                text: text.map(str::to_owned),
+                by: by.map(str::to_owned),
+            })?)
+            .execute(&mut *self.conn)
+            .await?;
+        self.wake_lane(&turn.lane_id).await
     }
 
     /// Marks the signals of a finished turn as read.
@@ -61,18 +72,9 @@ impl Session {
         sqlx::query("UPDATE signals SET consumed_at = $1 WHERE turn_id = $2 AND consumed_at IS NULL")
             .bind(self.now().0)
             .bind(turn.as_str())
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         Ok(())
-    }
-
-    /// What is unread, and whose it is, of all turns.
-    pub async fn unread_signals(&mut self) -> Result<Vec<(TurnId, SignalKind)>> {
-        let rows = sqlx::query("SELECT turn_id, kind FROM signals WHERE consumed_at IS NULL")
-            .fetch_all(&mut *self.tx)
-            .await?;
-        let whose = |row: &AnyRow| Ok((TurnId::new(row.text("turn_id")?), named("kind", row.text("kind")?)?));
-        rows.iter().map(whose).collect()
     }
 
     /// Marks signals as read, under the fence.
@@ -85,7 +87,7 @@ impl Session {
             sqlx::query("UPDATE signals SET consumed_at = $1 WHERE id = $2 AND consumed_at IS NULL")
                 .bind(self.now().0)
                 .bind(*id)
-                .execute(&mut *self.tx)
+                .execute(&mut *self.conn)
                 .await?;
         }
         Ok(())

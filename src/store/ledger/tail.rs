@@ -14,7 +14,7 @@ use std::time::Duration;
 use countersign_agent::domain::{Millis, TurnId};
 
 use super::sql::Columns;
-use super::{Result, Session};
+use super::{Read, Result};
 use crate::store::{EventPlace, EventSpan, event_id, keys};
 
 /// How far an event may be stamped before the newest one.
@@ -42,7 +42,7 @@ impl Tail {
     ///
     /// # Errors
     /// `Unavailable` when the ledger does not answer.
-    pub async fn from_now(session: &mut Session, chat: Option<String>) -> Result<Self> {
+    pub async fn from_now(session: &mut Read, chat: Option<String>) -> Result<Self> {
         let Some((_, newest)) = session.event_times(Millis(0)).await? else {
             return Ok(Self::at(chat, Millis(0), HashMap::new()));
         };
@@ -75,7 +75,7 @@ impl Tail {
     ///
     /// # Errors
     /// `Unavailable` when the ledger does not answer; then nothing is taken for granted.
-    pub async fn look(&mut self, session: &mut Session) -> Result<(Vec<EventSpan>, bool)> {
+    pub async fn look(&mut self, session: &mut Read) -> Result<(Vec<EventSpan>, bool)> {
         let Some((oldest, newest)) = session.event_times(self.since).await? else {
             return Ok((Vec::new(), false));
         };
@@ -108,12 +108,12 @@ fn last_of(spans: Vec<EventSpan>) -> HashMap<TurnId, i64> {
     spans.into_iter().map(|span| (span.turn_id, span.last)).collect()
 }
 
-impl Session {
+impl Read {
     /// The times of the first event from `since` on and of the newest of all; none when nothing is from there on.
     async fn event_times(&mut self, since: Millis) -> Result<Option<(Millis, Millis)>> {
         let row = sqlx::query("SELECT (SELECT MIN(at) FROM events WHERE at >= $1) AS oldest, (SELECT MAX(at) FROM events) AS newest")
             .bind(since.0)
-            .fetch_one(&mut *self.tx)
+            .fetch_one(&mut *self.conn)
             .await?;
         let times = row.maybe_int("oldest")?.zip(row.maybe_int("newest")?);
         Ok(times.map(|(oldest, newest)| (Millis(oldest), Millis(newest))))
@@ -128,7 +128,7 @@ impl Session {
         .bind(from.0)
         .bind(until.0)
         .bind(chat.map(keys::shown).as_deref())
-        .fetch_all(&mut *self.tx)
+        .fetch_all(&mut *self.conn)
         .await?;
         let span = |row: &sqlx::any::AnyRow| {
             Ok(EventSpan {
@@ -155,7 +155,7 @@ impl Session {
         let row = sqlx::query("SELECT at FROM events WHERE turn_id = $1 AND seq = $2")
             .bind(&*keys::shown(turn_id.as_str()))
             .bind(seq)
-            .fetch_optional(&mut *self.tx)
+            .fetch_optional(&mut *self.conn)
             .await?;
         row.map(|row| {
             Ok(EventPlace {

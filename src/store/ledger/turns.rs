@@ -7,7 +7,7 @@ use sqlx::any::AnyRow;
 use super::page::{Cursor, page};
 use super::sql::{Columns, encode, named};
 use super::wakeups::Settled;
-use super::{Result, Session};
+use super::{Read, Result, Tx};
 use crate::store::{Lease, ListQuery, Page, StoreError, TurnRow, keys};
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
@@ -26,7 +26,122 @@ struct Request {
     message: Option<String>,
 }
 
-impl Session {
+impl Read {
+    /// `finished_at` is set exactly when the status is final: indexes and pruning rely on it.
+    fn end_of(&self, turn: &TurnRow) -> Option<i64> {
+        turn.status.is_final().then(|| turn.finished_at.unwrap_or_else(|| self.now()).0)
+    }
+
+    /// One turn.
+    pub async fn turn(&mut self, id: &TurnId) -> Result<Option<TurnRow>> {
+        sqlx::query(concat!("SELECT ", columns!(), " FROM turns WHERE id = $1"))
+            .bind(&*keys::shown(id.as_str()))
+            .fetch_optional(&mut *self.conn)
+            .await?
+            .map(|row| read(&row))
+            .transpose()
+    }
+
+    /// One turn; its state is empty when it is longer than `most` bytes, and is not read then.
+    pub async fn turn_in_brief(&mut self, id: &TurnId, most: i64) -> Result<Option<TurnRow>> {
+        sqlx::query(
+            "SELECT id, lane_id, request, inbox_id, status, reason, CASE WHEN OCTET_LENGTH(state) <= $2 THEN state ELSE '' END AS state,
+               messages, events, said, created_at, started_at, finished_at FROM turns WHERE id = $1",
+        )
+        .bind(id.as_str())
+        .bind(most)
+        .fetch_optional(&mut *self.conn)
+        .await?
+        .map(|row| read(&row))
+        .transpose()
+    }
+
+    /// The whole log.
+    pub async fn messages(&mut self, turn: &TurnId) -> Result<Vec<Message>> {
+        let rows = sqlx::query("SELECT body FROM messages WHERE turn_id = $1 ORDER BY seq")
+            .bind(turn.as_str())
+            .fetch_all(&mut *self.conn)
+            .await?;
+        rows.iter().map(|row| row.json("body")).collect()
+    }
+
+    /// Unfinished turns of a chat (recall, leave, `/stop` look here), all threads, oldest first.
+    pub async fn open_turns(&mut self, conversation: &Conversation) -> Result<Vec<TurnRow>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM turns WHERE chat_key = $1 AND finished_at IS NULL ORDER BY created_at, id"
+        ))
+        .bind(keys::chat_key(conversation))
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Finished turns of the conversation, newest first (shared sessions).
+    pub async fn earlier_turns(&mut self, conversation: &Conversation, limit: i64) -> Result<Vec<TurnRow>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM turns WHERE conversation_key = $1 AND finished_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT $2"
+        ))
+        .bind(keys::conversation_key(conversation))
+        .bind(limit)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The turn (newest first) one of whose posts or whose request has one of these message ids.
+    pub async fn turn_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<TurnRow>> {
+        let mut newest: Option<TurnRow> = None;
+        for id in message_ids {
+            let found = sqlx::query(concat!(
+                "SELECT ",
+                columns!(),
+                " FROM turns WHERE id IN (SELECT id FROM turns WHERE request_ref = $1
+                   UNION SELECT turn_id FROM outbox WHERE message_ref = $1 AND turn_id IS NOT NULL)
+                 ORDER BY created_at DESC, id DESC LIMIT 1"
+            ))
+            .bind(keys::message_ref(conversation, id))
+            .fetch_optional(&mut *self.conn)
+            .await?;
+            if let Some(found) = found {
+                let found = read(&found)?;
+                if newest.as_ref().is_none_or(|turn| turn.created_at < found.created_at) {
+                    newest = Some(found);
+                }
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Turns for the API, newest first.
+    pub async fn list_turns(&mut self, query: &ListQuery) -> Result<Page<TurnRow>> {
+        let after = Cursor::of(query);
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM turns
+             WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)
+               AND (CAST($3 AS TEXT) IS NULL OR user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR id = $4)
+               AND (created_at < $5 OR (created_at = $5 AND id < $6))
+             ORDER BY created_at DESC, id DESC LIMIT $7"
+        ))
+        .bind(query.status.as_deref().map(keys::shown).as_deref())
+        .bind(query.chat.as_deref().map(keys::shown).as_deref())
+        .bind(query.user.as_deref().map(keys::shown).as_deref())
+        .bind(query.turn.as_deref().map(keys::shown).as_deref())
+        .bind(after.at)
+        .bind(after.id)
+        .bind(query.limit + 1)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        page(&rows, query.limit, read, |turn| Cursor::new(turn.created_at, turn.id.as_str()))
+    }
+}
+
+impl Tx {
     /// A new turn; becomes its lane's turn.
     ///
     /// # Errors
@@ -63,7 +178,7 @@ impl Session {
         .bind(turn.created_at.0)
         .bind(turn.started_at.map(|at| at.0))
         .bind(self.end_of(turn))
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         if turn.status.is_final() {
             return Ok(());
@@ -71,7 +186,7 @@ impl Session {
         let taken = sqlx::query("UPDATE lanes SET turn_id = $1 WHERE id = $2 AND turn_id IS NULL")
             .bind(turn.id.as_str())
             .bind(lease.lane_id.as_str())
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         if taken.rows_affected() == 0 {
             return Err(StoreError::Corrupt("the lane has an unfinished turn already".to_owned()));
@@ -100,7 +215,7 @@ impl Session {
         .bind(self.end_of(turn))
         .bind(turn.id.as_str())
         .bind(lease.lane_id.as_str())
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         if saved.rows_affected() == 0 {
             return Err(StoreError::Corrupt("the lane has no such turn".to_owned()));
@@ -115,40 +230,11 @@ impl Session {
             sqlx::query("UPDATE lanes SET turn_id = NULL WHERE id = $1 AND turn_id = $2")
                 .bind(lease.lane_id.as_str())
                 .bind(turn.id.as_str())
-                .execute(&mut *self.tx)
+                .execute(&mut *self.conn)
                 .await?;
             self.drop_signals(&turn.id).await?;
         }
         Ok(())
-    }
-
-    /// `finished_at` is set exactly when the status is final: indexes and pruning rely on it.
-    fn end_of(&self, turn: &TurnRow) -> Option<i64> {
-        turn.status.is_final().then(|| turn.finished_at.unwrap_or_else(|| self.now()).0)
-    }
-
-    /// One turn.
-    pub async fn turn(&mut self, id: &TurnId) -> Result<Option<TurnRow>> {
-        sqlx::query(concat!("SELECT ", columns!(), " FROM turns WHERE id = $1"))
-            .bind(&*keys::shown(id.as_str()))
-            .fetch_optional(&mut *self.tx)
-            .await?
-            .map(|row| read(&row))
-            .transpose()
-    }
-
-    /// One turn; its state is empty when it is longer than `most` bytes, and is not read then.
-    pub async fn turn_in_brief(&mut self, id: &TurnId, most: i64) -> Result<Option<TurnRow>> {
-        sqlx::query(
-            "SELECT id, lane_id, request, inbox_id, status, reason, CASE WHEN OCTET_LENGTH(state) <= $2 THEN state ELSE '' END AS state,
-               messages, events, said, created_at, started_at, finished_at FROM turns WHERE id = $1",
-        )
-        .bind(id.as_str())
-        .bind(most)
-        .fetch_optional(&mut *self.tx)
-        .await?
-        .map(|row| read(&row))
-        .transpose()
     }
 
     /// Appends to the log at `from` (0-based).
@@ -162,94 +248,10 @@ impl Session {
                 .bind(turn.as_str())
                 .bind(seq)
                 .bind(encode(message)?)
-                .execute(&mut *self.tx)
+                .execute(&mut *self.conn)
                 .await?;
         }
         Ok(())
-    }
-
-    /// The whole log.
-    pub async fn messages(&mut self, turn: &TurnId) -> Result<Vec<Message>> {
-        let rows = sqlx::query("SELECT body FROM messages WHERE turn_id = $1 ORDER BY seq")
-            .bind(turn.as_str())
-            .fetch_all(&mut *self.tx)
-            .await?;
-        rows.iter().map(|row| row.json("body")).collect()
-    }
-
-    /// Unfinished turns of a chat (recall, leave, `/stop` look here), all threads, oldest first.
-    pub async fn open_turns(&mut self, conversation: &Conversation) -> Result<Vec<TurnRow>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM turns WHERE chat_key = $1 AND finished_at IS NULL ORDER BY created_at, id"
-        ))
-        .bind(keys::chat_key(conversation))
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
-    }
-
-    /// Finished turns of the conversation, newest first (shared sessions).
-    pub async fn earlier_turns(&mut self, conversation: &Conversation, limit: i64) -> Result<Vec<TurnRow>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM turns WHERE conversation_key = $1 AND finished_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT $2"
-        ))
-        .bind(keys::conversation_key(conversation))
-        .bind(limit)
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
-    }
-
-    /// The turn (newest first) one of whose posts or whose request has one of these message ids.
-    pub async fn turn_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<TurnRow>> {
-        let mut newest: Option<TurnRow> = None;
-        for id in message_ids {
-            let found = sqlx::query(concat!(
-                "SELECT ",
-                columns!(),
-                " FROM turns WHERE id IN (SELECT id FROM turns WHERE request_ref = $1
-                   UNION SELECT turn_id FROM outbox WHERE message_ref = $1 AND turn_id IS NOT NULL)
-                 ORDER BY created_at DESC, id DESC LIMIT 1"
-            ))
-            .bind(keys::message_ref(conversation, id))
-            .fetch_optional(&mut *self.tx)
-            .await?;
-            if let Some(found) = found {
-                let found = read(&found)?;
-                if newest.as_ref().is_none_or(|turn| turn.created_at < found.created_at) {
-                    newest = Some(found);
-                }
-            }
-        }
-        Ok(newest)
-    }
-
-    /// Turns for the API, newest first.
-    pub async fn list_turns(&mut self, query: &ListQuery) -> Result<Page<TurnRow>> {
-        let after = Cursor::of(query);
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM turns
-             WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)
-               AND (CAST($3 AS TEXT) IS NULL OR user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR id = $4)
-               AND (created_at < $5 OR (created_at = $5 AND id < $6))
-             ORDER BY created_at DESC, id DESC LIMIT $7"
-        ))
-        .bind(query.status.as_deref().map(keys::shown).as_deref())
-        .bind(query.chat.as_deref().map(keys::shown).as_deref())
-        .bind(query.user.as_deref().map(keys::shown).as_deref())
-        .bind(query.turn.as_deref().map(keys::shown).as_deref())
-        .bind(after.at)
-        .bind(after.id)
-        .bind(query.limit + 1)
-        .fetch_all(&mut *self.tx)
-        .await?;
-        page(&rows, query.limit, read, |turn| Cursor::new(turn.created_at, turn.id.as_str()))
     }
 }
 
