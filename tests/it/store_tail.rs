@@ -77,7 +77,7 @@ impl Reader {
     async fn look(&mut self, store: &Store) {
         loop {
             let mut session: Read = store.ledger.read().await.unwrap();
-            let (spans, more) = self.tail.look(&mut session).await.unwrap();
+            let (spans, more) = self.tail.next_spans(&mut session).await.unwrap();
             for span in spans {
                 let events = session
                     .events(&span.turn_id, span.first - 1, span.last + 1 - span.first)

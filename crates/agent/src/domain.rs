@@ -36,7 +36,7 @@ pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, I
 pub use message::{Message, Role, ToolCall};
 pub use notice::{Barrier, Notice};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
     ReactionMark, StepView,
 };
 pub use pins::{Definition, Definitions, ServerHealth, ServerStanding, confirmation_of};

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
+use countersign_agent::domain::{ChannelKind, Clock, Locale, Millis, Outbound, OutboxOp, ReactionMark};
 use countersign_agent::template::Templates;
 use reqwest::{Method, RequestBuilder};
 use secrecy::ExposeSecret as _;
@@ -19,7 +19,7 @@ use crate::channels::card::Place;
 use crate::channels::pace::{PATIENCE, Pace};
 use crate::channels::plain::Said;
 use crate::channels::wording::{notice_people, notice_text, one_line, requester};
-use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::channels::{Abreast, BoxFuture, Channel, Delivery, DeliveryError, Receipt};
 use crate::config::LarkSecrets;
 use answer::{Answer, Refused};
 use pace::rates;
@@ -57,17 +57,17 @@ impl LarkClient {
 
     async fn carry(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         match &delivery.op {
-            DeliveryOp::Post { reply_to, content } => {
+            OutboxOp::Post { reply_to, content } => {
                 let body = self.compose(content, delivery)?;
                 self.post(delivery, reply_to.as_deref(), body).await
             }
-            DeliveryOp::Patch { message_id, content } if delivery.plain => {
+            OutboxOp::Patch { target, content } if delivery.plain => {
                 // A card cannot become text: what it would show is said under it.
                 let body = self.compose(content, delivery)?;
-                self.post(delivery, Some(message_id), body).await
+                self.post(delivery, Some(target), body).await
             }
-            DeliveryOp::Patch { message_id, content } => self.patch(message_id, content, delivery.locale).await,
-            DeliveryOp::React { message_id, content } => self.react(message_id, content).await,
+            OutboxOp::Patch { target, content } => self.patch(target, content, delivery.locale).await,
+            OutboxOp::React { message_id, content } => self.react(message_id, content).await,
         }
     }
 

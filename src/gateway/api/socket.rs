@@ -223,7 +223,7 @@ impl Reader {
                     let mut more = true;
                     while more {
                         let untold;
-                        let looking = async { Ok::<_, End>(tail.look(&mut look(&self.gateway).await?.0).await?) };
+                        let looking = async { Ok::<_, End>(tail.next_spans(&mut look(&self.gateway).await?.0).await?) };
                         (untold, more) = self.ears.beside(looking).await??;
                         for span in untold {
                             self.tell(&span.turn_id, span.first - 1, span.last).await?;

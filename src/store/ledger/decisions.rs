@@ -1,10 +1,16 @@
-//! Votes and decisions: unique rows that need no lease, so that no answer waits for a running turn.
+//! Votes and decisions of gates, and what follows a decision: the rows that still wait, the card, and the trail.
+//! They are unique rows that need no lease, so that no answer waits for a running turn.
 
-use countersign_agent::domain::{Decision, DecisionKind, Gate, GateId, Vote};
+use countersign_agent::domain::handshake::Actor;
+use countersign_agent::domain::{Action, ActionId, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Outbound, OutboxOp, Vote};
+use serde_json::{Value, json};
 
+use super::Result;
+use super::audit::AuditEntry;
+use super::outbox::{NewOutbox, outbox_key};
 use super::sql::{Columns, encode};
-use super::wakeups::Settled;
-use super::{Read, Result, Tx};
+use super::transaction::{Read, Tx};
+use super::wakeups::Ending;
 use crate::store::coordination::Change;
 use crate::store::keys;
 
@@ -39,7 +45,7 @@ impl Read {
 }
 
 impl Tx {
-    /// Adds a vote, once per person; false: an earlier one stands. A person's own vote takes the place of one that the API gave in
+    /// Adds a vote, once per person. Gives `false` when an earlier one stands. A person's own vote takes the place of one that the API gave in
     /// their name.
     pub async fn vote(&mut self, gate: &GateId, vote: &Vote) -> Result<bool> {
         let added = sqlx::query(
@@ -58,7 +64,7 @@ impl Tx {
         Ok(added.rows_affected() > 0)
     }
 
-    /// Settles a gate once and wakes its lane; false: it was settled before.
+    /// Settles a gate once and wakes its lane. Gives `false` when it was settled before.
     pub async fn decide(&mut self, gate: &Gate, decision: &Decision) -> Result<bool> {
         let first = sqlx::query("INSERT INTO decisions (gate_id, kind, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
             .bind(gate.id.as_str())
@@ -79,13 +85,72 @@ impl Tx {
             .await?;
         self.tell_redis(|_| Ok(Change::remove(gate)))?;
         self.wake_lane(&gate.lane_id).await?;
-        self.touched.settled.push(Settled::Gate {
+        self.effects.endings.push(Ending::Gate {
             gate: gate.kind,
             kind: decision.kind,
             via: decision.via,
             waited: decision.at.since(gate.opened_at),
         });
         Ok(true)
+    }
+
+    /// Gives `gate` the decision of `actor`; what comes back are its rows as they stand then. `None`: somebody was first.
+    pub(crate) async fn close_gate(&mut self, gate: &Gate, decision: &Decision, actor: &Actor) -> Result<Option<Vec<Action>>> {
+        if !self.decide(gate, decision).await? {
+            return Ok(None);
+        }
+        let mut rows = Vec::new();
+        if gate.kind == GateKind::ToolApproval {
+            let status = decision.kind.of_open_rows();
+            for row in self.actions_of_gate(&gate.id).await? {
+                if row.status.waits() && self.decide_action(&row.id, status, decision).await? {
+                    let details = json!({ "status": status });
+                    self.audit_act("action_decision", gate, Some(&row.id), actor, details);
+                }
+            }
+            rows = self.actions_of_gate(&gate.id).await?;
+        }
+        let state = CardState::Decided {
+            decision: decision.clone(),
+        };
+        self.repaint_card(gate, "decided", gate.card.painted(state, &rows)).await?;
+        let details = json!({ "kind": decision.kind, "digest": gate.digest });
+        self.audit_act("decision", gate, None, actor, details);
+        Ok(Some(rows))
+    }
+
+    /// Repaints the card of `gate`; `change` names what happened, so that the same change repaints once. It takes its place among
+    /// the turn's own posts, so that it never overtakes or trails the turn's progress.
+    pub(crate) async fn repaint_card(&mut self, gate: &Gate, change: &str, content: Outbound) -> Result<()> {
+        let new = NewOutbox {
+            key: outbox_key(&["repaint", gate.id.as_str(), change]),
+            queue: gate.turn_id.to_string(),
+            gate_id: None,
+            turn_id: Some(gate.turn_id.clone()),
+            conversation: gate.conversation.clone(),
+            op: OutboxOp::Patch {
+                target: outbox_key(&["gate", gate.id.as_str()]),
+                content,
+            },
+        };
+        self.enqueue(&new).await
+    }
+
+    /// Adds `kind` to the trail, with who did it and the evidence.
+    pub(crate) fn audit_act(&mut self, kind: &'static str, gate: &Gate, action: Option<&ActionId>, actor: &Actor, mut details: Value) {
+        details["via"] = json!(actor.via);
+        details["event_id"] = json!(actor.event_id);
+        if actor.by_token {
+            details["on_behalf_of"] = json!(actor.user);
+        }
+        self.audit(AuditEntry {
+            kind,
+            turn_id: Some(gate.turn_id.clone()),
+            gate_id: Some(gate.id.clone()),
+            action_id: action.cloned(),
+            principal: actor.principal.clone(),
+            details,
+        });
     }
 }
 

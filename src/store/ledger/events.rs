@@ -1,12 +1,45 @@
 //! The timeline of a turn.
 
-use countersign_agent::domain::{Millis, TurnId};
+use std::time::Duration;
+
+use countersign_agent::domain::{Event, Millis, TurnId};
 use sqlx::any::AnyRow;
 
+use super::Result;
+use super::lanes::Lease;
 use super::sql::{Columns, encode};
-use super::tail::BEHIND;
-use super::{Read, Result, Tx};
-use crate::store::{EventRow, Lease, StoreError, keys};
+use super::transaction::{Read, Tx};
+use crate::store::{StoreError, keys};
+
+/// How far an event may be stamped before the newest one.
+pub(super) const BEHIND: Duration = Duration::from_secs(30);
+
+/// A timeline entry as stored and as the API gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRow {
+    /// 1.. per turn without gaps.
+    pub seq: i64,
+    /// `ev_…`.
+    pub id: String,
+    /// Its turn.
+    pub turn_id: TurnId,
+    /// The chat.
+    pub chat: String,
+    /// When.
+    pub at: Millis,
+    /// What.
+    pub event: Event,
+    /// One line.
+    pub summary: String,
+    /// Iteration.
+    pub iteration: u64,
+}
+
+/// The id of a turn's event.
+#[must_use]
+pub fn event_id(turn: &TurnId, seq: i64) -> String {
+    format!("ev_{}_{seq}", turn.as_str().trim_start_matches("turn_"))
+}
 
 impl Read {
     /// No event of this turn may be stamped before this.
@@ -43,9 +76,9 @@ impl Tx {
     /// # Errors
     /// `Stale` when the lease is lost; `Corrupt` when a `seq` is taken.
     pub async fn append_events(&mut self, lease: &Lease, events: &[EventRow]) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let Some(first) = events.first() else { return Ok(()) };
-        self.touched.events = true;
+        self.effects.events = true;
         let earliest = self.earliest_event_time(&first.turn_id).await?;
         for event in events {
             let iteration = i64::try_from(event.iteration).unwrap_or(i64::MAX);

@@ -1,14 +1,27 @@
 //! Gates: opening them, finding the one that somebody means, and what delivery does to their clock.
 
-use countersign_agent::domain::{Conversation, Gate, GateId, LaneId, Millis, TurnId};
+use countersign_agent::domain::{Conversation, Decision, Gate, GateId, LaneId, Millis, TurnId};
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
-use super::page::{Cursor, page};
+use super::Result;
+use super::lanes::Lease;
+use super::page::{Cursor, List, ListQuery, Page, page};
 use super::sql::{Columns, encode, named, unsigned};
-use super::{Read, Result, Tx};
+use super::transaction::{Read, Tx};
 use crate::store::coordination::Change;
-use crate::store::{GateRecord, Lease, ListQuery, Page, keys};
+use crate::store::keys;
+
+/// A gate with its votes and decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateRecord {
+    /// The gate.
+    pub gate: Gate,
+    /// Approvals so far.
+    pub votes: Vec<countersign_agent::domain::Vote>,
+    /// The decision, if there is one.
+    pub decision: Option<Decision>,
+}
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {
@@ -189,25 +202,17 @@ impl Read {
 
     /// Plan reviews for the API, newest first.
     pub async fn list_reviews(&mut self, query: &ListQuery) -> Result<Page<GateRecord>> {
-        let after = Cursor::of(query);
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE kind = 'plan_review'
-               AND (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)
-               AND (CAST($3 AS TEXT) IS NULL OR user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR turn_id = $4)
-               AND (opened_at < $5 OR (opened_at = $5 AND id < $6))
-             ORDER BY opened_at DESC, id DESC LIMIT $7"
-        ))
-        .bind(query.status.as_deref().map(keys::shown).as_deref())
-        .bind(query.chat.as_deref().map(keys::shown).as_deref())
-        .bind(query.user.as_deref().map(keys::shown).as_deref())
-        .bind(query.turn.as_deref().map(keys::shown).as_deref())
-        .bind(after.at)
-        .bind(after.id)
-        .bind(query.limit + 1)
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let list = List {
+            select: concat!("SELECT ", columns!(), " FROM gates"),
+            only: Some("kind = 'plan_review'"),
+            status: "status",
+            chat: "chat",
+            user: "user_id",
+            turn: "turn_id",
+            at: "opened_at",
+            id: "id",
+        };
+        let rows = list.rows(&mut self.conn, query).await?;
         let gates = page(&rows, query.limit, read, |gate| Cursor::new(gate.opened_at, gate.id.as_str()))?;
         let mut items = Vec::with_capacity(gates.items.len());
         for gate in gates.items {
@@ -231,7 +236,7 @@ impl Tx {
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn open_gate(&mut self, lease: &Lease, gate: &Gate) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let place = &gate.conversation;
         sqlx::query(
             "INSERT INTO gates (id, turn_id, lane_id, kind, status, chat_key, person_key, channel, chat, user_id, request, request_ref,
@@ -275,7 +280,7 @@ impl Tx {
     pub(super) fn tell_redis(&mut self, change: impl FnOnce(Millis) -> Result<Change>) -> Result<()> {
         if self.inner.wakeups.redis.is_some() {
             let change = change(self.now())?;
-            self.touched.reviews.push(change);
+            self.effects.reviews.push(change);
         }
         Ok(())
     }

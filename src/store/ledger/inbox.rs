@@ -1,12 +1,42 @@
 //! The inbox: rows from `new` over `laned` to `done`, each step taken once.
 
 use countersign_agent::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
+use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
+use super::Result;
 use super::arrive::{self, NewRow};
+use super::lanes::Lease;
 use super::sql::{Columns, named};
-use super::{Read, Result, Tx};
-use crate::store::{InboxRow, Lease, keys};
+use super::transaction::{Read, Tx};
+use crate::store::keys;
+
+/// One row of the inbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InboxRow {
+    /// Process-made, monotone: `ms << 20 | sequence`.
+    pub id: i64,
+    /// What came in.
+    pub inbound: Inbound,
+    /// When it was committed.
+    pub received_at: Millis,
+    /// `new`, `laned`, `done`.
+    pub state: InboxState,
+    /// Of a `new` row: one of the same event was handled before this look.
+    pub is_copy: bool,
+}
+
+/// Where an inbox row stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InboxState {
+    /// Committed, not triaged yet.
+    New,
+    /// A task waiting in its sender's lane.
+    Laned,
+    /// Handled.
+    Done,
+}
 
 /// Copies of a row that were looked at before it. Their keys are unique among all that were (`inbox_event`, `inbox_message`).
 macro_rules! handled {
@@ -44,7 +74,7 @@ impl Read {
         let untriaged = |row: &AnyRow| {
             Ok(InboxRow {
                 is_copy: row.int("copies")? > 0,
-                ..read(row)?
+                ..read_row(row)?
             })
         };
         rows.iter().map(untriaged).collect()
@@ -63,7 +93,7 @@ impl Read {
         .bind(lease.lane_id.as_str())
         .fetch_optional(&mut *self.conn)
         .await?
-        .map(|row| read(&row))
+        .map(|row| read_row(&row))
         .transpose()
     }
 
@@ -73,7 +103,7 @@ impl Read {
             .bind(lane.as_str())
             .fetch_all(&mut *self.conn)
             .await?;
-        rows.iter().map(read).collect()
+        rows.iter().map(read_row).collect()
     }
 
     /// How many tasks of `user` wait in the chat, in all its lanes.
@@ -92,7 +122,7 @@ impl Read {
             .fetch_all(&mut *self.conn)
             .await?;
         let chat = keys::chat_key(place);
-        let rows: Vec<InboxRow> = rows.iter().map(read).collect::<Result<_>>()?;
+        let rows: Vec<InboxRow> = rows.iter().map(read_row).collect::<Result<_>>()?;
         Ok(rows
             .into_iter()
             .filter(|row| keys::chat_key(&row.inbound.conversation) == chat)
@@ -112,7 +142,7 @@ impl Read {
         .await?;
         let chat = keys::chat_key(conversation);
         for row in &rows {
-            let row = read(row)?;
+            let row = read_row(row)?;
             if let InboundBody::Message(message) = &row.inbound.body
                 && message.message_id.as_deref() == Some(message_id)
                 && keys::chat_key(&row.inbound.conversation) == chat
@@ -125,14 +155,14 @@ impl Read {
 }
 
 impl Tx {
-    /// Inserts a row that this transaction handles (a click); false: a copy of it was handled before.
+    /// Inserts a row that this transaction handles (a click). Gives `false` when a copy of it was handled before.
     pub async fn insert_handled(&mut self, inbound: &Inbound) -> Result<bool> {
         let row = NewRow::new(inbound)?;
         let read: &mut Read = self;
         arrive::insert_handled(&read.inner, &mut read.conn, &row).await
     }
 
-    /// `new` → `done`; false: somebody else handled it, or a copy of it.
+    /// `new` → `done`. Gives `false` when somebody else handled it, or a copy of it.
     pub async fn triaged(&mut self, id: i64, outcome: &str) -> Result<bool> {
         let row = sqlx::query(concat!(
             "UPDATE inbox SET state = 'done', outcome = $1 WHERE ",
@@ -146,7 +176,7 @@ impl Tx {
         self.let_younger_pass(id, row).await
     }
 
-    /// `new` → `laned`, creating and waking the lane; false: somebody else handled it, or a copy of it.
+    /// `new` → `laned`, creating and waking the lane. Gives `false` when somebody else handled it, or a copy of it.
     pub async fn assign(&mut self, row: &InboxRow, lane: &LaneId) -> Result<bool> {
         let moved = sqlx::query(concat!(
             "UPDATE inbox SET state = 'laned', lane_id = $1 WHERE ",
@@ -164,7 +194,7 @@ impl Tx {
         Ok(true)
     }
 
-    /// Removes a row of which a copy was handled; false: it is none, or is gone.
+    /// Removes a row of which a copy was handled. Gives `false` when it is none, or is gone.
     pub async fn drop_copy(&mut self, id: i64) -> Result<bool> {
         let row = sqlx::query(concat!(
             "DELETE FROM inbox WHERE id = $1 AND state = 'new' AND EXISTS ",
@@ -190,11 +220,11 @@ impl Tx {
         .bind(id)
         .execute(&mut *self.conn)
         .await?;
-        self.touched.lanes |= woken.rows_affected() > 0;
+        self.effects.lanes |= woken.rows_affected() > 0;
         Ok(true)
     }
 
-    /// `laned` → `done`; false: somebody else handled it.
+    /// `laned` → `done`. Gives `false` when somebody else handled it.
     pub async fn finish_task(&mut self, id: i64, outcome: &str) -> Result<bool> {
         let done = sqlx::query("UPDATE inbox SET state = 'done', outcome = $1 WHERE id = $2 AND state = 'laned'")
             .bind(outcome)
@@ -205,7 +235,7 @@ impl Tx {
     }
 }
 
-pub(super) fn read(row: &AnyRow) -> Result<InboxRow> {
+pub(super) fn read_row(row: &AnyRow) -> Result<InboxRow> {
     Ok(InboxRow {
         id: row.int("id")?,
         inbound: row.json("payload")?,

@@ -8,10 +8,51 @@ use std::collections::HashSet;
 use countersign_agent::domain::{Conversation, LaneId, Millis, TurnId};
 use sqlx::any::AnyRow;
 
-use super::outbox::heads;
+use super::Result;
 use super::sql::{Columns, encode};
-use super::{Read, Result, Tx};
-use crate::store::{Lease, Renewal, StoreError, keys};
+use super::transaction::{Read, Tx};
+use crate::store::{StoreError, keys};
+
+/// A lease on a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The lane.
+    pub lane_id: LaneId,
+    /// Its conversation.
+    pub conversation: Conversation,
+    /// Its requester.
+    pub user: String,
+    /// Rises with every claim; every write of the turn carries it.
+    pub fence: i64,
+    /// Wake-ups seen when it was claimed; a later one forbids going to sleep.
+    pub wakes: i64,
+    /// The unfinished turn, if there is one.
+    pub turn_id: Option<TurnId>,
+    /// So many processes died while they worked on that turn, with no step journaled since. It was counted when the lane was claimed.
+    pub crashes: i64,
+}
+
+impl Lease {
+    /// So many processes died of the turn that it is not to be read again.
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
+        self.crashes >= MAX_CRASHES
+    }
+}
+
+/// A turn with which so many processes have died, with no step journaled since, has failed.
+pub(crate) const MAX_CRASHES: i64 = 3;
+
+/// What came of the wish to prolong a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// It begins anew.
+    Prolonged,
+    /// It is still held, and somebody writes to the lane at this moment: ask again.
+    Busy,
+    /// This worker does not have the lane (any more).
+    Lost,
+}
 
 /// In the place of an owner: a process that was asked to stop.
 macro_rules! stopping {
@@ -63,24 +104,6 @@ impl Read {
         .fetch_optional(&mut *self.conn)
         .await?
         .map_or(Err(StoreError::Stale), |row| read(&row))
-    }
-
-    /// The moment the next lane or outbox row is due; in the past when something is due already. A lane may be
-    /// due and still not be given out while `per_chat` others of its chat are leased.
-    pub async fn next_due(&mut self) -> Result<Option<Millis>> {
-        let row = sqlx::query(concat!(
-            "SELECT CAST(MIN(due) AS BIGINT) AS due FROM (
-               SELECT MIN(CASE WHEN lease_until > ready_at THEN lease_until ELSE ready_at END) AS due FROM lanes WHERE ready_at < $1
-               UNION ALL
-               SELECT MIN(CASE WHEN held_until > ready_at THEN held_until ELSE ready_at END) FROM outbox AS head
-                WHERE state = 'waiting' AND ",
-            heads!(),
-            ") AS dues"
-        ))
-        .bind(Millis::NEVER.0)
-        .fetch_one(&mut *self.conn)
-        .await?;
-        Ok(row.maybe_int("due")?.map(Millis))
     }
 
     /// The unfinished turn of a lane.
@@ -157,7 +180,7 @@ impl Tx {
             .bind(lease.lane_id.as_str())
             .execute(&mut *self.conn)
             .await?;
-        self.touched.lanes |= cleared.rows_affected() > 0;
+        self.effects.lanes |= cleared.rows_affected() > 0;
         Ok(())
     }
 
@@ -200,13 +223,13 @@ impl Tx {
         Ok(leases.iter().map(outcome).collect())
     }
 
-    /// Gives the lane back, to be looked at again at `ready_at`; false: it was woken meanwhile, so look again now
+    /// Gives the lane back, to be looked at again at `ready_at`. Gives `false` when it was woken meanwhile, so look again now
     /// (after [`Tx::refresh`]).
     ///
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn release(&mut self, lease: &Lease, ready_at: Millis) -> Result<bool> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let done = sqlx::query(
             "UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1
              WHERE id = $2 AND fence = $3 AND owner <> '' AND wakes = $4",
@@ -220,9 +243,9 @@ impl Tx {
         if done.rows_affected() == 0 {
             return Ok(false);
         }
-        self.held = None;
+        self.proved_lease = None;
         // Another lane of the chat may be due now: workers that sleep look again.
-        self.touched.lanes = true;
+        self.effects.lanes = true;
         Ok(true)
     }
 
@@ -232,15 +255,15 @@ impl Tx {
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn release_crashed(&mut self, lease: &Lease, ready_at: Millis) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         sqlx::query("UPDATE lanes SET owner = 'crashed', fence = fence + 1, lease_until = 0, ready_at = $1 WHERE id = $2 AND fence = $3")
             .bind(ready_at.0)
             .bind(lease.lane_id.as_str())
             .bind(lease.fence)
             .execute(&mut *self.conn)
             .await?;
-        self.held = None;
-        self.touched.lanes = true;
+        self.proved_lease = None;
+        self.effects.lanes = true;
         Ok(())
     }
 
@@ -251,7 +274,7 @@ impl Tx {
             .bind(lane.as_str())
             .execute(&mut *self.conn)
             .await?;
-        self.touched.lanes |= woken.rows_affected() > 0;
+        self.effects.lanes |= woken.rows_affected() > 0;
         Ok(())
     }
 
@@ -272,15 +295,15 @@ impl Tx {
         .bind(self.now().0)
         .execute(&mut *self.conn)
         .await?;
-        self.touched.lanes = true;
+        self.effects.lanes = true;
         Ok(())
     }
 
     /// Proves once in this transaction that the lease is still ours, and keeps it so until the transaction ends:
     /// the write that changes nothing locks the lane's row where several may write at a time.
-    pub(super) async fn hold(&mut self, lease: &Lease) -> Result<()> {
+    pub(super) async fn prove_lease(&mut self, lease: &Lease) -> Result<()> {
         if self
-            .held
+            .proved_lease
             .as_ref()
             .is_some_and(|(lane, fence)| *lane == lease.lane_id && *fence == lease.fence)
         {
@@ -294,7 +317,7 @@ impl Tx {
         if ours.rows_affected() == 0 {
             return Err(StoreError::Stale);
         }
-        self.held = Some((lease.lane_id.clone(), lease.fence));
+        self.proved_lease = Some((lease.lane_id.clone(), lease.fence));
         Ok(())
     }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use countersign_agent::domain::Millis;
 
-use super::sql::Columns;
-use super::{Ledger, Read, Result, Tx, postgres};
+use super::handle::Ledger;
+use super::transaction::Tx;
+use super::{Result, postgres};
 
 /// Platforms push an event again for up to 7 h; de-duplication keys are kept this long whatever the retention.
 const KEEP_KEYS: Duration = Duration::from_hours(25);
@@ -16,7 +17,7 @@ const ROWS: i64 = 2000;
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneCounts {
     /// Finished turns, with all their rows.
     pub turns: u64,
     /// Handled inbox rows.
@@ -34,8 +35,8 @@ impl Ledger {
     ///
     /// # Errors
     /// Those of [`Ledger::begin`]; what was removed until then stays removed.
-    pub async fn prune(&self, before: Millis) -> Result<Pruned> {
-        let mut pruned = Pruned::default();
+    pub async fn prune(&self, before: Millis) -> Result<PruneCounts> {
+        let mut pruned = PruneCounts::default();
         loop {
             let mut tx = self.begin_pruning().await?;
             let turns = tx.prune_turns(before).await?;
@@ -100,16 +101,6 @@ impl Ledger {
                 return Ok(removed);
             }
         }
-    }
-}
-
-impl Read {
-    /// When the oldest event came in that waits for triage.
-    async fn oldest_untriaged(&mut self) -> Result<Option<Millis>> {
-        let row = sqlx::query("SELECT received_at FROM inbox WHERE state = 'new' ORDER BY id LIMIT 1")
-            .fetch_optional(&mut *self.conn)
-            .await?;
-        row.map(|row| Ok(Millis(row.int("received_at")?))).transpose()
     }
 }
 

@@ -5,13 +5,28 @@ use countersign_agent::domain::TurnId;
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
+use super::Result;
+use super::lanes::Lease;
 use super::sql::{Columns, encode, named};
-use super::{Read, Result, Tx};
-use crate::store::{Lease, Signal, TurnRow};
+use super::transaction::{Read, Tx};
+use super::turns::TurnRow;
 
+/// Something a person did to a turn from outside its lane's lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Row id.
+    pub id: i64,
+    /// What.
+    pub kind: SignalKind,
+    /// Steering text.
+    pub text: Option<String>,
+    /// Who; none for ourselves.
+    pub by: Option<String>,
+}
+
+/// The column `body`.
 #[derive(Serialize, Deserialize)]
-
-struct Said {
+struct Body {
     text: Option<String>,
     by: Option<String>,
 }
@@ -58,7 +73,7 @@ impl Tx {
             .bind(self.next_id())
             .bind(turn.id.as_str())
             .bind(name(kind))
-            .bind(encode(&Said {
+            .bind(encode(&Body {
                 text: text.map(str::to_owned),
                 by: by.map(str::to_owned),
             })?)
@@ -82,7 +97,7 @@ impl Tx {
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn consume(&mut self, lease: &Lease, ids: &[i64]) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         for id in ids {
             sqlx::query("UPDATE signals SET consumed_at = $1 WHERE id = $2 AND consumed_at IS NULL")
                 .bind(self.now().0)
@@ -95,12 +110,12 @@ impl Tx {
 }
 
 fn read(row: &AnyRow) -> Result<Signal> {
-    let said: Said = row.json("body")?;
+    let body: Body = row.json("body")?;
     Ok(Signal {
         id: row.int("id")?,
         kind: named("kind", row.text("kind")?)?,
-        text: said.text,
-        by: said.by,
+        text: body.text,
+        by: body.by,
     })
 }
 

@@ -1,14 +1,53 @@
 //! Turns and their messages. Writes prove the lease first.
 
-use countersign_agent::domain::{Conversation, LaneId, Message, Millis, TurnId};
+use countersign_agent::domain::{Conversation, LaneId, Message, Millis, TurnId, TurnReason, TurnStatus};
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
-use super::page::{Cursor, page};
+use super::Result;
+use super::lanes::Lease;
+use super::page::{Cursor, List, ListQuery, Page, page};
 use super::sql::{Columns, encode, named};
-use super::wakeups::Settled;
-use super::{Read, Result, Tx};
-use crate::store::{Lease, ListQuery, Page, StoreError, TurnRow, keys};
+use super::transaction::{Read, Tx};
+use super::wakeups::Ending;
+use crate::store::{StoreError, keys};
+
+/// A turn as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnRow {
+    /// `turn_…`.
+    pub id: TurnId,
+    /// Its lane.
+    pub lane_id: LaneId,
+    /// Where it was asked.
+    pub conversation: Conversation,
+    /// The person who asked.
+    pub user: String,
+    /// What was asked.
+    pub text: String,
+    /// The request's message id.
+    pub request_message: Option<String>,
+    /// Inbox row it came from; `/stop` and `/new` act on turns with a smaller one.
+    pub inbox_id: i64,
+    /// Status, for lists.
+    pub status: TurnStatus,
+    /// Why it ended.
+    pub reason: Option<TurnReason>,
+    /// Reducer state, as JSON text: a turn that waits holds it, and as a tree it would be five times as large.
+    pub state: String,
+    /// Messages journaled so far.
+    pub messages: i64,
+    /// Events journaled so far (`seq` of the last one).
+    pub events: i64,
+    /// Outbox rows made so far.
+    pub said: i64,
+    /// Times.
+    pub created_at: Millis,
+    /// First work.
+    pub started_at: Option<Millis>,
+    /// End.
+    pub finished_at: Option<Millis>,
+}
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {
@@ -118,25 +157,17 @@ impl Read {
 
     /// Turns for the API, newest first.
     pub async fn list_turns(&mut self, query: &ListQuery) -> Result<Page<TurnRow>> {
-        let after = Cursor::of(query);
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM turns
-             WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)
-               AND (CAST($3 AS TEXT) IS NULL OR user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR id = $4)
-               AND (created_at < $5 OR (created_at = $5 AND id < $6))
-             ORDER BY created_at DESC, id DESC LIMIT $7"
-        ))
-        .bind(query.status.as_deref().map(keys::shown).as_deref())
-        .bind(query.chat.as_deref().map(keys::shown).as_deref())
-        .bind(query.user.as_deref().map(keys::shown).as_deref())
-        .bind(query.turn.as_deref().map(keys::shown).as_deref())
-        .bind(after.at)
-        .bind(after.id)
-        .bind(query.limit + 1)
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let list = List {
+            select: concat!("SELECT ", columns!(), " FROM turns"),
+            only: None,
+            status: "status",
+            chat: "chat",
+            user: "user_id",
+            turn: "id",
+            at: "created_at",
+            id: "id",
+        };
+        let rows = list.rows(&mut self.conn, query).await?;
         page(&rows, query.limit, read, |turn| Cursor::new(turn.created_at, turn.id.as_str()))
     }
 }
@@ -147,7 +178,7 @@ impl Tx {
     /// # Errors
     /// `Stale` when the lease is lost; `Corrupt` when the lane has an unfinished turn already.
     pub async fn create_turn(&mut self, lease: &Lease, turn: &TurnRow) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let place = &turn.conversation;
         sqlx::query(
             "INSERT INTO turns (id, lane_id, chat_key, conversation_key, request_ref, channel, chat, user_id, request, inbox_id,
@@ -170,7 +201,7 @@ impl Tx {
         })?)
         .bind(turn.inbox_id)
         .bind(turn.status.as_str())
-        .bind(turn.reason.map(countersign_agent::domain::TurnReason::as_str))
+        .bind(turn.reason.map(TurnReason::as_str))
         .bind(&turn.state)
         .bind(turn.messages)
         .bind(turn.events)
@@ -200,13 +231,13 @@ impl Tx {
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn save_turn(&mut self, lease: &Lease, turn: &TurnRow) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let saved = sqlx::query(
             "UPDATE turns SET status = $1, reason = $2, state = $3, messages = $4, events = $5, said = $6, started_at = $7, finished_at = $8
              WHERE id = $9 AND lane_id = $10",
         )
         .bind(turn.status.as_str())
-        .bind(turn.reason.map(countersign_agent::domain::TurnReason::as_str))
+        .bind(turn.reason.map(TurnReason::as_str))
         .bind(&turn.state)
         .bind(turn.messages)
         .bind(turn.events)
@@ -222,7 +253,7 @@ impl Tx {
         }
         self.clear_crashes(lease).await?;
         if turn.status.is_final() {
-            self.touched.settled.push(Settled::Turn {
+            self.effects.endings.push(Ending::Turn {
                 channel: turn.conversation.channel,
                 status: turn.status,
                 reason: turn.reason,
@@ -242,7 +273,7 @@ impl Tx {
     /// # Errors
     /// `Stale` when the lease is lost; `Corrupt` when one of the places is taken: the log only grows.
     pub async fn append_messages(&mut self, lease: &Lease, turn: &TurnId, from: i64, messages: &[Message]) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         for (seq, message) in (from..).zip(messages) {
             sqlx::query("INSERT INTO messages (turn_id, seq, body) VALUES ($1, $2, $3)")
                 .bind(turn.as_str())
