@@ -16,7 +16,7 @@ mod console;
 use std::fmt;
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, Conversation, Locale, Millis, Outbound};
+use countersign_agent::domain::{ChannelKind, Conversation, Locale, Millis, OutboxOp};
 
 pub use console::{
     AskView, CallAskView, CallLine, CardPage, ConsoleChannel, PageBlock, StepLine, call_blocks, card_json, card_page, markdown_html,
@@ -36,7 +36,7 @@ pub struct Delivery {
     /// Where to.
     pub conversation: Conversation,
     /// What to do.
-    pub op: DeliveryOp,
+    pub op: OutboxOp,
     /// Language of our words.
     pub locale: Locale,
     /// Say it as plain text: the card was refused.
@@ -44,32 +44,6 @@ pub struct Delivery {
     /// An earlier try may have arrived, and was not written down; what it would have posted is not older than this. A
     /// platform without an idempotency key looks there before it posts again.
     pub again: Option<Millis>,
-}
-
-/// Ways to say something.
-#[derive(Clone, Debug)]
-pub enum DeliveryOp {
-    /// A new message, as a reply to `reply_to` when that still exists.
-    Post {
-        /// Message to answer.
-        reply_to: Option<String>,
-        /// What.
-        content: Outbound,
-    },
-    /// Replace one of our cards.
-    Patch {
-        /// The card's message id.
-        message_id: String,
-        /// What it shows now.
-        content: Outbound,
-    },
-    /// A mark on a message.
-    React {
-        /// Whose message.
-        message_id: String,
-        /// Which mark.
-        content: Outbound,
-    },
 }
 
 /// What the platform said.

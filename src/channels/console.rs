@@ -4,10 +4,10 @@ mod card;
 mod markdown;
 mod view;
 
-use countersign_agent::domain::{ChannelKind, Clock, Outbound};
+use countersign_agent::domain::{ChannelKind, Clock, Outbound, OutboxOp};
 use serde_json::Value;
 
-use super::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use super::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, Receipt};
 
 pub use card::{call_blocks, card_page, markdown_html, step_lines};
 pub use view::{AskView, CallAskView, CallLine, CardPage, PageBlock, StepLine};
@@ -33,11 +33,11 @@ impl Channel for ConsoleChannel {
 
     fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>> {
         let receipt = match delivery.op {
-            DeliveryOp::Post { .. } => Receipt {
+            OutboxOp::Post { .. } => Receipt {
                 message_id: Some(message_id(&delivery.key)),
                 at: Some(self.clock.now()),
             },
-            DeliveryOp::Patch { .. } | DeliveryOp::React { .. } => Receipt::default(),
+            OutboxOp::Patch { .. } | OutboxOp::React { .. } => Receipt::default(),
         };
         Box::pin(std::future::ready(Ok(receipt)))
     }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use countersign_agent::domain::{Conversation, Locale, Millis, Notice, ReactionMark};
 
-    fn delivery(op: DeliveryOp) -> Delivery {
+    fn delivery(op: OutboxOp) -> Delivery {
         Delivery {
             key: String::from("k1"),
             conversation: Conversation {
@@ -117,14 +117,14 @@ mod tests {
     #[tokio::test]
     async fn posts_get_an_id_from_their_key() {
         let console = ConsoleChannel::new(Clock::manual(Millis(7)));
-        let post = delivery(DeliveryOp::Post {
+        let post = delivery(OutboxOp::Post {
             reply_to: None,
             content: Outbound::Notice(Notice::Done {}),
         });
         let receipt = console.deliver(&post).await.unwrap();
         assert_eq!((receipt.message_id.as_deref(), receipt.at), (Some("msg_k1"), Some(Millis(7))));
         assert_eq!(console.deliver(&post).await.unwrap(), receipt);
-        let mark = delivery(DeliveryOp::React {
+        let mark = delivery(OutboxOp::React {
             message_id: String::from("m"),
             content: Outbound::Reaction(ReactionMark::Seen),
         });

@@ -4,7 +4,7 @@ use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{DecisionKind, Millis, Notice};
 
-use crate::store::{InboxRow, InboxState, Session, StoreError};
+use crate::store::{InboxRow, InboxState, StoreError, Tx};
 
 use super::rights::Rights;
 use super::settle::count_votes;
@@ -12,12 +12,7 @@ use super::stop::{end_turn, open_gate};
 use super::{paint, say};
 
 /// A message was recalled: its task ends, or is dropped while it still waits. Other messages change nothing.
-pub(super) async fn handle_recall(
-    session: &mut Session,
-    row: &InboxRow,
-    message_id: &str,
-    now: Millis,
-) -> Result<&'static str, StoreError> {
+pub(super) async fn handle_recall(session: &mut Tx, row: &InboxRow, message_id: &str, now: Millis) -> Result<&'static str, StoreError> {
     let place = &row.inbound.conversation;
     if let Some(task) = session.waiting_message(place, message_id).await? {
         let dropped = match task.state {
@@ -42,12 +37,7 @@ pub(super) async fn handle_recall(
 }
 
 /// The request of an unfinished turn was edited: the turn keeps to the words it read, and its card says so.
-pub(super) async fn handle_edit(
-    session: &mut Session,
-    row: &InboxRow,
-    message_id: &str,
-    rights: &Rights,
-) -> Result<&'static str, StoreError> {
+pub(super) async fn handle_edit(session: &mut Tx, row: &InboxRow, message_id: &str, rights: &Rights) -> Result<&'static str, StoreError> {
     let ids = [message_id.to_owned()];
     let turn = session.turn_by_message(&row.inbound.conversation, &ids).await?;
     let Some(turn) = turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) else {
@@ -64,13 +54,13 @@ pub(super) async fn handle_edit(
 }
 
 /// The bot was added to the chat.
-pub(super) async fn handle_join(session: &mut Session, row: &InboxRow) -> Result<&'static str, StoreError> {
+pub(super) async fn handle_join(session: &mut Tx, row: &InboxRow) -> Result<&'static str, StoreError> {
     say::tell(session, row, Notice::Welcome {}).await?;
     Ok("welcome")
 }
 
 /// The bot may not speak in the chat any more: every task there ends.
-pub(super) async fn handle_leave(session: &mut Session, row: &InboxRow, now: Millis) -> Result<&'static str, StoreError> {
+pub(super) async fn handle_leave(session: &mut Tx, row: &InboxRow, now: Millis) -> Result<&'static str, StoreError> {
     let actor = Actor::system(now);
     for turn in session.open_turns(&row.inbound.conversation).await? {
         end_turn(session, &turn, DecisionKind::Cancel, &actor).await?;

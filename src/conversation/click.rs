@@ -6,7 +6,7 @@ use countersign_agent::domain::{
     Via,
 };
 
-use crate::store::{GateRecord, Session, StoreError};
+use crate::store::{GateRecord, Read, StoreError, Tx};
 
 use super::notices::{after, done, refused, row_done, too_late};
 use super::rights::Rights;
@@ -64,7 +64,7 @@ struct Press<'a> {
 impl Press<'_> {
     /// The gate as it stands, its time checked. `None` means it is not known in this chat. A card that was forwarded into another
     /// chat decides nothing there. Not every platform tells tenant and chat with a click; what it tells must fit.
-    async fn record(&self, session: &mut Session, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
+    async fn record(&self, session: &mut Tx, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
         let Some(record) = session.gate(id).await? else {
             return Ok(None);
         };
@@ -81,7 +81,7 @@ impl Press<'_> {
     }
 
     /// Decides the gate `id`. `None` means that no card of ours has such a button.
-    async fn decide_gate(&self, session: &mut Session, id: &GateId) -> Result<Option<ClickAnswer>, StoreError> {
+    async fn decide_gate(&self, session: &mut Tx, id: &GateId) -> Result<Option<ClickAnswer>, StoreError> {
         let Some(pressed) = self.record(session, id).await? else {
             return Ok(None);
         };
@@ -102,7 +102,7 @@ impl Press<'_> {
     }
 
     /// Carries out the press at `record`, the gate that takes it.
-    async fn answer(&self, session: &mut Session, record: GateRecord) -> Result<Option<ClickAnswer>, StoreError> {
+    async fn answer(&self, session: &mut Tx, record: GateRecord) -> Result<Option<ClickAnswer>, StoreError> {
         if record.decision.is_some() {
             return self.closed(session, &record).await;
         }
@@ -141,7 +141,7 @@ impl Press<'_> {
     }
 
     /// The platform's repetition of a press hears what the first one heard, and does nothing.
-    async fn repeated(&self, session: &mut Session, record: GateRecord, act: &Act) -> Result<Option<ClickAnswer>, StoreError> {
+    async fn repeated(&self, session: &mut Tx, record: GateRecord, act: &Act) -> Result<Option<ClickAnswer>, StoreError> {
         let notice = match self.rights.settle(&record, act, None, &self.actor) {
             Err(Refusal::Decided | Refusal::Lapsed) => {
                 lapse(session, &record.gate, self.actor.now).await?;
@@ -158,7 +158,7 @@ impl Press<'_> {
     }
 
     /// Decides the row whose `button` was pressed. `None` means that no card of ours has such a button.
-    async fn decide_row(&self, session: &mut Session, button: &ActionId) -> Result<Option<ClickAnswer>, StoreError> {
+    async fn decide_row(&self, session: &mut Tx, button: &ActionId) -> Result<Option<ClickAnswer>, StoreError> {
         let (id, mark) = button.unmarked();
         let gate_id = session.action(&id).await?.and_then(|record| record.action.gate_id);
         let Some(gate_id) = gate_id else { return Ok(None) };
@@ -216,7 +216,7 @@ impl Press<'_> {
     /// Elsewhere a card that we do not know is this gate's own, whose message id is not written down yet.
     async fn is_on_another_card(
         &self,
-        session: &mut Session,
+        session: &mut Read,
         record: &GateRecord,
         row: &Action,
         mark: Option<&str>,
@@ -240,7 +240,7 @@ impl Press<'_> {
 
     /// The gate is closed: who did it, and its card as it is now. A platform's repetition of the very click hears what the
     /// first one heard.
-    async fn closed(&self, session: &mut Session, record: &GateRecord) -> Result<Option<ClickAnswer>, StoreError> {
+    async fn closed(&self, session: &mut Tx, record: &GateRecord) -> Result<Option<ClickAnswer>, StoreError> {
         let Some(decision) = &record.decision else {
             return Ok(None);
         };
@@ -265,12 +265,12 @@ impl Press<'_> {
         self.rights.barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)
     }
 
-    fn barred(&self, session: &mut Session, record: &GateRecord, barrier: Barrier) -> ClickAnswer {
+    fn barred(&self, session: &mut Tx, record: &GateRecord, barrier: Barrier) -> ClickAnswer {
         self.audit_refused(session, record);
         ClickAnswer::notice(Notice::NotServed { barrier })
     }
 
-    fn audit_refused(&self, session: &mut Session, record: &GateRecord) {
+    fn audit_refused(&self, session: &mut Tx, record: &GateRecord) {
         if self.fresh {
             session.audit_act("refused", &record.gate, None, &self.actor, serde_json::json!({}));
         }
@@ -296,7 +296,7 @@ pub(super) fn act_of(click: &Click, kind: GateKind) -> Option<Act> {
 }
 
 /// What this gate was about waits again, on a newer card.
-async fn waits_anew(session: &mut Session, record: &GateRecord) -> Result<bool, StoreError> {
+async fn waits_anew(session: &mut Read, record: &GateRecord) -> Result<bool, StoreError> {
     let gate = &record.gate;
     let open = session.open_gate_of_lane(&gate.lane_id).await?;
     Ok(open.is_some_and(|open| open.turn_id == gate.turn_id && open.kind == gate.kind))

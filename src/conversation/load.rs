@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_agent::domain::{ChatType, GateId, InboundMessage, Millis};
 
 use crate::config::Live;
-use crate::store::{GateRecord, InboxRow, ListQuery, Session, StoreError, TurnRow};
+use crate::store::{GateRecord, InboxRow, ListQuery, Read, StoreError, TurnRow, Tx};
 
 use super::commands::ChatCommand;
 use super::context::{MessageContext, Reply, ReplyTo};
@@ -24,7 +24,7 @@ const DELIVERY: Duration = Duration::from_secs(25);
 /// Loads what the message may be about. `None` when the message is not for the bot and nothing is open here. Gates whose time is over are closed on
 /// the way, so that no choice is made about them.
 pub(super) async fn load_context(
-    session: &mut Session,
+    session: &mut Tx,
     live: &Live,
     row: &InboxRow,
     message: &InboundMessage,
@@ -104,14 +104,14 @@ pub(super) async fn load_context(
 }
 
 /// The turns of the sender that are under way in this chat and older than the message.
-async fn elsewhere(session: &mut Session, row: &InboxRow) -> Result<Vec<TurnRow>, StoreError> {
+async fn elsewhere(session: &mut Read, row: &InboxRow) -> Result<Vec<TurnRow>, StoreError> {
     let mut own = session.open_turns(&row.inbound.conversation).await?;
     own.retain(|turn| turn.user == row.inbound.sender && turn.inbox_id < row.id);
     Ok(own)
 }
 
 /// What the message replies to: the nearest of parent and root that is a message of one of our turns.
-async fn reply(session: &mut Session, row: &InboxRow, message: &InboundMessage) -> Result<Option<Reply>, StoreError> {
+async fn reply(session: &mut Read, row: &InboxRow, message: &InboundMessage) -> Result<Option<Reply>, StoreError> {
     let place = &row.inbound.conversation;
     for id in &message.replies_to {
         let ids = std::slice::from_ref(id);
@@ -141,7 +141,7 @@ async fn reply(session: &mut Session, row: &InboxRow, message: &InboundMessage) 
 }
 
 /// Those of these gates that words settled on which the model still works.
-async fn under_way(session: &mut Session, closed: Option<&GateRecord>, reply: Option<&Reply>) -> Result<Vec<GateId>, StoreError> {
+async fn under_way(session: &mut Read, closed: Option<&GateRecord>, reply: Option<&Reply>) -> Result<Vec<GateId>, StoreError> {
     let mut ids = Vec::new();
     for record in closed.into_iter().chain(reply.and_then(|reply| reply.gate.as_ref())) {
         if words_under_way(session, record).await? {
@@ -152,14 +152,14 @@ async fn under_way(session: &mut Session, closed: Option<&GateRecord>, reply: Op
 }
 
 /// Is the message an earlier card of the plan that `record` asks about? A question was answered in between.
-async fn is_earlier_card(session: &mut Session, record: &GateRecord, id: &str) -> Result<bool, StoreError> {
+async fn is_earlier_card(session: &mut Read, record: &GateRecord, id: &str) -> Result<bool, StoreError> {
     let card = session.gate_of_card(&record.gate.conversation, id).await?;
     Ok(card.is_some_and(|gate| gate.asks_the_same(&record.gate)))
 }
 
 /// The gate that a late word is about: the sender's own that was closed last, else the chat's newest review if the sender
 /// might have decided it. None after a day.
-async fn closed_lately(session: &mut Session, row: &InboxRow, rights: &Rights, now: Millis) -> Result<Option<GateRecord>, StoreError> {
+async fn closed_lately(session: &mut Read, row: &InboxRow, rights: &Rights, now: Millis) -> Result<Option<GateRecord>, StoreError> {
     let place = &row.inbound.conversation;
     let sender = &row.inbound.sender;
     let since = Millis(now.0.saturating_sub(i64::try_from(LATE.as_millis()).unwrap_or(i64::MAX)));

@@ -2,18 +2,18 @@
 
 use countersign_agent::domain::{Conversation, Millis, Notice, Outbound, ReactionMark};
 
-use crate::store::{InboxRow, NewOutbox, OutboxOp, Session, StoreError, outbox_key};
+use crate::store::{InboxRow, NewOutbox, OutboxOp, StoreError, Tx, outbox_key};
 
 /// Milliseconds.
 const MINUTE: i64 = 60_000;
 
 /// A word back, as a reply to the message of `row` if it has one.
-pub(super) async fn tell(session: &mut Session, row: &InboxRow, notice: Notice) -> Result<(), StoreError> {
+pub(super) async fn tell(session: &mut Tx, row: &InboxRow, notice: Notice) -> Result<(), StoreError> {
     tell_as(session, row, notice, outbox_key(&["inbox", &row.id.to_string(), "notice"])).await
 }
 
 /// Tells one person in a chat something, at most once a minute: hundreds of messages do not get hundreds of answers.
-pub(super) async fn tell_seldom(session: &mut Session, row: &InboxRow, notice: Notice, now: Millis) -> Result<(), StoreError> {
+pub(super) async fn tell_seldom(session: &mut Tx, row: &InboxRow, notice: Notice, now: Millis) -> Result<(), StoreError> {
     let place = &row.inbound.conversation;
     let key = |minute: i64| {
         let (channel, minute) = (place.channel.as_str(), minute.to_string());
@@ -36,7 +36,7 @@ pub(super) async fn tell_seldom(session: &mut Session, row: &InboxRow, notice: N
     tell_as(session, row, notice, key(minute)).await
 }
 
-async fn tell_as(session: &mut Session, row: &InboxRow, notice: Notice, key: String) -> Result<(), StoreError> {
+async fn tell_as(session: &mut Tx, row: &InboxRow, notice: Notice, key: String) -> Result<(), StoreError> {
     let op = OutboxOp::Post {
         reply_to: row.inbound.body.message_id().map(str::to_owned),
         content: Outbound::Notice(notice),
@@ -46,16 +46,16 @@ async fn tell_as(session: &mut Session, row: &InboxRow, notice: Notice, key: Str
 
 /// The mark "seen" on the message of `row`: the sign that somebody is there, seconds before the first words. It has a queue
 /// of its own, so that no post waits for it.
-pub(super) async fn mark_seen(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
+pub(super) async fn mark_seen(session: &mut Tx, row: &InboxRow) -> Result<(), StoreError> {
     mark(session, row, "seen", ReactionMark::Seen).await
 }
 
 /// The mark on a task that is not done after all.
-pub(super) async fn mark_dropped(session: &mut Session, row: &InboxRow) -> Result<(), StoreError> {
+pub(super) async fn mark_dropped(session: &mut Tx, row: &InboxRow) -> Result<(), StoreError> {
     mark(session, row, "dropped", ReactionMark::Failed).await
 }
 
-async fn mark(session: &mut Session, row: &InboxRow, name: &str, mark: ReactionMark) -> Result<(), StoreError> {
+async fn mark(session: &mut Tx, row: &InboxRow, name: &str, mark: ReactionMark) -> Result<(), StoreError> {
     let Some(message_id) = row.inbound.body.message_id().map(str::to_owned) else {
         return Ok(());
     };
@@ -66,7 +66,7 @@ async fn mark(session: &mut Session, row: &InboxRow, name: &str, mark: ReactionM
     enqueue(session, row, outbox_key(&["inbox", &row.id.to_string(), name]), "react", op).await
 }
 
-async fn enqueue(session: &mut Session, row: &InboxRow, key: String, queue: &str, op: OutboxOp) -> Result<(), StoreError> {
+async fn enqueue(session: &mut Tx, row: &InboxRow, key: String, queue: &str, op: OutboxOp) -> Result<(), StoreError> {
     let new = NewOutbox {
         key,
         queue: format!("{queue}:{}", row.id),

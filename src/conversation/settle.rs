@@ -4,7 +4,7 @@ use countersign_agent::domain::handshake::{self, Act, Actor, Refusal, Settlement
 use countersign_agent::domain::{Action, Decision, DecisionKind, Gate, GateKind, Millis, Vote};
 use serde_json::json;
 
-use crate::store::{GateRecord, Session, StoreError};
+use crate::store::{GateRecord, Read, StoreError, Tx};
 
 use super::paint;
 use super::rights::Rights;
@@ -29,7 +29,7 @@ pub(super) enum GateOutcome {
 
 /// Carries out `act`: a vote, or the decision with its repaint and trail. `words`: what was said, kept with an approval.
 pub(super) async fn settle(
-    session: &mut Session,
+    session: &mut Tx,
     record: &GateRecord,
     act: &Act,
     words: Option<&str>,
@@ -66,7 +66,7 @@ pub(super) async fn settle(
 }
 
 /// Records an approval; gives the gate with it.
-async fn record_vote(session: &mut Session, record: &GateRecord, actor: &Actor) -> Result<GateRecord, StoreError> {
+async fn record_vote(session: &mut Tx, record: &GateRecord, actor: &Actor) -> Result<GateRecord, StoreError> {
     let gate = &record.gate;
     if let Some(vote) = actor.vote()
         && session.vote(&gate.id, &vote).await?
@@ -85,7 +85,7 @@ pub(super) fn count_votes(record: &GateRecord, rights: &Rights) -> u32 {
 }
 
 /// Gives the gate its one decision; its open rows follow it.
-pub(super) async fn close(session: &mut Session, gate: &Gate, decision: Decision, actor: &Actor) -> Result<GateOutcome, StoreError> {
+pub(super) async fn close(session: &mut Tx, gate: &Gate, decision: Decision, actor: &Actor) -> Result<GateOutcome, StoreError> {
     match session.close_gate(gate, &decision, actor).await? {
         Some(_) => Ok(GateOutcome::Decided(decision)),
         None => first_decision(session, gate).await,
@@ -93,7 +93,7 @@ pub(super) async fn close(session: &mut Session, gate: &Gate, decision: Decision
 }
 
 /// The decision that was first.
-async fn first_decision(session: &mut Session, gate: &Gate) -> Result<GateOutcome, StoreError> {
+async fn first_decision(session: &mut Tx, gate: &Gate) -> Result<GateOutcome, StoreError> {
     let first = session.gate(&gate.id).await?.and_then(|record| record.decision);
     first
         .map(GateOutcome::Already)
@@ -101,7 +101,7 @@ async fn first_decision(session: &mut Session, gate: &Gate) -> Result<GateOutcom
 }
 
 /// Closes a gate whose time is over; later answers are told so.
-pub(super) async fn lapse(session: &mut Session, gate: &Gate, now: Millis) -> Result<(), StoreError> {
+pub(super) async fn lapse(session: &mut Tx, gate: &Gate, now: Millis) -> Result<(), StoreError> {
     let actor = Actor::system(now);
     let decision = actor.decision(DecisionKind::Expire, None);
     close(session, gate, decision, &actor).await.map(drop)
@@ -109,7 +109,7 @@ pub(super) async fn lapse(session: &mut Session, gate: &Gate, now: Millis) -> Re
 
 /// The gate that takes what is said at `record` now: itself; or, when words about its plan were a question and the review opened again, the
 /// latest review of the same plan. So a person can approve on the card that they have read.
-pub(super) async fn latest_review(session: &mut Session, record: GateRecord) -> Result<GateRecord, StoreError> {
+pub(super) async fn latest_review(session: &mut Tx, record: GateRecord) -> Result<GateRecord, StoreError> {
     if !was_revised(&record) {
         return Ok(record);
     }
@@ -136,7 +136,7 @@ fn was_revised(record: &GateRecord) -> bool {
 }
 
 /// Somebody's words about the plan settled this review, and the model still works on them.
-pub(super) async fn words_under_way(session: &mut Session, record: &GateRecord) -> Result<bool, StoreError> {
+pub(super) async fn words_under_way(session: &mut Read, record: &GateRecord) -> Result<bool, StoreError> {
     if !was_revised(record) || !session.gates_after(&record.gate).await?.is_empty() {
         return Ok(false);
     }
@@ -157,7 +157,7 @@ pub(super) enum RowOutcome {
 
 /// Approves or rejects one row, for `reason`; with the last row the gate is settled too.
 pub(super) async fn settle_row(
-    session: &mut Session,
+    session: &mut Tx,
     record: &GateRecord,
     row: &Action,
     act: &Act,

@@ -5,7 +5,7 @@ use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, TurnId};
 
 use crate::lanes::plan_of;
-use crate::store::{InboxRow, Session, StoreError, TurnRow};
+use crate::store::{InboxRow, Read, StoreError, TurnRow, Tx};
 
 use super::context::MessageContext;
 use super::settle::close;
@@ -15,7 +15,7 @@ use super::{paint, say};
 /// somebody else at whose gate the sender may refuse. It overtakes the queue, and drops nothing of it: people who wait were told that their
 /// task comes next. With nothing under way the tasks that wait in this lane are what is meant.
 pub(super) async fn stop(
-    session: &mut Session,
+    session: &mut Tx,
     row: &InboxRow,
     context: &MessageContext,
     other: Option<&TurnId>,
@@ -49,11 +49,7 @@ pub(super) async fn stop(
 
 /// The sender's unfinished turns that are older than `row`: of this lane and of the replied-to message; if there is neither,
 /// their only one in this chat. Beside them those that are not meant.
-async fn turns_to_stop(
-    session: &mut Session,
-    row: &InboxRow,
-    context: &MessageContext,
-) -> Result<(Vec<TurnRow>, Vec<TurnRow>), StoreError> {
+async fn turns_to_stop(session: &mut Tx, row: &InboxRow, context: &MessageContext) -> Result<(Vec<TurnRow>, Vec<TurnRow>), StoreError> {
     let mut own = session.open_turns(&row.inbound.conversation).await?;
     own.retain(|turn| turn.user == context.sender && turn.inbox_id < row.id);
     let meant = |turn: &TurnRow| turn.lane_id == context.lane || context.reply.as_ref().is_some_and(|reply| reply.turn_id == turn.id);
@@ -69,7 +65,7 @@ fn goal(turn: &TurnRow) -> String {
 }
 
 /// Drops what the lane does, so that the task of `row` takes its place.
-pub(super) async fn supersede(session: &mut Session, row: &InboxRow, context: &MessageContext, actor: &Actor) -> Result<(), StoreError> {
+pub(super) async fn supersede(session: &mut Tx, row: &InboxRow, context: &MessageContext, actor: &Actor) -> Result<(), StoreError> {
     if let Some(turn) = context.lane_turn.as_ref().filter(|turn| turn.inbox_id < row.id) {
         end_turn(session, turn, DecisionKind::Supersede, actor).await?;
     }
@@ -77,7 +73,7 @@ pub(super) async fn supersede(session: &mut Session, row: &InboxRow, context: &M
 }
 
 /// Signals a turn to end and closes its open gate with `decision`: it is cancelled, or superseded.
-pub(super) async fn end_turn(session: &mut Session, turn: &TurnRow, decision: DecisionKind, actor: &Actor) -> Result<(), StoreError> {
+pub(super) async fn end_turn(session: &mut Tx, turn: &TurnRow, decision: DecisionKind, actor: &Actor) -> Result<(), StoreError> {
     let signal = match decision {
         DecisionKind::Supersede => SignalKind::Supersede,
         _ => SignalKind::Cancel,
@@ -90,13 +86,13 @@ pub(super) async fn end_turn(session: &mut Session, turn: &TurnRow, decision: De
 }
 
 /// The gate at which `turn` waits.
-pub(super) async fn open_gate(session: &mut Session, turn: &TurnRow) -> Result<Option<Gate>, StoreError> {
+pub(super) async fn open_gate(session: &mut Read, turn: &TurnRow) -> Result<Option<Gate>, StoreError> {
     let gate = session.open_gate_of_lane(&turn.lane_id).await?;
     Ok(gate.filter(|gate| gate.turn_id == turn.id))
 }
 
 /// Drops the tasks of `lane` that came before `row`, and marks each of them as not done; gives how many.
-async fn drop_queued(session: &mut Session, lane: &LaneId, row: &InboxRow, outcome: &str) -> Result<usize, StoreError> {
+async fn drop_queued(session: &mut Tx, lane: &LaneId, row: &InboxRow, outcome: &str) -> Result<usize, StoreError> {
     let mut dropped = 0;
     for task in session.queued(lane).await? {
         if task.id < row.id && session.finish_task(task.id, outcome).await? {
@@ -108,7 +104,7 @@ async fn drop_queued(session: &mut Session, lane: &LaneId, row: &InboxRow, outco
 }
 
 /// `/status`, `/plan`: the replied-to turn, else the lane's, else the sender's only one of the chat.
-pub(super) async fn status(session: &mut Session, context: &MessageContext) -> Result<Notice, StoreError> {
+pub(super) async fn status(session: &mut Tx, context: &MessageContext) -> Result<Notice, StoreError> {
     let replied = context.reply.as_ref().and_then(|reply| reply.turn.as_ref());
     let Some(turn) = replied.or(context.own_turn()) else {
         let state = match (context.queued, context.elsewhere.is_empty()) {

@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use super::state::Gateway;
-use crate::channels::{BatchSizes, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::channels::{BatchSizes, Delivery, DeliveryError, Receipt};
 use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError};
 
 /// Between two tries to write down what came of a delivery.
@@ -185,21 +185,13 @@ fn count(row: &OutboxRow, error: Option<&DeliveryError>, took: Duration) {
     histogram!("countersign_delivery_seconds", "channel" => channel).record(took.as_secs_f64());
 }
 
-fn operation(row: &OutboxRow) -> Option<DeliveryOp> {
-    Some(match &row.new.op {
-        OutboxOp::Post { reply_to, content } => DeliveryOp::Post {
-            reply_to: reply_to.clone(),
-            content: content.clone(),
-        },
-        OutboxOp::Patch { content, .. } => DeliveryOp::Patch {
-            message_id: row.target_message.clone()?,
-            content: content.clone(),
-        },
-        OutboxOp::React { message_id, content } => DeliveryOp::React {
-            message_id: message_id.clone(),
-            content: content.clone(),
-        },
-    })
+/// The operation as a platform takes it: a repaint names the message of its card. `None` means that the card was never posted.
+fn operation(row: &OutboxRow) -> Option<OutboxOp> {
+    let mut op = row.new.op.clone();
+    if let OutboxOp::Patch { target, .. } = &mut op {
+        target.clone_from(row.target_message.as_ref()?);
+    }
+    Some(op)
 }
 
 /// The card, the answer or a part of it is with the platform, and we have not written that down.

@@ -8,11 +8,11 @@ use metrics::gauge;
 use tracing::warn;
 
 use super::state::Gateway;
-use crate::store::Depth;
+use crate::store::Backlog;
 
 /// Prometheus text. A ledger that cannot be read is no reason to say nothing: its gauges keep their last values.
 pub(super) async fn metrics(State(gateway): State<Gateway>) -> Response {
-    let depth = async { gateway.ledger.read().await?.depth().await };
+    let depth = async { gateway.ledger.read().await?.backlog().await };
     match depth.await {
         Ok(depth) => note(&depth, gateway.clock.now()),
         Err(error) => warn!(%error, "what waits could not be counted"),
@@ -24,7 +24,7 @@ pub(super) async fn metrics(State(gateway): State<Gateway>) -> Response {
     ([(header::CONTENT_TYPE, kind)], gateway.meters.text()).into_response()
 }
 
-fn note(depth: &Depth, now: Millis) {
+fn note(depth: &Backlog, now: Millis) {
     #[expect(clippy::cast_precision_loss, reason = "a count of rows fits")]
     let count = |count: i64| count as f64;
     for (queue, waiting) in [

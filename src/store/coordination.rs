@@ -7,14 +7,13 @@ mod review;
 mod wakes;
 mod wire;
 
-use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use countersign_agent::domain::{GateId, Ids, LaneId};
+use countersign_agent::domain::{GateId, LaneId};
 use redis::Value;
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 pub(super) use review::Change;
@@ -22,12 +21,11 @@ pub(super) use wakes::Ready;
 
 use crate::config::RedisAddress;
 use crate::store::StoreError;
-use wire::{Trouble, Wire};
+use wakes::Wakes;
+use wire::{BACKGROUND, Trouble, Wire};
 
 /// A look-up waits so long for Redis; then the connection is cut, and the next look-ups go to the database at once.
 const LOOK_UP: Duration = Duration::from_millis(250);
-/// Writes and wake-ups in the background wait so long.
-const BACKGROUND: Duration = Duration::from_secs(1);
 /// Writes that may wait for their turn: a Redis that does not answer must not fill our memory.
 const MAX_JOBS: usize = 4096;
 /// Between two looks at how Redis stands.
@@ -61,25 +59,27 @@ pub(super) struct Jobs(mpsc::Receiver<Job>);
 /// One Redis, as this process uses it.
 #[derive(Debug)]
 pub(super) struct Redis {
-    wire: Wire,
+    wire: Arc<Wire>,
     prefix: String,
-    /// This process's name on the channel, so that it ignores its own messages.
-    origin: String,
     jobs: mpsc::Sender<Job>,
-    /// Wake-ups to publish.
-    unpublished: AtomicU8,
-    publishing: Notify,
+    /// Wake-ups from and for other processes.
+    pub(super) wakes: Arc<Wakes>,
     /// Why it does not do what it is asked for.
     trouble: Mutex<Option<Trouble>>,
 }
 
 /// The background tasks of one Redis; they end with this.
 #[derive(Debug)]
-pub(super) struct Tasks(Vec<AbortOnDropHandle<()>>);
+pub(super) struct RedisTasks {
+    redis: Arc<Redis>,
+    tasks: Vec<AbortOnDropHandle<()>>,
+}
 
-impl Tasks {
-    pub(super) fn end(&self) {
-        for task in &self.0 {
+impl RedisTasks {
+    /// Waits until everything is written, 1 s at most, and ends the tasks.
+    pub(super) async fn finish(&self) {
+        self.redis.finish().await;
+        for task in &self.tasks {
             task.abort();
         }
     }
@@ -93,13 +93,12 @@ impl Redis {
     pub(super) fn new(url: &SecretString, prefix: &str) -> Result<(Arc<Self>, Jobs), StoreError> {
         let address = RedisAddress::parse(url.expose_secret()).map_err(|why| StoreError::Unusable(format!("store.redis_url: {why}")))?;
         let (jobs, list) = mpsc::channel(MAX_JOBS);
+        let wire = Arc::new(Wire::new(address));
         let redis = Self {
-            wire: Wire::new(address),
+            wakes: Arc::new(Wakes::new(Arc::clone(&wire), prefix)),
+            wire,
             prefix: prefix.to_owned(),
-            origin: Ids::random().token(),
             jobs,
-            unpublished: AtomicU8::new(0),
-            publishing: Notify::new(),
             trouble: Mutex::default(),
         };
         Ok((Arc::new(redis), Jobs(list)))
@@ -107,14 +106,17 @@ impl Redis {
 
     /// Connects, and starts the background tasks; `wake_here` is called for what other processes commit. A Redis that is down does not
     /// hold up the start.
-    pub(super) async fn start(self: &Arc<Self>, jobs: Jobs, wake_here: impl Fn(Ready) + Send + Sync + 'static) -> Tasks {
+    pub(super) async fn start(self: &Arc<Self>, jobs: Jobs, wake_here: impl Fn(Ready) + Send + Sync + 'static) -> RedisTasks {
         let _late = tokio::time::timeout(FIRST_CONNECTION, self.wire.connect()).await;
         let tasks = [
             tokio::spawn(work(Arc::clone(self), jobs)),
-            tokio::spawn(wakes::listen(Arc::clone(self), wake_here)),
+            tokio::spawn(Arc::clone(&self.wakes).listen(wake_here)),
             tokio::spawn(keep(Arc::clone(self))),
         ];
-        Tasks(tasks.into_iter().map(AbortOnDropHandle::new).collect())
+        RedisTasks {
+            redis: Arc::clone(self),
+            tasks: tasks.into_iter().map(AbortOnDropHandle::new).collect(),
+        }
     }
 
     /// The review that may be pending in this lane. `None` says nothing: Redis may be down, empty or late.
@@ -133,7 +135,7 @@ impl Redis {
     }
 
     /// Waits until everything is written, 1 s at most.
-    pub(super) async fn finish(&self) {
+    async fn finish(&self) {
         let (done, finished) = oneshot::channel();
         let _full = self.jobs.try_send(Job::Finish(done));
         // What is not written in time expires.
@@ -178,10 +180,6 @@ impl Redis {
     fn key(&self, lane: &LaneId) -> String {
         format!("{}:review:{lane}", self.prefix)
     }
-
-    fn channel(&self) -> String {
-        format!("{}:wake", self.prefix)
-    }
 }
 
 /// Tries to reach a Redis. Nothing is written.
@@ -199,7 +197,7 @@ async fn work(redis: Arc<Redis>, mut jobs: Jobs) {
     loop {
         // Not `biased`: on a busy gateway there is always something to publish, and the writes would wait for ever.
         tokio::select! {
-            () = redis.publishing.notified() => redis.publish().await,
+            () = redis.wakes.publishing.notified() => redis.wakes.publish().await,
             job = jobs.0.recv() => match job {
                 // Without a connection it fails at once.
                 Some(Job::Write(change)) => drop(redis.wire.ask(change.name(), &[change.command(|lane| redis.key(lane))], BACKGROUND).await),
@@ -216,7 +214,7 @@ async fn keep(redis: Arc<Redis>) {
         let trouble = redis.probe().await.err();
         let reached = trouble.is_none();
         redis.note(trouble);
-        redis.wake(Ready::default());
+        redis.wakes.wake(Ready::default());
         tokio::select! {
             () = tokio::time::sleep(ROUND) => (),
             // A server that was only started anew is back at once. One that refuses to be written to is not asked faster.

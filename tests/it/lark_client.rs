@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::channels::{Channel as _, Delivery, DeliveryError, DeliveryOp, LarkClient, Receipt};
+use countersign::channels::{Channel as _, Delivery, DeliveryError, LarkClient, Receipt};
 use countersign::config::LarkSecrets;
 use countersign_agent::domain::{
-    CardState, ChannelKind, Clock, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, ReactionMark, TurnReason,
+    CardState, ChannelKind, Clock, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, OutboxOp, ReactionMark, TurnReason,
 };
 use countersign_playground::{BOT, FakeLark, Fault, Snapshot};
 use secrecy::SecretString;
@@ -61,7 +61,7 @@ impl Bench {
     }
 }
 
-fn delivery(key: &str, op: DeliveryOp) -> Delivery {
+fn delivery(key: &str, op: OutboxOp) -> Delivery {
     Delivery {
         key: key.to_owned(),
         conversation: Conversation {
@@ -81,7 +81,7 @@ fn delivery(key: &str, op: DeliveryOp) -> Delivery {
 fn post(key: &str, content: Outbound) -> Delivery {
     delivery(
         key,
-        DeliveryOp::Post {
+        OutboxOp::Post {
             reply_to: Some(String::from("om_request")),
             content,
         },
@@ -118,15 +118,15 @@ async fn a_card_is_posted_patched_and_marked() {
     bench
         .deliver(&delivery(
             "k2",
-            DeliveryOp::Patch {
-                message_id: id.clone(),
+            OutboxOp::Patch {
+                target: id.clone(),
                 content: decided,
             },
         ))
         .await
         .unwrap();
     for mark in [ReactionMark::Seen, ReactionMark::Seen, ReactionMark::Done, ReactionMark::Failed] {
-        let op = DeliveryOp::React {
+        let op = OutboxOp::React {
             message_id: String::from("om_request"),
             content: Outbound::Reaction(mark),
         };
@@ -264,7 +264,7 @@ async fn odd_ids_never_enter_a_path() {
     bench
         .deliver(&delivery(
             "k1",
-            DeliveryOp::Post {
+            OutboxOp::Post {
                 reply_to: Some(odd()),
                 content,
             },
@@ -274,8 +274,8 @@ async fn odd_ids_never_enter_a_path() {
     let patch = bench
         .deliver(&delivery(
             "k2",
-            DeliveryOp::Patch {
-                message_id: odd(),
+            OutboxOp::Patch {
+                target: odd(),
                 content: open_plan(),
             },
         ))
@@ -325,8 +325,8 @@ async fn a_refused_card_becomes_plain_text() {
 async fn a_card_that_cannot_be_updated_gets_a_word_below() {
     let bench = Bench::new().await;
     let id = bench.deliver(&post("k1", open_plan())).await.unwrap().message_id.unwrap();
-    let op = DeliveryOp::Patch {
-        message_id: id.clone(),
+    let op = OutboxOp::Patch {
+        target: id.clone(),
         content: Outbound::PlanCard(plan(CardState::Informed)),
     };
     bench

@@ -4,10 +4,10 @@ mod stub;
 
 use std::time::Duration;
 
-use countersign::channels::{Channel as _, Delivery, DeliveryError, DeliveryOp, FormContext, Receipt, SlackClient, revise_form};
+use countersign::channels::{Channel as _, Delivery, DeliveryError, FormContext, Receipt, SlackClient, revise_form};
 use countersign::config::SlackSecrets;
 use countersign_agent::domain::{
-    CardState, ChannelKind, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, ReactionMark, TurnReason,
+    CardState, ChannelKind, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, OutboxOp, ReactionMark, TurnReason,
 };
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ impl Bench {
     }
 }
 
-fn delivery(key: &str, op: DeliveryOp) -> Delivery {
+fn delivery(key: &str, op: OutboxOp) -> Delivery {
     Delivery {
         key: key.to_owned(),
         conversation: Conversation {
@@ -77,7 +77,7 @@ fn delivery(key: &str, op: DeliveryOp) -> Delivery {
 fn post(key: &str, content: Outbound) -> Delivery {
     delivery(
         key,
-        DeliveryOp::Post {
+        OutboxOp::Post {
             reply_to: Some(String::from("1779999999.000900")),
             content,
         },
@@ -107,11 +107,17 @@ fn open_plan() -> Outbound {
 fn patch(key: &str, message_id: &str) -> Delivery {
     let content = in_slack(&Outbound::PlanCard(plan(decided(DecisionKind::Approve, Some("ou_u2"), None))));
     let message_id = message_id.to_owned();
-    delivery(key, DeliveryOp::Patch { message_id, content })
+    delivery(
+        key,
+        OutboxOp::Patch {
+            target: message_id,
+            content,
+        },
+    )
 }
 
 fn react(message_id: &str, mark: ReactionMark) -> Delivery {
-    let op = DeliveryOp::React {
+    let op = OutboxOp::React {
         message_id: message_id.to_owned(),
         content: Outbound::Reaction(mark),
     };

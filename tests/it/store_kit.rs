@@ -202,7 +202,7 @@ pub(crate) async fn lane_task(store: &Store, inbound: &Inbound) -> i64 {
     id
 }
 
-pub(crate) async fn untriaged(session: &mut countersign::store::Session, id: i64) -> InboxRow {
+pub(crate) async fn untriaged(session: &mut countersign::store::Read, id: i64) -> InboxRow {
     let rows = session.untriaged(1000).await.unwrap();
     rows.into_iter().find(|row| row.id == id).unwrap()
 }

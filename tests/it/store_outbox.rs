@@ -3,7 +3,7 @@
 
 mod lines;
 
-use countersign::store::{NewOutbox, OutboxOp, OutboxRow, Said, outbox_key};
+use countersign::store::{ChatEntry, NewOutbox, OutboxOp, OutboxRow, outbox_key};
 use countersign_agent::domain::{ChannelKind, GateId, InboundBody, Millis, Outbound, ReactionMark, TurnId};
 
 use crate::store_kit::{START, Store, TTL_MS, accept, open, place, place_on, simple, stores, working};
@@ -292,28 +292,28 @@ async fn a_console_chat_reads_as_people_see_it() {
             }
         }
         let mut read = store.ledger.read().await.unwrap();
-        let said = read.said("web", 50, None).await.unwrap().items;
+        let said = read.chat_entries("web", 50, None).await.unwrap().items;
         let heard: Vec<String> = said
             .iter()
             .map(|one| match one {
-                Said::User(row) => match &row.inbound.body {
+                ChatEntry::User(row) => match &row.inbound.body {
                     InboundBody::Message(message) => message.text.clone(),
                     other => other.name().to_owned(),
                 },
-                Said::Bot {
+                ChatEntry::Bot {
                     content: Outbound::Text { text },
                     thread,
                     key,
                     message_id,
                     ..
                 } => format!("{key} {thread} {message_id:?}: {text}"),
-                Said::Bot { content, .. } => format!("{content:?}"),
+                ChatEntry::Bot { content, .. } => format!("{content:?}"),
             })
             .collect();
         assert_eq!(heard, ["say ev_two", "card th Some(\"m_1\"): p2", "say ev_one"]);
         let (mut all, mut next) = (Vec::new(), None);
         loop {
-            let page = read.said("web", 1, next.as_ref()).await.unwrap();
+            let page = read.chat_entries("web", 1, next.as_ref()).await.unwrap();
             assert_eq!(page.items.len(), 1);
             all.extend(page.items);
             next = page.next;

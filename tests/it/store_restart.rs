@@ -174,7 +174,6 @@ async fn the_file_has_one_holder() {
     assert_eq!(look.read().await.unwrap().untriaged(10).await.unwrap().len(), 1);
     assert!(matches!(look.begin().await, Err(StoreError::Unavailable(_))));
     assert!(look.accept(&simple("b", &place("oc_1", ""), "ou_1")).await.is_err());
-    assert!(look.read().await.unwrap().set_fact("x", "y").await.is_err());
     look.close().await;
 
     store.ledger.close().await;

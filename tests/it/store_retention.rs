@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::store::{AuditCheck, AuditEntry, ListQuery, Pruned};
+use countersign::store::{AuditCheck, AuditEntry, ListQuery, PruneCounts};
 use countersign_agent::domain::{ActionStatus, DecisionKind, Message, Millis, Role, TurnStatus};
 
 use crate::store_kit::{START, accept, action, decision, handle_all, lane_task, open, place, simple, stores, working};
@@ -44,10 +44,10 @@ async fn old_and_finished_rows_go() {
         let pruned = store.ledger.prune(store.clock.now()).await.unwrap();
         assert_eq!(
             pruned,
-            Pruned {
+            PruneCounts {
                 turns: 1,
                 lanes: 1,
-                ..Pruned::default()
+                ..PruneCounts::default()
             }
         );
         accept(&store, &simple("old", &home, "ou_1")).await;

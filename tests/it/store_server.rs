@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::config::Stores;
-use countersign::store::{AuditCheck, Ledger, Looked, Renewal, StoreError};
+use countersign::store::{AuditCheck, Ledger, Renewal, SchemaState, StoreError};
 use countersign_agent::domain::Clock;
 use futures_util::future::join_all;
 use secrecy::{ExposeSecret, SecretString};
@@ -105,7 +105,7 @@ async fn wrong_addresses_are_told() {
 async fn an_empty_database_is_migrated_once() {
     let Some(url) = fresh_database().await else { return };
     let secret = SecretString::from(url.clone());
-    assert_eq!(Ledger::look(&secret).await.unwrap(), Looked::Behind);
+    assert_eq!(Ledger::schema_state(&secret).await.unwrap(), SchemaState::Behind);
     let read_only = Ledger::open_read_only(&secret).await.unwrap_err().to_string();
     assert!(read_only.contains("run `countersign migrate`"), "{read_only}");
     let ledgers: Vec<Ledger> = join_all((0..4).map(|_| opened(&url)))
@@ -113,7 +113,7 @@ async fn an_empty_database_is_migrated_once() {
         .into_iter()
         .map(Result::unwrap)
         .collect();
-    assert_eq!(Ledger::look(&secret).await.unwrap(), Looked::Current);
+    assert_eq!(Ledger::schema_state(&secret).await.unwrap(), SchemaState::Current);
     Ledger::migrate(&secret).await.unwrap();
     let look = Ledger::open_read_only(&secret).await.unwrap();
     let found = look.read().await.unwrap().verify_audit(None).await.unwrap();
@@ -156,7 +156,7 @@ async fn an_older_program_goes_on_beside_a_newer_schema() {
         assert!(tx.events(&turn.id, 0, 10).await.unwrap().is_empty());
         assert!(tx.anything_waits(&home, &turn.user).await.unwrap());
         tx.verify_audit(None).await.unwrap();
-        tx.depth().await.unwrap();
+        tx.backlog().await.unwrap();
         assert!(
             tx.decide(&opened, &decision(countersign_agent::domain::DecisionKind::Approve, "ou_9", START))
                 .await

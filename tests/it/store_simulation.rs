@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use countersign::store::{Lease, Ledger, Session, StoreError};
+use countersign::store::{Lease, Ledger, StoreError, Tx};
 use countersign_agent::domain::{ActionId, ActionStatus, DecisionKind, GateId, Millis, ToolResult, TurnId, TurnStatus};
 use proptest::prelude::*;
 
@@ -174,7 +174,7 @@ impl World {
 
     /// The next step of a lane: make a turn with a gate; once decided send its tool; then journal the outcome.
     /// Gives the inbox id whose tool is to run now.
-    async fn step(tx: &mut Session, worker: &mut Worker, now: Millis) -> Result<Option<i64>, StoreError> {
+    async fn step(tx: &mut Tx, worker: &mut Worker, now: Millis) -> Result<Option<i64>, StoreError> {
         let lease = tx.refresh(worker.lease.as_ref().unwrap()).await?;
         worker.lease = Some(lease.clone());
         let Some(turn_id) = lease.turn_id.clone() else {

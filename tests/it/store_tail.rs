@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use countersign::store::{AuditEntry, EventPlace, EventRow, Lease, Session, Tail, TurnRow, Tx, event_id};
+use countersign::store::{AuditEntry, EventPlace, EventRow, Lease, Read, Tail, TurnRow, Tx, event_id};
 use countersign_agent::domain::{Event, Millis, TurnId};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -76,8 +76,8 @@ impl Reader {
     /// Looks until there is nothing more.
     async fn look(&mut self, store: &Store) {
         loop {
-            let mut session: Session = store.ledger.read().await.unwrap();
-            let (spans, more) = self.tail.look(&mut session).await.unwrap();
+            let mut session: Read = store.ledger.read().await.unwrap();
+            let (spans, more) = self.tail.next_spans(&mut session).await.unwrap();
             for span in spans {
                 let events = session
                     .events(&span.turn_id, span.first - 1, span.last + 1 - span.first)

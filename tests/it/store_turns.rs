@@ -1,6 +1,6 @@
 //! Turns: what is saved reads back whole; lists and look-ups by chat and conversation.
 
-use countersign::store::{Cursor, EventRow, ListQuery, NoCursor, StoreError};
+use countersign::store::{Cursor, EventRow, InvalidCursor, ListQuery, StoreError};
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{Event, Message, Role, ToolCall, TurnReason, TurnStatus};
 use serde_json::json;
@@ -135,7 +135,7 @@ async fn turns_are_listed() {
         assert_eq!(list(by(None, Some("ou_1"), None)).await, ["turn_c", "turn_a"]);
         assert_eq!(list(by(Some("oc_1"), Some("ou_1"), Some("running"))).await, ["turn_a"]);
         assert!(list(by(None, None, Some("failed"))).await.is_empty());
-        assert_eq!("not a cursor".parse::<Cursor>(), Err(NoCursor));
+        assert_eq!("not a cursor".parse::<Cursor>(), Err(InvalidCursor));
     }
 }
 

@@ -77,7 +77,7 @@ impl Lab {
         tx.set_fact(&place("").bot_fact(), BOT).await.expect("the bot knows itself");
         tx.commit().await.expect("a commit");
         let pacer = Arc::new(Pacer(Mutex::new(Arc::default())));
-        ledger.paced(Arc::clone(&pacer) as Arc<_>);
+        ledger.simulate(Arc::clone(&pacer) as Arc<_>);
         let mut conn = AnyConnection::connect(&format!("{url}?mode=rw")).await.expect("another connection");
         conn.execute("PRAGMA busy_timeout = 5000").await.expect("a pragma");
         Self {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use countersign::config::{Live, Settings};
 use countersign::conversation::Desk;
 use countersign::lanes::{Intervals, Runner, RunnerParts};
-use countersign::store::Fate;
+use countersign::store::SimulatedCommit;
 use countersign_agent::domain::{Failpoint, Ids, Inbound, InboundBody, Millis, Mode};
 use countersign_agent::tools::{Tool, ToolError, ToolOutput, Toolbox};
 use futures_util::FutureExt;
@@ -223,11 +223,11 @@ impl<'a> Life<'a> {
         match next {
             Move::Leave(at) => {
                 let fate = match self.dice.below(200) {
-                    0..3 if !self.calm => Fate::Lost,
-                    3..6 if !self.calm => Fate::Unheard,
-                    _ => Fate::Done,
+                    0..3 if !self.calm => SimulatedCommit::Lost,
+                    3..6 if !self.calm => SimulatedCommit::Unheard,
+                    _ => SimulatedCommit::Done,
                 };
-                if fate != Fate::Done {
+                if fate != SimulatedCommit::Done {
                     self.mishaps += 1;
                     self.note(|| format!("the commit of the next transaction: {fate:?}"));
                 }

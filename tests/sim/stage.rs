@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use countersign::store::{Fate, Leave, Pace, StoreError};
+use countersign::store::{SimulatedCommit, SimulatedOrder, SimulatedTurn, StoreError};
 use countersign_agent::model::{ChatReply, ChatRequest, ModelError};
 use countersign_agent::tools::{ToolError, ToolOutput};
 use futures_util::task::AtomicWaker;
@@ -116,7 +116,7 @@ pub struct Called {
 /// Everything that is waited for.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    pub leaves: Wants<(), Result<Leave, StoreError>>,
+    pub leaves: Wants<(), Result<SimulatedTurn, StoreError>>,
     pub models: Wants<Arc<ChatRequest>, Result<ChatReply, ModelError>>,
     pub tools: Wants<Called, Result<ToolOutput, ToolError>>,
     /// Deliveries, by key.
@@ -126,7 +126,7 @@ pub struct Waiting {
     /// Calls that have just been sent and nobody has looked at yet: actor, tool, arguments.
     pub sent: Vec<(ActorId, Called)>,
     /// What becomes of the commit of the session that is open.
-    pub fate: Option<Fate>,
+    pub fate: Option<SimulatedCommit>,
     open: usize,
     holder: ActorId,
 }
@@ -143,7 +143,7 @@ impl Scene {
         self.waiting.lock().expect("nobody panics while holding it")
     }
 
-    fn leave(self: &Arc<Self>, waiting: &mut Waiting, actor: ActorId) -> Leave {
+    fn leave(self: &Arc<Self>, waiting: &mut Waiting, actor: ActorId) -> SimulatedTurn {
         waiting.open += 1;
         waiting.holder = actor;
         Box::new(Open(Arc::clone(self)))
@@ -196,8 +196,8 @@ impl Drop for Open {
 #[derive(Debug)]
 pub struct Pacer(pub Mutex<Arc<Scene>>);
 
-impl Pace for Pacer {
-    fn begin(&self) -> Pin<Box<dyn Future<Output = Result<Leave, StoreError>> + Send>> {
+impl SimulatedOrder for Pacer {
+    fn begin(&self) -> Pin<Box<dyn Future<Output = Result<SimulatedTurn, StoreError>> + Send>> {
         let scene = Arc::clone(&self.0.lock().expect("nobody panics while holding it"));
         let asked = {
             let mut waiting = scene.waiting();
@@ -215,13 +215,13 @@ impl Pace for Pacer {
         })
     }
 
-    fn commit(&self) -> Fate {
+    fn commit(&self) -> SimulatedCommit {
         let scene = Arc::clone(&self.0.lock().expect("nobody panics while holding it"));
         if on() == CHECKER {
-            return Fate::Done;
+            return SimulatedCommit::Done;
         }
         let fate = scene.waiting().fate.take();
-        fate.unwrap_or(Fate::Done)
+        fate.unwrap_or(SimulatedCommit::Done)
     }
 }
 
@@ -290,7 +290,7 @@ impl Stage {
     }
 
     /// Gives the leave at `at`; `fate`: of its commit, if it comes to one.
-    pub fn give_leave(&mut self, at: usize, fate: Fate) {
+    pub fn give_leave(&mut self, at: usize, fate: SimulatedCommit) {
         let mut waiting = self.scene.waiting();
         let want = waiting.leaves.take(at);
         waiting.fate = Some(fate);

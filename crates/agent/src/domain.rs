@@ -35,7 +35,7 @@ pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, I
 pub use message::{Message, Role, ToolCall};
 pub use notice::{Barrier, Notice};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
     ReactionMark, StepView,
 };
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};

@@ -6,7 +6,7 @@ mod token;
 
 use std::sync::Arc;
 
-use countersign_agent::domain::{ChannelKind, Clock, Locale, Millis, Outbound, ReactionMark};
+use countersign_agent::domain::{ChannelKind, Clock, Locale, Millis, Outbound, OutboxOp, ReactionMark};
 use countersign_agent::template::Templates;
 use reqwest::Method;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -16,7 +16,7 @@ use super::{card::card, escape};
 use crate::channels::card::Surface;
 use crate::channels::plain::{TextMarkup, chat_text};
 use crate::channels::rates::Limiter;
-use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, Receipt};
 use crate::config::LarkSecrets;
 use answer::LarkFailure;
 use rates::rates;
@@ -50,17 +50,17 @@ impl LarkClient {
 
     async fn carry(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         match &delivery.op {
-            DeliveryOp::Post { reply_to, content } => {
+            OutboxOp::Post { reply_to, content } => {
                 let body = self.compose(content, delivery)?;
                 self.post(delivery, reply_to.as_deref(), body).await
             }
-            DeliveryOp::Patch { message_id, content } if delivery.plain => {
+            OutboxOp::Patch { target, content } if delivery.plain => {
                 // A card cannot become text: what it would show is said under it.
                 let body = self.compose(content, delivery)?;
-                self.post(delivery, Some(message_id), body).await
+                self.post(delivery, Some(target), body).await
             }
-            DeliveryOp::Patch { message_id, content } => self.patch(message_id, content, delivery.locale).await,
-            DeliveryOp::React { message_id, content } => self.react(message_id, content).await,
+            OutboxOp::Patch { target, content } => self.patch(target, content, delivery.locale).await,
+            OutboxOp::React { message_id, content } => self.react(message_id, content).await,
         }
     }
 

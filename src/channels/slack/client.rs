@@ -10,7 +10,7 @@ mod search;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, Locale, Millis, Outbound, ReactionMark};
+use countersign_agent::domain::{ChannelKind, Locale, Millis, Outbound, OutboxOp, ReactionMark};
 use countersign_agent::template::Templates;
 use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::blocks::slack_message;
 use super::fallback::{fallback, whisper};
 use crate::channels::rates::Limiter;
-use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, DeliveryOp, Receipt};
+use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, Receipt};
 use crate::config::SlackSecrets;
 use answer::SlackFailure;
 use method::Method;
@@ -79,9 +79,9 @@ impl SlackClient {
     async fn carry(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         match &delivery.op {
             // A reply to a message opens a thread below it, and the conversation knows whether it is one.
-            DeliveryOp::Post { content, .. } => self.post(delivery, content).await,
-            DeliveryOp::Patch { message_id, content } => self.update(delivery, message_id, content).await,
-            DeliveryOp::React { message_id, content } => self.react(&delivery.conversation.chat, message_id, content).await,
+            OutboxOp::Post { content, .. } => self.post(delivery, content).await,
+            OutboxOp::Patch { target, content } => self.update(delivery, target, content).await,
+            OutboxOp::React { message_id, content } => self.react(&delivery.conversation.chat, message_id, content).await,
         }
     }
 

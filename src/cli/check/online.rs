@@ -14,7 +14,7 @@ use crate::app::Http;
 use crate::channels::{Channel, DeliveryError, LarkClient};
 use crate::cli::{problem, result};
 use crate::config::{Boot, Coordination, Live};
-use crate::store::{Ledger, Looked, StoreError, look_at_redis};
+use crate::store::{Ledger, SchemaState, StoreError, look_at_redis};
 
 /// For one trial, all its requests together.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -101,14 +101,14 @@ async fn when<T>(trial: Option<impl Future<Output = T>>) -> Option<T> {
 
 /// Does the database open, and does its schema fit? It is only read, beside a gateway that may be running.
 async fn try_database(url: &SecretString, migrate_on_start: bool) -> Verdict {
-    match Ledger::look(url).await {
-        Ok(Looked::Current) => Verdict::Good(String::from("the database answers and has the current schema")),
-        Ok(Looked::Absent) if migrate_on_start => Verdict::Good(String::from("the file does not exist yet and will be created")),
-        Ok(Looked::Behind) if migrate_on_start => {
+    match Ledger::schema_state(url).await {
+        Ok(SchemaState::Current) => Verdict::Good(String::from("the database answers and has the current schema")),
+        Ok(SchemaState::Absent) if migrate_on_start => Verdict::Good(String::from("the file does not exist yet and will be created")),
+        Ok(SchemaState::Behind) if migrate_on_start => {
             Verdict::Good(String::from("the database answers; its schema is brought up to date at start"))
         }
-        Ok(Looked::Absent) => Verdict::Bad(String::from("the file does not exist: run `countersign migrate`")),
-        Ok(Looked::Behind) => Verdict::Bad(String::from("the schema is older than this program: run `countersign migrate`")),
+        Ok(SchemaState::Absent) => Verdict::Bad(String::from("the file does not exist: run `countersign migrate`")),
+        Ok(SchemaState::Behind) => Verdict::Bad(String::from("the schema is older than this program: run `countersign migrate`")),
         Err(error) => Verdict::Bad(error.to_string()),
     }
 }

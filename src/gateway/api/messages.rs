@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{MAX_TEXT, NoParams, Params, body, check_id, cursor, limit, next, views};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use crate::store::Said;
+use crate::store::ChatEntry;
 
 /// Body of a message.
 #[derive(Debug, Deserialize)]
@@ -121,13 +121,13 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(para
     let limit = limit(params.limit.as_deref(), 50)?;
     let locale = gateway.settings.current().console.locale;
     let cursor = cursor(params.cursor.as_deref())?;
-    let said = gateway.ledger.read().await?.said(&chat, limit, cursor.as_ref()).await?;
+    let said = gateway.ledger.read().await?.chat_entries(&chat, limit, cursor.as_ref()).await?;
     let items: Vec<Value> = said
         .items
         .into_iter()
         .filter_map(|said| match said {
-            Said::User(row) => views::said_by_user(&row),
-            Said::Bot {
+            ChatEntry::User(row) => views::said_by_user(&row),
+            ChatEntry::Bot {
                 key, thread, content, at, ..
             } => {
                 let words = views::BotWords {

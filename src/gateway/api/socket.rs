@@ -29,7 +29,7 @@ use super::{Params, views};
 use crate::gateway::console::foreign_origin;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use crate::store::{Session, StoreError};
+use crate::store::{Read, StoreError};
 
 /// The subprotocol under which a browser sends its token.
 pub(super) const PROTOCOL: &[u8] = b"bearer";
@@ -223,7 +223,7 @@ impl Reader {
                     let mut more = true;
                     while more {
                         let untold;
-                        let looking = async { Ok::<_, End>(tail.look(&mut look(&self.gateway).await?.0).await?) };
+                        let looking = async { Ok::<_, End>(tail.next_spans(&mut look(&self.gateway).await?.0).await?) };
                         (untold, more) = self.incoming.beside(looking).await??;
                         for span in untold {
                             self.tell(&span.turn_id, span.first - 1, span.last).await?;
@@ -289,7 +289,7 @@ impl Reader {
 }
 
 /// A look at the ledger, when it is this reader's turn.
-async fn look(gateway: &Gateway) -> Result<(Session, SemaphorePermit<'_>), End> {
+async fn look(gateway: &Gateway) -> Result<(Read, SemaphorePermit<'_>), End> {
     if gateway.is_draining() {
         return Err(End::Stopping);
     }

@@ -12,7 +12,7 @@ use super::{Id, ListParams, NoParams, Params, body, check_id, limit, next, princ
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::lanes::{Details, WorkError};
-use crate::store::{Session, TurnRow};
+use crate::store::{Read, TurnRow};
 
 const STATUSES: &[&str] = &["queued", "running", "paused", "completed", "failed", "cancelled"];
 
@@ -108,7 +108,7 @@ pub(in crate::gateway) async fn cancel(
     Ok(Json(full(&gateway, &mut session, &row).await?))
 }
 
-async fn find(session: &mut Session, id: &str) -> Result<TurnRow, ApiError> {
+async fn find(session: &mut Read, id: &str) -> Result<TurnRow, ApiError> {
     session
         .turn(&TurnId::new(id))
         .await?
@@ -119,7 +119,7 @@ fn details(gateway: &Gateway, row: &TurnRow) -> Result<Details, WorkError> {
     gateway.runner.details(row)
 }
 
-async fn summary(session: &mut Session, row: &TurnRow, details: &Details) -> Result<Value, ApiError> {
+async fn summary(session: &mut Read, row: &TurnRow, details: &Details) -> Result<Value, ApiError> {
     let gate = match &details.gate {
         Some(id) => session.gate(id).await?.map(|record| record.gate),
         None => None,
@@ -127,7 +127,7 @@ async fn summary(session: &mut Session, row: &TurnRow, details: &Details) -> Res
     Ok(views::turn(row, &details.budget, gate.as_ref()))
 }
 
-async fn full(gateway: &Gateway, session: &mut Session, row: &TurnRow) -> Result<Value, ApiError> {
+async fn full(gateway: &Gateway, session: &mut Read, row: &TurnRow) -> Result<Value, ApiError> {
     let details = details(gateway, row)?;
     let mut view = summary(session, row, &details).await?;
     view["plan"] = details.plan.as_ref().map_or(Value::Null, views::plan);

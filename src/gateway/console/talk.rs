@@ -8,7 +8,7 @@ use super::page::Scene;
 use super::people::{self, Person};
 use crate::channels::{CardPage, console_message_id};
 use crate::gateway::error::ApiError;
-use crate::store::{ListQuery, Said, Session};
+use crate::store::{ChatEntry, ListQuery, Read};
 
 /// Newest messages on the page; the API has the others.
 const SHOWN: i64 = 60;
@@ -27,8 +27,8 @@ struct Item {
 }
 
 /// Values of `chat.html`.
-pub(super) async fn chat(session: &mut Session, scene: &Scene) -> Result<Value, ApiError> {
-    let said = session.said(&scene.chat, SHOWN, None).await?;
+pub(super) async fn chat(session: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
+    let said = session.chat_entries(&scene.chat, SHOWN, None).await?;
     let items: Vec<Item> = said.items.into_iter().rev().filter_map(|said| item(scene, said)).collect();
     let running = session
         .list_turns(&ListQuery {
@@ -46,9 +46,9 @@ pub(super) async fn chat(session: &mut Session, scene: &Scene) -> Result<Value, 
     Ok(json!({ "items": items, "busy": busy }))
 }
 
-fn item(scene: &Scene, said: Said) -> Option<Item> {
+fn item(scene: &Scene, said: ChatEntry) -> Option<Item> {
     match said {
-        Said::User(row) => {
+        ChatEntry::User(row) => {
             let InboundBody::Message(message) = row.inbound.body else {
                 return None;
             };
@@ -64,7 +64,7 @@ fn item(scene: &Scene, said: Said) -> Option<Item> {
                 card: None,
             })
         }
-        Said::Bot { key, content, at, .. } => Some(Item {
+        ChatEntry::Bot { key, content, at, .. } => Some(Item {
             id: console_message_id(&key),
             bot: true,
             mine: false,

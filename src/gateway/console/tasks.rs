@@ -9,7 +9,7 @@ use super::talk::clock;
 use super::timeline::{Entry, entries};
 use crate::channels::{CardPage, StepLine, step_lines};
 use crate::gateway::error::ApiError;
-use crate::store::{EventRow, ListQuery, Session, TurnRow};
+use crate::store::{EventRow, ListQuery, Read, TurnRow};
 
 /// Waiting gates on the page.
 const WAITING: i64 = 20;
@@ -63,7 +63,7 @@ pub(super) struct Task {
 }
 
 /// Values of `waiting.html`.
-pub(super) async fn waiting(session: &mut Session, scene: &Scene) -> Result<Value, ApiError> {
+pub(super) async fn waiting(session: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
     let paused = session
         .list_turns(&ListQuery {
             status: Some(String::from(TurnStatus::Paused.as_str())),
@@ -145,7 +145,7 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
 }
 
 /// Values of `turns.html`.
-pub(super) async fn turns(session: &mut Session, scene: &Scene) -> Result<Value, ApiError> {
+pub(super) async fn turns(session: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
     let rows = session
         .list_turns(&ListQuery {
             limit: TURNS,

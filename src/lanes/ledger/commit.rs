@@ -16,7 +16,7 @@ use tracing::{debug, info};
 use super::split::split;
 use super::successor::{carry_votes, succeed};
 use crate::lanes::state::encode;
-use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Session, Signal, StoreError, TurnRow, Tx, event_id, outbox_key};
+use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Signal, StoreError, TurnRow, Tx, event_id, outbox_key};
 
 /// Writes everything that a step changed into `tx` and `row`, under the fence of `lease`; gives the events that it appended.
 /// A card that opens says who may approve now: `approvers`.
@@ -329,7 +329,7 @@ async fn show_progress(tx: &mut Tx, row: &mut TurnRow, before: &TurnState, turn:
 }
 
 /// Repaints a gate's card with its decision, its rows and what came of them; the buttons go.
-pub(super) async fn repaint(session: &mut Session, gate: &Gate, decision: &Decision) -> Result<(), StoreError> {
+pub(super) async fn repaint(session: &mut Tx, gate: &Gate, decision: &Decision) -> Result<(), StoreError> {
     let rows = session.actions_of_gate(&gate.id).await?;
     let content = gate.card.painted(
         CardState::Decided {

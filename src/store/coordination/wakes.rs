@@ -2,18 +2,21 @@
 //! second anyway.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use countersign_agent::domain::Ids;
 use futures_util::StreamExt as _;
+use redis::aio::PubSub;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::{BACKGROUND, Redis};
+use super::wire::{BACKGROUND, Wire};
 
 /// After a message our workers wait so long for more, and then look once: the process that sent it is already at work.
 const GATHER: Duration = Duration::from_millis(15);
-/// Every process speaks once a second: one that hears not even that has lost its connection.
-const DEAF: Duration = Duration::from_secs(4);
+/// Every process publishes once a second. One that hears nothing for so long has lost its connection.
+const SILENCE: Duration = Duration::from_secs(4);
 /// Between two tries to subscribe.
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -53,7 +56,29 @@ impl Ready {
     }
 }
 
-impl Redis {
+/// What this process tells the others, and what it hears from them.
+#[derive(Debug)]
+pub(in crate::store) struct Wakes {
+    wire: Arc<Wire>,
+    channel: String,
+    /// This process's name on the channel, so that it ignores its own messages.
+    origin: String,
+    unpublished: AtomicU8,
+    /// Notified when there is something to publish.
+    pub(super) publishing: Notify,
+}
+
+impl Wakes {
+    pub(super) fn new(wire: Arc<Wire>, prefix: &str) -> Self {
+        Self {
+            wire,
+            channel: format!("{prefix}:wake"),
+            origin: Ids::random().token(),
+            unpublished: AtomicU8::new(0),
+            publishing: Notify::new(),
+        }
+    }
+
     /// Has the other processes woken soon. It never waits; what was not published yet becomes one message.
     pub(in crate::store) fn wake(&self, ready: Ready) {
         self.unpublished.fetch_or(ready.bits(), Ordering::SeqCst);
@@ -63,50 +88,54 @@ impl Redis {
     pub(super) async fn publish(&self) {
         let bits = self.unpublished.swap(0, Ordering::SeqCst);
         let mut command = redis::cmd("PUBLISH");
-        command.arg(self.channel()).arg(format!("{} {bits}", self.origin));
+        command.arg(&self.channel).arg(format!("{} {bits}", self.origin));
         // Counted as an error; a lost message costs a second.
         let _lost = self.wire.ask("publish", &[command], BACKGROUND).await;
     }
 
-    fn read(&self, word: &str) -> Option<u8> {
-        let (origin, bits) = word.split_once(' ')?;
+    /// What another process made ready; nothing of our own messages.
+    fn foreign_bits(&self, message: &[u8]) -> Option<u8> {
+        let (origin, bits) = std::str::from_utf8(message).ok()?.split_once(' ')?;
         if origin == self.origin { None } else { bits.parse().ok() }
     }
-}
 
-/// Listens to the other processes and calls `wake_here`, for ever.
-pub(super) async fn listen(redis: Arc<Redis>, wake_here: impl Fn(Ready) + Send) {
-    let mut deaf = false;
-    loop {
-        match redis.wire.listen(&redis.channel()).await {
-            Ok(mut ears) => {
-                if deaf {
-                    // Something may have been said meanwhile.
-                    wake_here(Ready::ALL);
+    /// Listens to the other processes and calls `wake_here`, for ever.
+    pub(super) async fn listen(self: Arc<Self>, wake_here: impl Fn(Ready) + Send) {
+        let mut may_have_missed = false;
+        loop {
+            match self.wire.listen(&self.channel).await {
+                Ok(mut subscription) => {
+                    if may_have_missed {
+                        wake_here(Ready::ALL);
+                    }
+                    self.pass_on(&mut subscription, &wake_here).await;
                 }
-                let mut words = ears.on_message();
-                let mut heard = 0;
-                let mut due = Instant::now();
-                loop {
-                    tokio::select! {
-                        word = timeout(DEAF, words.next()) => {
-                            let Ok(Some(word)) = word else { break };
-                            let word = std::str::from_utf8(word.get_payload_bytes()).ok().and_then(|word| redis.read(word));
-                            if let Some(bits) = word.filter(|bits| *bits > 0) {
-                                if heard == 0 {
-                                    due = Instant::now() + GATHER;
-                                }
-                                heard |= bits;
-                            }
+                Err(trouble) => tracing::debug!(%trouble, "cannot hear the other processes"),
+            }
+            may_have_missed = true;
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// Passes on what comes, until the connection is lost.
+    async fn pass_on(&self, subscription: &mut PubSub, wake_here: &(impl Fn(Ready) + Send)) {
+        let mut messages = subscription.on_message();
+        let mut gathered = 0;
+        let mut due = Instant::now();
+        loop {
+            tokio::select! {
+                message = timeout(SILENCE, messages.next()) => {
+                    let Ok(Some(message)) = message else { return };
+                    if let Some(bits) = self.foreign_bits(message.get_payload_bytes()).filter(|bits| *bits > 0) {
+                        if gathered == 0 {
+                            due = Instant::now() + GATHER;
                         }
-                        () = sleep_until(due), if heard > 0 => wake_here(Ready::of(std::mem::take(&mut heard))),
+                        gathered |= bits;
                     }
                 }
+                () = sleep_until(due), if gathered > 0 => wake_here(Ready::of(std::mem::take(&mut gathered))),
             }
-            Err(trouble) => tracing::debug!(%trouble, "cannot hear the other processes"),
         }
-        deaf = true;
-        sleep(AGAIN).await;
     }
 }
 
@@ -114,9 +143,9 @@ pub(super) async fn listen(redis: Arc<Redis>, wake_here: impl Fn(Ready) + Send) 
 mod tests {
     use super::*;
 
-    /// design: what is said is what is heard.
+    /// design: what one process publishes is what the others read.
     #[test]
-    fn bells_go_through_their_bits() {
+    fn kinds_of_work_go_through_their_bits() {
         for bits in 0..16 {
             assert_eq!(Ready::of(bits).bits(), bits);
         }

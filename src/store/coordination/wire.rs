@@ -17,6 +17,8 @@ use tokio::sync::Notify;
 
 use crate::config::{RedisAddress, RedisKind};
 
+/// Writes and wake-ups in the background wait so long.
+pub(super) const BACKGROUND: Duration = Duration::from_secs(1);
 /// To make a connection, Sentinels and Clusters included.
 const CONNECT: Duration = Duration::from_secs(2);
 /// For one answer, whatever the caller's own limit.
@@ -52,7 +54,7 @@ impl From<RedisError> for Trouble {
 
 /// One connection that many share.
 #[derive(Clone)]
-enum Line {
+enum Socket {
     Single(MultiplexedConnection),
     Cluster(ClusterConnection),
 }
@@ -60,7 +62,7 @@ enum Line {
 /// The connection and how to make it again.
 pub(super) struct Wire {
     address: RedisAddress,
-    line: Mutex<(u64, Option<Line>)>,
+    socket: Mutex<(u64, Option<Socket>)>,
     /// Notified when the connection is dropped.
     pub(super) cut: Arc<Notify>,
 }
@@ -75,7 +77,7 @@ impl Wire {
     pub(super) fn new(address: RedisAddress) -> Self {
         Self {
             address,
-            line: Mutex::new((0, None)),
+            socket: Mutex::new((0, None)),
             cut: Arc::default(),
         }
     }
@@ -92,9 +94,9 @@ impl Wire {
     pub(super) async fn connect(&self) -> Result<(), Trouble> {
         let made = tokio::time::timeout(CONNECT, self.made()).await.unwrap_or(Err(Trouble::Slow));
         match made {
-            Ok(line) => {
-                let mut place = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-                *place = (place.0 + 1, Some(line));
+            Ok(socket) => {
+                let mut place = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+                *place = (place.0 + 1, Some(socket));
                 Ok(())
             }
             Err(trouble) => {
@@ -104,12 +106,12 @@ impl Wire {
         }
     }
 
-    /// Sends these together and gives their answers, within `limit`. A line that breaks or does not answer is cut.
+    /// Sends these together and gives their answers, within `limit`. A connection that breaks or does not answer is cut.
     pub(super) async fn ask(&self, what: &'static str, commands: &[Cmd], limit: Duration) -> Result<Vec<Value>, Trouble> {
-        let (number, line) = self.current();
-        let answer = match line {
+        let (number, socket) = self.current();
+        let answer = match socket {
             None => Err(Trouble::Down),
-            Some(line) => match tokio::time::timeout(limit, send(line, commands)).await {
+            Some(socket) => match tokio::time::timeout(limit, send(socket, commands)).await {
                 Ok(answer) => answer.map_err(Trouble::from),
                 Err(_) => Err(Trouble::Slow),
             },
@@ -119,7 +121,7 @@ impl Wire {
             // A server that became a replica refuses writes until somebody asks anew who the master is.
             let demoted = matches!(trouble, Trouble::Refused(text) if text.starts_with("READONLY") || text.starts_with("MASTERDOWN"));
             if demoted || matches!(trouble, Trouble::Slow | Trouble::Broken(_)) {
-                self.drop_line(number);
+                self.drop_socket(number);
             }
         }
         answer
@@ -128,16 +130,16 @@ impl Wire {
     /// A connection of its own that hears what is published on `channel`.
     pub(super) async fn listen(&self, channel: &str) -> Result<PubSub, Trouble> {
         let listening = async {
-            let mut ears = match &self.address.kind {
+            let mut subscription = match &self.address.kind {
                 RedisKind::Single { .. } | RedisKind::Sentinel { .. } => self.client().await?.get_async_pubsub().await?,
                 // Every node of a Cluster hears what is published on any.
                 RedisKind::Cluster => self.any_node().await?,
             };
-            ears.subscribe(channel).await?;
-            Ok::<_, RedisError>(ears)
+            subscription.subscribe(channel).await?;
+            Ok::<_, RedisError>(subscription)
         };
         match tokio::time::timeout(CONNECT, listening).await {
-            Ok(ears) => ears.map_err(Trouble::from),
+            Ok(subscription) => subscription.map_err(Trouble::from),
             Err(_) => Err(Trouble::Slow),
         }
     }
@@ -146,27 +148,27 @@ impl Wire {
         let mut last = RedisError::from((redis::ErrorKind::Client, "no node is known"));
         for node in self.nodes()? {
             match Client::open(node)?.get_async_pubsub().await {
-                Ok(ears) => return Ok(ears),
+                Ok(subscription) => return Ok(subscription),
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    async fn made(&self) -> Result<Line, Trouble> {
+    async fn made(&self) -> Result<Socket, Trouble> {
         if self.is_cluster() {
             let cluster = ClusterClientBuilder::new(self.nodes()?)
                 .connection_timeout(CONNECT)
                 .response_timeout(ANSWER)
                 .retries(1)
                 .build()?;
-            return Ok(Line::Cluster(cluster.get_async_connection().await?));
+            return Ok(Socket::Cluster(cluster.get_async_connection().await?));
         }
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout(Some(ANSWER));
         let client = self.client().await?;
-        Ok(Line::Single(client.get_multiplexed_async_connection_with_config(&config).await?))
+        Ok(Socket::Single(client.get_multiplexed_async_connection_with_config(&config).await?))
     }
 
     /// The server itself, which Sentinels may have to be asked for.
@@ -220,21 +222,21 @@ impl Wire {
         }
     }
 
-    fn current(&self) -> (u64, Option<Line>) {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn current(&self) -> (u64, Option<Socket>) {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn drop_line(&self, number: u64) {
-        let mut place = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+    fn drop_socket(&self, number: u64) {
+        let mut place = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
         if place.0 == number && place.1.take().is_some() {
             self.cut.notify_one();
         }
     }
 }
 
-async fn send(line: Line, commands: &[Cmd]) -> Result<Vec<Value>, RedisError> {
-    match line {
-        Line::Single(mut connection) => {
+async fn send(socket: Socket, commands: &[Cmd]) -> Result<Vec<Value>, RedisError> {
+    match socket {
+        Socket::Single(mut connection) => {
             let mut together = Pipeline::with_capacity(commands.len());
             for command in commands {
                 together.add_command(command.clone());
@@ -244,7 +246,7 @@ async fn send(line: Line, commands: &[Cmd]) -> Result<Vec<Value>, RedisError> {
             answers.into_iter().collect()
         }
         // They may belong to different nodes.
-        Line::Cluster(mut connection) => {
+        Socket::Cluster(mut connection) => {
             let mut answers = Vec::with_capacity(commands.len());
             for command in commands {
                 answers.push(command.query_async(&mut connection).await?);

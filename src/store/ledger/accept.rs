@@ -2,55 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use countersign_agent::domain::Inbound;
 use tokio::sync::{mpsc, oneshot};
 
-use super::arrive::{self, BATCH, NewRow};
-use super::wakeups::Touched;
-use super::{Inner, Ledger, Result};
+use super::Result;
+use super::arrive::{self, BATCH, DEADLINE, NewRow};
+use super::inner::Inner;
+use super::wakeups::Effects;
 use crate::store::StoreError;
 
 /// Events that wait for the writer at most; more than this and the platform shall send again.
 const WAITING: usize = 1024;
-/// A platform gives us about 3 s, the contract 1 s: an answer that comes later is as good as none.
-pub(super) const DEADLINE: Duration = Duration::from_millis(900);
-
-impl Ledger {
-    /// Stores one verified event and gives its id. Concurrent calls share one commit; returns after it. 900 ms at most. An event
-    /// that was stored before is stored again: triage tells copies apart.
-    ///
-    /// # Errors
-    /// `Unavailable` when it is not known to be committed; should the commit come through later, the event that is
-    /// sent again is a copy.
-    pub async fn accept(&self, inbound: &Inbound) -> Result<i64> {
-        let Some(acceptor) = &self.acceptor else {
-            return Err(StoreError::Unavailable("opened read-only".to_owned()));
-        };
-        let row = NewRow::new(inbound)?;
-        let (reply, answer) = oneshot::channel();
-        let stored = async {
-            acceptor.jobs.send(Job::Row(row, reply)).await.map_err(|_| closing())?;
-            answer.await.map_err(|_| closing())?
-        };
-        let stored = tokio::time::timeout(DEADLINE, stored)
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Unavailable("the inbox is too slow".to_owned())));
-        acceptor
-            .refusing
-            .store(matches!(stored, Err(StoreError::Unavailable(_))), Ordering::Relaxed);
-        stored
-    }
-
-    /// Commits that [`Ledger::accept`] made so far: fewer than events when calls shared them.
-    #[must_use]
-    pub fn accept_commits(&self) -> u64 {
-        self.acceptor
-            .as_ref()
-            .map_or(0, |acceptor| acceptor.commits.load(Ordering::Relaxed))
-    }
-}
 
 fn closing() -> StoreError {
     StoreError::Unavailable("shutting down".to_owned())
@@ -83,6 +46,27 @@ impl Acceptor {
             commits,
             refusing: Arc::default(),
         }
+    }
+
+    /// Stores one event within [`DEADLINE`], in a commit that it may share with others.
+    pub(super) async fn accept(&self, inbound: &Inbound) -> Result<i64> {
+        let row = NewRow::new(inbound)?;
+        let (reply, answer) = oneshot::channel();
+        let stored = async {
+            self.jobs.send(Job::Row(row, reply)).await.map_err(|_| closing())?;
+            answer.await.map_err(|_| closing())?
+        };
+        let stored = tokio::time::timeout(DEADLINE, stored)
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("the inbox is too slow".to_owned())));
+        self.refusing
+            .store(matches!(stored, Err(StoreError::Unavailable(_))), Ordering::Relaxed);
+        stored
+    }
+
+    /// Commits so far.
+    pub(super) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
     }
 
     /// Was the newest event refused?
@@ -135,9 +119,9 @@ async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commit
                 // A closed reply means that the caller's time was up; the row is committed and its repeat a copy.
                 let _late = reply.send(outcome);
             }
-            inner.wakeups.after_commit(Touched {
+            inner.wakeups.after_commit(Effects {
                 inbox: new,
-                ..Touched::default()
+                ..Effects::default()
             });
         }
     }
@@ -151,8 +135,8 @@ async fn commit_batch(inner: &Inner, rows: &[NewRow], commits: &AtomicU64) -> Ve
     let Some(write) = &inner.pools.accept else {
         return rows.iter().map(|_| Err(closing())).collect();
     };
-    let _pass = match &inner.turnstile {
-        Some(turnstile) => Some(turnstile.first().await),
+    let _pass = match &inner.write_queue {
+        Some(queue) => Some(queue.pass_for_batch().await),
         None => None,
     };
     match arrive::store(inner, write, rows).await {

@@ -5,10 +5,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::any::AnyRow;
 
-use super::page::{Cursor, page};
+use super::Result;
+use super::lanes::Lease;
+use super::page::{Cursor, List, ListQuery, Page, page};
 use super::sql::{Columns, encode, named, unsigned};
-use super::{Result, Session};
-use crate::store::{ActionRecord, Lease, ListQuery, Page, StoreError, keys};
+use super::transaction::{Read, Tx};
+use crate::store::{StoreError, keys};
+
+/// An action with what lists show of its turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActionRecord {
+    /// The action.
+    pub action: Action,
+    /// Channel of its turn.
+    pub channel: ChannelKind,
+    /// Chat of its turn.
+    pub chat: String,
+    /// Requester of its turn.
+    pub user: String,
+}
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {
@@ -30,13 +45,78 @@ struct Call {
     preview: Option<String>,
 }
 
-impl Session {
+impl Read {
+    /// One action.
+    pub async fn action(&mut self, id: &ActionId) -> Result<Option<ActionRecord>> {
+        sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id WHERE actions.id = $1"
+        ))
+        .bind(&*keys::shown(id.as_str()))
+        .fetch_optional(&mut *self.conn)
+        .await?
+        .map(|row| read_record(&row))
+        .transpose()
+    }
+
+    /// The actions of a gate, by position.
+    pub async fn actions_of_gate(&mut self, gate: &GateId) -> Result<Vec<Action>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM actions WHERE gate_id = $1 ORDER BY position, id"
+        ))
+        .bind(gate.as_str())
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The actions of a turn, oldest batch first, by position within it.
+    pub async fn actions_of_turn(&mut self, turn: &TurnId) -> Result<Vec<Action>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM actions WHERE turn_id = $1 ORDER BY created_at, position, id"
+        ))
+        .bind(turn.as_str())
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Actions for the API, newest first.
+    pub async fn list_actions(&mut self, query: &ListQuery) -> Result<Page<ActionRecord>> {
+        let list = List {
+            select: concat!(
+                "SELECT ",
+                columns!(),
+                ", turns.channel, turns.chat, turns.user_id
+               FROM actions JOIN turns ON turns.id = actions.turn_id"
+            ),
+            only: None,
+            status: "actions.status",
+            chat: "turns.chat",
+            user: "turns.user_id",
+            turn: "actions.turn_id",
+            at: "actions.created_at",
+            id: "actions.id",
+        };
+        let rows = list.rows(&mut self.conn, query).await?;
+        page(&rows, query.limit, read_record, |record| {
+            Cursor::new(record.action.created_at, record.action.id.as_str())
+        })
+    }
+}
+
+impl Tx {
     /// Records a proposed or granted call (`intent`). One that was approved, never sent and asks again takes the place of what was asked.
     ///
     /// # Errors
     /// `Stale` when the lease is lost, or when the call is known and was sent: nothing may run twice.
     pub async fn insert_action(&mut self, lease: &Lease, action: &Action) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let written = sqlx::query(
             "INSERT INTO actions (id, turn_id, gate_id, position, status, created_at, expires_at, call, decision, result)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
@@ -60,7 +140,7 @@ impl Session {
         })?)
         .bind(action.decision.as_ref().map(encode).transpose()?)
         .bind(action.result.as_ref().map(encode).transpose()?)
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         if written.rows_affected() == 0 {
             return Err(StoreError::Stale);
@@ -68,53 +148,13 @@ impl Session {
         Ok(())
     }
 
-    /// One action.
-    pub async fn action(&mut self, id: &ActionId) -> Result<Option<ActionRecord>> {
-        sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id WHERE actions.id = $1"
-        ))
-        .bind(&*keys::shown(id.as_str()))
-        .fetch_optional(&mut *self.tx)
-        .await?
-        .map(|row| read_record(&row))
-        .transpose()
-    }
-
-    /// The actions of a gate, by position.
-    pub async fn actions_of_gate(&mut self, gate: &GateId) -> Result<Vec<Action>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM actions WHERE gate_id = $1 ORDER BY position, id"
-        ))
-        .bind(gate.as_str())
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
-    }
-
-    /// The actions of a turn, oldest batch first, by position within it.
-    pub async fn actions_of_turn(&mut self, turn: &TurnId) -> Result<Vec<Action>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM actions WHERE turn_id = $1 ORDER BY created_at, position, id"
-        ))
-        .bind(turn.as_str())
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
-    }
-
-    /// Settles a waiting row (`pending` or `unknown`); false: already settled.
+    /// Settles a waiting row (`pending` or `unknown`). Gives `false` when it was settled before.
     pub async fn decide_action(&mut self, id: &ActionId, status: ActionStatus, decision: &Decision) -> Result<bool> {
         let settled = sqlx::query("UPDATE actions SET status = $1, decision = $2 WHERE id = $3 AND status IN ('pending', 'unknown')")
             .bind(status.as_str())
             .bind(encode(decision)?)
             .bind(id.as_str())
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         Ok(settled.rows_affected() > 0)
     }
@@ -124,7 +164,7 @@ impl Session {
     /// # Errors
     /// `Stale` when the lease is lost, or when a row that is to run is not `approved` (any more): nothing may run twice.
     pub async fn move_action(&mut self, lease: &Lease, id: &ActionId, status: ActionStatus, gate: Option<&GateId>) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let moved = sqlx::query(
             "UPDATE actions SET status = $1, gate_id = COALESCE($2, gate_id),
                expires_at = COALESCE((SELECT gates.expires_at FROM gates WHERE gates.id = $2), actions.expires_at)
@@ -133,7 +173,7 @@ impl Session {
         .bind(status.as_str())
         .bind(gate.map(GateId::as_str))
         .bind(id.as_str())
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         if moved.rows_affected() == 0 {
             Err(StoreError::Stale)
@@ -147,43 +187,17 @@ impl Session {
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn finish_action(&mut self, lease: &Lease, id: &ActionId, status: ActionStatus, result: &ToolResult) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let done = sqlx::query("UPDATE actions SET status = $1, result = $2 WHERE id = $3")
             .bind(status.as_str())
             .bind(encode(result)?)
             .bind(id.as_str())
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         if done.rows_affected() == 0 {
             return Err(StoreError::Corrupt(format!("there is no action {id}")));
         }
         self.clear_crashes(lease).await
-    }
-
-    /// Actions for the API, newest first.
-    pub async fn list_actions(&mut self, query: &ListQuery) -> Result<Page<ActionRecord>> {
-        let after = Cursor::of(query);
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id
-             WHERE (CAST($1 AS TEXT) IS NULL OR actions.status = $1) AND (CAST($2 AS TEXT) IS NULL OR turns.chat = $2)
-               AND (CAST($3 AS TEXT) IS NULL OR turns.user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR actions.turn_id = $4)
-               AND (actions.created_at < $5 OR (actions.created_at = $5 AND actions.id < $6))
-             ORDER BY actions.created_at DESC, actions.id DESC LIMIT $7"
-        ))
-        .bind(query.status.as_deref().map(keys::shown).as_deref())
-        .bind(query.chat.as_deref().map(keys::shown).as_deref())
-        .bind(query.user.as_deref().map(keys::shown).as_deref())
-        .bind(query.turn.as_deref().map(keys::shown).as_deref())
-        .bind(after.at)
-        .bind(after.id)
-        .bind(query.limit + 1)
-        .fetch_all(&mut *self.tx)
-        .await?;
-        page(&rows, query.limit, read_record, |record| {
-            Cursor::new(record.action.created_at, record.action.id.as_str())
-        })
     }
 }
 

@@ -1,16 +1,19 @@
 //! New rows of the inbox: appended here, told from copies by their keys when they are triaged.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use countersign_agent::domain::{Inbound, Millis};
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Executor, Row};
 
-use super::accept::DEADLINE;
-use super::sql::encode;
-use super::{Inner, Result, fault};
+use super::Result;
+use super::inner::Inner;
+use super::sql::{encode, is_broken};
 use crate::store::{StoreError, keys};
 
+/// A platform gives us about 3 s, the contract 1 s: an answer that comes later is as good as none.
+pub(super) const DEADLINE: Duration = Duration::from_millis(900);
 /// Rows of one commit at most.
 pub(super) const BATCH: usize = 64;
 /// Bound values of a row.
@@ -70,15 +73,15 @@ pub(super) async fn store(inner: &Inner, write: &AnyPool, rows: &[NewRow]) -> Re
 async fn store_over_any(inner: &Inner, write: &AnyPool, batch: &mut [Arrival<'_>], now: Millis) -> Result<()> {
     let mut tries = write.options().get_max_connections();
     loop {
-        let mut line = Line(Some(write.acquire().await?));
-        match line.store(inner, batch, now).await {
-            Err(error) if fault::is_broken(&error) && tries > 0 => {
+        let mut conn = BatchConnection(Some(write.acquire().await?));
+        match conn.store(inner, batch, now).await {
+            Err(error) if is_broken(&error) && tries > 0 => {
                 tries -= 1;
                 tracing::debug!(%error, "a connection to the database broke");
             }
             stored => {
-                if !stored.as_ref().is_err_and(fault::is_broken) {
-                    line.give_back();
+                if !stored.as_ref().is_err_and(is_broken) {
+                    conn.give_back();
                 }
                 return Ok(stored?);
             }
@@ -97,9 +100,9 @@ impl<'a> Arrival<'a> {
 
 /// A connection that goes back to the pool when it is told to. One that broke, or was left in the middle of something, is
 /// dropped at once: its answer is not waited for.
-struct Line(Option<PoolConnection<Any>>);
+struct BatchConnection(Option<PoolConnection<Any>>);
 
-impl Line {
+impl BatchConnection {
     async fn store(&mut self, inner: &Inner, batch: &mut [Arrival<'_>], now: Millis) -> sqlx::Result<()> {
         let Some(conn) = &mut self.0 else { return Ok(()) };
         append(inner, conn, batch, now).await
@@ -110,7 +113,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for BatchConnection {
     fn drop(&mut self) {
         if let Some(conn) = self.0.take() {
             drop(conn.detach());
@@ -174,7 +177,7 @@ async fn known(conn: &mut AnyConnection, rows: &[&mut Arrival<'_>]) -> sqlx::Res
     rows.iter().map(|row| Ok((row.try_get("id")?, row.try_get("event_key")?))).collect()
 }
 
-/// Inserts a row that somebody's transaction has handled; false: a copy of it was handled before.
+/// Inserts a row that somebody's transaction has handled. Gives `false` when a copy of it was handled before.
 pub(super) async fn insert_handled(inner: &Inner, conn: &mut AnyConnection, row: &NewRow) -> Result<bool> {
     let now = inner.clock.now();
     for _ in 0..IDS {

@@ -1,68 +1,25 @@
-//! Votes and decisions: unique rows that need no lease, so that no answer waits for a running turn.
+//! Votes and decisions of gates, and what follows a decision: the rows that still wait, the card, and the trail.
+//! They are unique rows that need no lease, so that no answer waits for a running turn.
 
-use countersign_agent::domain::{Decision, DecisionKind, Gate, GateId, Vote};
+use countersign_agent::domain::handshake::Actor;
+use countersign_agent::domain::{Action, ActionId, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Outbound, OutboxOp, Vote};
+use serde_json::{Value, json};
 
+use super::Result;
+use super::audit::AuditEntry;
+use super::outbox::{NewOutbox, outbox_key};
 use super::sql::{Columns, encode};
-use super::wakeups::Settled;
-use super::{Result, Session};
+use super::transaction::{Read, Tx};
+use super::wakeups::Ending;
 use crate::store::coordination::Change;
 use crate::store::keys;
 
-impl Session {
-    /// Adds a vote, once per person; false: an earlier one stands. A person's own vote takes the place of one that the API gave in
-    /// their name.
-    pub async fn vote(&mut self, gate: &GateId, vote: &Vote) -> Result<bool> {
-        let added = sqlx::query(
-            "INSERT INTO votes (gate_id, person, at, body, principal) VALUES ($1, $2, $3, $4, $5)
-             ON CONFLICT (gate_id, person) DO UPDATE SET at = excluded.at, body = excluded.body, principal = NULL
-               WHERE votes.principal IS NOT NULL AND excluded.principal IS NULL",
-        )
-        .bind(gate.as_str())
-        .bind(keys::voter_key(&vote.by))
-        .bind(vote.at.0)
-        .bind(encode(vote)?)
-        .bind(vote.principal.as_deref())
-        .execute(&mut *self.tx)
-        .await?;
-        self.mark_unsealed(gate);
-        Ok(added.rows_affected() > 0)
-    }
-
-    /// Settles a gate once and wakes its lane; false: it was settled before.
-    pub async fn decide(&mut self, gate: &Gate, decision: &Decision) -> Result<bool> {
-        let first = sqlx::query("INSERT INTO decisions (gate_id, kind, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
-            .bind(gate.id.as_str())
-            .bind(decision.kind.as_str())
-            .bind(decision.at.0)
-            .bind(encode(decision)?)
-            .execute(&mut *self.tx)
-            .await?;
-        if first.rows_affected() == 0 {
-            return Ok(false);
-        }
-        self.mark_unsealed(&gate.id);
-        sqlx::query("UPDATE gates SET status = $1, closed_at = $2 WHERE id = $3")
-            .bind(closed(decision.kind))
-            .bind(decision.at.0)
-            .bind(gate.id.as_str())
-            .execute(&mut *self.tx)
-            .await?;
-        self.tell_redis(|_| Ok(Change::remove(gate)))?;
-        self.wake_lane(&gate.lane_id).await?;
-        self.touched.settled.push(Settled::Gate {
-            gate: gate.kind,
-            kind: decision.kind,
-            via: decision.via,
-            waited: decision.at.since(gate.opened_at),
-        });
-        Ok(true)
-    }
-
+impl Read {
     /// The approvals of a gate, oldest first.
     pub(super) async fn votes(&mut self, gate: &GateId) -> Result<Vec<Vote>> {
         let rows = sqlx::query("SELECT body, principal FROM votes WHERE gate_id = $1 ORDER BY at, person")
             .bind(gate.as_str())
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
         // Bodies of earlier versions do not tell by whom the API was used; the column does.
         let vote = |row| {
@@ -80,10 +37,120 @@ impl Session {
     pub(super) async fn decision(&mut self, gate: &GateId) -> Result<Option<Decision>> {
         sqlx::query("SELECT body FROM decisions WHERE gate_id = $1")
             .bind(gate.as_str())
-            .fetch_optional(&mut *self.tx)
+            .fetch_optional(&mut *self.conn)
             .await?
             .map(|row| row.json("body"))
             .transpose()
+    }
+}
+
+impl Tx {
+    /// Adds a vote, once per person. Gives `false` when an earlier one stands. A person's own vote takes the place of one that the API gave in
+    /// their name.
+    pub async fn vote(&mut self, gate: &GateId, vote: &Vote) -> Result<bool> {
+        let added = sqlx::query(
+            "INSERT INTO votes (gate_id, person, at, body, principal) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (gate_id, person) DO UPDATE SET at = excluded.at, body = excluded.body, principal = NULL
+               WHERE votes.principal IS NOT NULL AND excluded.principal IS NULL",
+        )
+        .bind(gate.as_str())
+        .bind(keys::voter_key(&vote.by))
+        .bind(vote.at.0)
+        .bind(encode(vote)?)
+        .bind(vote.principal.as_deref())
+        .execute(&mut *self.conn)
+        .await?;
+        self.mark_unsealed(gate);
+        Ok(added.rows_affected() > 0)
+    }
+
+    /// Settles a gate once and wakes its lane. Gives `false` when it was settled before.
+    pub async fn decide(&mut self, gate: &Gate, decision: &Decision) -> Result<bool> {
+        let first = sqlx::query("INSERT INTO decisions (gate_id, kind, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
+            .bind(gate.id.as_str())
+            .bind(decision.kind.as_str())
+            .bind(decision.at.0)
+            .bind(encode(decision)?)
+            .execute(&mut *self.conn)
+            .await?;
+        if first.rows_affected() == 0 {
+            return Ok(false);
+        }
+        self.mark_unsealed(&gate.id);
+        sqlx::query("UPDATE gates SET status = $1, closed_at = $2 WHERE id = $3")
+            .bind(closed(decision.kind))
+            .bind(decision.at.0)
+            .bind(gate.id.as_str())
+            .execute(&mut *self.conn)
+            .await?;
+        self.tell_redis(|_| Ok(Change::remove(gate)))?;
+        self.wake_lane(&gate.lane_id).await?;
+        self.effects.endings.push(Ending::Gate {
+            gate: gate.kind,
+            kind: decision.kind,
+            via: decision.via,
+            waited: decision.at.since(gate.opened_at),
+        });
+        Ok(true)
+    }
+
+    /// Gives `gate` the decision of `actor`; what comes back are its rows as they stand then. `None`: somebody was first.
+    pub(crate) async fn close_gate(&mut self, gate: &Gate, decision: &Decision, actor: &Actor) -> Result<Option<Vec<Action>>> {
+        if !self.decide(gate, decision).await? {
+            return Ok(None);
+        }
+        let mut rows = Vec::new();
+        if gate.kind == GateKind::ToolApproval {
+            let status = decision.kind.of_open_rows();
+            for row in self.actions_of_gate(&gate.id).await? {
+                if row.status.waits() && self.decide_action(&row.id, status, decision).await? {
+                    let details = json!({ "status": status });
+                    self.audit_act("action_decision", gate, Some(&row.id), actor, details);
+                }
+            }
+            rows = self.actions_of_gate(&gate.id).await?;
+        }
+        let state = CardState::Decided {
+            decision: decision.clone(),
+        };
+        self.repaint_card(gate, "decided", gate.card.painted(state, &rows)).await?;
+        let details = json!({ "kind": decision.kind, "digest": gate.digest });
+        self.audit_act("decision", gate, None, actor, details);
+        Ok(Some(rows))
+    }
+
+    /// Repaints the card of `gate`; `change` names what happened, so that the same change repaints once. It takes its place among
+    /// the turn's own posts, so that it never overtakes or trails the turn's progress.
+    pub(crate) async fn repaint_card(&mut self, gate: &Gate, change: &str, content: Outbound) -> Result<()> {
+        let new = NewOutbox {
+            key: outbox_key(&["repaint", gate.id.as_str(), change]),
+            queue: gate.turn_id.to_string(),
+            gate_id: None,
+            turn_id: Some(gate.turn_id.clone()),
+            conversation: gate.conversation.clone(),
+            op: OutboxOp::Patch {
+                target: outbox_key(&["gate", gate.id.as_str()]),
+                content,
+            },
+        };
+        self.enqueue(&new).await
+    }
+
+    /// Adds `kind` to the trail, with who did it and the evidence.
+    pub(crate) fn audit_act(&mut self, kind: &'static str, gate: &Gate, action: Option<&ActionId>, actor: &Actor, mut details: Value) {
+        details["via"] = json!(actor.via);
+        details["event_id"] = json!(actor.event_id);
+        if actor.by_token {
+            details["on_behalf_of"] = json!(actor.user);
+        }
+        self.audit(AuditEntry {
+            kind,
+            turn_id: Some(gate.turn_id.clone()),
+            gate_id: Some(gate.id.clone()),
+            action_id: action.cloned(),
+            principal: actor.principal.clone(),
+            details,
+        });
     }
 }
 

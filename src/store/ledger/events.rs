@@ -1,50 +1,54 @@
 //! The timeline of a turn.
 
-use countersign_agent::domain::{Millis, TurnId};
+use std::time::Duration;
+
+use countersign_agent::domain::{Event, Millis, TurnId};
 use sqlx::any::AnyRow;
 
+use super::Result;
+use super::lanes::Lease;
 use super::sql::{Columns, encode};
-use super::tail::BEHIND;
-use super::{Result, Session};
-use crate::store::{EventRow, Lease, StoreError, keys};
+use super::transaction::{Read, Tx};
+use crate::store::{StoreError, keys};
 
-impl Session {
-    /// Appends timeline entries of one turn; `seq` is given by the caller. Their times are set forward where a clock went back: never
-    /// before the turn's earlier ones, and not far before the newest of all.
-    ///
-    /// # Errors
-    /// `Stale` when the lease is lost; `Corrupt` when a `seq` is taken.
-    pub async fn append_events(&mut self, lease: &Lease, events: &[EventRow]) -> Result<()> {
-        self.hold(lease).await?;
-        let Some(first) = events.first() else { return Ok(()) };
-        self.touched.events = true;
-        let earliest = self.earliest_event_time(&first.turn_id).await?;
-        for event in events {
-            let iteration = i64::try_from(event.iteration).unwrap_or(i64::MAX);
-            sqlx::query(
-                "INSERT INTO events (turn_id, seq, id, chat, at, iteration, summary, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-            )
-            .bind(event.turn_id.as_str())
-            .bind(event.seq)
-            .bind(&event.id)
-            .bind(&*keys::shown(&event.chat))
-            .bind(event.at.max(earliest).0)
-            .bind(iteration)
-            .bind(&*keys::shown(&event.summary))
-            .bind(encode(&event.event)?)
-            .execute(&mut *self.tx)
-            .await?;
-        }
-        Ok(())
-    }
+/// How far an event may be stamped before the newest one.
+pub(super) const BEHIND: Duration = Duration::from_secs(30);
 
+/// A timeline entry as stored and as the API gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRow {
+    /// 1.. per turn without gaps.
+    pub seq: i64,
+    /// `ev_…`.
+    pub id: String,
+    /// Its turn.
+    pub turn_id: TurnId,
+    /// The chat.
+    pub chat: String,
+    /// When.
+    pub at: Millis,
+    /// What.
+    pub event: Event,
+    /// One line.
+    pub summary: String,
+    /// Iteration.
+    pub iteration: u64,
+}
+
+/// The id of a turn's event.
+#[must_use]
+pub fn event_id(turn: &TurnId, seq: i64) -> String {
+    format!("ev_{}_{seq}", turn.as_str().trim_start_matches("turn_"))
+}
+
+impl Read {
     /// No event of this turn may be stamped before this.
     async fn earliest_event_time(&mut self, turn: &TurnId) -> Result<Millis> {
         let row = sqlx::query(
             "SELECT (SELECT at FROM events WHERE turn_id = $1 ORDER BY seq DESC LIMIT 1) AS own, (SELECT MAX(at) FROM events) AS newest",
         )
         .bind(turn.as_str())
-        .fetch_one(&mut *self.tx)
+        .fetch_one(&mut *self.conn)
         .await?;
         let (own, newest) = (row.maybe_int("own")?, row.maybe_int("newest")?);
         let newest = newest.map(|at| at.saturating_sub(Millis(0).plus(BEHIND).0));
@@ -59,9 +63,40 @@ impl Session {
         .bind(turn.as_str())
         .bind(after)
         .bind(limit)
-        .fetch_all(&mut *self.tx)
+        .fetch_all(&mut *self.conn)
         .await?;
         rows.iter().map(read).collect()
+    }
+}
+
+impl Tx {
+    /// Appends timeline entries of one turn; `seq` is given by the caller. Their times are set forward where a clock went back: never
+    /// before the turn's earlier ones, and not far before the newest of all.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost; `Corrupt` when a `seq` is taken.
+    pub async fn append_events(&mut self, lease: &Lease, events: &[EventRow]) -> Result<()> {
+        self.prove_lease(lease).await?;
+        let Some(first) = events.first() else { return Ok(()) };
+        self.effects.events = true;
+        let earliest = self.earliest_event_time(&first.turn_id).await?;
+        for event in events {
+            let iteration = i64::try_from(event.iteration).unwrap_or(i64::MAX);
+            sqlx::query(
+                "INSERT INTO events (turn_id, seq, id, chat, at, iteration, summary, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            )
+            .bind(event.turn_id.as_str())
+            .bind(event.seq)
+            .bind(&event.id)
+            .bind(&*keys::shown(&event.chat))
+            .bind(event.at.max(earliest).0)
+            .bind(iteration)
+            .bind(&*keys::shown(&event.summary))
+            .bind(encode(&event.event)?)
+            .execute(&mut *self.conn)
+            .await?;
+        }
+        Ok(())
     }
 }
 

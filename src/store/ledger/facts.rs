@@ -1,29 +1,121 @@
-//! Small facts: the bot's identity and the like.
+//! Facts: values with a name of their own, in one table.
+//!
+//! `bot.…` is the bot's id in an app, `starts` the number of starts (`ids.rs`), and `probe` what [`Tx::probe_disk`] writes. Each MCP server has two:
+//! `mcp.….confirmed` for its confirmed tools, and `mcp.….waiting` for those that wait for an admin. They are two, so that noting what
+//! waits cannot undo a confirmation of the same moment.
 
+use std::collections::BTreeMap;
+
+use countersign_agent::domain::{Definitions, confirmation_of};
+use serde_json::{Value, json};
 use sqlx::{AnyConnection, Executor as _};
 
-use super::sql::Columns;
-use super::{Result, Session};
+use super::Result;
+use super::audit::AuditEntry;
+use super::sql::{Columns, decode, encode};
+use super::transaction::{Read, Tx};
 
-impl Session {
+impl Read {
     /// A small fact (the bot's identity, …).
     pub async fn fact(&mut self, key: &str) -> Result<Option<String>> {
-        get(&mut self.tx, key).await
-    }
-
-    /// Stores a small fact.
-    pub async fn set_fact(&mut self, key: &str, value: &str) -> Result<()> {
-        set(&mut self.tx, key, value).await
+        get(&mut self.conn, key).await
     }
 }
 
-pub(in crate::store) async fn get(conn: &mut AnyConnection, key: &str) -> Result<Option<String>> {
+impl Tx {
+    /// Stores a small fact.
+    pub async fn set_fact(&mut self, key: &str, value: &str) -> Result<()> {
+        set(&mut self.conn, key, value).await
+    }
+
+    /// Writes some pages, so that a disk is found full on which a few bytes still fit.
+    pub(super) async fn probe_disk(&mut self) -> Result<()> {
+        set(&mut self.conn, "probe", &"-".repeat(16_384)).await
+    }
+}
+
+impl Read {
+    /// The digests of the server's confirmed tools, by name. `None` means the server was never seen.
+    pub async fn confirmed_tools(&mut self, server: &str) -> Result<Option<BTreeMap<String, String>>> {
+        let stored = get(&mut self.conn, &confirmed(server)).await?;
+        stored.map(|text| decode("facts.value", &text)).transpose()
+    }
+
+    /// What waits for an admin.
+    pub async fn waiting_tools(&mut self, server: &str) -> Result<Definitions> {
+        let stored = get(&mut self.conn, &waiting(server)).await?;
+        stored.map_or_else(|| Ok(Definitions::new()), |text| decode("facts.value", &text))
+    }
+}
+
+impl Tx {
+    /// Confirms what the server offers when it is seen for the first time, unless somebody else did meanwhile.
+    pub async fn confirm_first_tools(&mut self, server: &str, found: &Definitions) -> Result<()> {
+        let digests: BTreeMap<&str, &str> = found.iter().map(|(name, tool)| (name.as_str(), tool.digest.as_str())).collect();
+        if set_first(&mut self.conn, &confirmed(server), &encode(&digests)?).await? {
+            self.trail_of_tools("mcp_first_seen", server, found, None);
+        }
+        Ok(())
+    }
+
+    /// Notes what waits for an admin, in place of what waited before.
+    pub async fn set_waiting_tools(&mut self, server: &str, found: &Definitions) -> Result<()> {
+        set(&mut self.conn, &waiting(server), &encode(found)?).await
+    }
+
+    /// Confirms what waits, if it is what `confirmation` stands for; gives the names. `None` means something else waits, or nothing.
+    pub async fn confirm_tools(&mut self, server: &str, confirmation: &str, principal: &str) -> Result<Option<Vec<String>>> {
+        let Some(stored) = get(&mut self.conn, &waiting(server)).await? else {
+            return Ok(None);
+        };
+        let found: Definitions = decode("facts.value", &stored)?;
+        if found.is_empty() || confirmation_of(&found) != confirmation {
+            return Ok(None);
+        }
+        // The admin who takes the waiting definitions confirms them. A second one at the same moment waits here, and then finds them
+        // taken. So the confirmed ones are read after the first has written them.
+        let nothing = encode(&Definitions::new())?;
+        if !replace(&mut self.conn, &waiting(server), &stored, &nothing).await? {
+            return Ok(None);
+        }
+        let mut digests = self.confirmed_tools(server).await?.unwrap_or_default();
+        digests.extend(found.iter().map(|(name, tool)| (name.clone(), tool.digest.clone())));
+        set(&mut self.conn, &confirmed(server), &encode(&digests)?).await?;
+        self.trail_of_tools("mcp_confirmed", server, &found, Some(principal));
+        Ok(Some(found.into_keys().collect()))
+    }
+
+    fn trail_of_tools(&mut self, kind: &'static str, server: &str, found: &Definitions, principal: Option<&str>) {
+        let tools: BTreeMap<&str, Value> = found
+            .iter()
+            .map(|(name, tool)| (name.as_str(), json!({ "digest": tool.digest, "effect": tool.effect })))
+            .collect();
+        self.audit(AuditEntry {
+            kind,
+            turn_id: None,
+            gate_id: None,
+            action_id: None,
+            principal: principal.map(str::to_owned),
+            details: json!({ "server": server, "tools": tools }),
+        });
+    }
+}
+
+fn confirmed(server: &str) -> String {
+    format!("mcp.{server}.confirmed")
+}
+
+fn waiting(server: &str) -> String {
+    format!("mcp.{server}.waiting")
+}
+
+async fn get(conn: &mut AnyConnection, key: &str) -> Result<Option<String>> {
     let query = sqlx::query("SELECT value FROM facts WHERE name = $1").bind(key);
     conn.fetch_optional(query).await?.map(|row| row.text("value")).transpose()
 }
 
-/// Stores a fact that is not there yet; false: it is.
-pub(in crate::store) async fn set_first(conn: &mut AnyConnection, key: &str, value: &str) -> Result<bool> {
+/// Stores a fact that is not there yet. Gives `false` when it is there.
+async fn set_first(conn: &mut AnyConnection, key: &str, value: &str) -> Result<bool> {
     let done = sqlx::query("INSERT INTO facts (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING")
         .bind(key)
         .bind(value)
@@ -32,8 +124,8 @@ pub(in crate::store) async fn set_first(conn: &mut AnyConnection, key: &str, val
     Ok(done.rows_affected() > 0)
 }
 
-/// Stores a fact in place of the value that was read; false: it has another one by now. No other transaction changes it until this one ends.
-pub(in crate::store) async fn replace(conn: &mut AnyConnection, key: &str, read: &str, value: &str) -> Result<bool> {
+/// Stores a fact in place of the value that was read. Gives `false` when it has another one by now. No other transaction changes it until this one ends.
+async fn replace(conn: &mut AnyConnection, key: &str, read: &str, value: &str) -> Result<bool> {
     let done = sqlx::query("UPDATE facts SET value = $1 WHERE name = $2 AND value = $3")
         .bind(value)
         .bind(key)
@@ -43,7 +135,7 @@ pub(in crate::store) async fn replace(conn: &mut AnyConnection, key: &str, read:
     Ok(done.rows_affected() > 0)
 }
 
-pub(in crate::store) async fn set(conn: &mut AnyConnection, key: &str, value: &str) -> Result<()> {
+async fn set(conn: &mut AnyConnection, key: &str, value: &str) -> Result<()> {
     sqlx::query(
         "INSERT INTO facts (name, value) VALUES ($1, $2)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value",

@@ -1,14 +1,27 @@
 //! Gates: opening them, finding the one that somebody means, and what delivery does to their clock.
 
-use countersign_agent::domain::{Conversation, Gate, GateId, LaneId, Millis, TurnId};
+use countersign_agent::domain::{Conversation, Decision, Gate, GateId, LaneId, Millis, TurnId};
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
-use super::page::{Cursor, page};
+use super::Result;
+use super::lanes::Lease;
+use super::page::{Cursor, List, ListQuery, Page, page};
 use super::sql::{Columns, encode, named, unsigned};
-use super::{Result, Session};
+use super::transaction::{Read, Tx};
 use crate::store::coordination::Change;
-use crate::store::{GateRecord, Lease, ListQuery, Page, keys};
+use crate::store::keys;
+
+/// A gate with its votes and decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateRecord {
+    /// The gate.
+    pub gate: Gate,
+    /// Approvals so far.
+    pub votes: Vec<countersign_agent::domain::Vote>,
+    /// The decision, if there is one.
+    pub decision: Option<Decision>,
+}
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {
@@ -26,13 +39,204 @@ struct Request {
     message: Option<String>,
 }
 
-impl Session {
+impl Read {
+    /// One gate with votes and decision.
+    pub async fn gate(&mut self, id: &GateId) -> Result<Option<GateRecord>> {
+        let row = sqlx::query(concat!("SELECT ", columns!(), " FROM gates WHERE id = $1"))
+            .bind(&*keys::shown(id.as_str()))
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        match row {
+            Some(row) => Ok(Some(self.with_votes(read(&row)?).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The open gate of a lane.
+    pub async fn open_gate_of_lane(&mut self, lane: &LaneId) -> Result<Option<Gate>> {
+        sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE lane_id = $1 AND status = 'pending' ORDER BY opened_at DESC, id DESC LIMIT 1"
+        ))
+        .bind(lane.as_str())
+        .fetch_optional(&mut *self.conn)
+        .await?
+        .map(|row| read(&row))
+        .transpose()
+    }
+
+    /// The gates that this one's turn has opened since, newest first.
+    pub async fn gates_after(&mut self, gate: &Gate) -> Result<Vec<Gate>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE turn_id = $1 AND opened_at >= $2 AND id <> $3 ORDER BY opened_at DESC, id DESC"
+        ))
+        .bind(gate.turn_id.as_str())
+        .bind(gate.opened_at.0)
+        .bind(gate.id.as_str())
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The gate whose card has this message id.
+    pub async fn gate_of_card(&mut self, conversation: &Conversation, message_id: &str) -> Result<Option<Gate>> {
+        sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE card_ref = $1 ORDER BY opened_at DESC LIMIT 1"
+        ))
+        .bind(keys::message_ref(conversation, message_id))
+        .fetch_optional(&mut *self.conn)
+        .await?
+        .map(|row| read(&row))
+        .transpose()
+    }
+
+    /// Open gates of a chat (all threads), oldest first.
+    pub async fn open_gates(&mut self, conversation: &Conversation) -> Result<Vec<Gate>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE chat_key = $1 AND status = 'pending' ORDER BY opened_at, id"
+        ))
+        .bind(keys::chat_key(conversation))
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The gate (newest first, open or closed) whose card, request or any post of whose turn has one of these message ids.
+    pub async fn gate_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<GateRecord>> {
+        let mut newest: Option<Gate> = None;
+        for id in message_ids {
+            let found = sqlx::query(concat!(
+                "SELECT ",
+                columns!(),
+                " FROM gates WHERE id IN (SELECT id FROM gates WHERE card_ref = $1
+                   UNION SELECT id FROM gates WHERE request_ref = $1
+                   UNION SELECT gates.id FROM gates JOIN outbox ON outbox.turn_id = gates.turn_id WHERE outbox.message_ref = $1)
+                 ORDER BY opened_at DESC, id DESC LIMIT 1"
+            ))
+            .bind(keys::message_ref(conversation, id))
+            .fetch_optional(&mut *self.conn)
+            .await?;
+            if let Some(found) = found {
+                let found = read(&found)?;
+                if newest.as_ref().is_none_or(|gate| gate.opened_at < found.opened_at) {
+                    newest = Some(found);
+                }
+            }
+        }
+        match newest {
+            Some(gate) => Ok(Some(self.with_votes(gate).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The requester's most recently closed gate in this chat, if closed after `since`.
+    pub async fn last_closed_gate(&mut self, conversation: &Conversation, user: &str, since: Millis) -> Result<Option<GateRecord>> {
+        let row = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM gates WHERE person_key = $1 AND closed_at > $2 ORDER BY closed_at DESC, opened_at DESC LIMIT 1"
+        ))
+        .bind(keys::person_key(conversation, user))
+        .bind(since.0)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        match row {
+            Some(row) => Ok(Some(self.with_votes(read(&row)?).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// True when [`Tx::gate_undeliverable`] was called for it.
+    pub async fn is_undeliverable(&mut self, id: &GateId) -> Result<bool> {
+        let row = sqlx::query("SELECT undeliverable FROM gates WHERE id = $1")
+            .bind(id.as_str())
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        Ok(row.map(|row| row.int("undeliverable")).transpose()? == Some(1))
+    }
+
+    /// Does anybody's gate wait in this chat, in any thread? The pre-filter for what `user` says beside us in groups.
+    pub async fn anything_waits(&mut self, conversation: &Conversation, user: &str) -> Result<bool> {
+        if let Some(redis) = &self.inner.wakeups.redis {
+            let lane = conversation.lane(user);
+            // A hit saves the query below. Whether it still is a review that waits, the row says.
+            if let Some(id) = redis.find(&lane).await
+                && self.is_open(&id, &lane).await?
+            {
+                return Ok(true);
+            }
+        }
+        let row =
+            sqlx::query("SELECT COUNT(*) AS waiting FROM (SELECT 1 FROM gates WHERE chat_key = $1 AND status = 'pending' LIMIT 1) AS one")
+                .bind(keys::chat_key(conversation))
+                .fetch_one(&mut *self.conn)
+                .await?;
+        Ok(row.int("waiting")? > 0)
+    }
+
+    async fn is_open(&mut self, id: &GateId, lane: &LaneId) -> Result<bool> {
+        let row = sqlx::query("SELECT 1 FROM gates WHERE id = $1 AND lane_id = $2 AND status = 'pending'")
+            .bind(&*keys::shown(id.as_str()))
+            .bind(lane.as_str())
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        Ok(row.is_some())
+    }
+
+    /// Is anything unfinished in this chat, in any thread: an open gate or a turn?
+    pub async fn anything_open(&mut self, conversation: &Conversation) -> Result<bool> {
+        let row =
+            sqlx::query("SELECT COUNT(*) AS open FROM (SELECT 1 FROM turns WHERE chat_key = $1 AND finished_at IS NULL LIMIT 1) AS one")
+                .bind(keys::chat_key(conversation))
+                .fetch_one(&mut *self.conn)
+                .await?;
+        Ok(row.int("open")? > 0)
+    }
+
+    /// Plan reviews for the API, newest first.
+    pub async fn list_reviews(&mut self, query: &ListQuery) -> Result<Page<GateRecord>> {
+        let list = List {
+            select: concat!("SELECT ", columns!(), " FROM gates"),
+            only: Some("kind = 'plan_review'"),
+            status: "status",
+            chat: "chat",
+            user: "user_id",
+            turn: "turn_id",
+            at: "opened_at",
+            id: "id",
+        };
+        let rows = list.rows(&mut self.conn, query).await?;
+        let gates = page(&rows, query.limit, read, |gate| Cursor::new(gate.opened_at, gate.id.as_str()))?;
+        let mut items = Vec::with_capacity(gates.items.len());
+        for gate in gates.items {
+            items.push(self.with_votes(gate).await?);
+        }
+        Ok(Page { items, next: gates.next })
+    }
+
+    async fn with_votes(&mut self, gate: Gate) -> Result<GateRecord> {
+        Ok(GateRecord {
+            votes: self.votes(&gate.id).await?,
+            decision: self.decision(&gate.id).await?,
+            gate,
+        })
+    }
+}
+
+impl Tx {
     /// Opens a gate.
     ///
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn open_gate(&mut self, lease: &Lease, gate: &Gate) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let place = &gate.conversation;
         sqlx::query(
             "INSERT INTO gates (id, turn_id, lane_id, kind, status, chat_key, person_key, channel, chat, user_id, request, request_ref,
@@ -66,7 +270,7 @@ impl Session {
         .bind(gate.card_message.as_deref().map(|id| keys::message_ref(place, id)))
         .bind(gate.expires_at.0)
         .bind(gate.replaces.as_ref().map(GateId::as_str))
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         self.mark_unsealed(&gate.id);
         self.tell_redis(|now| Change::put(gate, now))
@@ -76,130 +280,17 @@ impl Session {
     pub(super) fn tell_redis(&mut self, change: impl FnOnce(Millis) -> Result<Change>) -> Result<()> {
         if self.inner.wakeups.redis.is_some() {
             let change = change(self.now())?;
-            self.touched.reviews.push(change);
+            self.effects.reviews.push(change);
         }
         Ok(())
     }
 
-    /// One gate with votes and decision.
-    pub async fn gate(&mut self, id: &GateId) -> Result<Option<GateRecord>> {
-        let row = sqlx::query(concat!("SELECT ", columns!(), " FROM gates WHERE id = $1"))
-            .bind(&*keys::shown(id.as_str()))
-            .fetch_optional(&mut *self.tx)
-            .await?;
-        match row {
-            Some(row) => Ok(Some(self.with_votes(read(&row)?).await?)),
-            None => Ok(None),
-        }
-    }
-
-    /// The open gate of a lane.
-    pub async fn open_gate_of_lane(&mut self, lane: &LaneId) -> Result<Option<Gate>> {
-        sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE lane_id = $1 AND status = 'pending' ORDER BY opened_at DESC, id DESC LIMIT 1"
-        ))
-        .bind(lane.as_str())
-        .fetch_optional(&mut *self.tx)
-        .await?
-        .map(|row| read(&row))
-        .transpose()
-    }
-
-    /// The gates that this one's turn has opened since, newest first.
-    pub async fn gates_after(&mut self, gate: &Gate) -> Result<Vec<Gate>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE turn_id = $1 AND opened_at >= $2 AND id <> $3 ORDER BY opened_at DESC, id DESC"
-        ))
-        .bind(gate.turn_id.as_str())
-        .bind(gate.opened_at.0)
-        .bind(gate.id.as_str())
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
-    }
-
-    /// The gate whose card has this message id.
-    pub async fn gate_of_card(&mut self, conversation: &Conversation, message_id: &str) -> Result<Option<Gate>> {
-        sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE card_ref = $1 ORDER BY opened_at DESC LIMIT 1"
-        ))
-        .bind(keys::message_ref(conversation, message_id))
-        .fetch_optional(&mut *self.tx)
-        .await?
-        .map(|row| read(&row))
-        .transpose()
-    }
-
-    /// Open gates of a chat (all threads), oldest first.
-    pub async fn open_gates(&mut self, conversation: &Conversation) -> Result<Vec<Gate>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE chat_key = $1 AND status = 'pending' ORDER BY opened_at, id"
-        ))
-        .bind(keys::chat_key(conversation))
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
-    }
-
-    /// The gate (newest first, open or closed) whose card, request or any post of whose turn has one of these message ids.
-    pub async fn gate_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<GateRecord>> {
-        let mut newest: Option<Gate> = None;
-        for id in message_ids {
-            let found = sqlx::query(concat!(
-                "SELECT ",
-                columns!(),
-                " FROM gates WHERE id IN (SELECT id FROM gates WHERE card_ref = $1
-                   UNION SELECT id FROM gates WHERE request_ref = $1
-                   UNION SELECT gates.id FROM gates JOIN outbox ON outbox.turn_id = gates.turn_id WHERE outbox.message_ref = $1)
-                 ORDER BY opened_at DESC, id DESC LIMIT 1"
-            ))
-            .bind(keys::message_ref(conversation, id))
-            .fetch_optional(&mut *self.tx)
-            .await?;
-            if let Some(found) = found {
-                let found = read(&found)?;
-                if newest.as_ref().is_none_or(|gate| gate.opened_at < found.opened_at) {
-                    newest = Some(found);
-                }
-            }
-        }
-        match newest {
-            Some(gate) => Ok(Some(self.with_votes(gate).await?)),
-            None => Ok(None),
-        }
-    }
-
-    /// The requester's most recently closed gate in this chat, if closed after `since`.
-    pub async fn last_closed_gate(&mut self, conversation: &Conversation, user: &str, since: Millis) -> Result<Option<GateRecord>> {
-        let row = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE person_key = $1 AND closed_at > $2 ORDER BY closed_at DESC, opened_at DESC LIMIT 1"
-        ))
-        .bind(keys::person_key(conversation, user))
-        .bind(since.0)
-        .fetch_optional(&mut *self.tx)
-        .await?;
-        match row {
-            Some(row) => Ok(Some(self.with_votes(read(&row)?).await?)),
-            None => Ok(None),
-        }
-    }
-
     /// The card reached the chat: id, platform time; the TTL starts (the first time only, never past twice the TTL
-    /// from the opening). [`Session::outbox_sent`] calls it for the row that carries the card.
+    /// from the opening). [`Tx::outbox_sent`] calls it for the row that carries the card.
     pub async fn gate_delivered(&mut self, id: &GateId, message_id: Option<&str>, card_at: Option<Millis>) -> Result<()> {
         let Some(row) = sqlx::query(concat!("SELECT ", columns!(), " FROM gates WHERE id = $1 AND delivered_at IS NULL"))
             .bind(id.as_str())
-            .fetch_optional(&mut *self.tx)
+            .fetch_optional(&mut *self.conn)
             .await?
         else {
             return Ok(());
@@ -220,7 +311,7 @@ impl Session {
         .bind(message_id.map(|message| keys::message_ref(&gate.conversation, message)))
         .bind(expires_at)
         .bind(id.as_str())
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         if !open {
             return Ok(());
@@ -228,108 +319,24 @@ impl Session {
         sqlx::query("UPDATE actions SET expires_at = $1 WHERE gate_id = $2 AND status IN ('pending', 'unknown')")
             .bind(expires_at)
             .bind(id.as_str())
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         self.tell_redis(|now| Ok(Change::touch(&gate, Millis(expires_at), now)))?;
         // The lane sleeps until the old expiry: let it reckon anew.
         self.wake_lane(&gate.lane_id).await
     }
 
-    /// The card could not be carried; the lane is woken to end the turn. [`Session::outbox_failed`] calls it for the
+    /// The card could not be carried; the lane is woken to end the turn. [`Tx::outbox_failed`] calls it for the
     /// row that carries the card.
     pub async fn gate_undeliverable(&mut self, id: &GateId) -> Result<()> {
         let row = sqlx::query("UPDATE gates SET undeliverable = 1 WHERE id = $1 AND delivered_at IS NULL RETURNING lane_id")
             .bind(id.as_str())
-            .fetch_optional(&mut *self.tx)
+            .fetch_optional(&mut *self.conn)
             .await?;
         match row {
             Some(row) => self.wake_lane(&LaneId::new(row.text("lane_id")?)).await,
             None => Ok(()),
         }
-    }
-
-    /// True when [`Session::gate_undeliverable`] was called for it.
-    pub async fn is_undeliverable(&mut self, id: &GateId) -> Result<bool> {
-        let row = sqlx::query("SELECT undeliverable FROM gates WHERE id = $1")
-            .bind(id.as_str())
-            .fetch_optional(&mut *self.tx)
-            .await?;
-        Ok(row.map(|row| row.int("undeliverable")).transpose()? == Some(1))
-    }
-
-    /// Does anybody's gate wait in this chat, in any thread? The pre-filter for what `user` says beside us in groups.
-    pub async fn anything_waits(&mut self, conversation: &Conversation, user: &str) -> Result<bool> {
-        if let Some(redis) = &self.inner.wakeups.redis {
-            let lane = conversation.lane(user);
-            // A hit saves the query below. Whether it still is a review that waits, the row says.
-            if let Some(id) = redis.find(&lane).await
-                && self.is_open(&id, &lane).await?
-            {
-                return Ok(true);
-            }
-        }
-        let row =
-            sqlx::query("SELECT COUNT(*) AS waiting FROM (SELECT 1 FROM gates WHERE chat_key = $1 AND status = 'pending' LIMIT 1) AS one")
-                .bind(keys::chat_key(conversation))
-                .fetch_one(&mut *self.tx)
-                .await?;
-        Ok(row.int("waiting")? > 0)
-    }
-
-    async fn is_open(&mut self, id: &GateId, lane: &LaneId) -> Result<bool> {
-        let row = sqlx::query("SELECT 1 FROM gates WHERE id = $1 AND lane_id = $2 AND status = 'pending'")
-            .bind(&*keys::shown(id.as_str()))
-            .bind(lane.as_str())
-            .fetch_optional(&mut *self.tx)
-            .await?;
-        Ok(row.is_some())
-    }
-
-    /// Is anything unfinished in this chat, in any thread: an open gate or a turn?
-    pub async fn anything_open(&mut self, conversation: &Conversation) -> Result<bool> {
-        let row =
-            sqlx::query("SELECT COUNT(*) AS open FROM (SELECT 1 FROM turns WHERE chat_key = $1 AND finished_at IS NULL LIMIT 1) AS one")
-                .bind(keys::chat_key(conversation))
-                .fetch_one(&mut *self.tx)
-                .await?;
-        Ok(row.int("open")? > 0)
-    }
-
-    /// Plan reviews for the API, newest first.
-    pub async fn list_reviews(&mut self, query: &ListQuery) -> Result<Page<GateRecord>> {
-        let after = Cursor::of(query);
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE kind = 'plan_review'
-               AND (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)
-               AND (CAST($3 AS TEXT) IS NULL OR user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR turn_id = $4)
-               AND (opened_at < $5 OR (opened_at = $5 AND id < $6))
-             ORDER BY opened_at DESC, id DESC LIMIT $7"
-        ))
-        .bind(query.status.as_deref().map(keys::shown).as_deref())
-        .bind(query.chat.as_deref().map(keys::shown).as_deref())
-        .bind(query.user.as_deref().map(keys::shown).as_deref())
-        .bind(query.turn.as_deref().map(keys::shown).as_deref())
-        .bind(after.at)
-        .bind(after.id)
-        .bind(query.limit + 1)
-        .fetch_all(&mut *self.tx)
-        .await?;
-        let gates = page(&rows, query.limit, read, |gate| Cursor::new(gate.opened_at, gate.id.as_str()))?;
-        let mut items = Vec::with_capacity(gates.items.len());
-        for gate in gates.items {
-            items.push(self.with_votes(gate).await?);
-        }
-        Ok(Page { items, next: gates.next })
-    }
-
-    async fn with_votes(&mut self, gate: Gate) -> Result<GateRecord> {
-        Ok(GateRecord {
-            votes: self.votes(&gate.id).await?,
-            decision: self.decision(&gate.id).await?,
-            gate,
-        })
     }
 }
 

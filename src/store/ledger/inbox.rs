@@ -1,12 +1,42 @@
 //! The inbox: rows from `new` over `laned` to `done`, each step taken once.
 
 use countersign_agent::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
+use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
+use super::Result;
 use super::arrive::{self, NewRow};
+use super::lanes::Lease;
 use super::sql::{Columns, named};
-use super::{Result, Session};
-use crate::store::{InboxRow, Lease, keys};
+use super::transaction::{Read, Tx};
+use crate::store::keys;
+
+/// One row of the inbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InboxRow {
+    /// Process-made, monotone: `ms << 20 | sequence`.
+    pub id: i64,
+    /// What came in.
+    pub inbound: Inbound,
+    /// When it was committed.
+    pub received_at: Millis,
+    /// `new`, `laned`, `done`.
+    pub state: InboxState,
+    /// Of a `new` row: one of the same event was handled before this look.
+    pub is_copy: bool,
+}
+
+/// Where an inbox row stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InboxState {
+    /// Committed, not triaged yet.
+    New,
+    /// A task waiting in its sender's lane.
+    Laned,
+    /// Handled.
+    Done,
+}
 
 /// Copies of a row that were looked at before it. Their keys are unique among all that were (`inbox_event`, `inbox_message`).
 macro_rules! handled {
@@ -23,19 +53,13 @@ macro_rules! first {
     };
 }
 
-impl Session {
-    /// Inserts a row that this transaction handles (a click); false: a copy of it was handled before.
-    pub async fn insert_handled(&mut self, inbound: &Inbound) -> Result<bool> {
-        let row = NewRow::new(inbound)?;
-        arrive::insert_handled(&self.inner, &mut self.tx, &row).await
-    }
-
+impl Read {
     /// Rows that wait for triage, oldest first.
     pub async fn untriaged(&mut self, limit: i64) -> Result<Vec<InboxRow>> {
         self.untriaged_after(0, limit).await
     }
 
-    /// As [`Session::untriaged`], but only rows with a greater id: for a caller that leaves rows where they are
+    /// As [`Tx::untriaged`], but only rows with a greater id: for a caller that leaves rows where they are
     /// (the bot does not know its own name yet) and wants to see what is behind them.
     pub async fn untriaged_after(&mut self, after: i64, limit: i64) -> Result<Vec<InboxRow>> {
         let rows = sqlx::query(concat!(
@@ -45,77 +69,15 @@ impl Session {
         ))
         .bind(after)
         .bind(limit)
-        .fetch_all(&mut *self.tx)
+        .fetch_all(&mut *self.conn)
         .await?;
         let untriaged = |row: &AnyRow| {
             Ok(InboxRow {
                 is_copy: row.int("copies")? > 0,
-                ..read(row)?
+                ..read_row(row)?
             })
         };
         rows.iter().map(untriaged).collect()
-    }
-
-    /// `new` → `done`; false: somebody else handled it, or a copy of it.
-    pub async fn triaged(&mut self, id: i64, outcome: &str) -> Result<bool> {
-        let row = sqlx::query(concat!(
-            "UPDATE inbox SET state = 'done', outcome = $1 WHERE ",
-            first!(),
-            " RETURNING person_key"
-        ))
-        .bind(outcome)
-        .bind(id)
-        .fetch_optional(&mut *self.tx)
-        .await?;
-        self.let_younger_pass(id, row).await
-    }
-
-    /// `new` → `laned`, creating and waking the lane; false: somebody else handled it, or a copy of it.
-    pub async fn assign(&mut self, row: &InboxRow, lane: &LaneId) -> Result<bool> {
-        let moved = sqlx::query(concat!(
-            "UPDATE inbox SET state = 'laned', lane_id = $1 WHERE ",
-            first!(),
-            " RETURNING person_key"
-        ))
-        .bind(lane.as_str())
-        .bind(row.id)
-        .fetch_optional(&mut *self.tx)
-        .await?;
-        if !self.let_younger_pass(row.id, moved).await? {
-            return Ok(false);
-        }
-        self.make_lane_ready(lane, &row.inbound.conversation, &row.inbound.sender).await?;
-        Ok(true)
-    }
-
-    /// Removes a row of which a copy was handled; false: it is none, or is gone.
-    pub async fn drop_copy(&mut self, id: i64) -> Result<bool> {
-        let row = sqlx::query(concat!(
-            "DELETE FROM inbox WHERE id = $1 AND state = 'new' AND EXISTS ",
-            handled!(),
-            " RETURNING person_key"
-        ))
-        .bind(id)
-        .fetch_optional(&mut *self.tx)
-        .await?;
-        self.let_younger_pass(id, row).await
-    }
-
-    /// Wakes lanes whose younger tasks of the same person had to wait until this row was looked at: `next_task`
-    /// held them back, and nothing else would look again.
-    async fn let_younger_pass(&mut self, id: i64, moved: Option<AnyRow>) -> Result<bool> {
-        let Some(moved) = moved else { return Ok(false) };
-        let woken = sqlx::query(
-            "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id IN
-               (SELECT lane_id FROM inbox WHERE state = 'laned' AND person_key = $2 AND id > $3)",
-        )
-        .bind(self.now().0)
-        .bind(moved.bytes("person_key")?)
-        .bind(id)
-        .execute(&mut *self.tx)
-        .await?;
-        self.touched.lanes |= woken.rows_affected() > 0;
-        Ok(true)
     }
 
     /// Oldest task of the lane, unless an older untriaged row of the same sender and chat exists: that one may be
@@ -129,36 +91,26 @@ impl Session {
              ORDER BY id LIMIT 1",
         )
         .bind(lease.lane_id.as_str())
-        .fetch_optional(&mut *self.tx)
+        .fetch_optional(&mut *self.conn)
         .await?
-        .map(|row| read(&row))
+        .map(|row| read_row(&row))
         .transpose()
-    }
-
-    /// `laned` → `done`; false: somebody else handled it.
-    pub async fn finish_task(&mut self, id: i64, outcome: &str) -> Result<bool> {
-        let done = sqlx::query("UPDATE inbox SET state = 'done', outcome = $1 WHERE id = $2 AND state = 'laned'")
-            .bind(outcome)
-            .bind(id)
-            .execute(&mut *self.tx)
-            .await?;
-        Ok(done.rows_affected() > 0)
     }
 
     /// Tasks waiting in a lane, oldest first.
     pub async fn queued(&mut self, lane: &LaneId) -> Result<Vec<InboxRow>> {
         let rows = sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE lane_id = $1 AND state = 'laned' ORDER BY id")
             .bind(lane.as_str())
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
-        rows.iter().map(read).collect()
+        rows.iter().map(read_row).collect()
     }
 
     /// How many tasks of `user` wait in the chat, in all its lanes.
     pub async fn count_waiting(&mut self, place: &Conversation, user: &str) -> Result<i64> {
         sqlx::query("SELECT COUNT(*) AS waiting FROM inbox WHERE state = 'laned' AND person_key = $1")
             .bind(keys::person_key(place, user))
-            .fetch_one(&mut *self.tx)
+            .fetch_one(&mut *self.conn)
             .await?
             .int("waiting")
     }
@@ -167,10 +119,10 @@ impl Session {
     pub async fn queued_in_chat(&mut self, place: &Conversation) -> Result<Vec<InboxRow>> {
         let rows = sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1 ORDER BY id")
             .bind(&*keys::shown(&place.chat))
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
         let chat = keys::chat_key(place);
-        let rows: Vec<InboxRow> = rows.iter().map(read).collect::<Result<_>>()?;
+        let rows: Vec<InboxRow> = rows.iter().map(read_row).collect::<Result<_>>()?;
         Ok(rows
             .into_iter()
             .filter(|row| keys::chat_key(&row.inbound.conversation) == chat)
@@ -186,11 +138,11 @@ impl Session {
             " UNION ALL SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1"
         ))
         .bind(&*keys::shown(&conversation.chat))
-        .fetch_all(&mut *self.tx)
+        .fetch_all(&mut *self.conn)
         .await?;
         let chat = keys::chat_key(conversation);
         for row in &rows {
-            let row = read(row)?;
+            let row = read_row(row)?;
             if let InboundBody::Message(message) = &row.inbound.body
                 && message.message_id.as_deref() == Some(message_id)
                 && keys::chat_key(&row.inbound.conversation) == chat
@@ -202,7 +154,88 @@ impl Session {
     }
 }
 
-pub(super) fn read(row: &AnyRow) -> Result<InboxRow> {
+impl Tx {
+    /// Inserts a row that this transaction handles (a click). Gives `false` when a copy of it was handled before.
+    pub async fn insert_handled(&mut self, inbound: &Inbound) -> Result<bool> {
+        let row = NewRow::new(inbound)?;
+        let read: &mut Read = self;
+        arrive::insert_handled(&read.inner, &mut read.conn, &row).await
+    }
+
+    /// `new` → `done`. Gives `false` when somebody else handled it, or a copy of it.
+    pub async fn triaged(&mut self, id: i64, outcome: &str) -> Result<bool> {
+        let row = sqlx::query(concat!(
+            "UPDATE inbox SET state = 'done', outcome = $1 WHERE ",
+            first!(),
+            " RETURNING person_key"
+        ))
+        .bind(outcome)
+        .bind(id)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        self.let_younger_pass(id, row).await
+    }
+
+    /// `new` → `laned`, creating and waking the lane. Gives `false` when somebody else handled it, or a copy of it.
+    pub async fn assign(&mut self, row: &InboxRow, lane: &LaneId) -> Result<bool> {
+        let moved = sqlx::query(concat!(
+            "UPDATE inbox SET state = 'laned', lane_id = $1 WHERE ",
+            first!(),
+            " RETURNING person_key"
+        ))
+        .bind(lane.as_str())
+        .bind(row.id)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        if !self.let_younger_pass(row.id, moved).await? {
+            return Ok(false);
+        }
+        self.make_lane_ready(lane, &row.inbound.conversation, &row.inbound.sender).await?;
+        Ok(true)
+    }
+
+    /// Removes a row of which a copy was handled. Gives `false` when it is none, or is gone.
+    pub async fn drop_copy(&mut self, id: i64) -> Result<bool> {
+        let row = sqlx::query(concat!(
+            "DELETE FROM inbox WHERE id = $1 AND state = 'new' AND EXISTS ",
+            handled!(),
+            " RETURNING person_key"
+        ))
+        .bind(id)
+        .fetch_optional(&mut *self.conn)
+        .await?;
+        self.let_younger_pass(id, row).await
+    }
+
+    /// Wakes lanes whose younger tasks of the same person had to wait until this row was looked at: `next_task`
+    /// held them back, and nothing else would look again.
+    async fn let_younger_pass(&mut self, id: i64, moved: Option<AnyRow>) -> Result<bool> {
+        let Some(moved) = moved else { return Ok(false) };
+        let woken = sqlx::query(
+            "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id IN
+               (SELECT lane_id FROM inbox WHERE state = 'laned' AND person_key = $2 AND id > $3)",
+        )
+        .bind(self.now().0)
+        .bind(moved.bytes("person_key")?)
+        .bind(id)
+        .execute(&mut *self.conn)
+        .await?;
+        self.effects.lanes |= woken.rows_affected() > 0;
+        Ok(true)
+    }
+
+    /// `laned` → `done`. Gives `false` when somebody else handled it.
+    pub async fn finish_task(&mut self, id: i64, outcome: &str) -> Result<bool> {
+        let done = sqlx::query("UPDATE inbox SET state = 'done', outcome = $1 WHERE id = $2 AND state = 'laned'")
+            .bind(outcome)
+            .bind(id)
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(done.rows_affected() > 0)
+    }
+}
+
+pub(super) fn read_row(row: &AnyRow) -> Result<InboxRow> {
     Ok(InboxRow {
         id: row.int("id")?,
         inbound: row.json("payload")?,

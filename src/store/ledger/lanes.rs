@@ -8,10 +8,51 @@ use std::collections::HashSet;
 use countersign_agent::domain::{Conversation, LaneId, Millis, TurnId};
 use sqlx::any::AnyRow;
 
-use super::outbox::heads;
+use super::Result;
 use super::sql::{Columns, encode};
-use super::{Result, Session};
-use crate::store::{Lease, Renewal, StoreError, keys};
+use super::transaction::{Read, Tx};
+use crate::store::{StoreError, keys};
+
+/// A lease on a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The lane.
+    pub lane_id: LaneId,
+    /// Its conversation.
+    pub conversation: Conversation,
+    /// Its requester.
+    pub user: String,
+    /// Rises with every claim; every write of the turn carries it.
+    pub fence: i64,
+    /// Wake-ups seen when it was claimed; a later one forbids going to sleep.
+    pub wakes: i64,
+    /// The unfinished turn, if there is one.
+    pub turn_id: Option<TurnId>,
+    /// So many processes died while they worked on that turn, with no step journaled since. It was counted when the lane was claimed.
+    pub crashes: i64,
+}
+
+impl Lease {
+    /// So many processes died of the turn that it is not to be read again.
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
+        self.crashes >= MAX_CRASHES
+    }
+}
+
+/// A turn with which so many processes have died, with no step journaled since, has failed.
+pub(crate) const MAX_CRASHES: i64 = 3;
+
+/// What came of the wish to prolong a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// It begins anew.
+    Prolonged,
+    /// It is still held, and somebody writes to the lane at this moment: ask again.
+    Busy,
+    /// This worker does not have the lane (any more).
+    Lost,
+}
 
 /// In the place of an owner: a process that was asked to stop.
 macro_rules! stopping {
@@ -49,12 +90,38 @@ macro_rules! claimable {
     };
 }
 
-impl Session {
+impl Read {
+    /// Re-reads `wakes` and `turn_id` under the fence (after a refused release).
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost.
+    pub async fn refresh(&mut self, lease: &Lease) -> Result<Lease> {
+        sqlx::query(
+            "SELECT id, conversation, requester, fence, wakes, turn_id, crashes FROM lanes WHERE id = $1 AND fence = $2 AND owner <> ''",
+        )
+        .bind(lease.lane_id.as_str())
+        .bind(lease.fence)
+        .fetch_optional(&mut *self.conn)
+        .await?
+        .map_or(Err(StoreError::Stale), |row| read(&row))
+    }
+
+    /// The unfinished turn of a lane.
+    pub async fn turn_of_lane(&mut self, lane: &LaneId) -> Result<Option<TurnId>> {
+        let row = sqlx::query("SELECT turn_id FROM lanes WHERE id = $1")
+            .bind(lane.as_str())
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        Ok(row.map(|row| row.maybe_text("turn_id")).transpose()?.flatten().map(TurnId::new))
+    }
+}
+
+impl Tx {
     /// Takes a lane of the chat that has waited longest; at most `per_chat` leased lanes of one chat at a time. In a chat people take
     /// turns: the one who was served longest ago comes first, so that one person's tasks do not wait behind all of another's.
     ///
     /// A lane that still has an owner when its lease is over is one whose process died, or whose step panicked
-    /// ([`Session::release_crashed`]): that is counted, before anybody reads its turn.
+    /// ([`Tx::release_crashed`]): that is counted, before anybody reads its turn.
     /// (Our own name there is no death: we live, and lost the lease.) A first death says little of the turns that were under way, and all
     /// of them go on at once. Those that saw a second death are claimed one at a time, whatever chat they are of, until each has
     /// journaled a step: so the turn that kills its process a third time has no other such turn beside it, and no innocent one is
@@ -88,7 +155,7 @@ impl Session {
             .bind(self.now().0.saturating_add(lease_ms))
             .bind(self.now().0)
             .bind(per_chat)
-            .fetch_optional(&mut *self.tx)
+            .fetch_optional(&mut *self.conn)
             .await?
             .map(|row| read(&row))
             .transpose()
@@ -99,7 +166,7 @@ impl Session {
     pub async fn note_stopping(&mut self, owner: &str) -> Result<()> {
         sqlx::query(concat!("UPDATE lanes SET owner = '", stopping!(), "' WHERE owner = $1"))
             .bind(owner)
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         Ok(())
     }
@@ -111,9 +178,9 @@ impl Session {
         }
         let cleared = sqlx::query("UPDATE lanes SET crashes = 0 WHERE id = $1 AND crashes > 0")
             .bind(lease.lane_id.as_str())
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
-        self.touched.lanes |= cleared.rows_affected() > 0;
+        self.effects.lanes |= cleared.rows_affected() > 0;
         Ok(())
     }
 
@@ -132,7 +199,7 @@ impl Session {
         let rows = sqlx::query(text)
             .bind(&named)
             .bind(self.now().0.saturating_add(lease_ms))
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
         let prolonged = places(&rows)?;
         let mut ours = HashSet::new();
@@ -143,7 +210,7 @@ impl Session {
                  WHERE mine.owner <> ''",
                 "",
             );
-            ours = places(&sqlx::query(text).bind(&named).fetch_all(&mut *self.tx).await?)?;
+            ours = places(&sqlx::query(text).bind(&named).fetch_all(&mut *self.conn).await?)?;
         }
         let outcome = |lease: &&Lease| {
             let place = (lease.lane_id.clone(), lease.fence);
@@ -156,13 +223,13 @@ impl Session {
         Ok(leases.iter().map(outcome).collect())
     }
 
-    /// Gives the lane back, to be looked at again at `ready_at`; false: it was woken meanwhile, so look again now
-    /// (after [`Session::refresh`]).
+    /// Gives the lane back, to be looked at again at `ready_at`. Gives `false` when it was woken meanwhile, so look again now
+    /// (after [`Tx::refresh`]).
     ///
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn release(&mut self, lease: &Lease, ready_at: Millis) -> Result<bool> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let done = sqlx::query(
             "UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1
              WHERE id = $2 AND fence = $3 AND owner <> '' AND wakes = $4",
@@ -171,14 +238,14 @@ impl Session {
         .bind(lease.lane_id.as_str())
         .bind(lease.fence)
         .bind(lease.wakes)
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         if done.rows_affected() == 0 {
             return Ok(false);
         }
-        self.held = None;
+        self.proved_lease = None;
         // Another lane of the chat may be due now: workers that sleep look again.
-        self.touched.lanes = true;
+        self.effects.lanes = true;
         Ok(true)
     }
 
@@ -188,31 +255,16 @@ impl Session {
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn release_crashed(&mut self, lease: &Lease, ready_at: Millis) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         sqlx::query("UPDATE lanes SET owner = 'crashed', fence = fence + 1, lease_until = 0, ready_at = $1 WHERE id = $2 AND fence = $3")
             .bind(ready_at.0)
             .bind(lease.lane_id.as_str())
             .bind(lease.fence)
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
-        self.held = None;
-        self.touched.lanes = true;
+        self.proved_lease = None;
+        self.effects.lanes = true;
         Ok(())
-    }
-
-    /// Re-reads `wakes` and `turn_id` under the fence (after a refused release).
-    ///
-    /// # Errors
-    /// `Stale` when the lease is lost.
-    pub async fn refresh(&mut self, lease: &Lease) -> Result<Lease> {
-        sqlx::query(
-            "SELECT id, conversation, requester, fence, wakes, turn_id, crashes FROM lanes WHERE id = $1 AND fence = $2 AND owner <> ''",
-        )
-        .bind(lease.lane_id.as_str())
-        .bind(lease.fence)
-        .fetch_optional(&mut *self.tx)
-        .await?
-        .map_or(Err(StoreError::Stale), |row| read(&row))
     }
 
     /// Makes a lane ready now; a lane that does not exist yet needs no waking.
@@ -220,37 +272,10 @@ impl Session {
         let woken = sqlx::query("UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id = $2")
             .bind(self.now().0)
             .bind(lane.as_str())
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
-        self.touched.lanes |= woken.rows_affected() > 0;
+        self.effects.lanes |= woken.rows_affected() > 0;
         Ok(())
-    }
-
-    /// The moment the next lane or outbox row is due; in the past when something is due already. A lane may be
-    /// due and still not be given out while `per_chat` others of its chat are leased.
-    pub async fn next_due(&mut self) -> Result<Option<Millis>> {
-        let row = sqlx::query(concat!(
-            "SELECT CAST(MIN(due) AS BIGINT) AS due FROM (
-               SELECT MIN(CASE WHEN lease_until > ready_at THEN lease_until ELSE ready_at END) AS due FROM lanes WHERE ready_at < $1
-               UNION ALL
-               SELECT MIN(CASE WHEN held_until > ready_at THEN held_until ELSE ready_at END) FROM outbox AS head
-                WHERE state = 'waiting' AND ",
-            heads!(),
-            ") AS dues"
-        ))
-        .bind(Millis::NEVER.0)
-        .fetch_one(&mut *self.tx)
-        .await?;
-        Ok(row.maybe_int("due")?.map(Millis))
-    }
-
-    /// The unfinished turn of a lane.
-    pub async fn turn_of_lane(&mut self, lane: &LaneId) -> Result<Option<TurnId>> {
-        let row = sqlx::query("SELECT turn_id FROM lanes WHERE id = $1")
-            .bind(lane.as_str())
-            .fetch_optional(&mut *self.tx)
-            .await?;
-        Ok(row.map(|row| row.maybe_text("turn_id")).transpose()?.flatten().map(TurnId::new))
     }
 
     /// Creates the lane if need be and makes it ready.
@@ -268,17 +293,17 @@ impl Session {
         .bind(encode(user)?)
         .bind(self.next_id())
         .bind(self.now().0)
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
-        self.touched.lanes = true;
+        self.effects.lanes = true;
         Ok(())
     }
 
     /// Proves once in this transaction that the lease is still ours, and keeps it so until the transaction ends:
     /// the write that changes nothing locks the lane's row where several may write at a time.
-    pub(super) async fn hold(&mut self, lease: &Lease) -> Result<()> {
+    pub(super) async fn prove_lease(&mut self, lease: &Lease) -> Result<()> {
         if self
-            .held
+            .proved_lease
             .as_ref()
             .is_some_and(|(lane, fence)| *lane == lease.lane_id && *fence == lease.fence)
         {
@@ -287,12 +312,12 @@ impl Session {
         let ours = sqlx::query("UPDATE lanes SET fence = fence WHERE id = $1 AND fence = $2 AND owner <> ''")
             .bind(lease.lane_id.as_str())
             .bind(lease.fence)
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         if ours.rows_affected() == 0 {
             return Err(StoreError::Stale);
         }
-        self.held = Some((lease.lane_id.clone(), lease.fence));
+        self.proved_lease = Some((lease.lane_id.clone(), lease.fence));
         Ok(())
     }
 }

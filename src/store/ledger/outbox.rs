@@ -4,61 +4,105 @@
 //! a row was sent, because that is true. Repaints have a line per card and not per turn: platforms ration them by app, and an answer must
 //! not wait behind them.
 
-use countersign_agent::domain::{GateId, Millis, TurnId};
+use countersign_agent::domain::{Conversation, GateId, Millis, OutboxOp, TurnId};
 use sqlx::any::AnyRow;
 
+use super::Result;
 use super::sql::{Columns, encode};
-use super::{Result, Session};
-use crate::store::{Line, LineKind, NewOutbox, OutboxOp, OutboxRow, keys};
+use super::transaction::{Read, Tx};
+use crate::store::keys;
 
 /// A row that could not be sent for this long (milliseconds) is given up.
 pub(super) const GIVE_UP_MS: i64 = 10 * 60 * 1000;
 
-/// Whether the row `head` is first in its line: behind no post or mark of its queue, or, a patch, behind its card's post and
-/// no other patch of the card. A macro, for SQL is put together when it is compiled.
-macro_rules! heads {
+/// A row to enqueue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewOutbox {
+    /// Idempotency key; a second row with the same key is dropped.
+    pub key: String,
+    /// FIFO among rows of the same queue (turn id or inbox id); repaints are FIFO among those of their card instead.
+    pub queue: String,
+    /// The gate whose TTL starts when this is delivered.
+    pub gate_id: Option<GateId>,
+    /// Turn, if any.
+    pub turn_id: Option<TurnId>,
+    /// Where to.
+    pub conversation: Conversation,
+    /// What.
+    pub op: OutboxOp,
+}
+
+/// A row to send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutboxRow {
+    /// Monotone id.
+    pub id: i64,
+    /// As enqueued.
+    pub new: NewOutbox,
+    /// For patches: message id of the target, once known.
+    pub target_message: Option<String>,
+    /// Tries so far, those of unknown outcome included.
+    pub tries: i64,
+    /// One of these tries may have arrived.
+    pub uncertain: bool,
+    /// Cards were refused: say it as text.
+    pub plain: bool,
+    /// When it was made.
+    pub created_at: Millis,
+    /// After this it is given up.
+    pub give_up_at: Millis,
+}
+
+/// The idempotency key of an outbox row: `o_` and 32 hex digits over its parts. The card of a gate has the
+/// parts `["gate", gate id]`, the progress card of a turn `["progress", turn id]`.
+#[must_use]
+pub fn outbox_key(parts: &[&str]) -> String {
+    format!("o_{}", hex::encode(countersign_agent::domain::digest128(parts)))
+}
+
+/// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
+macro_rules! columns {
     () => {
-        "(head.target IS NOT NULL OR NOT EXISTS (SELECT 1 FROM outbox AS ahead
-            WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND ahead.target IS NULL AND ahead.id < head.id))
-         AND (head.target IS NULL
-           OR NOT EXISTS (SELECT 1 FROM outbox AS ahead
-             WHERE ahead.target = head.target AND ahead.state = 'waiting' AND ahead.id < head.id)
-           AND EXISTS (SELECT 1 FROM outbox AS post WHERE post.key = head.target AND post.state = 'sent'))"
+        "id, key, queue, gate_id, turn_id, conversation, body, tries, plain, uncertain, created_at, give_up_at"
     };
 }
-pub(super) use heads;
+pub(super) use columns;
 
-/// By what the rows of a line are told apart beside channel and kind: posts by their chat.
-macro_rules! chat_of {
-    ($row:literal) => {
-        concat!("CASE WHEN ", $row, ".op = 'post' THEN ", $row, ".chat_key END")
-    };
-}
-
-impl Session {
+impl Read {
     /// When the row with this key was enqueued, if there is one.
     pub async fn enqueued_at(&mut self, key: &str) -> Result<Option<Millis>> {
         let row = sqlx::query("SELECT created_at FROM outbox WHERE key = $1")
             .bind(key)
-            .fetch_optional(&mut *self.tx)
+            .fetch_optional(&mut *self.conn)
             .await?;
         row.map(|row| row.int("created_at").map(Millis)).transpose()
     }
 
+    /// A post that was given up, or that had to go out as text, is no card to repaint.
+    async fn can_be_patched(&mut self, target: &str) -> Result<bool> {
+        let row = sqlx::query("SELECT state FROM outbox WHERE key = $1 AND plain = 0")
+            .bind(target)
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        Ok(row.map(|row| row.text("state")).transpose()?.is_some_and(|state| state != "failed"))
+    }
+}
+
+impl Tx {
     /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target; a patch of a post
     /// that is not there or was given up is given up at once.
     pub async fn enqueue(&mut self, new: &NewOutbox) -> Result<()> {
         let now = self.now();
-        let (kind, target) = match &new.op {
-            OutboxOp::Post { .. } => (LineKind::Posts, None),
-            OutboxOp::Patch { target, .. } => (LineKind::Repaints, Some(target.as_str())),
-            OutboxOp::React { .. } => (LineKind::Marks, None),
+        let (op, target) = match &new.op {
+            OutboxOp::Post { .. } => ("post", None),
+            OutboxOp::Patch { target, .. } => ("patch", Some(target.as_str())),
+            OutboxOp::React { .. } => ("react", None),
         };
         let state = match target {
             Some(target) if !self.can_be_patched(target).await? => "failed",
             _ => "waiting",
         };
-        if !self.insert(new, op_of(kind), target, state).await? || state == "failed" {
+        if !self.insert(new, op, target, state).await? || state == "failed" {
             return Ok(());
         }
         if let Some(target) = target {
@@ -71,21 +115,21 @@ impl Session {
             .bind(target)
             .bind(now.0)
             .bind(&new.key)
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
             for row in &replaced {
                 sqlx::query("UPDATE outbox SET ready_at = $1 WHERE key = $2 AND ready_at > $1")
                     .bind(row.int("ready_at")?)
                     .bind(&new.key)
-                    .execute(&mut *self.tx)
+                    .execute(&mut *self.conn)
                     .await?;
             }
         }
-        self.touched.outbox = true;
+        self.effects.outbox = true;
         Ok(())
     }
 
-    /// The row itself; false: its key is there already. Ids of a queue rise with its commits, also when those who
+    /// The row itself. Gives `false` when its key is there already. Ids of a queue rise with its commits, also when those who
     /// fill it are processes whose clocks differ: one that would not rise is not taken, and the next is above what is there.
     async fn insert(&mut self, new: &NewOutbox, op: &str, target: Option<&str>, state: &str) -> Result<bool> {
         let now = self.now();
@@ -114,7 +158,7 @@ impl Session {
             .bind(state)
             .bind(now.0)
             .bind(now.0.saturating_add(GIVE_UP_MS))
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
             if inserted.rows_affected() > 0 {
                 return Ok(true);
@@ -126,7 +170,7 @@ impl Session {
             )
             .bind(&new.queue)
             .bind(target)
-            .fetch_one(&mut *self.tx)
+            .fetch_one(&mut *self.conn)
             .await?;
             match ahead.maybe_int("last")? {
                 Some(last) if last >= id => self.inner.sequence.pass(last),
@@ -135,101 +179,22 @@ impl Session {
         }
     }
 
-    /// A post that was given up, or that had to go out as text, is no card to repaint.
-    async fn can_be_patched(&mut self, target: &str) -> Result<bool> {
-        let row = sqlx::query("SELECT state FROM outbox WHERE key = $1 AND plain = 0")
-            .bind(target)
-            .fetch_optional(&mut *self.tx)
-            .await?;
-        Ok(row.map(|row| row.text("state")).transpose()?.is_some_and(|state| state != "failed"))
-    }
-
-    /// Takes due heads, those that have been due for longest: up to `limit` of each platform without `lines`, and of the others no more
-    /// than these have room for: what a platform would not let go yet waits here, in its place, and not in somebody's hands. One whose last holder never said what came of it counts
-    /// one try more, and is uncertain: it may have arrived. A patch has the order of its target, behind whose post it waits, and holds up
-    /// no other row: platforms ration repaints, and an answer must not wait for the progress before it.
-    pub async fn claim_outbox(&mut self, owner: &str, hold_ms: i64, limit: i64, lines: &[Line]) -> Result<Vec<OutboxRow>> {
-        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let now = self.now().0;
-        let until = now.saturating_add(hold_ms);
-        let as_row = |line: &Line| {
-            // Every process holds rows for the same time: a row that is held until later was taken later.
-            let lately = until
-                .saturating_sub(i64::try_from(line.within.as_millis()).unwrap_or(i64::MAX))
-                .max(now);
-            (line.channel.as_str(), op_of(line.kind), count(line.most), lately, count(line.free))
-        };
-        let lines: Vec<_> = lines.iter().map(as_row).collect();
-        let text = self.claiming(
-            // The heads are chosen once, before the update: chosen anew for each row, as a server may, more than `limit` would go.
-            concat!(
-                "WITH due AS (SELECT head.id, head.ready_at, head.channel, head.op, ",
-                chat_of!("head"),
-                " AS chat, ROW_NUMBER() OVER (PARTITION BY head.channel, head.op, ",
-                chat_of!("head"),
-                " ORDER BY head.ready_at, head.id) AS place FROM outbox AS head
-                 WHERE head.state = 'waiting' AND head.ready_at <= $4 AND head.held_until <= $4 AND ",
-                heads!(),
-                "),
-               busy AS (SELECT held.channel, held.op, ",
-                chat_of!("held"),
-                " AS chat, COUNT(*) AS held FROM outbox AS held CROSS JOIN {each} AS line
-                 WHERE held.state = 'waiting' AND held.owner <> '' AND held.channel = line.value ->> 0 AND held.op = line.value ->> 1
-                   AND held.held_until > CAST(line.value ->> 3 AS BIGINT)
-                 GROUP BY held.channel, held.op, ",
-                chat_of!("held"),
-                "),
-               fit AS (SELECT due.id, due.ready_at, COALESCE(CAST(line.value ->> 4 AS BIGINT), $5) AS free,
-                   ROW_NUMBER() OVER (PARTITION BY due.channel ORDER BY CASE due.op WHEN 'post' THEN 0 ELSE 1 END, due.ready_at, due.id) AS place FROM due
-                 LEFT JOIN {each} AS line ON line.value ->> 0 = due.channel AND line.value ->> 1 = due.op
-                 LEFT JOIN busy ON busy.channel = due.channel AND busy.op = due.op AND (busy.chat = due.chat OR due.chat IS NULL)
-                 WHERE line.value IS NULL OR due.place + COALESCE(busy.held, 0) <= CAST(line.value ->> 2 AS BIGINT)),
-               heads AS MATERIALIZED (SELECT head.id FROM outbox AS head JOIN fit ON fit.id = head.id
-                 WHERE head.held_until <= $4 AND fit.place <= fit.free {skip})
-             UPDATE outbox SET owner = $2, held_until = $3, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END,
-               uncertain = CASE WHEN owner <> '' THEN 1 ELSE uncertain END
-             WHERE id IN (SELECT id FROM heads) AND state = 'waiting' AND held_until <= $4
-             RETURNING id, key, queue, gate_id, turn_id, conversation, body, tries, plain, uncertain, created_at, give_up_at"
-            ),
-            "head",
-        );
-        let rows = sqlx::query(text)
-            .bind(encode(&lines)?)
-            .bind(owner)
-            .bind(until)
-            .bind(now)
-            .bind(limit)
-            .fetch_all(&mut *self.tx)
-            .await?;
-        let mut claimed = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
-        claimed.sort_by_key(|row| row.id);
-        for row in &mut claimed {
-            if let OutboxOp::Patch { target, .. } = &row.new.op {
-                let post = sqlx::query("SELECT platform_id FROM outbox WHERE key = $1")
-                    .bind(target)
-                    .fetch_optional(&mut *self.tx)
-                    .await?;
-                row.target_message = post.map(|post| post.maybe_text("platform_id")).transpose()?.flatten();
-            }
-        }
-        Ok(claimed)
-    }
-
     /// It was carried: as which message, and when by the platform's clock. The card of a gate starts the gate's TTL.
     pub async fn outbox_sent(&mut self, id: i64, message_id: Option<&str>, at: Option<Millis>) -> Result<()> {
-        let Some(row) = sqlx::query(
+        let Some(row) = sqlx::query(concat!(
             "UPDATE outbox SET state = 'sent', owner = '', held_until = 0, sent_at = $1 WHERE id = $2 AND state = 'waiting'
-             RETURNING id, key, queue, gate_id, turn_id, conversation, body, tries, plain, uncertain, created_at, give_up_at",
-        )
+             RETURNING ",
+            columns!()
+        ))
         .bind(self.now().0)
         .bind(id)
-        .fetch_optional(&mut *self.tx)
+        .fetch_optional(&mut *self.conn)
         .await?
         else {
             return Ok(());
         };
-        self.touched.outbox = true;
-        let row = read(&row)?;
+        self.effects.outbox = true;
+        let row = read_row(&row)?;
         if !matches!(row.new.op, OutboxOp::Post { .. }) {
             return Ok(());
         }
@@ -237,7 +202,7 @@ impl Session {
             .bind(message_id.map(keys::shown).as_deref())
             .bind(message_id.map(|message| keys::message_ref(&row.new.conversation, message)))
             .bind(id)
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         if row.plain {
             self.drop_patches(&row.new.key, "the card went out as text").await?;
@@ -262,10 +227,10 @@ impl Session {
         .bind(i64::from(uncertain))
         .bind(row.id)
         .bind(row.tries)
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         // Who sleeps until the next due moment must reckon anew.
-        self.touched.outbox = true;
+        self.effects.outbox = true;
         Ok(())
     }
 
@@ -280,30 +245,31 @@ impl Session {
         .bind(&*keys::shown(why))
         .bind(row.id)
         .bind(row.tries)
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
-        self.touched.outbox = true;
+        self.effects.outbox = true;
         Ok(())
     }
 
     /// Given up. Patches of a post that never came are given up with it, and a gate whose card it was cannot be answered.
     /// Nothing when the row is in other hands by now.
     pub async fn outbox_failed(&mut self, row: &OutboxRow, error: &str) -> Result<()> {
-        let Some(row) = sqlx::query(
+        let Some(row) = sqlx::query(concat!(
             "UPDATE outbox SET state = 'failed', owner = '', held_until = 0, tries = tries + 1, error = $1
              WHERE id = $2 AND state = 'waiting' AND owner <> '' AND tries = $3
-             RETURNING id, key, queue, gate_id, turn_id, conversation, body, tries, plain, uncertain, created_at, give_up_at",
-        )
+             RETURNING ",
+            columns!()
+        ))
         .bind(&*keys::shown(error))
         .bind(row.id)
         .bind(row.tries)
-        .fetch_optional(&mut *self.tx)
+        .fetch_optional(&mut *self.conn)
         .await?
         else {
             return Ok(());
         };
-        self.touched.outbox = true;
-        let row = read(&row)?;
+        self.effects.outbox = true;
+        let row = read_row(&row)?;
         if !matches!(row.new.op, OutboxOp::Post { .. }) {
             return Ok(());
         }
@@ -318,22 +284,13 @@ impl Session {
         sqlx::query("UPDATE outbox SET state = 'failed', error = $1 WHERE target = $2 AND state = 'waiting'")
             .bind(why)
             .bind(target)
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         Ok(())
     }
 }
 
-/// The column `op`.
-fn op_of(kind: LineKind) -> &'static str {
-    match kind {
-        LineKind::Posts => "post",
-        LineKind::Repaints => "patch",
-        LineKind::Marks => "react",
-    }
-}
-
-fn read(row: &AnyRow) -> Result<OutboxRow> {
+pub(super) fn read_row(row: &AnyRow) -> Result<OutboxRow> {
     Ok(OutboxRow {
         id: row.int("id")?,
         new: NewOutbox {

@@ -5,9 +5,36 @@ use std::str::FromStr;
 
 use countersign_agent::domain::Millis;
 use sqlx::any::AnyRow;
+use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::Result;
-use crate::store::{ListQuery, Page};
+use crate::store::keys;
+
+/// Filters and page of a list; `None` = any.
+#[derive(Clone, Debug, Default)]
+pub struct ListQuery {
+    /// Status name as in the API.
+    pub status: Option<String>,
+    /// Chat id.
+    pub chat: Option<String>,
+    /// Requester.
+    pub user: Option<String>,
+    /// Turn id.
+    pub turn: Option<String>,
+    /// 1 to 200.
+    pub limit: i64,
+    /// Where the last page ended.
+    pub cursor: Option<Cursor>,
+}
+
+/// A page, newest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<T> {
+    /// The rows.
+    pub items: Vec<T>,
+    /// Cursor of the next page.
+    pub next: Option<Cursor>,
+}
 
 /// Where a page ended: the next one has older rows only. Spelled as hex, opaque to those who carry it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +46,7 @@ pub struct Cursor {
 /// The text is no cursor that we gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a cursor of ours")]
-pub struct NoCursor;
+pub struct InvalidCursor;
 
 impl Cursor {
     pub(super) fn new(at: Millis, id: &str) -> Self {
@@ -30,7 +57,7 @@ impl Cursor {
     }
 
     /// The cursor of a query; without one, a place before the newest row.
-    pub(super) fn of(query: &ListQuery) -> Self {
+    fn of(query: &ListQuery) -> Self {
         query.cursor.clone().unwrap_or(Self {
             at: i64::MAX,
             id: String::new(),
@@ -47,15 +74,65 @@ impl fmt::Display for Cursor {
 }
 
 impl FromStr for Cursor {
-    type Err = NoCursor;
+    type Err = InvalidCursor;
 
-    fn from_str(text: &str) -> std::result::Result<Self, NoCursor> {
-        let bytes = hex::decode(text).map_err(|_| NoCursor)?;
-        let (at, id) = bytes.split_first_chunk::<8>().ok_or(NoCursor)?;
+    fn from_str(text: &str) -> std::result::Result<Self, InvalidCursor> {
+        let bytes = hex::decode(text).map_err(|_| InvalidCursor)?;
+        let (at, id) = bytes.split_first_chunk::<8>().ok_or(InvalidCursor)?;
         Ok(Self {
             at: i64::from_be_bytes(*at),
-            id: String::from_utf8(id.to_vec()).map_err(|_| NoCursor)?,
+            id: String::from_utf8(id.to_vec()).map_err(|_| InvalidCursor)?,
         })
+    }
+}
+
+/// A list of the API: which rows it is made of, and the columns that it is filtered and ordered by.
+pub(super) struct List {
+    /// `SELECT … FROM …`
+    pub(super) select: &'static str,
+    /// A condition that all rows of the list meet.
+    pub(super) only: Option<&'static str>,
+    pub(super) status: &'static str,
+    pub(super) chat: &'static str,
+    pub(super) user: &'static str,
+    pub(super) turn: &'static str,
+    /// When a row was made.
+    pub(super) at: &'static str,
+    pub(super) id: &'static str,
+}
+
+impl List {
+    /// The rows that match the query, newest first, and one more than its limit: so [`page`] knows whether there is another page.
+    pub(super) async fn rows(&self, conn: &mut AnyConnection, query: &ListQuery) -> Result<Vec<AnyRow>> {
+        let Self {
+            select,
+            only,
+            status,
+            chat,
+            user,
+            turn,
+            at,
+            id,
+        } = self;
+        let only = only.map(|condition| format!("{condition} AND ")).unwrap_or_default();
+        let text = format!(
+            "{select} WHERE {only}(CAST($1 AS TEXT) IS NULL OR {status} = $1) AND (CAST($2 AS TEXT) IS NULL OR {chat} = $2)
+               AND (CAST($3 AS TEXT) IS NULL OR {user} = $3) AND (CAST($4 AS TEXT) IS NULL OR {turn} = $4)
+               AND ({at} < $5 OR ({at} = $5 AND {id} < $6))
+             ORDER BY {at} DESC, {id} DESC LIMIT $7"
+        );
+        let after = Cursor::of(query);
+        let rows = sqlx::query(AssertSqlSafe(text))
+            .bind(query.status.as_deref().map(keys::shown).as_deref())
+            .bind(query.chat.as_deref().map(keys::shown).as_deref())
+            .bind(query.user.as_deref().map(keys::shown).as_deref())
+            .bind(query.turn.as_deref().map(keys::shown).as_deref())
+            .bind(after.at)
+            .bind(after.id)
+            .bind(query.limit + 1)
+            .fetch_all(conn)
+            .await?;
+        Ok(rows)
     }
 }
 
@@ -80,7 +157,7 @@ mod tests {
         let cursor = Cursor::new(Millis(1_700_000_000_123), "turn_ä");
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
         for wrong in ["", "zz", "0011", "00000000000000ffff"] {
-            assert_eq!(wrong.parse::<Cursor>(), Err(NoCursor), "{wrong}");
+            assert_eq!(wrong.parse::<Cursor>(), Err(InvalidCursor), "{wrong}");
         }
     }
 }

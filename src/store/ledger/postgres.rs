@@ -16,8 +16,10 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, Row, Transaction};
 
 use super::ids::Sequence;
-use super::open::{Looked, Pools};
-use super::{Inner, Result, fault, schema};
+use super::inner::{Inner, Pools};
+use super::schema::SchemaState;
+use super::sql::is_broken;
+use super::{Result, schema};
 use crate::store::StoreError;
 
 /// How long a verb waits for a connection.
@@ -38,15 +40,15 @@ pub(super) const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE
 /// How a transaction that only looks begins: what it reads is one snapshot, as on SQLite.
 pub(super) const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
-/// See [`super::Ledger::look`].
-pub(super) async fn look(url: &SecretString) -> Result<Looked> {
-    let looked = async {
+/// See [`super::Ledger::schema_state`].
+pub(super) async fn schema_state(url: &SecretString) -> Result<SchemaState> {
+    let state = async {
         let mut conn = connect(url).await?;
-        let behind = schema::is_behind(&mut conn).await?;
+        let state = schema::state(&mut conn).await?;
         conn.close().await?;
-        Ok(if behind { Looked::Behind } else { Looked::Current })
+        Ok(state)
     };
-    looked.await.map_err(|error| naming(url, error))
+    state.await.map_err(|error| naming(url, error))
 }
 
 /// See [`super::Ledger::migrate`].
@@ -110,7 +112,7 @@ pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::resul
     let begun = tokio::spawn(async move {
         for _ in 0..pool.options().get_max_connections() {
             match pool.begin_with(statement).await {
-                Err(error) if fault::is_broken(&error) => tracing::debug!(%error, "a connection to the database broke"),
+                Err(error) if is_broken(&error) => tracing::debug!(%error, "a connection to the database broke"),
                 begun => return begun,
             }
         }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use countersign_agent::domain::Millis;
 
-use super::sql::Columns;
-use super::{Ledger, Result, Session, Tx, postgres};
+use super::handle::Ledger;
+use super::transaction::Tx;
+use super::{Result, postgres};
 
 /// Platforms push an event again for up to 7 h; de-duplication keys are kept this long whatever the retention.
 const KEEP_KEYS: Duration = Duration::from_hours(25);
@@ -16,7 +17,7 @@ const ROWS: i64 = 2000;
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneCounts {
     /// Finished turns, with all their rows.
     pub turns: u64,
     /// Handled inbox rows.
@@ -34,8 +35,8 @@ impl Ledger {
     ///
     /// # Errors
     /// Those of [`Ledger::begin`]; what was removed until then stays removed.
-    pub async fn prune(&self, before: Millis) -> Result<Pruned> {
-        let mut pruned = Pruned::default();
+    pub async fn prune(&self, before: Millis) -> Result<PruneCounts> {
+        let mut pruned = PruneCounts::default();
         loop {
             let mut tx = self.begin_pruning().await?;
             let turns = tx.prune_turns(before).await?;
@@ -79,7 +80,7 @@ impl Ledger {
     async fn begin_pruning(&self) -> Result<Tx> {
         let mut tx = self.begin().await?;
         if self.inner.is_shared() {
-            postgres::prune_lock(&mut tx.tx).await?;
+            postgres::prune_lock(&mut tx.conn).await?;
         }
         Ok(tx)
     }
@@ -91,7 +92,7 @@ impl Ledger {
             let done = sqlx::query(text)
                 .bind(before.0)
                 .bind(ROWS)
-                .execute(&mut *tx.tx)
+                .execute(&mut *tx.conn)
                 .await?
                 .rows_affected();
             tx.commit().await?;
@@ -103,15 +104,7 @@ impl Ledger {
     }
 }
 
-impl Session {
-    /// When the oldest event came in that waits for triage.
-    async fn oldest_untriaged(&mut self) -> Result<Option<Millis>> {
-        let row = sqlx::query("SELECT received_at FROM inbox WHERE state = 'new' ORDER BY id LIMIT 1")
-            .fetch_optional(&mut *self.tx)
-            .await?;
-        row.map(|row| Ok(Millis(row.int("received_at")?))).transpose()
-    }
-
+impl Tx {
     /// Some finished turns with everything that hangs on them.
     async fn prune_turns(&mut self, before: Millis) -> Result<u64> {
         let old = "SELECT id FROM turns WHERE finished_at IS NOT NULL AND finished_at < $1 ORDER BY finished_at, id LIMIT $2";
@@ -130,7 +123,7 @@ impl Session {
             removed = sqlx::query(sqlx::AssertSqlSafe(text))
                 .bind(before.0)
                 .bind(TURNS)
-                .execute(&mut *self.tx)
+                .execute(&mut *self.conn)
                 .await?
                 .rows_affected();
         }

@@ -10,6 +10,17 @@ use crate::store::StoreError;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
+/// How the schema of a database stands; see [`Ledger::schema_state`](super::Ledger::schema_state).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaState {
+    /// There is none yet, but there can be.
+    Absent,
+    /// Its schema is older than this program's.
+    Behind,
+    /// It is as this program wants it.
+    Current,
+}
+
 /// Brings the schema up to this program's version.
 pub(super) async fn migrate(conn: &mut AnyConnection) -> Result<()> {
     MIGRATIONS.run(conn).await.map_err(unmigrated)
@@ -26,10 +37,14 @@ pub(super) async fn check(conn: &mut AnyConnection) -> Result<()> {
     Ok(())
 }
 
-/// Is the schema older than this program? A newer one is refused.
-pub(super) async fn is_behind(conn: &mut AnyConnection) -> Result<bool> {
+/// How the schema of a database that is there stands. A newer one is refused.
+pub(super) async fn state(conn: &mut AnyConnection) -> Result<SchemaState> {
     let (applied, ours) = versions(conn).await?;
-    Ok(applied < ours)
+    Ok(if applied < ours {
+        SchemaState::Behind
+    } else {
+        SchemaState::Current
+    })
 }
 
 /// The schema's version, which is not newer than this program's, and this program's.

@@ -2,7 +2,6 @@
 //! digests of what is stored of that gate at the commit. A row that is changed afterwards differs from the newest of them.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use countersign_agent::domain::{GateId, TurnId};
 use serde::{Deserialize, Serialize};
@@ -10,9 +9,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use sqlx::any::AnyRow;
 
+use super::Result;
+use super::audit::{AuditEntry, SealPart};
 use super::sql::Columns;
-use super::{Result, Session};
-use crate::store::AuditEntry;
+use super::transaction::{Read, Tx};
 
 /// Gates looked at at a time.
 const PAGE: i64 = 500;
@@ -32,47 +32,20 @@ pub(super) struct Seal {
 
 /// What the newest entry about a gate says of it.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(super) struct NewestEntry {
     turn: Option<TurnId>,
     /// `None` in an entry of a version that did not seal.
     seal: Option<Seal>,
 }
 
-/// What of a gate is not as the trail says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SealPart {
-    /// It is missing although its turn is stored.
-    Gate,
-    /// The trail does not know it.
-    Entry,
-    /// The card, or what it asks for: kind, digest, quorum.
-    Card,
-    /// The votes.
-    Votes,
-    /// The decision.
-    Decision,
-}
-
-impl fmt::Display for SealPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Gate => "it is missing, although its task is stored",
-            Self::Entry => "no entry of the trail is about it",
-            Self::Card => "its card or quorum is not the one that the trail recorded",
-            Self::Votes => "its votes are not those that the trail recorded",
-            Self::Decision => "its decision is not the one that the trail recorded",
-        })
-    }
-}
-
 impl Seal {
     /// Keeps what this entry says of its gate, in place of what an earlier one said.
-    pub(super) fn remember(row: &AnyRow, known: &mut HashMap<String, Remembered>) -> Result<()> {
+    pub(super) fn remember(row: &AnyRow, known: &mut HashMap<String, NewestEntry>) -> Result<()> {
         let Some(gate) = row.maybe_text("gate_id")? else { return Ok(()) };
         let details: Value = row.json("details")?;
         let seal = details.get(MEMBER).and_then(|seal| Self::deserialize(seal).ok());
         let turn = row.maybe_text("turn_id")?.map(TurnId::new);
-        let entry = known.entry(gate).or_insert(Remembered { turn, seal: None });
+        let entry = known.entry(gate).or_insert(NewestEntry { turn, seal: None });
         entry.seal = seal.or(entry.seal.take());
         Ok(())
     }
@@ -88,38 +61,21 @@ impl Seal {
     }
 }
 
-impl Session {
-    /// The gate's rows have changed: its next entry of the trail seals them.
-    pub(super) fn mark_unsealed(&mut self, gate: &GateId) {
-        self.unsealed.insert(gate.clone());
-    }
-
-    /// Seals the gates that this transaction has changed, each in its last entry.
-    pub(super) async fn seal(&mut self, entries: &mut [AuditEntry]) -> Result<()> {
-        for gate in std::mem::take(&mut self.unsealed) {
-            if let Some(entry) = entries.iter_mut().rfind(|entry| entry.gate_id.as_ref() == Some(&gate))
-                && let Some(seal) = self.sealed_now(gate.as_str()).await?
-            {
-                entry.details[MEMBER] = json!(seal);
-            }
-        }
-        Ok(())
-    }
-
+impl Read {
     /// The first gate that is not as the trail says (`known`), and in what.
-    pub(super) async fn differing_gate(&mut self, mut known: HashMap<String, Remembered>) -> Result<Option<(GateId, SealPart)>> {
+    pub(super) async fn differing_gate(&mut self, mut known: HashMap<String, NewestEntry>) -> Result<Option<(GateId, SealPart)>> {
         let mut after = String::new();
         loop {
             let rows = sqlx::query("SELECT id FROM gates WHERE id > $1 ORDER BY id LIMIT $2")
                 .bind(&after)
                 .bind(PAGE)
-                .fetch_all(&mut *self.tx)
+                .fetch_all(&mut *self.conn)
                 .await?;
             for row in &rows {
                 after = row.text("id")?;
                 let part = match (known.remove(&after), self.sealed_now(&after).await?) {
                     (None, _) => Some(SealPart::Entry),
-                    (Some(Remembered { seal: Some(seal), .. }), Some(now)) => seal.differs(&now),
+                    (Some(NewestEntry { seal: Some(seal), .. }), Some(now)) => seal.differs(&now),
                     (Some(_), _) => None,
                 };
                 if let Some(part) = part {
@@ -148,12 +104,12 @@ impl Session {
              FROM gates LEFT JOIN decisions ON decisions.gate_id = gates.id WHERE gates.id = $1",
         )
         .bind(gate)
-        .fetch_optional(&mut *self.tx)
+        .fetch_optional(&mut *self.conn)
         .await?;
         let Some(row) = found else { return Ok(None) };
         let votes = sqlx::query("SELECT body FROM votes WHERE gate_id = $1")
             .bind(gate)
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
         let mut votes = votes.iter().map(|row| row.text("body")).collect::<Result<Vec<_>>>()?;
         // By their text: databases sort keys and times of equal votes each in its own way.
@@ -165,6 +121,25 @@ impl Session {
             votes: digest(&votes),
             decision: row.maybe_text("decision")?.map(|body| digest([&body])),
         }))
+    }
+}
+
+impl Tx {
+    /// The gate's rows have changed: its next entry of the trail seals them.
+    pub(super) fn mark_unsealed(&mut self, gate: &GateId) {
+        self.unsealed.insert(gate.clone());
+    }
+
+    /// Seals the gates that this transaction has changed, each in its last entry.
+    pub(super) async fn seal(&mut self, entries: &mut [AuditEntry]) -> Result<()> {
+        for gate in std::mem::take(&mut self.unsealed) {
+            if let Some(entry) = entries.iter_mut().rfind(|entry| entry.gate_id.as_ref() == Some(&gate))
+                && let Some(seal) = self.sealed_now(gate.as_str()).await?
+            {
+                entry.details[MEMBER] = json!(seal);
+            }
+        }
+        Ok(())
     }
 }
 

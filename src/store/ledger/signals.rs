@@ -5,38 +5,38 @@ use countersign_agent::domain::TurnId;
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
+use super::Result;
+use super::lanes::Lease;
 use super::sql::{Columns, encode, named};
-use super::{Result, Session};
-use crate::store::{Lease, Signal, TurnRow};
+use super::transaction::{Read, Tx};
+use super::turns::TurnRow;
 
+/// Something a person did to a turn from outside its lane's lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Row id.
+    pub id: i64,
+    /// What.
+    pub kind: SignalKind,
+    /// Steering text.
+    pub text: Option<String>,
+    /// Who; none for ourselves.
+    pub by: Option<String>,
+}
+
+/// The column `body`.
 #[derive(Serialize, Deserialize)]
-
-struct Said {
+struct Body {
     text: Option<String>,
     by: Option<String>,
 }
 
-impl Session {
-    /// Leaves a signal for a turn and wakes its lane.
-    pub async fn signal(&mut self, turn: &TurnRow, kind: SignalKind, text: Option<&str>, by: Option<&str>) -> Result<()> {
-        sqlx::query("INSERT INTO signals (id, turn_id, kind, body) VALUES ($1, $2, $3, $4)")
-            .bind(self.next_id())
-            .bind(turn.id.as_str())
-            .bind(name(kind))
-            .bind(encode(&Said {
-                text: text.map(str::to_owned),
-                by: by.map(str::to_owned),
-            })?)
-            .execute(&mut *self.tx)
-            .await?;
-        self.wake_lane(&turn.lane_id).await
-    }
-
+impl Read {
     /// Unread signals, oldest first.
     pub async fn signals(&mut self, turn: &TurnId) -> Result<Vec<Signal>> {
         let rows = sqlx::query("SELECT id, kind, body FROM signals WHERE turn_id = $1 AND consumed_at IS NULL ORDER BY id")
             .bind(turn.as_str())
-            .fetch_all(&mut *self.tx)
+            .fetch_all(&mut *self.conn)
             .await?;
         rows.iter().map(read).collect()
     }
@@ -51,9 +51,35 @@ impl Session {
                 WHERE gates.turn_id = $1 ORDER BY gates.opened_at DESC, gates.id DESC LIMIT 1) AS refused",
         )
         .bind(turn.as_str())
-        .fetch_one(&mut *self.tx)
+        .fetch_one(&mut *self.conn)
         .await?;
         Ok(row.int("stops")? > 0 || row.maybe_int("refused")?.is_some_and(|refused| refused > 0))
+    }
+
+    /// What is unread, and whose it is, of all turns.
+    pub async fn unread_signals(&mut self) -> Result<Vec<(TurnId, SignalKind)>> {
+        let rows = sqlx::query("SELECT turn_id, kind FROM signals WHERE consumed_at IS NULL")
+            .fetch_all(&mut *self.conn)
+            .await?;
+        let whose = |row: &AnyRow| Ok((TurnId::new(row.text("turn_id")?), named("kind", row.text("kind")?)?));
+        rows.iter().map(whose).collect()
+    }
+}
+
+impl Tx {
+    /// Leaves a signal for a turn and wakes its lane.
+    pub async fn signal(&mut self, turn: &TurnRow, kind: SignalKind, text: Option<&str>, by: Option<&str>) -> Result<()> {
+        sqlx::query("INSERT INTO signals (id, turn_id, kind, body) VALUES ($1, $2, $3, $4)")
+            .bind(self.next_id())
+            .bind(turn.id.as_str())
+            .bind(name(kind))
+            .bind(encode(&Body {
+                text: text.map(str::to_owned),
+                by: by.map(str::to_owned),
+            })?)
+            .execute(&mut *self.conn)
+            .await?;
+        self.wake_lane(&turn.lane_id).await
     }
 
     /// Marks the signals of a finished turn as read.
@@ -61,18 +87,9 @@ impl Session {
         sqlx::query("UPDATE signals SET consumed_at = $1 WHERE turn_id = $2 AND consumed_at IS NULL")
             .bind(self.now().0)
             .bind(turn.as_str())
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         Ok(())
-    }
-
-    /// What is unread, and whose it is, of all turns.
-    pub async fn unread_signals(&mut self) -> Result<Vec<(TurnId, SignalKind)>> {
-        let rows = sqlx::query("SELECT turn_id, kind FROM signals WHERE consumed_at IS NULL")
-            .fetch_all(&mut *self.tx)
-            .await?;
-        let whose = |row: &AnyRow| Ok((TurnId::new(row.text("turn_id")?), named("kind", row.text("kind")?)?));
-        rows.iter().map(whose).collect()
     }
 
     /// Marks signals as read, under the fence.
@@ -80,12 +97,12 @@ impl Session {
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn consume(&mut self, lease: &Lease, ids: &[i64]) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         for id in ids {
             sqlx::query("UPDATE signals SET consumed_at = $1 WHERE id = $2 AND consumed_at IS NULL")
                 .bind(self.now().0)
                 .bind(*id)
-                .execute(&mut *self.tx)
+                .execute(&mut *self.conn)
                 .await?;
         }
         Ok(())
@@ -93,12 +110,12 @@ impl Session {
 }
 
 fn read(row: &AnyRow) -> Result<Signal> {
-    let said: Said = row.json("body")?;
+    let body: Body = row.json("body")?;
     Ok(Signal {
         id: row.int("id")?,
         kind: named("kind", row.text("kind")?)?,
-        text: said.text,
-        by: said.by,
+        text: body.text,
+        by: body.by,
     })
 }
 

@@ -7,9 +7,11 @@ use countersign_agent::domain::Clock;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::{AnyConnection, AnyPool, Connection, Executor, Row};
 
+use super::file::FileLock;
 use super::ids::Sequence;
-use super::open::{Looked, Pools};
-use super::{Result, file, lock, schema};
+use super::inner::Pools;
+use super::schema::SchemaState;
+use super::{Result, file, schema};
 use crate::store::StoreError;
 
 /// How long a verb waits for a connection.
@@ -17,29 +19,29 @@ const CONNECTION_WAIT: Duration = Duration::from_secs(2);
 /// Readers beside the one writer.
 const READERS: u32 = 4;
 
-/// See [`super::Ledger::look`].
-pub(super) async fn look(path: &Path) -> Result<Looked> {
+/// See [`super::Ledger::schema_state`].
+pub(super) async fn schema_state(path: &Path) -> Result<SchemaState> {
     if !path.exists() {
         let above = path.ancestors().skip(1).find(|folder| folder.exists());
         return match above {
             Some(folder) if !folder.is_dir() => Err(StoreError::Unusable(format!("`{}` is no folder", folder.display()))),
-            _ => Ok(Looked::Absent),
+            _ => Ok(SchemaState::Absent),
         };
     }
-    let looked = async {
+    let state = async {
         examine(path, Access::Look).await?;
         let mut conn = AnyConnection::connect_with(&address(path, Access::Look)?).await?;
-        let behind = schema::is_behind(&mut conn).await?;
+        let state = schema::state(&mut conn).await?;
         conn.close().await?;
-        Ok(if behind { Looked::Behind } else { Looked::Current })
+        Ok(state)
     };
-    looked.await.map_err(|error| naming(path, error))
+    state.await.map_err(|error| naming(path, error))
 }
 
 /// Takes the file for this process; gives its connections, the lock that says so, and its ids.
-pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(Pools, lock::Held, Sequence)> {
+pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(Pools, FileLock, Sequence)> {
     file::prepare(path)?;
-    let lock = lock::take(path)?;
+    let lock = FileLock::take(path)?;
     let named = |error| naming(path, error);
     if !lock.was_closed() {
         examine(path, Access::Write).await.map_err(named)?;

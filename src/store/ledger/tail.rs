@@ -4,8 +4,8 @@
 //! order than they were begun in, so that a reader who only asked for what is newer than the last event would miss some. A [`Tail`]
 //! looks anew at everything that is at most [`LATE`] older than the newest event, and knows of each turn in there how far it was told.
 //!
-//! Nothing comes later than that, whatever clocks and processes do: an event is never stamped [`BEHIND`] the newest one
-//! (`append_events`), a transaction older than [`OLDEST_COMMIT`] is not committed ([`Tx::commit`](super::Tx::commit)), and a server ends one that
+//! Nothing comes later than that, whatever clocks and processes do: an event is never stamped [`BEHIND`](super::events::BEHIND) the newest one
+//! (`append_events`), a transaction older than [`OLDEST_COMMIT`](super::transaction::OLDEST_COMMIT) is not committed ([`Tx::commit`](super::Tx::commit)), and a server ends one that
 //! stands still for 10 s and a COMMIT that takes 30 s. On a file writers follow one another.
 
 use std::collections::HashMap;
@@ -13,19 +13,39 @@ use std::time::Duration;
 
 use countersign_agent::domain::{Millis, TurnId};
 
+use super::Result;
+use super::events::event_id;
 use super::sql::Columns;
-use super::{Result, Session};
-use crate::store::{EventPlace, EventSpan, event_id, keys};
+use super::transaction::Read;
+use crate::store::keys;
 
-/// How far an event may be stamped before the newest one.
-pub(super) const BEHIND: Duration = Duration::from_secs(30);
-/// The longest that a transaction may have been open when it is committed, if it holds events.
-pub(super) const OLDEST_COMMIT: Duration = Duration::from_secs(20);
 /// An event that becomes visible is at most this much older than the newest that is visible: both of the above, and what the server
 /// grants to one that stands still.
 const LATE: Duration = Duration::from_secs(90);
 /// How much one look takes in: far more than [`LATE`], so that each look gets on.
 const LOOK: Duration = Duration::from_secs(180);
+
+/// Where an event stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPlace {
+    /// When it was.
+    pub at: Millis,
+    /// Its turn.
+    pub turn_id: TurnId,
+    /// Its place there.
+    pub seq: i64,
+}
+
+/// Events of one turn that follow one another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSpan {
+    /// The turn.
+    pub turn_id: TurnId,
+    /// `seq` of the first.
+    pub first: i64,
+    /// `seq` of the last.
+    pub last: i64,
+}
 
 /// Where a reader of the events of all turns, or of one chat's, stands.
 #[derive(Clone, Debug)]
@@ -42,12 +62,12 @@ impl Tail {
     ///
     /// # Errors
     /// `Unavailable` when the ledger does not answer.
-    pub async fn from_now(session: &mut Session, chat: Option<String>) -> Result<Self> {
-        let Some((_, newest)) = session.event_times(Millis(0)).await? else {
+    pub async fn from_now(read: &mut Read, chat: Option<String>) -> Result<Self> {
+        let Some((_, newest)) = read.event_times(Millis(0)).await? else {
             return Ok(Self::at(chat, Millis(0), HashMap::new()));
         };
         let since = before(newest, LATE);
-        let recent = session.event_spans(since, Millis::NEVER, chat.as_deref()).await?;
+        let recent = read.event_spans(since, Millis::NEVER, chat.as_deref()).await?;
         Ok(Self::at(chat, since, last_of(recent)))
     }
 
@@ -75,12 +95,12 @@ impl Tail {
     ///
     /// # Errors
     /// `Unavailable` when the ledger does not answer; then nothing is taken for granted.
-    pub async fn look(&mut self, session: &mut Session) -> Result<(Vec<EventSpan>, bool)> {
-        let Some((oldest, newest)) = session.event_times(self.since).await? else {
+    pub async fn next_spans(&mut self, read: &mut Read) -> Result<(Vec<EventSpan>, bool)> {
+        let Some((oldest, newest)) = read.event_times(self.since).await? else {
             return Ok((Vec::new(), false));
         };
         let until = oldest.plus(LOOK);
-        let spans = session.event_spans(oldest, until, self.chat.as_deref()).await?;
+        let spans = read.event_spans(oldest, until, self.chat.as_deref()).await?;
         let mut untold = Vec::new();
         for span in &spans {
             // Of a turn that nothing was known of, all that is from `since` on is new.
@@ -108,12 +128,12 @@ fn last_of(spans: Vec<EventSpan>) -> HashMap<TurnId, i64> {
     spans.into_iter().map(|span| (span.turn_id, span.last)).collect()
 }
 
-impl Session {
+impl Read {
     /// The times of the first event from `since` on and of the newest of all; none when nothing is from there on.
     async fn event_times(&mut self, since: Millis) -> Result<Option<(Millis, Millis)>> {
         let row = sqlx::query("SELECT (SELECT MIN(at) FROM events WHERE at >= $1) AS oldest, (SELECT MAX(at) FROM events) AS newest")
             .bind(since.0)
-            .fetch_one(&mut *self.tx)
+            .fetch_one(&mut *self.conn)
             .await?;
         let times = row.maybe_int("oldest")?.zip(row.maybe_int("newest")?);
         Ok(times.map(|(oldest, newest)| (Millis(oldest), Millis(newest))))
@@ -128,7 +148,7 @@ impl Session {
         .bind(from.0)
         .bind(until.0)
         .bind(chat.map(keys::shown).as_deref())
-        .fetch_all(&mut *self.tx)
+        .fetch_all(&mut *self.conn)
         .await?;
         let span = |row: &sqlx::any::AnyRow| {
             Ok(EventSpan {
@@ -155,7 +175,7 @@ impl Session {
         let row = sqlx::query("SELECT at FROM events WHERE turn_id = $1 AND seq = $2")
             .bind(&*keys::shown(turn_id.as_str()))
             .bind(seq)
-            .fetch_optional(&mut *self.tx)
+            .fetch_optional(&mut *self.conn)
             .await?;
         row.map(|row| {
             Ok(EventPlace {

@@ -1,14 +1,53 @@
 //! Turns and their messages. Writes prove the lease first.
 
-use countersign_agent::domain::{Conversation, LaneId, Message, Millis, TurnId};
+use countersign_agent::domain::{Conversation, LaneId, Message, Millis, TurnId, TurnReason, TurnStatus};
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
-use super::page::{Cursor, page};
+use super::Result;
+use super::lanes::Lease;
+use super::page::{Cursor, List, ListQuery, Page, page};
 use super::sql::{Columns, encode, named};
-use super::wakeups::Settled;
-use super::{Result, Session};
-use crate::store::{Lease, ListQuery, Page, StoreError, TurnRow, keys};
+use super::transaction::{Read, Tx};
+use super::wakeups::Ending;
+use crate::store::{StoreError, keys};
+
+/// A turn as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnRow {
+    /// `turn_…`.
+    pub id: TurnId,
+    /// Its lane.
+    pub lane_id: LaneId,
+    /// Where it was asked.
+    pub conversation: Conversation,
+    /// The person who asked.
+    pub user: String,
+    /// What was asked.
+    pub text: String,
+    /// The request's message id.
+    pub request_message: Option<String>,
+    /// Inbox row it came from; `/stop` and `/new` act on turns with a smaller one.
+    pub inbox_id: i64,
+    /// Status, for lists.
+    pub status: TurnStatus,
+    /// Why it ended.
+    pub reason: Option<TurnReason>,
+    /// Reducer state, as JSON text: a turn that waits holds it, and as a tree it would be five times as large.
+    pub state: String,
+    /// Messages journaled so far.
+    pub messages: i64,
+    /// Events journaled so far (`seq` of the last one).
+    pub events: i64,
+    /// Outbox rows made so far.
+    pub said: i64,
+    /// Times.
+    pub created_at: Millis,
+    /// First work.
+    pub started_at: Option<Millis>,
+    /// End.
+    pub finished_at: Option<Millis>,
+}
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {
@@ -26,13 +65,120 @@ struct Request {
     message: Option<String>,
 }
 
-impl Session {
+impl Read {
+    /// `finished_at` is set exactly when the status is final: indexes and pruning rely on it.
+    fn end_of(&self, turn: &TurnRow) -> Option<i64> {
+        turn.status.is_final().then(|| turn.finished_at.unwrap_or_else(|| self.now()).0)
+    }
+
+    /// One turn.
+    pub async fn turn(&mut self, id: &TurnId) -> Result<Option<TurnRow>> {
+        sqlx::query(concat!("SELECT ", columns!(), " FROM turns WHERE id = $1"))
+            .bind(&*keys::shown(id.as_str()))
+            .fetch_optional(&mut *self.conn)
+            .await?
+            .map(|row| read(&row))
+            .transpose()
+    }
+
+    /// One turn; its state is empty when it is longer than `most` bytes, and is not read then.
+    pub async fn turn_in_brief(&mut self, id: &TurnId, most: i64) -> Result<Option<TurnRow>> {
+        sqlx::query(
+            "SELECT id, lane_id, request, inbox_id, status, reason, CASE WHEN OCTET_LENGTH(state) <= $2 THEN state ELSE '' END AS state,
+               messages, events, said, created_at, started_at, finished_at FROM turns WHERE id = $1",
+        )
+        .bind(id.as_str())
+        .bind(most)
+        .fetch_optional(&mut *self.conn)
+        .await?
+        .map(|row| read(&row))
+        .transpose()
+    }
+
+    /// The whole log.
+    pub async fn messages(&mut self, turn: &TurnId) -> Result<Vec<Message>> {
+        let rows = sqlx::query("SELECT body FROM messages WHERE turn_id = $1 ORDER BY seq")
+            .bind(turn.as_str())
+            .fetch_all(&mut *self.conn)
+            .await?;
+        rows.iter().map(|row| row.json("body")).collect()
+    }
+
+    /// Unfinished turns of a chat (recall, leave, `/stop` look here), all threads, oldest first.
+    pub async fn open_turns(&mut self, conversation: &Conversation) -> Result<Vec<TurnRow>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM turns WHERE chat_key = $1 AND finished_at IS NULL ORDER BY created_at, id"
+        ))
+        .bind(keys::chat_key(conversation))
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Finished turns of the conversation, newest first (shared sessions).
+    pub async fn earlier_turns(&mut self, conversation: &Conversation, limit: i64) -> Result<Vec<TurnRow>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM turns WHERE conversation_key = $1 AND finished_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT $2"
+        ))
+        .bind(keys::conversation_key(conversation))
+        .bind(limit)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The turn (newest first) one of whose posts or whose request has one of these message ids.
+    pub async fn turn_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<TurnRow>> {
+        let mut newest: Option<TurnRow> = None;
+        for id in message_ids {
+            let found = sqlx::query(concat!(
+                "SELECT ",
+                columns!(),
+                " FROM turns WHERE id IN (SELECT id FROM turns WHERE request_ref = $1
+                   UNION SELECT turn_id FROM outbox WHERE message_ref = $1 AND turn_id IS NOT NULL)
+                 ORDER BY created_at DESC, id DESC LIMIT 1"
+            ))
+            .bind(keys::message_ref(conversation, id))
+            .fetch_optional(&mut *self.conn)
+            .await?;
+            if let Some(found) = found {
+                let found = read(&found)?;
+                if newest.as_ref().is_none_or(|turn| turn.created_at < found.created_at) {
+                    newest = Some(found);
+                }
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Turns for the API, newest first.
+    pub async fn list_turns(&mut self, query: &ListQuery) -> Result<Page<TurnRow>> {
+        let list = List {
+            select: concat!("SELECT ", columns!(), " FROM turns"),
+            only: None,
+            status: "status",
+            chat: "chat",
+            user: "user_id",
+            turn: "id",
+            at: "created_at",
+            id: "id",
+        };
+        let rows = list.rows(&mut self.conn, query).await?;
+        page(&rows, query.limit, read, |turn| Cursor::new(turn.created_at, turn.id.as_str()))
+    }
+}
+
+impl Tx {
     /// A new turn; becomes its lane's turn.
     ///
     /// # Errors
     /// `Stale` when the lease is lost; `Corrupt` when the lane has an unfinished turn already.
     pub async fn create_turn(&mut self, lease: &Lease, turn: &TurnRow) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let place = &turn.conversation;
         sqlx::query(
             "INSERT INTO turns (id, lane_id, chat_key, conversation_key, request_ref, channel, chat, user_id, request, inbox_id,
@@ -55,7 +201,7 @@ impl Session {
         })?)
         .bind(turn.inbox_id)
         .bind(turn.status.as_str())
-        .bind(turn.reason.map(countersign_agent::domain::TurnReason::as_str))
+        .bind(turn.reason.map(TurnReason::as_str))
         .bind(&turn.state)
         .bind(turn.messages)
         .bind(turn.events)
@@ -63,7 +209,7 @@ impl Session {
         .bind(turn.created_at.0)
         .bind(turn.started_at.map(|at| at.0))
         .bind(self.end_of(turn))
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         if turn.status.is_final() {
             return Ok(());
@@ -71,7 +217,7 @@ impl Session {
         let taken = sqlx::query("UPDATE lanes SET turn_id = $1 WHERE id = $2 AND turn_id IS NULL")
             .bind(turn.id.as_str())
             .bind(lease.lane_id.as_str())
-            .execute(&mut *self.tx)
+            .execute(&mut *self.conn)
             .await?;
         if taken.rows_affected() == 0 {
             return Err(StoreError::Corrupt("the lane has an unfinished turn already".to_owned()));
@@ -85,13 +231,13 @@ impl Session {
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn save_turn(&mut self, lease: &Lease, turn: &TurnRow) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         let saved = sqlx::query(
             "UPDATE turns SET status = $1, reason = $2, state = $3, messages = $4, events = $5, said = $6, started_at = $7, finished_at = $8
              WHERE id = $9 AND lane_id = $10",
         )
         .bind(turn.status.as_str())
-        .bind(turn.reason.map(countersign_agent::domain::TurnReason::as_str))
+        .bind(turn.reason.map(TurnReason::as_str))
         .bind(&turn.state)
         .bind(turn.messages)
         .bind(turn.events)
@@ -100,14 +246,14 @@ impl Session {
         .bind(self.end_of(turn))
         .bind(turn.id.as_str())
         .bind(lease.lane_id.as_str())
-        .execute(&mut *self.tx)
+        .execute(&mut *self.conn)
         .await?;
         if saved.rows_affected() == 0 {
             return Err(StoreError::Corrupt("the lane has no such turn".to_owned()));
         }
         self.clear_crashes(lease).await?;
         if turn.status.is_final() {
-            self.touched.settled.push(Settled::Turn {
+            self.effects.endings.push(Ending::Turn {
                 channel: turn.conversation.channel,
                 status: turn.status,
                 reason: turn.reason,
@@ -115,40 +261,11 @@ impl Session {
             sqlx::query("UPDATE lanes SET turn_id = NULL WHERE id = $1 AND turn_id = $2")
                 .bind(lease.lane_id.as_str())
                 .bind(turn.id.as_str())
-                .execute(&mut *self.tx)
+                .execute(&mut *self.conn)
                 .await?;
             self.drop_signals(&turn.id).await?;
         }
         Ok(())
-    }
-
-    /// `finished_at` is set exactly when the status is final: indexes and pruning rely on it.
-    fn end_of(&self, turn: &TurnRow) -> Option<i64> {
-        turn.status.is_final().then(|| turn.finished_at.unwrap_or_else(|| self.now()).0)
-    }
-
-    /// One turn.
-    pub async fn turn(&mut self, id: &TurnId) -> Result<Option<TurnRow>> {
-        sqlx::query(concat!("SELECT ", columns!(), " FROM turns WHERE id = $1"))
-            .bind(&*keys::shown(id.as_str()))
-            .fetch_optional(&mut *self.tx)
-            .await?
-            .map(|row| read(&row))
-            .transpose()
-    }
-
-    /// One turn; its state is empty when it is longer than `most` bytes, and is not read then.
-    pub async fn turn_in_brief(&mut self, id: &TurnId, most: i64) -> Result<Option<TurnRow>> {
-        sqlx::query(
-            "SELECT id, lane_id, request, inbox_id, status, reason, CASE WHEN OCTET_LENGTH(state) <= $2 THEN state ELSE '' END AS state,
-               messages, events, said, created_at, started_at, finished_at FROM turns WHERE id = $1",
-        )
-        .bind(id.as_str())
-        .bind(most)
-        .fetch_optional(&mut *self.tx)
-        .await?
-        .map(|row| read(&row))
-        .transpose()
     }
 
     /// Appends to the log at `from` (0-based).
@@ -156,100 +273,16 @@ impl Session {
     /// # Errors
     /// `Stale` when the lease is lost; `Corrupt` when one of the places is taken: the log only grows.
     pub async fn append_messages(&mut self, lease: &Lease, turn: &TurnId, from: i64, messages: &[Message]) -> Result<()> {
-        self.hold(lease).await?;
+        self.prove_lease(lease).await?;
         for (seq, message) in (from..).zip(messages) {
             sqlx::query("INSERT INTO messages (turn_id, seq, body) VALUES ($1, $2, $3)")
                 .bind(turn.as_str())
                 .bind(seq)
                 .bind(encode(message)?)
-                .execute(&mut *self.tx)
+                .execute(&mut *self.conn)
                 .await?;
         }
         Ok(())
-    }
-
-    /// The whole log.
-    pub async fn messages(&mut self, turn: &TurnId) -> Result<Vec<Message>> {
-        let rows = sqlx::query("SELECT body FROM messages WHERE turn_id = $1 ORDER BY seq")
-            .bind(turn.as_str())
-            .fetch_all(&mut *self.tx)
-            .await?;
-        rows.iter().map(|row| row.json("body")).collect()
-    }
-
-    /// Unfinished turns of a chat (recall, leave, `/stop` look here), all threads, oldest first.
-    pub async fn open_turns(&mut self, conversation: &Conversation) -> Result<Vec<TurnRow>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM turns WHERE chat_key = $1 AND finished_at IS NULL ORDER BY created_at, id"
-        ))
-        .bind(keys::chat_key(conversation))
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
-    }
-
-    /// Finished turns of the conversation, newest first (shared sessions).
-    pub async fn earlier_turns(&mut self, conversation: &Conversation, limit: i64) -> Result<Vec<TurnRow>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM turns WHERE conversation_key = $1 AND finished_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT $2"
-        ))
-        .bind(keys::conversation_key(conversation))
-        .bind(limit)
-        .fetch_all(&mut *self.tx)
-        .await?;
-        rows.iter().map(read).collect()
-    }
-
-    /// The turn (newest first) one of whose posts or whose request has one of these message ids.
-    pub async fn turn_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<TurnRow>> {
-        let mut newest: Option<TurnRow> = None;
-        for id in message_ids {
-            let found = sqlx::query(concat!(
-                "SELECT ",
-                columns!(),
-                " FROM turns WHERE id IN (SELECT id FROM turns WHERE request_ref = $1
-                   UNION SELECT turn_id FROM outbox WHERE message_ref = $1 AND turn_id IS NOT NULL)
-                 ORDER BY created_at DESC, id DESC LIMIT 1"
-            ))
-            .bind(keys::message_ref(conversation, id))
-            .fetch_optional(&mut *self.tx)
-            .await?;
-            if let Some(found) = found {
-                let found = read(&found)?;
-                if newest.as_ref().is_none_or(|turn| turn.created_at < found.created_at) {
-                    newest = Some(found);
-                }
-            }
-        }
-        Ok(newest)
-    }
-
-    /// Turns for the API, newest first.
-    pub async fn list_turns(&mut self, query: &ListQuery) -> Result<Page<TurnRow>> {
-        let after = Cursor::of(query);
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM turns
-             WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) AND (CAST($2 AS TEXT) IS NULL OR chat = $2)
-               AND (CAST($3 AS TEXT) IS NULL OR user_id = $3) AND (CAST($4 AS TEXT) IS NULL OR id = $4)
-               AND (created_at < $5 OR (created_at = $5 AND id < $6))
-             ORDER BY created_at DESC, id DESC LIMIT $7"
-        ))
-        .bind(query.status.as_deref().map(keys::shown).as_deref())
-        .bind(query.chat.as_deref().map(keys::shown).as_deref())
-        .bind(query.user.as_deref().map(keys::shown).as_deref())
-        .bind(query.turn.as_deref().map(keys::shown).as_deref())
-        .bind(after.at)
-        .bind(after.id)
-        .bind(query.limit + 1)
-        .fetch_all(&mut *self.tx)
-        .await?;
-        page(&rows, query.limit, read, |turn| Cursor::new(turn.created_at, turn.id.as_str()))
     }
 }
 

@@ -25,19 +25,19 @@ pub(super) struct Wakeups {
 
 /// What a transaction made ready, and what it settled.
 #[derive(Debug, Default)]
-pub(super) struct Touched {
+pub(super) struct Effects {
     pub(super) inbox: bool,
     pub(super) lanes: bool,
     pub(super) outbox: bool,
     pub(super) events: bool,
-    pub(super) settled: Vec<Settled>,
+    pub(super) endings: Vec<Ending>,
     /// What Redis shall know of pending reviews.
     pub(super) reviews: Vec<Change>,
 }
 
 /// Something that ended, for the metrics.
 #[derive(Debug)]
-pub(super) enum Settled {
+pub(super) enum Ending {
     Gate {
         gate: GateKind,
         kind: DecisionKind,
@@ -51,7 +51,7 @@ pub(super) enum Settled {
     },
 }
 
-impl Settled {
+impl Ending {
     fn count(self) {
         match self {
             Self::Gate { gate, kind, via, waited } => {
@@ -74,21 +74,21 @@ impl Wakeups {
     }
 
     /// After a commit of ours.
-    pub(super) fn after_commit(&self, touched: Touched) {
+    pub(super) fn after_commit(&self, effects: Effects) {
         let ready = Ready {
-            inbox: touched.inbox,
-            lanes: touched.lanes,
-            outbox: touched.outbox,
+            inbox: effects.inbox,
+            lanes: effects.lanes,
+            outbox: effects.outbox,
             commit: true,
         };
         self.wake_here(ready);
         if let Some(redis) = &self.redis {
-            redis.wake(ready);
-            for change in touched.reviews {
+            redis.wakes.wake(ready);
+            for change in effects.reviews {
                 redis.write(change);
             }
         }
-        for settled in touched.settled {
+        for settled in effects.endings {
             settled.count();
         }
     }

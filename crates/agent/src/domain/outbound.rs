@@ -34,6 +34,33 @@ pub enum Outbound {
     Reaction(ReactionMark),
 }
 
+/// Ways to say something in a chat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum OutboxOp {
+    /// A new message, as a reply to `reply_to` when that still exists.
+    Post {
+        /// Message to answer.
+        reply_to: Option<String>,
+        /// What.
+        content: Outbound,
+    },
+    /// Replaces one of our cards.
+    Patch {
+        /// The card: in the outbox the key of the row that posted it, for a platform its message id.
+        target: String,
+        /// What it shows now.
+        content: Outbound,
+    },
+    /// A mark on a message.
+    React {
+        /// Whose message.
+        message_id: String,
+        /// Which mark.
+        content: Outbound,
+    },
+}
+
 /// Lines of a tool's output that a settled approval card shows; the API has all of it.
 const SHOWN_OUTPUT_LINES: usize = 10;
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use crate::store::{EventPlace, Session, Tail};
+use crate::store::{EventPlace, Read, Tail};
 
 /// So many events may `after` name.
 const NAMED: usize = 100;
@@ -64,7 +64,7 @@ pub(super) async fn cursor(gateway: &Gateway, params: SocketParams) -> Result<Cu
     Ok(Cursor::Turn(id, seq))
 }
 
-async fn place(session: &mut Session, id: &str) -> Result<EventPlace, ApiError> {
+async fn place(session: &mut Read, id: &str) -> Result<EventPlace, ApiError> {
     if !id.starts_with("ev_") || id.chars().any(char::is_control) {
         return Err(ApiError::bad_request(
             "after must be an event's id, or several with commas between; with turn a seq will do",

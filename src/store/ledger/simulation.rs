@@ -7,27 +7,27 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
-use super::{Ledger, Result};
+use super::Result;
 use crate::store::StoreError;
 
-/// Kept by a session as long as it is open, then dropped.
-pub type Leave = Box<dyn Any + Send + Sync>;
+/// Kept by a connection as long as it is open, then dropped.
+pub type SimulatedTurn = Box<dyn Any + Send + Sync>;
 
-/// Asked by every session of a ledger.
-pub trait Pace: Send + Sync + fmt::Debug {
+/// Asked by every connection of a ledger.
+pub trait SimulatedOrder: Send + Sync + fmt::Debug {
     /// Comes back when a transaction (or a reader's snapshot) may begin.
     ///
     /// # Errors
     /// What the one who wanted to begin shall hear instead.
-    fn begin(&self) -> Pin<Box<dyn Future<Output = Result<Leave>> + Send>>;
+    fn begin(&self) -> Pin<Box<dyn Future<Output = Result<SimulatedTurn>> + Send>>;
 
     /// What becomes of the commit that is due now.
-    fn commit(&self) -> Fate;
+    fn commit(&self) -> SimulatedCommit;
 }
 
 /// What becomes of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum SimulatedCommit {
     /// It goes through.
     Done,
     /// It fails: nothing is written.
@@ -36,37 +36,34 @@ pub enum Fate {
     Unheard,
 }
 
-/// Set once, by a test.
+/// The order that a test has set, if it has.
 #[derive(Debug, Default)]
-pub(super) struct Paced(OnceLock<Arc<dyn Pace>>);
+pub(super) struct Simulation(OnceLock<Arc<dyn SimulatedOrder>>);
 
-impl Paced {
-    fn by(&self) -> Option<&Arc<dyn Pace>> {
+impl Simulation {
+    /// Of several calls the first counts: a second one would divide the transactions between two orders.
+    pub(super) fn set(&self, order: Arc<dyn SimulatedOrder>) {
+        let _first = self.0.set(order);
+    }
+
+    fn order(&self) -> Option<&Arc<dyn SimulatedOrder>> {
         if cfg!(debug_assertions) { self.0.get() } else { None }
     }
 
-    pub(super) async fn begin(&self) -> Result<Option<Leave>> {
-        match self.by() {
-            Some(pace) => pace.begin().await.map(Some),
+    pub(super) async fn begin(&self) -> Result<Option<SimulatedTurn>> {
+        match self.order() {
+            Some(order) => order.begin().await.map(Some),
             None => Ok(None),
         }
     }
 
-    pub(super) fn commit(&self) -> Fate {
-        self.by().map_or(Fate::Done, |pace| pace.commit())
+    pub(super) fn commit(&self) -> SimulatedCommit {
+        self.order().map_or(SimulatedCommit::Done, |order| order.commit())
     }
 }
 
-impl Fate {
+impl SimulatedCommit {
     pub(super) fn lost() -> StoreError {
         StoreError::Unavailable(String::from("the commit's answer is lost"))
-    }
-}
-
-impl Ledger {
-    /// Lets `pace` order this ledger's transactions from now on. For tests; of several calls the first counts.
-    pub fn paced(&self, pace: Arc<dyn Pace>) {
-        // A second one would divide the sessions between two orders.
-        let _first = self.inner.pace.0.set(pace);
     }
 }

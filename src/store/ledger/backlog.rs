@@ -1,13 +1,15 @@
-//! How much waits: for the metrics, counted when somebody asks.
+//! What waits in all queues: how much of it, since when, and when the next of it is due.
 
 use countersign_agent::domain::Millis;
 
+use super::Result;
+use super::outbox_claim::heads;
 use super::sql::Columns;
-use super::{Result, Session};
+use super::transaction::Read;
 
 /// What waits now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Depth {
+pub struct Backlog {
     /// Events that wait for triage.
     pub inbox: i64,
     /// When the oldest of them came.
@@ -24,9 +26,9 @@ pub struct Depth {
     pub turns: i64,
 }
 
-impl Session {
+impl Read {
     /// Counts what waits. Every count reads an index that holds nothing but what waits.
-    pub async fn depth(&mut self) -> Result<Depth> {
+    pub async fn backlog(&mut self) -> Result<Backlog> {
         let row = sqlx::query(
             "SELECT (SELECT COUNT(*) FROM inbox WHERE state = 'new') AS inbox,
                (SELECT received_at FROM inbox WHERE state = 'new' ORDER BY id LIMIT 1) AS inbox_since,
@@ -36,9 +38,9 @@ impl Session {
                (SELECT COUNT(*) FROM gates WHERE status = 'pending') AS gates,
                (SELECT COUNT(*) FROM turns WHERE finished_at IS NULL) AS turns",
         )
-        .fetch_one(&mut *self.tx)
+        .fetch_one(&mut *self.conn)
         .await?;
-        Ok(Depth {
+        Ok(Backlog {
             inbox: row.int("inbox")?,
             inbox_since: row.maybe_int("inbox_since")?.map(Millis),
             lanes: row.int("lanes")?,
@@ -47,5 +49,31 @@ impl Session {
             gates: row.int("gates")?,
             turns: row.int("turns")?,
         })
+    }
+
+    /// When the oldest event came in that waits for triage.
+    pub(super) async fn oldest_untriaged(&mut self) -> Result<Option<Millis>> {
+        let row = sqlx::query("SELECT received_at FROM inbox WHERE state = 'new' ORDER BY id LIMIT 1")
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        row.map(|row| Ok(Millis(row.int("received_at")?))).transpose()
+    }
+
+    /// The moment the next lane or outbox row is due; in the past when something is due already. A lane may be
+    /// due and still not be given out while `per_chat` others of its chat are leased.
+    pub async fn next_due(&mut self) -> Result<Option<Millis>> {
+        let row = sqlx::query(concat!(
+            "SELECT CAST(MIN(due) AS BIGINT) AS due FROM (
+               SELECT MIN(CASE WHEN lease_until > ready_at THEN lease_until ELSE ready_at END) AS due FROM lanes WHERE ready_at < $1
+               UNION ALL
+               SELECT MIN(CASE WHEN held_until > ready_at THEN held_until ELSE ready_at END) FROM outbox AS head
+                WHERE state = 'waiting' AND ",
+            heads!(),
+            ") AS dues"
+        ))
+        .bind(Millis::NEVER.0)
+        .fetch_one(&mut *self.conn)
+        .await?;
+        Ok(row.maybe_int("due")?.map(Millis))
     }
 }

@@ -2,17 +2,40 @@
 
 use std::collections::HashSet;
 
-use countersign_agent::domain::{Conversation, Millis};
+use countersign_agent::domain::{Conversation, Millis, Outbound, OutboxOp};
 
-use super::inbox;
-use super::page::Cursor;
+use super::Result;
+use super::inbox::{InboxRow, read_row};
+use super::page::{Cursor, Page};
 use super::sql::{Columns, decode};
-use super::{Result, Session};
-use crate::store::{OutboxOp, Page, Said, keys};
+use super::transaction::Read;
+use crate::store::keys;
 
-impl Session {
+/// What was said in a console chat.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChatEntry {
+    /// By a person.
+    User(InboxRow),
+    /// By the bot: the post, with the newest patch applied.
+    Bot {
+        /// Outbox id.
+        id: i64,
+        /// Key of the row.
+        key: String,
+        /// Thread.
+        thread: String,
+        /// What.
+        content: Outbound,
+        /// Platform message id.
+        message_id: Option<String>,
+        /// When.
+        at: Millis,
+    },
+}
+
+impl Read {
     /// A page of what was said in a console chat, newest first.
-    pub async fn said(&mut self, chat: &str, limit: i64, after: Option<&Cursor>) -> Result<Page<Said>> {
+    pub async fn chat_entries(&mut self, chat: &str, limit: i64, after: Option<&Cursor>) -> Result<Page<ChatEntry>> {
         let chat = keys::shown(chat);
         let before = after.map_or(i64::MAX, |cursor| cursor.at);
         let heard = sqlx::query(
@@ -22,7 +45,7 @@ impl Session {
         .bind(&*chat)
         .bind(before)
         .bind(limit + 1)
-        .fetch_all(&mut *self.tx)
+        .fetch_all(&mut *self.conn)
         .await?;
         let posted = sqlx::query(
             "SELECT id, key, conversation, body, platform_id, created_at,
@@ -34,16 +57,16 @@ impl Session {
         .bind(&*chat)
         .bind(before)
         .bind(limit + 1)
-        .fetch_all(&mut *self.tx)
+        .fetch_all(&mut *self.conn)
         .await?;
         // Both kinds of ids come from one rising sequence: they tell the order.
-        let mut said: Vec<(i64, Said)> = Vec::with_capacity(heard.len() + posted.len());
+        let mut entries: Vec<(i64, ChatEntry)> = Vec::with_capacity(heard.len() + posted.len());
         // Copies of what is not handled yet may be among them: the first stands.
         let mut events = HashSet::new();
         for row in heard.iter().rev() {
-            let row = inbox::read(row)?;
+            let row = read_row(row)?;
             if events.insert(row.inbound.event_key.clone()) {
-                said.push((row.id, Said::User(row)));
+                entries.push((row.id, ChatEntry::User(row)));
             }
         }
         for row in &posted {
@@ -54,9 +77,9 @@ impl Session {
             let place: Conversation = row.json("conversation")?;
             let id = row.int("id")?;
             let (OutboxOp::Post { content, .. } | OutboxOp::Patch { content, .. } | OutboxOp::React { content, .. }) = shown;
-            said.push((
+            entries.push((
                 id,
-                Said::Bot {
+                ChatEntry::Bot {
                     id,
                     key: row.text("key")?,
                     thread: place.thread,
@@ -66,13 +89,13 @@ impl Session {
                 },
             ));
         }
-        said.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
+        entries.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
         let limit = usize::try_from(limit).unwrap_or(0);
-        let is_last = said.len() <= limit;
-        said.truncate(limit);
-        let next = said.last().filter(|_| !is_last).map(|(id, _)| Cursor::new(Millis(*id), ""));
+        let is_last = entries.len() <= limit;
+        entries.truncate(limit);
+        let next = entries.last().filter(|_| !is_last).map(|(id, _)| Cursor::new(Millis(*id), ""));
         Ok(Page {
-            items: said.into_iter().map(|(_, one)| one).collect(),
+            items: entries.into_iter().map(|(_, entry)| entry).collect(),
             next,
         })
     }

@@ -1,0 +1,141 @@
+//! Connections: [`Read`] has the verbs that read, and [`Tx`] those that write.
+
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use countersign_agent::domain::{GateId, LaneId, Millis};
+use sqlx::{Any, AssertSqlSafe, Transaction};
+use tokio::time::Instant;
+
+use super::audit::AuditEntry;
+use super::inner::Inner;
+use super::simulation::{SimulatedCommit, SimulatedTurn};
+use super::wakeups::Effects;
+use super::write_queue::{ChatLock, WritePass};
+use super::{Result, postgres};
+use crate::store::StoreError;
+
+/// The longest that a transaction may have been open when it is committed, if it holds events.
+pub(super) const OLDEST_COMMIT: Duration = Duration::from_secs(20);
+
+/// A connection that reads. What it reads is one snapshot.
+pub struct Read {
+    pub(super) inner: Arc<Inner>,
+    pub(super) conn: Transaction<'static, Any>,
+    /// Last, so that it goes when the transaction is over.
+    _turn: Option<SimulatedTurn>,
+}
+
+impl std::fmt::Debug for Read {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Read").finish_non_exhaustive()
+    }
+}
+
+impl Read {
+    /// A connection over what was begun.
+    pub(super) fn new(inner: &Arc<Inner>, conn: Transaction<'static, Any>, turn: Option<SimulatedTurn>) -> Self {
+        Self {
+            inner: Arc::clone(inner),
+            conn,
+            _turn: turn,
+        }
+    }
+
+    pub(super) fn now(&self) -> Millis {
+        self.inner.clock.now()
+    }
+}
+
+/// A write transaction, which reads as well; dropped without [`Tx::commit`] it is rolled back.
+#[derive(Debug)]
+pub struct Tx {
+    begun: Instant,
+    // Before the pass: the connection is on its way back when the next writer moves up.
+    read: Read,
+    pub(super) effects: Effects,
+    /// The lease that this transaction has proved to hold.
+    pub(super) proved_lease: Option<(LaneId, i64)>,
+    /// What goes into the approval trail with the commit.
+    pub(super) trail: Vec<AuditEntry>,
+    /// Gates whose rows were changed: the trail shall say how they are at the commit.
+    pub(super) unsealed: BTreeSet<GateId>,
+    pass: Option<WritePass>,
+    pub(super) chat_lock: Option<ChatLock>,
+}
+
+impl Deref for Tx {
+    type Target = Read;
+    fn deref(&self) -> &Read {
+        &self.read
+    }
+}
+
+impl DerefMut for Tx {
+    fn deref_mut(&mut self) -> &mut Read {
+        &mut self.read
+    }
+}
+
+impl Tx {
+    /// A transaction over what was begun.
+    pub(super) fn new(read: Read, pass: Option<WritePass>) -> Self {
+        Self {
+            begun: Instant::now(),
+            read,
+            effects: Effects::default(),
+            proved_lease: None,
+            trail: Vec::new(),
+            unsealed: BTreeSet::new(),
+            pass,
+            chat_lock: None,
+        }
+    }
+
+    /// Commits, and wakes the workers that have work now.
+    ///
+    /// # Errors
+    /// `Unavailable` when it is not known to be committed, or when it holds events and took so long that readers would miss them.
+    pub async fn commit(mut self) -> Result<()> {
+        let trail = self.append_trail().await?;
+        // What was added to the trail has proved it already.
+        if !trail && self.inner.is_shared() {
+            postgres::prove(&mut self.conn).await?;
+        }
+        let Self {
+            begun,
+            read,
+            effects,
+            pass,
+            chat_lock,
+            ..
+        } = self;
+        // Last of all: for the head of the trail one may wait long.
+        if effects.events && begun.elapsed() > OLDEST_COMMIT {
+            return Err(StoreError::Unavailable("the transaction took too long".to_owned()));
+        }
+        let simulated = read.inner.simulation.commit();
+        if simulated == SimulatedCommit::Lost {
+            return Err(SimulatedCommit::lost());
+        }
+        read.conn.commit().await?;
+        drop((pass, chat_lock));
+        read.inner.wakeups.after_commit(effects);
+        if simulated == SimulatedCommit::Unheard {
+            Err(SimulatedCommit::lost())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The text of a claim of `rows`; see [`postgres::claiming`].
+    pub(super) fn claiming(&self, text: &str, rows: &str) -> AssertSqlSafe<String> {
+        AssertSqlSafe(postgres::claiming(text, rows, self.inner.is_shared()))
+    }
+
+    pub(super) fn next_id(&self) -> i64 {
+        self.inner.sequence.next(self.now())
+    }
+}
