@@ -1,8 +1,8 @@
 //! Facts: values with a name of their own, in one table.
 //!
-//! `bot.…` is the bot's id in an app, `starts` the number of starts (`ids.rs`), and `probe` what [`Tx::probe_disk`] writes. Each MCP server has two:
-//! `mcp.….confirmed` for its confirmed tools, and `mcp.….waiting` for those that wait for an admin. They are two, so that noting what
-//! waits cannot undo a confirmation of the same moment.
+//! `bot.…` is the bot's id in an app, `starts` the number of starts (`ids.rs`), and `probe` what [`Tx::probe_disk`] writes.
+//! Each MCP server has two: `mcp.….confirmed` for its confirmed tools, and `mcp.….waiting` for those that wait for an admin.
+//! They are two, so that noting what waits cannot undo a confirmation of the same moment.
 
 use std::collections::BTreeMap;
 
@@ -124,7 +124,8 @@ async fn set_first(conn: &mut AnyConnection, key: &str, value: &str) -> Result<b
     Ok(done.rows_affected() > 0)
 }
 
-/// Stores a fact in place of the value that was read. Gives `false` when it has another one by now. No other transaction changes it until this one ends.
+/// Stores a fact in place of the value that was read. Gives `false` when it has another one by now. No other transaction changes it
+/// until this one ends.
 async fn replace(conn: &mut AnyConnection, key: &str, read: &str, value: &str) -> Result<bool> {
     let done = sqlx::query("UPDATE facts SET value = $1 WHERE name = $2 AND value = $3")
         .bind(value)
