@@ -131,12 +131,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         None => toolbox(&boot, &countersign_agent::tools::Reach::default())?,
     };
     // The port first: a second start of the same configuration then fails before it touches anything.
-    let refused = |source| StartError::Bind {
-        addr: boot.server.bind,
-        source,
-    };
-    let listener = TcpListener::bind(boot.server.bind).await.map_err(refused)?;
-    let addr = listener.local_addr().map_err(refused)?;
+    let (listener, addr) = listen(boot.server.bind).await?;
     let http = Http::new()?;
     let ledger = Ledger::open(&boot.stores, parts.clock.clone()).await?;
     if live.lark.enabled && boot.lark.encrypt_key.is_none() {
@@ -205,6 +200,14 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         follower: None,
         ring: Arc::new(Notify::new()),
     })
+}
+
+/// Takes the port. The address that comes back has the real port when `addr` says 0.
+async fn listen(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let refused = |source| StartError::Bind { addr, source };
+    let listener = TcpListener::bind(addr).await.map_err(refused)?;
+    let addr = listener.local_addr().map_err(refused)?;
+    Ok((listener, addr))
 }
 
 /// A process with workers needs the MCP servers connected; one that only takes events in needs their names.

@@ -244,7 +244,7 @@ fn load(file: Option<PathBuf>) -> Result<Loaded, ExitCode> {
     loaded(&source(file))
 }
 
-/// The same, from a source that is kept.
+/// Loads the configuration from a source that the caller keeps.
 fn loaded(source: &Source) -> Result<Loaded, ExitCode> {
     match source.load() {
         Ok(loaded) => {

@@ -19,7 +19,7 @@ struct Pages;
 /// All built-in templates, each replaced by a file of the same path under `folder` if there is one.
 ///
 /// # Errors
-/// As [`Templates::load`].
+/// The errors of [`Templates::load`].
 pub fn load(folder: Option<&Path>) -> Result<Templates, TemplateError> {
     Templates::load_with(files::<Wording>().chain(files::<Pages>()), folder)
 }

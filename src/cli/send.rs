@@ -47,7 +47,7 @@ pub(super) async fn lark(loaded: Loaded, args: SendArgs) -> anyhow::Result<ExitC
     send(&tenant, &base, &args, ["ou_test_user", "oc_test_chat"]).await
 }
 
-/// The same, signed as Slack does it.
+/// Sends one test event to the gateway, signed as Slack signs it.
 pub(super) async fn slack(loaded: Loaded, args: SendArgs) -> anyhow::Result<ExitCode> {
     if loaded.boot.slack.signing_secret.expose_secret().is_empty() {
         return Ok(failed("channels.slack has no secret to sign with (signing_secret)"));

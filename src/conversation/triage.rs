@@ -45,7 +45,7 @@ impl Desk {
     /// Triages, and begins no further row once `over` is true; other processes do the rest.
     ///
     /// # Errors
-    /// As [`Desk::triage`].
+    /// The errors of [`Desk::triage`].
     pub async fn triage_until(&self, over: impl Fn() -> bool + Send + Sync) -> Result<usize, StoreError> {
         let mut waiting = HashSet::new();
         let (mut after, mut seen, mut handled) = (0, 0, 0);

@@ -57,7 +57,7 @@ async fn ask(fake: &FakeModel, request: &ChatRequest) -> Result<ChatReply, Model
     client(&fake.base_url()).chat(request).await
 }
 
-/// The same answer however often the question is put.
+/// Asks a model that gives this answer to every request.
 async fn answer_to(step: Step) -> (FakeModel, Result<ChatReply, ModelError>) {
     let fake = FakeModel::start().await;
     fake.script("", Script::new().then(step.clone()).then(step));

@@ -60,7 +60,7 @@ async fn wakes(store: &Store, other: &Store) {
     .await;
 }
 
-/// Two processes on one PostgreSQL; none: there is no PostgreSQL.
+/// Two processes on one PostgreSQL. `None` means that there is no PostgreSQL.
 async fn two(url: &str) -> Option<(Store, Store)> {
     let folder = tempfile::tempdir().unwrap();
     let stores = with_redis(&database_for(folder.path()).await?, url);

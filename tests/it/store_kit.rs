@@ -101,7 +101,7 @@ pub(crate) async fn file() -> Store {
     Store::sqlite().await
 }
 
-/// The stores of tests about many processes. None: this run is about a file, and the test is told as skipped.
+/// The stores of tests about many processes. `None` means that this run is about a file; the test is reported as skipped.
 pub(crate) async fn server() -> Option<Store> {
     if !Pairing::Postgres.runs() {
         return None;

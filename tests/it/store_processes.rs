@@ -197,7 +197,7 @@ async fn a_queue_keeps_its_order_across_clocks() {
     assert_eq!(seen, expected);
 }
 
-/// Approves as this person; true: it was the decision.
+/// Approves as this person. Returns whether it was the decision.
 async fn approve(store: &Store, gate: &Gate, by: &str) -> bool {
     let now = store.clock.now();
     let mut tx = store.ledger.begin_in(&gate.conversation).await.unwrap();

@@ -27,7 +27,7 @@ const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug)]
 pub enum News {
     Triaged(Result<usize, String>),
-    /// None: nothing is due.
+    /// `None` means that nothing is due.
     Claimed(Option<LaneId>),
     /// The lane was left; an error is one that the gateway would log as a failure.
     Worked(LaneId, Result<&'static str, String>),

@@ -120,7 +120,7 @@ pub enum Input {
     Edited,
     /// A person stopped the turn (or recalled the request, or the chat is gone).
     Cancel {
-        /// Who.
+        /// The person who stopped it. `None` means the gateway.
         by: Option<String>,
         /// Cancelled or Superseded.
         reason: TurnReason,

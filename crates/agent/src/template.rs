@@ -44,7 +44,7 @@ impl Templates {
     /// [`Templates::load`] for a program with templates of its own: `more` has its files by their path (`text/en-US.yaml`, `console/page.html`).
     ///
     /// # Errors
-    /// As [`Templates::load`].
+    /// The errors of [`Templates::load`].
     pub fn load_with(more: impl IntoIterator<Item = (String, Cow<'static, [u8]>)>, folder: Option<&Path>) -> Result<Self, TemplateError> {
         let mut problems = Vec::new();
         let embedded = pieces::embedded(more, &mut problems);

@@ -95,7 +95,7 @@ impl Content {
         }
     }
 
-    /// As [`Content::mention`], for keys of `mentions[]`: one of another shape than `@_user_1` says who is addressed
+    /// Does what [`Content::mention`] does, for keys of `mentions[]`: one of another shape than `@_user_1` says who is addressed
     /// but replaces nothing.
     pub(super) fn keyed_mention(&mut self, key: String, id: String, name: &str) {
         let usable = key.starts_with("@_") && key.len() <= MAX_KEY;

@@ -55,7 +55,7 @@ impl Site {
         std::fs::write(self.file(), text).unwrap();
     }
 
-    /// The same configuration with these keys as well.
+    /// Writes the configuration with these keys added.
     fn edit(&self, changed: &[(&str, &str)]) {
         let mut pairs = self.pairs.clone();
         pairs.extend(changed.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())));

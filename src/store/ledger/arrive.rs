@@ -245,7 +245,7 @@ fn inserts(marks: impl Fn(usize) -> Vec<String>) -> Vec<Arc<str>> {
 
 static INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|row| marks(row * COLUMNS + 1, COLUMNS)));
 
-/// The same with marks that have no names: SQLite's driver asks for the name of every mark of a statement, and SQLite looks
+/// The inserts with marks that have no names. SQLite's driver asks for the name of every mark of a statement, and SQLite looks
 /// through all of them for each, 400 000 steps for 64 rows.
 static FILE_INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|_| vec!["?".to_owned(); COLUMNS]));
 

@@ -18,7 +18,7 @@ pub struct AuditEntry {
     pub gate_id: Option<GateId>,
     /// Action.
     pub action_id: Option<ActionId>,
-    /// Who.
+    /// The person or part that did it.
     pub principal: Option<String>,
     /// Details; no secrets.
     pub details: Value,

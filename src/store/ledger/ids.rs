@@ -20,7 +20,7 @@ const NODES: i64 = 1 << 12;
 const LOW_BITS: u32 = 20;
 
 /// Gives `ms << 20 | process << 8 | count`: always more than before, and more than any id found at start, whatever the clock does.
-/// Who needs more than 256 in a millisecond borrows from the next ones.
+/// A process that needs more than 256 ids in a millisecond borrows from the next milliseconds.
 #[derive(Debug)]
 pub(super) struct Sequence {
     node: i64,

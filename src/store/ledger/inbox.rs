@@ -59,7 +59,7 @@ impl Read {
         self.untriaged_after(0, limit).await
     }
 
-    /// As [`Tx::untriaged`], but only rows with a greater id: for a caller that leaves rows where they are
+    /// Reads what [`Read::untriaged`] reads, but only rows with a greater id: for a caller that leaves rows where they are
     /// (the bot does not know its own name yet) and wants to see what is behind them.
     pub async fn untriaged_after(&mut self, after: i64, limit: i64) -> Result<Vec<InboxRow>> {
         let rows = sqlx::query(concat!(

@@ -229,7 +229,7 @@ impl Tx {
         .bind(row.tries)
         .execute(&mut *self.conn)
         .await?;
-        // Who sleeps until the next due moment must reckon anew.
+        // A dispatcher that sleeps until the next due moment must compute that moment again.
         self.effects.outbox = true;
         Ok(())
     }

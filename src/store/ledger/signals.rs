@@ -20,7 +20,7 @@ pub struct Signal {
     pub kind: SignalKind,
     /// Steering text.
     pub text: Option<String>,
-    /// Who; none for ourselves.
+    /// The person who did it. `None` means the gateway itself.
     pub by: Option<String>,
 }
 

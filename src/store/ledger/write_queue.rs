@@ -1,4 +1,4 @@
-//! Who writes next: on SQLite webhook batches go before journal transactions, on PostgreSQL those of one chat follow one another.
+//! The order of writers. On SQLite webhook batches go before journal transactions; on PostgreSQL transactions of one chat follow one another.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

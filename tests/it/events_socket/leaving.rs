@@ -26,7 +26,7 @@ async fn slow(api: &Api) -> u32 {
     line.map_or(0, |count| count.parse().unwrap())
 }
 
-/// The same stores behind another gateway, whose patience ends early.
+/// Another gateway on the stores of `world`. It closes the sockets of slow readers early.
 async fn hasty(world: &World) -> (Running, Api) {
     let running = world
         .another_with(|timings| {

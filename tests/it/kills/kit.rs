@@ -34,7 +34,7 @@ impl Handshake {
         Self::with(on, &[], failpoint).await
     }
 
-    /// The same, with these settings.
+    /// A gateway with these settings. It will die at `failpoint`.
     pub async fn with(on: On, extra: &[(&str, &str)], failpoint: Option<&str>) -> Self {
         Self::within(World::process_on(on, extra, failpoint, reporter).await)
     }
@@ -50,7 +50,7 @@ impl Handshake {
         }
     }
 
-    /// Pushes an event; none: the connection broke.
+    /// Pushes an event. `None` means that the connection broke.
     pub async fn push(&mut self, event: &Event) -> Option<(u16, Value)> {
         let parcels = self.world.tenant.seal(event);
         self.pushed.push(parcels.clone());
@@ -98,7 +98,7 @@ impl Handshake {
         self.push(&event).await.map(|(status, _)| status)
     }
 
-    /// Presses a button; gives what the person hears. None: the connection broke.
+    /// Presses a button; gives what the person hears. `None` means that the connection broke.
     pub async fn press(&mut self, card: &Posted, verb: &str) -> Option<Heard> {
         let value = card.button(verb).unwrap_or_else(|| panic!("no button {verb} on {}", card.words()));
         let before = self.world.chat.snapshot().notes.len();

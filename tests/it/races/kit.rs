@@ -179,7 +179,7 @@ impl Round<'_> {
         self.up_to(20).await;
     }
 
-    /// The same with a wider range, in milliseconds.
+    /// Waits for a random time of up to `range` milliseconds.
     pub async fn up_to(&self, range: u64) {
         tokio::time::sleep(Duration::from_micros(self.roll(range * 1000))).await;
     }
@@ -189,7 +189,7 @@ impl Round<'_> {
         self.push_within(20, event).await
     }
 
-    /// The same with a wider offset. A press is decided in its request, words only when they are looked at: for a race that either
+    /// Pushes `event` after a random time of up to `range` milliseconds. A press is decided in its request, words only when they are looked at: for a race that either
     /// may win, a press comes later.
     pub async fn push_within(&self, range: u64, event: &Event) -> Heard {
         self.up_to(range).await;
@@ -218,7 +218,7 @@ impl Round<'_> {
         self.pressed(card, &value)
     }
 
-    /// The same with any button value.
+    /// The event of a press on a button with this value.
     pub fn pressed(&self, card: &Posted, value: &Value) -> Event {
         self.world.tenant.tap(self.user, self.chat, &card.id, value, None)
     }

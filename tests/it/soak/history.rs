@@ -25,7 +25,7 @@ pub enum What {
         chat: String,
         verb: Verb,
     },
-    /// What the sender of an event heard; none: nothing, so nobody knows what became of it.
+    /// What the sender of an event heard. `None` means that no answer came, so the outcome is unknown.
     Ack {
         event: String,
         status: Option<u16>,

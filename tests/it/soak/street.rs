@@ -144,7 +144,7 @@ impl Street {
         self.sides.iter().find(|side| side.on == on).unwrap()
     }
 
-    /// Pushes an event once, to one replica after the other; none: nobody knows what became of it.
+    /// Pushes an event once, to one replica after the other. `None` means that its outcome is unknown.
     pub async fn push(&self, on: On, task: &str, event: &Event, name: &str) -> Option<(u16, Value)> {
         let door = &self.replicas[self.next.fetch_add(1, Ordering::Relaxed) % self.replicas.len()];
         let tenant = self.side(on).tenant.at(&door.base());

@@ -38,7 +38,7 @@ pub async fn on_a_replica(street: &Street, replica: &Replica, mut process: Proce
     process
 }
 
-/// The same for the stores, where there are any.
+/// Kills, stops and restarts the stores, where there are any.
 pub async fn on_the_stores(street: &Street, stores: &mut Option<Stores>, luck: &Luck, mut dice: Dice) {
     while street.waits(dice.millis(luck.gap.clone())).await {
         if let Some(stores) = stores {

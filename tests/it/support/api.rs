@@ -52,7 +52,7 @@ impl Api {
         &self.http
     }
 
-    /// The same, with `channels.console.token` in every request.
+    /// This client with `channels.console.token` in every request.
     pub fn with_token(&self, token: &str) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", format!("Bearer {token}").parse().unwrap());

@@ -91,7 +91,7 @@ impl Default for Values {
 }
 
 impl Record {
-    /// The same request with `base` (`http://HOST:PORT`) as every address that it names; true: it named one.
+    /// The request with `base` (`http://HOST:PORT`) as every address that it names. Returns whether it named one.
     pub fn pointing_at(mut self, base: &str) -> (Self, bool) {
         let escaped: String = form_urlencoded::byte_serialize(base.as_bytes()).collect();
         let body = String::from_utf8_lossy(&STANDARD.decode(&self.body_b64).unwrap()).into_owned();

@@ -103,7 +103,7 @@ impl Driver {
 }
 
 impl Browser {
-    /// A new browser. None: Chromium or its driver is not installed, and the test is told as skipped.
+    /// A new browser. `None` means that Chromium or its driver is not installed; the test is reported as skipped.
     pub async fn start() -> Option<Self> {
         let (Some(chromium), Some(driver)) = (
             program(&["chromium", "chromium-browser", "google-chrome"]),

@@ -37,7 +37,7 @@ pub struct Fleet {
     points: TempDir,
     settings: Vec<(String, String)>,
     lease: u64,
-    /// How often the processes look without having been woken, in milliseconds; none: as in production.
+    /// How often the processes look without having been woken, in milliseconds. `None` means as in production.
     pub poll: Option<u64>,
     _turn: SemaphorePermit<'static>,
 }
@@ -64,7 +64,7 @@ struct Replica {
 }
 
 impl Fleet {
-    /// A world whose gateways are `own.len()` processes with these settings of their own. None: there are no servers to stand on.
+    /// A world whose gateways are `own.len()` processes with these settings of their own. `None` means that the servers are missing.
     pub async fn open(
         on: On,
         lease: u64,
@@ -79,7 +79,7 @@ impl Fleet {
         Some((fleet, world))
     }
 
-    /// The same, with nothing started yet.
+    /// A world with places for `own.len()` processes, none of them started. See [`Fleet::open`].
     pub async fn prepare(
         on: On,
         lease: u64,

@@ -49,7 +49,7 @@ impl Wire {
         answer.to_string().into_bytes()
     }
 
-    /// The same answer as a stream's events. `counted`: chat completions were asked for the usage.
+    /// The answer as a stream's events. `counted`: chat completions were asked for the usage.
     pub(crate) fn events(self, message: &Value, finish: &str, counted: bool) -> Vec<String> {
         match self {
             Self::OpenAi => completion_events(message, finish, counted),

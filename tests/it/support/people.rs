@@ -38,7 +38,7 @@ impl World {
         event.message_id
     }
 
-    /// The same, whatever becomes of it (none: the connection broke).
+    /// Says something; gives the message id and the status of the answer. `None` means that the connection broke.
     pub async fn try_say(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> (String, Option<u16>) {
         self.breath().await;
         let event = self.message(user, chat, text, to);
@@ -125,7 +125,7 @@ impl World {
         self.press(user, chat, card, &value, feedback).await
     }
 
-    /// The same as an event that `edit` changed.
+    /// Presses a button by an event that `edit` changed.
     pub async fn tap_as(&self, user: &str, chat: &str, card: &Posted, verb: &str, edit: impl FnOnce(&mut Value)) -> Heard {
         let value = card.button(verb).unwrap_or_else(|| panic!("no button {verb} on {}", card.words()));
         let before = self.chat.snapshot().notes.len();
@@ -134,7 +134,7 @@ impl World {
         Heard::new(self, user, chat, before, &self.push(&event).await)
     }
 
-    /// The same with any button value.
+    /// Presses a button with this value.
     pub async fn press(&self, user: &str, chat: &str, card: &Posted, value: &Value, feedback: Option<&str>) -> Heard {
         let before = self.chat.snapshot().notes.len();
         let event = self.tenant.tap(user, chat, &card.id, value, feedback);

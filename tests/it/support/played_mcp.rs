@@ -102,7 +102,7 @@ impl Played {
         }
     }
 
-    /// The same as a setting, with effects as JSON.
+    /// The server as a setting, with effects as JSON.
     pub fn setting(&self, effects: &Value) -> String {
         let McpReach::Command { command, .. } = self.by_command(&[]).reach else {
             panic!("it is a command")
@@ -241,7 +241,7 @@ pub fn speak() {
     }
 }
 
-/// The same over streamable HTTP.
+/// The played MCP server over streamable HTTP.
 pub struct PlayedHttp {
     pub url: String,
     state: Arc<Http>,

@@ -37,7 +37,7 @@ impl Process {
         Self::start_with(folder, settings, failpoint.as_slice())
     }
 
-    /// The same with these variables in its environment.
+    /// Starts the binary with these variables in its environment. See [`Process::start`].
     pub fn start_with(folder: &Path, settings: &[(String, String)], variables: &[(&str, String)]) -> Self {
         for _ in 0..STARTS {
             match Self::try_start(folder, settings, variables) {
@@ -48,12 +48,12 @@ impl Process {
         Self::try_start(folder, settings, variables).unwrap_or_else(|told| panic!("{told}"))
     }
 
-    /// The same; what it told instead, when it ends before it is ready.
+    /// Starts the binary once. The error is what it wrote when it ended before it was ready.
     pub fn try_start(folder: &Path, settings: &[(String, String)], variables: &[(&str, String)]) -> Result<Self, String> {
         Self::try_start_program(Path::new(env!("CARGO_BIN_EXE_countersign")), folder, settings, variables)
     }
 
-    /// The same with another program than the one under test, for example that of an earlier version.
+    /// Starts another program than the one under test, for example that of an earlier version.
     pub fn try_start_program(
         program: &Path,
         folder: &Path,

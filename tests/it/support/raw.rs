@@ -74,7 +74,7 @@ pub async fn send(world: &World, method: &str, path: &str, headers: &[(String, S
     }
 }
 
-/// As [`send`], and again while the gateway says "not committed, send it again", as platforms do: on a machine whose disk is
+/// Does what [`send`] does, and again while the gateway says "not committed, send it again", as platforms do: on a machine whose disk is
 /// busy an event may not be stored in time.
 pub async fn push(world: &World, method: &str, path: &str, headers: &[(String, String)], body: Vec<u8>) -> Reply {
     for _ in 0..5 {

@@ -62,12 +62,12 @@ impl Pairing {
     }
 }
 
-/// Address of the tests' Redis. None: there is no such server, and the test is told as skipped.
+/// Address of the tests' Redis. `None` means that there is no such server; the test is reported as skipped.
 pub fn redis() -> Option<String> {
     address("COUNTERSIGN_TEST_REDIS")
 }
 
-/// Address of the tests' PostgreSQL, without a database. None: as above.
+/// Address of the tests' PostgreSQL, without a database. `None` means that there is no such server; the test is reported as skipped.
 pub fn postgres() -> Option<String> {
     let server = address("COUNTERSIGN_TEST_POSTGRES")?;
     Some(server.trim_end_matches('/').to_owned())
@@ -81,7 +81,7 @@ fn address(variable: &str) -> Option<String> {
     address
 }
 
-/// A new, empty database on the tests' PostgreSQL; none: there is no such server.
+/// A new, empty database on the tests' PostgreSQL. `None` means that there is no such server.
 pub async fn fresh_database() -> Option<String> {
     Some(create_database(&postgres()?).await)
 }

@@ -30,7 +30,7 @@ pub const SECRETS: &[(&str, &str)] = &[
     ("CHANNELS__LARK__VERIFICATION_TOKEN", "vt-test-0123456789"),
     ("CHANNELS__LARK__ENCRYPT_KEY", "k-lark-test-0123456789"),
 ];
-/// The same for Slack.
+/// Secrets of the played Slack app.
 pub const SLACK_SECRETS: &[(&str, &str)] = &[
     ("CHANNELS__SLACK__SIGNING_SECRET", "ss-slack-test-0123456789"),
     ("CHANNELS__SLACK__BOT_TOKEN", "xoxb-slack-test-0123456789"),
@@ -106,14 +106,14 @@ impl World {
         Self::start_on(On::Lark, extra, answer).await
     }
 
-    /// The same on any platform.
+    /// A world in this process, on any platform. See [`World::start`].
     pub async fn start_on(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let mut world = Self::prepare(on, extra, answer, Clock::system()).await;
         world.boot().await;
         world
     }
 
-    /// The same with these action tools instead of the file tools.
+    /// A world in this process with these action tools instead of the file tools.
     pub async fn with_tools_on(on: On, tools: Vec<Arc<dyn Tool>>, answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let mut world = Self::prepare(on, &[], answer, Clock::system()).await;
         world.tools = Some(Toolbox::new(tools, &BTreeMap::new()));
@@ -121,14 +121,14 @@ impl World {
         world
     }
 
-    /// The same, with a clock that only the test moves.
+    /// A world in this process, with a clock that only the test moves.
     pub async fn frozen_on(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let mut world = Self::prepare(on, extra, answer, Clock::manual(Clock::system().now())).await;
         world.boot().await;
         world
     }
 
-    /// The same on Lark.
+    /// A world on Lark with a clock that only the test moves.
     pub async fn frozen(extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         Self::frozen_on(On::Lark, extra, answer).await
     }
@@ -142,7 +142,7 @@ impl World {
         Self::process_on(On::Lark, extra, failpoint, answer).await
     }
 
-    /// The same on any platform.
+    /// A world with the real binary, on any platform. See [`World::process`].
     pub async fn process_on(
         on: On,
         extra: &[(&str, &str)],
@@ -171,7 +171,7 @@ impl World {
         Self::by_file_on(On::Lark, extra, without, yaml, answer).await
     }
 
-    /// The same on any platform.
+    /// A world that is configured by a file, on any platform. See [`World::by_file`].
     pub async fn by_file_on(
         on: On,
         extra: &[(&str, &str)],
@@ -275,7 +275,7 @@ impl World {
         self.another_with(|_| {}).await
     }
 
-    /// The same, with some of its timings changed.
+    /// Another gateway on the stores of this world, with changed timings.
     pub async fn another_with(&self, change: impl FnOnce(&mut Intervals)) -> Running {
         let Loaded { boot, live, .. } = load(&self.settings);
         let mut parts = Parts {
@@ -301,7 +301,7 @@ impl World {
         self.try_restart_process(failpoint).unwrap_or_else(|told| panic!("{told}"));
     }
 
-    /// The same; what the process told instead, when it ended before it was ready.
+    /// Starts the process again. The error is what it wrote when it ended before it was ready.
     pub fn try_restart_process(&mut self, failpoint: Option<&str>) -> Result<(), String> {
         self.gateway = Gateway::Stopped;
         let variables = failpoint.map(|point| ("COUNTERSIGN_FAILPOINT", point.to_owned()));

@@ -43,7 +43,7 @@ impl World {
         Self::on(stores().await.remove(0), edit).await
     }
 
-    /// The same in this store.
+    /// A world on this store.
     pub async fn on(store: Store, edit: impl FnOnce(&mut Live)) -> Self {
         let (ledger, clock) = (store.ledger.clone(), store.clock.clone());
         let mut live = live();
@@ -68,7 +68,7 @@ impl World {
         tx.commit().await.unwrap();
     }
 
-    /// The same ledger under other settings.
+    /// A desk on this ledger under other settings.
     pub fn desk_with(&self, edit: impl FnOnce(&mut Live)) -> Desk {
         let mut live = self.live.clone();
         edit(&mut live);

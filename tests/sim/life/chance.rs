@@ -65,7 +65,7 @@ pub(super) fn settings(dice: &mut Dice) -> Live {
 }
 
 impl Life<'_> {
-    /// None: nothing may, but by time.
+    /// `None` means that only time can move it.
     pub(super) fn choose(&mut self) -> Option<Move> {
         let now = self.lab.clock.now();
         let mut moves: Vec<(usize, Move)> = Vec::new();

@@ -109,7 +109,7 @@ impl Via {
 pub struct Decision {
     /// How it was settled.
     pub kind: DecisionKind,
-    /// Who settled it; none for the system.
+    /// The person who settled it. `None` means the system.
     pub by: Option<String>,
     /// By which road.
     pub via: Via,
@@ -158,7 +158,7 @@ pub const API_TOKEN: &str = "api";
 /// One person's approval of one gate; unique per gate and person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vote {
-    /// Who.
+    /// The person.
     pub by: String,
     /// By which road.
     pub via: Via,

@@ -18,7 +18,7 @@ pub enum Act {
 }
 
 impl Act {
-    /// The same wish in the terms of this kind of gate. Calls are rejected, never cancelled or revised. At every other gate a refusal
+    /// The act in the terms of this kind of gate. Calls are rejected, never cancelled or revised. At every other gate a refusal
     /// gives the task up. A question cannot be approved: that is `None`.
     pub fn at(self, kind: GateKind) -> Option<Self> {
         Some(match (kind, self) {

@@ -149,7 +149,7 @@ impl Engine {
                         Next::Wait => return Ok(RunEnd::Parked(journal.due(&run.turn.state).await?)),
                         Next::Nothing => return Ok(RunEnd::Finished),
                     };
-                    // None: interrupted by a person; the news above says what happened.
+                    // A person interrupted it. The outside input above says what happened.
                     let Some(input) = input else { continue };
                     (input, Vec::new())
                 }

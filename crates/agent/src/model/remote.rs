@@ -69,7 +69,7 @@ impl Remote {
     /// A model of Anthropic's messages API: the base URL (`https://api.anthropic.com`), the model's name there, and the key.
     ///
     /// # Errors
-    /// As [`Remote::openai`].
+    /// The errors of [`Remote::openai`].
     pub fn anthropic(url: &str, name: &str, key: &str) -> Result<Self, ModelError> {
         Self::at(Provider::Anthropic, url, name, key)
     }

@@ -64,7 +64,7 @@ pub trait Pins: Send + Sync + fmt::Debug {
     fn compare<'a>(&'a self, server: &'a str, found: &'a Definitions, listed: bool) -> BoxFuture<'a, Result<BTreeSet<String>, String>>;
 }
 
-/// Pins of a program that keeps none: what a server offered first holds as long as the program runs.
+/// Pins of a program that stores no pins. What a server offered first holds as long as the program runs.
 #[derive(Debug, Default)]
 pub struct FirstSight(Mutex<BTreeMap<String, Definitions>>);
 

@@ -70,7 +70,7 @@ impl Workspace {
         Ok(Self { root, ids: ids.clone() })
     }
 
-    /// Everything below `path`, sorted, folders before what is in them; true: there is more.
+    /// Everything below `path`, sorted, folders before what is in them. `true` means that there is more.
     pub(super) fn list(&self, path: &str) -> Result<(Vec<Entry>, bool), ToolError> {
         let inside = below(path)?;
         let folder = match inside.as_os_str().is_empty() {
@@ -241,7 +241,7 @@ fn below(path: &str) -> Result<PathBuf, ToolError> {
     Ok(inside)
 }
 
-/// Adds what is in `folder`; true: stopped at a limit.
+/// Adds what is in `folder`. Returns whether it stopped at a limit.
 fn walk(folder: &Dir, at: &Path, depth: usize, entries: &mut Vec<Entry>) -> io::Result<bool> {
     let mut names = Vec::new();
     for entry in folder.entries()? {

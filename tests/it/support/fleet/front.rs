@@ -40,7 +40,7 @@ impl Front {
         Self { base, replicas }
     }
 
-    /// From now on this process stands in this place; none: nobody.
+    /// From now on this process stands in this place. `None` means no process.
     pub fn put(&self, place: usize, base: Option<&str>) {
         self.replicas.lock().unwrap()[place] = base.map(str::to_owned);
     }

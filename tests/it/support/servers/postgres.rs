@@ -20,7 +20,7 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Starts one with an empty cluster; none: not installed.
+    /// Starts one with an empty cluster. `None` means that PostgreSQL is not installed.
     pub async fn start() -> Option<Self> {
         program("initdb")?;
         sqlx::any::install_default_drivers();

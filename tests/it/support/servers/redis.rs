@@ -16,7 +16,7 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one with these options behind ours (nothing is saved, unless they say so); none: not installed.
+    /// Starts one with these options behind ours (nothing is saved, unless they say so). `None` means that Redis is not installed.
     pub async fn start(options: &[&str]) -> Option<Self> {
         program("redis-server")?;
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
@@ -87,7 +87,7 @@ impl RedisServer {
         assert!(self.is_up().await, "redis-server does not start again: {}", self.log());
     }
 
-    /// The same without anything that it had saved.
+    /// Restarts it without anything that it had saved.
     pub async fn restart_empty(&mut self) {
         self.kill().await;
         for entry in std::fs::read_dir(self.folder.path()).unwrap() {
@@ -121,7 +121,7 @@ impl RedisServer {
         words(&self.ask(args).await.unwrap_or_else(|error| panic!("{args:?}: {error}")))
     }
 
-    /// The same, whose refusal is what the test wants to see.
+    /// Sends a command; the test looks at its refusal.
     pub async fn ask(&self, args: &[&str]) -> redis::RedisResult<Value> {
         let mut conn = redis::Client::open(self.url())?.get_multiplexed_async_connection().await?;
         let mut command = redis::cmd(args[0]);

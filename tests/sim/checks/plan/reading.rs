@@ -26,7 +26,7 @@ pub struct Run {
 #[derive(Debug)]
 pub struct Reading<'a> {
     log: &'a [Message],
-    /// In whose log each message stands; none: the turn's own.
+    /// In whose log each message stands. `None` means the turn's own log.
     pub scopes: Vec<Option<String>>,
     pub stage: Stage,
     /// A limit was reached, and nobody has granted more yet.

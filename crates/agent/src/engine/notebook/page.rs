@@ -346,7 +346,7 @@ impl Page {
         let act = if gate.kind == GateKind::Question { answer(act) } else { act };
         let act = act.at(gate.kind).ok_or(VerdictError::Invalid("it makes no sense at this gate"))?;
         let votes = gate.stored_votes();
-        // Who may say what is for the program to know.
+        // The embedding program decides who may say what.
         let settled = handshake::settle(&gate.standing(&votes), &act, actor, |_| true, None).map_err(|refusal| refused(refusal, id))?;
         if act == Act::Approve
             && let (Some(by), Some(gate)) = (&actor.user, &mut self.gate)

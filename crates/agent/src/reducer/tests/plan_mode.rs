@@ -14,7 +14,7 @@ pub(super) fn planner(change: impl FnOnce(&mut Policy)) -> Play {
     })
 }
 
-/// The same, with this plan approved and its first step begun.
+/// A turn in plan mode with this plan approved and its first step begun.
 pub(super) fn approved(steps: Value, change: impl FnOnce(&mut Policy)) -> Play {
     let mut play = planner(change);
     play.calls("plan", plan("complex", steps)).approves();

@@ -157,7 +157,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Messages<R> {
         };
         match self.line > MAX_MESSAGE {
             true => {
-                // Who reads is promised that an error comes alone.
+                // The reader was promised that an error comes alone.
                 buffer.set_filled(before);
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long")))
             }

@@ -182,7 +182,7 @@ impl Machine {
         }
     }
 
-    /// The same with a fault in it.
+    /// This machine with a planted fault.
     pub(super) fn with(self, fault: Fault) -> Self {
         Self {
             fault: Some(fault),
