@@ -23,7 +23,7 @@ use tracing::{info, warn};
 
 use crate::channels::{ConsoleChannel, LarkClient, LarkHook, SlackClient, SlackHook};
 use crate::config::{Boot, Live, Reloader, Settings};
-use crate::conversation::Desk;
+use crate::conversation::Conversations;
 use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, serve, start_workers};
 use crate::lanes::{Intervals, Runner, RunnerParts};
 use crate::store::{Ledger, StoreError};
@@ -156,7 +156,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
             failpoint: parts.failpoint.clone(),
             observers: Vec::new(),
         }),
-        desk: Desk::new(ledger.clone(), settings.clone(), clock.clone()),
+        conversations: Conversations::new(ledger.clone(), settings.clone(), clock.clone()),
         channels: channels(&boot, &templates, &http, &parts.clock, &clock),
         ledger,
         settings,

@@ -1,9 +1,9 @@
 //! Who said what to whom: triage of what came in, decisions at gates, commands.
 //!
-//! [`Desk::triage`] gives every inbox row its meaning: an answer to a gate becomes a vote and, if it settles, the decision;
+//! [`Conversations::triage`] gives every inbox row its meaning: an answer to a gate becomes a vote and, if it settles, the decision;
 //! `/stop` a signal; anything else a task of its sender's lane. Each row is one transaction and needs no lease, so no approval
 //! waits behind a running turn. `route` chooses (pure, a table of tests); the rest loads what it chooses from and carries the
-//! choice out. Buttons ([`Desk::click`]) and the API are decided in the request that brings them, by the same code.
+//! choice out. Buttons ([`Conversations::click`]) and the API are decided in the request that brings them, by the same code.
 
 mod api;
 mod changes;
@@ -32,7 +32,7 @@ use rights::Rights;
 
 /// Gives meaning to what came in and settles gates. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Desk {
+pub struct Conversations {
     ledger: Ledger,
     settings: Settings,
     clock: Clock,
@@ -53,8 +53,8 @@ impl ClickAnswer {
     }
 }
 
-impl Desk {
-    /// A desk over `ledger`; who may decide is read from `settings` at every decision.
+impl Conversations {
+    /// One over `ledger`. Who may decide is read from `settings` at every decision.
     #[must_use]
     pub fn new(ledger: Ledger, settings: Settings, clock: Clock) -> Self {
         Self { ledger, settings, clock }

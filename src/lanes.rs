@@ -25,7 +25,7 @@ pub struct Intervals {
     /// How often a reader of events is pinged; a reader that has not answered by the next ping is disconnected.
     pub socket_ping: Duration,
     /// How long a reader of events may take to read one.
-    pub socket_patience: Duration,
+    pub socket_timeout: Duration,
     /// Those of calls.
     pub calls: Timings,
 }
@@ -36,7 +36,7 @@ impl Default for Intervals {
             lease: Duration::from_secs(30),
             poll: Duration::from_secs(1),
             socket_ping: Duration::from_secs(30),
-            socket_patience: Duration::from_secs(10),
+            socket_timeout: Duration::from_secs(10),
             calls: Timings::default(),
         }
     }

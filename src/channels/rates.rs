@@ -56,10 +56,10 @@ struct Arrivals {
 }
 
 impl Limiter {
-    /// Waits for the turn of one call, `patience` at most; a longer wait is an error with nothing taken.
-    pub(super) async fn wait(&self, rates: Rates<'_>, patience: Duration) -> Result<(), DeliveryError> {
+    /// Waits for the turn of one call, for the time `at_most`. A longer wait is an error, and no place is taken.
+    pub(super) async fn wait(&self, rates: Rates<'_>, at_most: Duration) -> Result<(), DeliveryError> {
         let now = Instant::now();
-        let wait = self.arrivals().reserve(rates, now, patience);
+        let wait = self.arrivals().reserve(rates, now, at_most);
         match wait {
             Ok(wait) => {
                 tokio::time::sleep_until(now + wait).await;
@@ -97,7 +97,7 @@ impl Limiter {
 
 impl Arrivals {
     /// The wait, with the place in line taken; or the wait that is too long, with nothing taken.
-    fn reserve(&mut self, rates: Rates<'_>, now: Instant, patience: Duration) -> Result<Duration, Duration> {
+    fn reserve(&mut self, rates: Rates<'_>, now: Instant, at_most: Duration) -> Result<Duration, Duration> {
         let wide: Vec<(&'static str, Duration, Instant)> = rates
             .wide
             .iter()
@@ -111,7 +111,7 @@ impl Arrivals {
             .map(|(target, rate)| (target, rate.next(self.targets.get(target).copied(), now)));
         let own_wait = own.map_or(Duration::ZERO, |(_, (wait, _))| wait);
         let wait = wide.iter().map(|(_, wait, _)| *wait).max().unwrap_or_default().max(own_wait);
-        if wait > patience {
+        if wait > at_most {
             return Err(wait);
         }
         self.wide.extend(wide.into_iter().map(|(name, _, arrival)| (name, arrival)));

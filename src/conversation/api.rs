@@ -9,7 +9,7 @@ use countersign_agent::domain::{
 
 use crate::store::{ActionRecord, GateRecord, StoreError, TurnRow, Tx};
 
-use super::Desk;
+use super::Conversations;
 use super::settle::{GateOutcome, RowOutcome, count_votes, lapse, latest_review, settle, settle_row};
 use super::stop::end_turn;
 
@@ -59,7 +59,7 @@ pub enum DecideError {
     Store(#[from] StoreError),
 }
 
-impl Desk {
+impl Conversations {
     /// Decides a gate: plan review, question (revise with the answer), budget, or a tool approval as a whole.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Desk {
     /// lost, because the call is asked about again under the id that it had: a repeated approval of the first try is none of the second.
     ///
     /// # Errors
-    /// As for [`Desk::decide_review`].
+    /// As for [`Conversations::decide_review`].
     pub async fn decide_action(&self, id: &ActionId, gate: Option<&GateId>, asked: ApiDecision) -> Result<ActionRecord, DecideError> {
         let turn = self
             .ledger
@@ -190,7 +190,7 @@ impl Desk {
     /// Stops a turn and closes its gate. Asking again for a turn that was stopped is no error.
     ///
     /// # Errors
-    /// As for [`Desk::decide_review`]; a conflict when the turn ended otherwise.
+    /// As for [`Conversations::decide_review`]; a conflict when the turn ended otherwise.
     pub async fn cancel_turn(&self, id: &TurnId, user: &str, principal: &str) -> Result<TurnRow, DecideError> {
         let mut tx = self.begin_at(id).await?;
         let turn = tx.turn(id).await?.ok_or(DecideError::NotFound)?;

@@ -11,9 +11,9 @@ use crate::store::{GateRecord, Read, StoreError, Tx};
 use super::notices::{after, done, refused, row_done, too_late};
 use super::rights::Rights;
 use super::settle::{GateOutcome, RowOutcome, count_votes, lapse, latest_review, settle, settle_row, words_under_way};
-use super::{ClickAnswer, Desk, paint};
+use super::{ClickAnswer, Conversations, paint};
 
-impl Desk {
+impl Conversations {
     /// Decides a click. The answer is for the one who clicked; everybody else sees the repainted card.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use super::load::load_context;
 use super::notices::{after, refused};
 use super::route::{Meaning, queue, route};
 use super::settle::{GateOutcome, settle};
-use super::{Desk, changes, say, stop};
+use super::{Conversations, changes, say, stop};
 
 /// Rows looked at in one go.
 const BATCH: i64 = 64;
@@ -32,7 +32,7 @@ enum RowEnd {
     Wait,
 }
 
-impl Desk {
+impl Conversations {
     /// Handles what came in and waits for triage, oldest first; gives how many rows were handled. Any number of workers may
     /// call it at once: each row is taken by compare-and-set.
     ///
@@ -45,7 +45,7 @@ impl Desk {
     /// Triages, and begins no further row once `over` is true; other processes do the rest.
     ///
     /// # Errors
-    /// The errors of [`Desk::triage`].
+    /// The errors of [`Conversations::triage`].
     pub async fn triage_until(&self, over: impl Fn() -> bool + Send + Sync) -> Result<usize, StoreError> {
         let mut waiting = HashSet::new();
         let (mut after, mut seen, mut handled) = (0, 0, 0);
@@ -100,7 +100,7 @@ impl Desk {
         }
     }
 
-    /// One try of [`Desk::triage_row`].
+    /// One try of [`Conversations::triage_row`].
     async fn handle_row(&self, row: &InboxRow, behind: bool) -> Result<bool, StoreError> {
         let mut tx = self.ledger.begin_in(&row.inbound.conversation).await?;
         let end = match &row.inbound.body {

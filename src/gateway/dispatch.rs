@@ -43,12 +43,12 @@ struct Platform {
     channel: ChannelKind,
     places: Arc<Semaphore>,
     /// What it rations.
-    abreast: BatchSizes,
+    batch_sizes: BatchSizes,
 }
 
 impl Platform {
     fn lines(&self) -> [Line; 3] {
-        let BatchSizes { posts, repaints, marks } = self.abreast;
+        let BatchSizes { posts, repaints, marks } = self.batch_sizes;
         let free = self.places.available_permits();
         // Repaints that hang must leave room for what people wait for.
         let rest = free.saturating_sub(FOR_POSTS);
@@ -72,7 +72,7 @@ impl Dispatcher {
         let platforms = PLATFORMS.map(|channel| Platform {
             channel,
             places: Arc::new(Semaphore::new(ABREAST)),
-            abreast: gateway.channels.out(channel).batch_sizes(),
+            batch_sizes: gateway.channels.out(channel).batch_sizes(),
         });
         Self {
             gateway,
@@ -303,7 +303,7 @@ mod tests {
             let platform = Platform {
                 channel: ChannelKind::Lark,
                 places: Arc::new(Semaphore::new(free)),
-                abreast: BatchSizes {
+                batch_sizes: BatchSizes {
                     posts: 5,
                     repaints: 5,
                     marks: 5,

@@ -19,7 +19,7 @@ use super::health::Since;
 use super::refusals::Refusals;
 use crate::channels::{Channel, DeliveryError, LarkHook, SLACK_APP, SlackClient, SlackHook};
 use crate::config::Settings;
-use crate::conversation::Desk;
+use crate::conversation::Conversations;
 use crate::lanes::{Intervals, Runner};
 use crate::store::Ledger;
 use crate::telemetry::Meters;
@@ -76,7 +76,7 @@ pub struct GatewayParts {
     /// Settings in force.
     pub settings: Settings,
     /// Triage and decisions.
-    pub desk: Desk,
+    pub conversations: Conversations,
     /// Works on lanes.
     pub runner: Runner,
     /// Ways in and out.

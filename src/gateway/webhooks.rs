@@ -67,11 +67,11 @@ async fn metered(
     handled.map(|(_, response)| response)
 }
 
-/// Decides a click while its request waits. The work goes on when the person's patience or the connection ends: half a
+/// Decides a click while its request waits. The work goes on when the platform gives the request up or the connection ends: half a
 /// decision is none, and a late one shows on the card.
 async fn click(gateway: &Gateway, inbound: Inbound) -> Result<ClickAnswer, ApiError> {
-    let desk = gateway.desk.clone();
-    let deciding = tokio::spawn(async move { desk.click(&inbound).await });
+    let conversations = gateway.conversations.clone();
+    let deciding = tokio::spawn(async move { conversations.click(&inbound).await });
     match tokio::time::timeout(CLICK_TIME, deciding).await {
         Ok(Ok(decided)) => Ok(decided?),
         Ok(Err(panic)) => {

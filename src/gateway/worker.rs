@@ -151,7 +151,7 @@ async fn triage_loop(workers: Workers) {
     let gateway = &workers.gateway;
     let wakeup = gateway.ledger.inbox_wakeup();
     repeat(&workers, &wakeup, "triage", || async {
-        let handled = gateway.desk.triage_until(|| workers.stop.soon.is_cancelled()).await?;
+        let handled = gateway.conversations.triage_until(|| workers.stop.soon.is_cancelled()).await?;
         if handled > 0 {
             gateway.failpoint.reach("triaged");
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::config::{Live, Settings};
-use countersign::conversation::Desk;
+use countersign::conversation::Conversations;
 use countersign::lanes::{Intervals, Runner, RunnerParts};
 use countersign::store::SimulatedCommit;
 use countersign_agent::domain::{Failpoint, Ids, Inbound, InboundBody, Millis, Mode};
@@ -137,7 +137,7 @@ impl<'a> Life<'a> {
         });
         let process = |name: &str, dice: &mut Dice| Process {
             ledger: lab.ledger.clone(),
-            desk: Desk::new(lab.ledger.clone(), settings.clone(), lab.clock.clone()),
+            conversations: Conversations::new(lab.ledger.clone(), settings.clone(), lab.clock.clone()),
             runner: runner.clone(),
             clock: lab.clock.clone(),
             scene: Arc::clone(&stage.scene),

@@ -1,6 +1,6 @@
 //! Deterministic simulation: thousands of short lives of the whole core, each thrown by a seed.
 //!
-//! Real are the reducer, the runner, triage and decisions (`Desk`), and the ledger on SQLite with its leases, fences and outbox. Played
+//! Real are the reducer, the runner, triage and decisions (`Conversations`), and the ledger on SQLite with its leases, fences and outbox. Played
 //! are the model, the tools, the people, the platform that carries messages, the dispatcher's calls to it, the processes (two, which
 //! die, stand still and lose their leases) and time. Nothing moves unless the play gives it something, so a seed is a life, and a life
 //! that breaks a rule can be lived again: `COUNTERSIGN_SIM_SEED=K` tells it step by step. `COUNTERSIGN_SIM_SEEDS=N` lives so many,

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::conversation::Desk;
+use countersign::conversation::Conversations;
 use countersign::lanes::{Runner, WorkError};
 use countersign::store::{Hold, Lease, Ledger, OutboxOp, OutboxRow, StoreError};
 use countersign_agent::domain::{Clock, Inbound, LaneId, Millis, Notice};
@@ -64,7 +64,7 @@ impl Board {
 #[derive(Clone)]
 pub struct Process {
     pub ledger: Ledger,
-    pub desk: Desk,
+    pub conversations: Conversations,
     pub runner: Runner,
     pub clock: Clock,
     pub scene: Arc<Scene>,
@@ -79,12 +79,12 @@ pub struct Process {
 
 impl Process {
     pub async fn triage(self) {
-        let handled = self.desk.triage().await.map_err(|error| error.to_string());
+        let handled = self.conversations.triage().await.map_err(|error| error.to_string());
         self.board.tell(News::Triaged(handled));
     }
 
     pub async fn click(self, inbound: Inbound) {
-        let answer = self.desk.click(&inbound).await;
+        let answer = self.conversations.click(&inbound).await;
         let answer = answer.map(|answer| answer.notice).map_err(|error| error.to_string());
         self.board.tell(News::Clicked(inbound.event_key, answer));
     }

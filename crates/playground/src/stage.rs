@@ -142,8 +142,8 @@ impl Stage {
         self.lock().messages.get(first..).unwrap_or_default().to_vec()
     }
 
-    /// Waits until `found` finds something in the state; none after `patience`.
-    pub async fn wait_for<T>(&self, patience: Duration, mut found: impl FnMut(&Snapshot) -> Option<T>) -> Option<T> {
+    /// Waits until `found` finds something in the state; none after `at_most`.
+    pub async fn wait_for<T>(&self, at_most: Duration, mut found: impl FnMut(&Snapshot) -> Option<T>) -> Option<T> {
         let search = async {
             loop {
                 // Registered before the look, so that a change in between is not missed.
@@ -156,7 +156,7 @@ impl Stage {
                 changed.await;
             }
         };
-        tokio::time::timeout(patience, search).await.ok()
+        tokio::time::timeout(at_most, search).await.ok()
     }
 
     /// Tells which chat a person's message is in, so that replies to it are filed there.

@@ -50,7 +50,7 @@ fn a_pause_holds() {
 
 /// F-C1: who cannot wait is told at once, and takes nobody's place.
 #[test]
-fn without_patience_nothing_waits() {
+fn without_time_nothing_waits() {
     let (mut arrivals, now) = (Arrivals::default(), Instant::now());
     for _ in 0..3 {
         arrivals.reserve(one_a_second("C1"), now, Duration::ZERO).unwrap();

@@ -210,9 +210,9 @@ impl SlackClient {
     }
 
     /// One call at its pace.
-    async fn paced(&self, method: Method, chat: &str, body: &Value, patience: Duration) -> Result<Value, SlackFailure> {
+    async fn paced(&self, method: Method, chat: &str, body: &Value, at_most: Duration) -> Result<Value, SlackFailure> {
         self.limiter
-            .wait(method.rates(chat), patience)
+            .wait(method.rates(chat), at_most)
             .await
             .map_err(SlackFailure::held_back)?;
         self.heeding(method, chat, body).await

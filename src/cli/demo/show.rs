@@ -17,7 +17,7 @@ use crate::app::{self, Parts};
 use crate::{config, telemetry};
 
 /// The whole show must not take longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// How long a reader has for one change of the chat, with `--pace real`.
 const READ: Duration = Duration::from_millis(1200);
 /// What all pauses for reading may come to.
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitCode> {
     telemetry::init(false, "error");
     let (clock, ids) = (Clock::system(), Ids::random());
-    let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
+    let http = reqwest::Client::builder().no_proxy().timeout(TIME_LIMIT).build()?;
     let mut scene = match args.channel.as_str() {
         "slack" => Scene::slack(args.locale(), http.clone(), clock.clone(), ids).await?,
         _ => Scene::lark(args.locale(), http.clone(), clock.clone(), ids).await?,
@@ -66,8 +66,8 @@ pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitC
         answered: Vec::new(),
         said: 0,
     };
-    let patience = if slow { PATIENCE + LONGEST_READING } else { PATIENCE };
-    let outcome = tokio::time::timeout(patience, show.play()).await;
+    let time_limit = if slow { TIME_LIMIT + LONGEST_READING } else { TIME_LIMIT };
+    let outcome = tokio::time::timeout(time_limit, show.play()).await;
     let figures = show.figures(model.calls(), started.elapsed()).await;
     running.stop().await;
     match outcome {
@@ -76,7 +76,7 @@ pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitC
             Ok(ExitCode::SUCCESS)
         }
         Ok(Err(error)) => Err(error),
-        Err(_) => bail!("no answer in {} s", patience.as_secs()),
+        Err(_) => bail!("no answer in {} s", time_limit.as_secs()),
     }
 }
 

@@ -65,7 +65,7 @@ pub(in crate::gateway) async fn decide(
     check_text("reason", reason.as_deref())?;
     let id = ActionId::new(id);
     gateway
-        .desk
+        .conversations
         .decide_action(
             &id,
             gate_id.map(GateId::new).as_ref(),

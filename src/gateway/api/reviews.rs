@@ -68,7 +68,7 @@ pub(in crate::gateway) async fn decide(
         principal: principal(&gateway),
     };
     // Not always the one that was named: its successor may have taken the decision.
-    let decided = gateway.desk.decide_review(&id, asked).await?;
+    let decided = gateway.conversations.decide_review(&id, asked).await?;
     Ok(Json(view(&gateway, &decided)))
 }
 

@@ -34,7 +34,7 @@ use crate::store::{Read, StoreError};
 /// The subprotocol under which a browser sends its token.
 pub(super) const PROTOCOL: &[u8] = b"bearer";
 /// So many readers may be there at once; one more is asked to come back.
-const SEATS: u32 = 200;
+const MAX_SOCKETS: u32 = 200;
 /// So many of them look at once: each look takes one of the ledger's readers, which webhooks and turns need more.
 const LOOKS: usize = 2;
 /// Not more often than this does one reader look.
@@ -49,14 +49,14 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// The readers of events in this process.
 #[derive(Debug)]
 pub(in crate::gateway) struct Sockets {
-    seats: Arc<Semaphore>,
+    places: Arc<Semaphore>,
     looks: Semaphore,
 }
 
 impl Default for Sockets {
     fn default() -> Self {
         Self {
-            seats: Arc::new(Semaphore::new(SEATS as usize)),
+            places: Arc::new(Semaphore::new(MAX_SOCKETS as usize)),
             looks: Semaphore::new(LOOKS),
         }
     }
@@ -65,13 +65,13 @@ impl Default for Sockets {
 impl Sockets {
     /// How many there are.
     pub(in crate::gateway) fn open(&self) -> u32 {
-        SEATS.saturating_sub(u32::try_from(self.seats.available_permits()).unwrap_or(SEATS))
+        MAX_SOCKETS.saturating_sub(u32::try_from(self.places.available_permits()).unwrap_or(MAX_SOCKETS))
     }
 
     /// Comes back once there is none.
     pub(in crate::gateway) async fn all_free(&self) {
         // An error means that the semaphore was closed, which never happens.
-        let _ = self.seats.acquire_many(SEATS).await;
+        let _ = self.places.acquire_many(MAX_SOCKETS).await;
     }
 }
 
@@ -90,8 +90,8 @@ pub(in crate::gateway) async fn connect(
     if gateway.is_draining() {
         return Err(ApiError::unavailable());
     }
-    let seats = Arc::clone(&gateway.sockets().seats);
-    let seat = seats.try_acquire_owned().map_err(|_| ApiError::unavailable())?;
+    let places = Arc::clone(&gateway.sockets().places);
+    let place = places.try_acquire_owned().map_err(|_| ApiError::unavailable())?;
     let cursor = cursor(&gateway, params).await?;
     let upgrade = upgrade.protocols([str::from_utf8(PROTOCOL).unwrap_or_default()]);
     Ok(upgrade
@@ -99,7 +99,7 @@ pub(in crate::gateway) async fn connect(
         .max_frame_size(HEARD)
         .on_upgrade(async move |socket| {
             Reader::new(gateway, socket).read(cursor).await;
-            drop(seat);
+            drop(place);
         }))
 }
 
@@ -204,8 +204,8 @@ impl Reader {
             reason: reason.into(),
         };
         // What a slow reader has not read yet stands before it.
-        let patience = self.gateway.timings.socket_patience;
-        let told = timeout(patience, self.outgoing.send(Message::Close(Some(close)))).await;
+        let limit = self.gateway.timings.socket_timeout;
+        let told = timeout(limit, self.outgoing.send(Message::Close(Some(close)))).await;
         if matches!(told, Ok(Ok(()))) {
             // A connection that is cut at once may lose what is still on its way.
             let _ = timeout(FAREWELL, self.incoming.listen()).await;
@@ -304,7 +304,7 @@ async fn send(
     incoming: &mut Incoming,
     message: Message,
 ) -> Result<(), End> {
-    let sending = timeout(gateway.timings.socket_patience, outgoing.send(message));
+    let sending = timeout(gateway.timings.socket_timeout, outgoing.send(message));
     match incoming.beside(sending).await? {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) => Err(End::Gone),

@@ -100,7 +100,7 @@ pub(in crate::gateway) async fn cancel(
     let Cancellation { user_id } = body(&gateway, &headers, raw).await?;
     check_id("user_id", &user_id)?;
     gateway
-        .desk
+        .conversations
         .cancel_turn(&TurnId::new(id.clone()), &user_id, &principal(&gateway))
         .await?;
     let mut session = gateway.ledger.read().await?;

@@ -75,10 +75,10 @@ async fn review(scene: &Scene, id: &GateId, kind: DecisionKind, feedback: Option
         return Ok(Notice::EmptyFeedback {});
     }
     let asked = decision(scene, gate.conversation.channel, kind, feedback);
-    Ok(match gateway.desk.decide_review(id, asked).await {
+    Ok(match gateway.conversations.decide_review(id, asked).await {
         Ok(record) => match (&record.decision, kind) {
             (None, _) => Notice::VoteRecorded {
-                votes: gateway.desk.votes(&record),
+                votes: gateway.conversations.votes(&record),
                 quorum: gate.quorum,
             },
             (Some(_), DecisionKind::Revise) if gate.kind == GateKind::Question => Notice::Answered {},
@@ -105,7 +105,7 @@ async fn action(scene: &Scene, id: &ActionId, gate: Option<GateId>, kind: Decisi
         return Ok(Notice::UnknownReview {});
     };
     let asked = decision(scene, found.channel, kind, reason);
-    Ok(match gateway.desk.decide_action(id, gate.as_ref(), asked).await {
+    Ok(match gateway.conversations.decide_action(id, gate.as_ref(), asked).await {
         Ok(_) if kind == DecisionKind::Approve => Notice::Approved {},
         Ok(_) => Notice::Rejected {},
         Err(error) => refused(

@@ -18,7 +18,7 @@ use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 
 /// Longest wait for a change; well below what proxies allow.
-const PATIENCE: Duration = Duration::from_secs(25);
+const TIME_LIMIT: Duration = Duration::from_secs(25);
 /// Not more often than this is a page drawn anew for one reader.
 const PACE: Duration = Duration::from_millis(300);
 /// So often a look without being told: for what other processes write, and for the state of the parts.
@@ -58,14 +58,14 @@ pub(super) struct LiveParams {
     have: Option<String>,
 }
 
-/// The parts that changed, or none after [`PATIENCE`].
+/// The parts that changed, or none after [`TIME_LIMIT`].
 pub(super) async fn live(
     State(gateway): State<Gateway>,
     headers: HeaderMap,
     Params(params): Params<LiveParams>,
 ) -> Result<Json<Value>, ApiError> {
     let _place = gateway.readers().waiting.try_acquire().map_err(|_| ApiError::unavailable())?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIME_LIMIT;
     let mut commits = gateway.ledger.commits();
     loop {
         // Settings may change while we wait: the scene is set anew each time.

@@ -80,7 +80,7 @@ pub(super) async fn waiting(session: &mut Read, scene: &Scene) -> Result<Value, 
         let Some(record) = session.gate(&id).await?.filter(|record| record.decision.is_none()) else {
             continue;
         };
-        let votes = scene.gateway.desk.votes(&record);
+        let votes = scene.gateway.conversations.votes(&record);
         let rows = session.actions_of_gate(&id).await?;
         let mut card = record.gate.card.painted(CardState::Open { votes }, &rows);
         show_whole(&mut card, &rows);

@@ -202,7 +202,7 @@ async fn end_review(tx: &mut Tx, row: &TurnRow, turn: &Turn) -> Result<(), Store
 }
 
 /// `content` as the messages that it takes. All but the last of a long answer are words alone: only the last one says
-/// how the turn ended. Words beyond any chat's patience stay in the turn, and people are told.
+/// how the turn ended. Words that are too many for any chat stay in the turn, and people are told.
 fn messages(content: Outbound) -> Vec<Outbound> {
     let split = match &content {
         Outbound::Answer(answer) => split(&answer.text),

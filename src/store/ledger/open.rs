@@ -162,7 +162,7 @@ mod tests {
             .unwrap()
     }
 
-    /// design: an answered commit survives a power cut: WAL with `synchronous=FULL` (2), foreign keys on, 5 s of patience.
+    /// design: an answered commit survives a power cut: WAL with `synchronous=FULL` (2), foreign keys on, a busy timeout of 5 s.
     #[tokio::test]
     async fn the_writer_syncs_every_commit() {
         let folder = tempfile::tempdir().unwrap();

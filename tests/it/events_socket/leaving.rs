@@ -31,7 +31,7 @@ async fn hasty(world: &World) -> (Running, Api) {
     let running = world
         .another_with(|timings| {
             timings.socket_ping = Duration::from_secs(1);
-            timings.socket_patience = Duration::from_secs(3);
+            timings.socket_timeout = Duration::from_secs(3);
         })
         .await;
     let api = Api::new(&format!("http://{}", running.addr));

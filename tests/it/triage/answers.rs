@@ -131,7 +131,7 @@ async fn votes_of_former_approvers_do_not_count() {
     let turn = world.begin().await;
     let gate = world.gate(&turn, GateKind::PlanReview, 2).await;
     world.hear(says("2", "a", "OK")).await;
-    world.desk = world.desk_with(|live| live.lark.approvers = approvers(&["b", "c"]));
+    world.conversations = world.conversations_with(|live| live.lark.approvers = approvers(&["b", "c"]));
     world.hear(says("3", "b", "OK")).await;
     assert_eq!(world.decision(&gate).await, "open", "a is no approver any more");
     world.hear(says("4", "a", "OK")).await;

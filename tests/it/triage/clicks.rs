@@ -30,7 +30,7 @@ async fn second_click_hears_who_decided() {
         at: at.rfc3339(),
     };
     let answer = world
-        .desk
+        .conversations
         .click(&press("u1", ClickVerb::Approve, on(&gate), None, at.plus(TTL)))
         .await
         .unwrap();
@@ -48,10 +48,10 @@ async fn fifty_taps_decide_once() {
     let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
     let mut taps = tokio::task::JoinSet::new();
     for nth in 0..50 {
-        let desk = world.desk.clone();
+        let conversations = world.conversations.clone();
         let at = world.clock.now().plus(Duration::from_millis(nth));
         let click = press("u1", ClickVerb::Approve, on(&gate), None, at);
-        taps.spawn(async move { desk.click(&click).await.unwrap().notice });
+        taps.spawn(async move { conversations.click(&click).await.unwrap().notice });
     }
     let notices = taps.join_all().await;
     assert_eq!(notices.iter().filter(|notice| **notice == Notice::Approved {}).count(), 1);
@@ -76,12 +76,12 @@ async fn redelivered_click() {
     let recorded = Notice::VoteRecorded { votes, quorum };
     let trail = world.trail().await;
     for _ in 0..2 {
-        assert_eq!(world.desk.click(&first).await.unwrap().notice, recorded);
+        assert_eq!(world.conversations.click(&first).await.unwrap().notice, recorded);
     }
     assert_eq!(world.trail().await, trail + 1);
     let second = click("u2", world.clock.now());
     for _ in 0..2 {
-        assert_eq!(world.desk.click(&second).await.unwrap().notice, Notice::Approved {});
+        assert_eq!(world.conversations.click(&second).await.unwrap().notice, Notice::Approved {});
     }
     assert_eq!(world.decision(&gate).await, "approve u2");
 }
@@ -97,9 +97,9 @@ async fn text_and_button_at_once() {
         world.accept(says("2", "u1", "OK")).await;
         let click = press("u1", ClickVerb::Approve, on(&gate), None, world.clock.now());
         let (triaged, clicked) = if round % 2 == 0 {
-            tokio::join!(world.desk.triage(), world.desk.click(&click))
+            tokio::join!(world.conversations.triage(), world.conversations.click(&click))
         } else {
-            let (clicked, triaged) = tokio::join!(world.desk.click(&click), world.desk.triage());
+            let (clicked, triaged) = tokio::join!(world.conversations.click(&click), world.conversations.triage());
             (triaged, clicked)
         };
         assert_eq!(triaged.unwrap(), 1);
@@ -172,14 +172,14 @@ async fn foreign_and_forged_cards() {
         chat.clone_into(&mut click.conversation.chat);
         tenant.clone_into(&mut click.conversation.tenant);
         click.event_key = format!("ev_{chat}_{tenant}");
-        assert_eq!(world.desk.click(&click).await.unwrap().notice, Notice::UnknownReview {});
+        assert_eq!(world.conversations.click(&click).await.unwrap().notice, Notice::UnknownReview {});
     }
     assert_eq!(world.decision(&gate).await, "open");
     let mut click = press("u1", ClickVerb::Unknown, on(&gate), None, world.clock.now());
     if let InboundBody::Click(click) = &mut click.body {
         click.target = None;
     }
-    assert_eq!(world.desk.click(&click).await.unwrap().notice, Notice::UnknownReview {});
+    assert_eq!(world.conversations.click(&click).await.unwrap().notice, Notice::UnknownReview {});
 }
 
 /// design: a click after the expiry runs nothing, even when nobody swept the gate yet.
@@ -282,7 +282,7 @@ async fn a_lost_call_runs_again_by_its_new_card_alone() {
             .into_iter()
             .flat_map(|button| cards.map(|card| (button, card)))
         {
-            let answer = world.desk.click(&approve_on(&world, button, card)).await.unwrap();
+            let answer = world.conversations.click(&approve_on(&world, button, card)).await.unwrap();
             assert_eq!(answer.notice, Notice::Superseded {}, "{button} on {card:?}, {delivered}");
             assert_eq!(
                 status_of(&world, &second, &row).await,
@@ -309,7 +309,7 @@ async fn a_lost_call_runs_again_by_its_new_card() {
         let button = if marked { row.marked(&second.id) } else { row.clone() };
         assert_eq!(
             world
-                .desk
+                .conversations
                 .click(&approve_on(&world, &button, card.as_deref()))
                 .await
                 .unwrap()

@@ -20,7 +20,7 @@ async fn ten_copies_are_one_task() {
     for _ in 0..10 {
         world.receive(first.clone()).await;
     }
-    let (a, b) = (world.desk.clone(), world.desk.clone());
+    let (a, b) = (world.conversations.clone(), world.conversations.clone());
     let (a, b) = tokio::join!(a.triage(), b.triage());
     assert!(a.unwrap() + b.unwrap() >= 1);
     assert_eq!(world.queue("u1", "").await, ["写周报"]);
@@ -37,8 +37,8 @@ async fn many_triage_at_once() {
     }
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..8 {
-        let desk = world.desk.clone();
-        workers.spawn(async move { while desk.triage().await.unwrap() > 0 {} });
+        let conversations = world.conversations.clone();
+        workers.spawn(async move { while conversations.triage().await.unwrap() > 0 {} });
     }
     workers.join_all().await;
     assert_eq!(world.untriaged().await, 0);
@@ -64,7 +64,7 @@ async fn who_stops_leaves_the_rest() {
     }
     let looks = AtomicUsize::new(0);
     let over = || looks.fetch_add(1, Ordering::SeqCst) == 2;
-    assert_eq!(world.desk.triage_until(over).await.unwrap(), 2);
+    assert_eq!(world.conversations.triage_until(over).await.unwrap(), 2);
     assert_eq!(world.untriaged().await, 3);
     assert_eq!(world.queue("u1", "").await, ["任务0", "任务1"]);
 }
@@ -83,7 +83,11 @@ async fn identity_comes_later() {
     }
     world.accept(other(says("d1", "u1", "查天气").direct().chat("oc_p2p"))).await;
     world.accept(other(says("d2", "u1", "在同一个群里").direct())).await;
-    assert_eq!(world.desk.triage().await.unwrap(), 1, "alone with the bot no identity is needed");
+    assert_eq!(
+        world.conversations.triage().await.unwrap(),
+        1,
+        "alone with the bot no identity is needed"
+    );
     assert_eq!(
         world.untriaged().await,
         71,
@@ -92,7 +96,7 @@ async fn identity_comes_later() {
     let mut tx = world.ledger.begin().await.unwrap();
     tx.set_fact("bot.lark.cli_b", super::words::BOT).await.unwrap();
     tx.commit().await.unwrap();
-    while world.desk.triage().await.unwrap() > 0 {}
+    while world.conversations.triage().await.unwrap() > 0 {}
     assert_eq!(world.untriaged().await, 0);
 }
 
@@ -144,11 +148,11 @@ async fn words_for_a_running_turn() {
     let card = gate.card_message.unwrap();
     world.hear(says("3", "u1", "数字用千分位").plain().reply(&[&card])).await;
     assert_eq!(world.notices().await, [Notice::Steered {}]);
-    world.desk = world.desk_with(|live| live.agent.queue_mode = QueueMode::Steer);
+    world.conversations = world.conversations_with(|live| live.agent.queue_mode = QueueMode::Steer);
     world.hear(says("4", "u1", "再加一节")).await;
     assert_eq!(world.signals(&turn).await, [SignalKind::Steer, SignalKind::Steer]);
     assert_eq!(world.queue("u1", "").await, Vec::<String>::new());
-    world.desk = world.desk_with(|live| live.agent.queue_mode = QueueMode::Interrupt);
+    world.conversations = world.conversations_with(|live| live.agent.queue_mode = QueueMode::Interrupt);
     world.hear(says("5", "u1", "改写日报")).await;
     assert_eq!(world.signals(&turn).await.last(), Some(&SignalKind::Supersede));
     assert_eq!(world.queue("u1", "").await, ["改写日报"]);
@@ -206,7 +210,7 @@ async fn stop_overtakes() {
     world.accept(says("3", "u2", "再查一次")).await;
     world.accept(says("4", "u1", "/stop")).await;
     world.accept(says("5", "u1", "写日报")).await;
-    while world.desk.triage().await.unwrap() > 0 {}
+    while world.conversations.triage().await.unwrap() > 0 {}
     assert_eq!(world.signals(&turn).await, [SignalKind::Cancel]);
     assert_eq!(world.decision(&gate).await, "cancel u1");
     assert!(

@@ -48,7 +48,7 @@ async fn edge_of_the_time() {
         world.accept(says("2", "u1", "OK")).await;
         let left = gate.expires_at.since(world.clock.now());
         world.clock.advance(left.checked_sub(short).unwrap());
-        world.desk.triage().await.unwrap();
+        world.conversations.triage().await.unwrap();
         assert_eq!(world.decision(&gate).await, expected, "{short:?}");
     }
 }
@@ -62,7 +62,7 @@ async fn second_approvers_word() {
     let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
     world.accept(says("2", "u2", "OK")).await;
     world.accept(says("3", "u3", "同意")).await;
-    while world.desk.triage().await.unwrap() > 0 {}
+    while world.conversations.triage().await.unwrap() > 0 {}
     assert_eq!(world.decision(&gate).await, "approve u2");
     let told = world.notices().await;
     assert!(
@@ -82,7 +82,7 @@ async fn second_text_queues() {
     world.accept(says("2", "u1", "先备份")).await;
     let target = ClickTarget::Gate(gate.id.clone());
     assert_eq!(world.click("u1", ClickVerb::Approve, target).await, Notice::Approved {});
-    world.desk.triage().await.unwrap();
+    world.conversations.triage().await.unwrap();
     assert_eq!(world.decision(&gate).await, "approve u1");
     assert_eq!(world.notices().await, [Notice::Queued { position: 1 }]);
     assert_eq!(world.queue("u1", "").await, ["先备份"]);

@@ -36,15 +36,18 @@ async fn decides_repeats_conflicts() {
     let mut world = World::new().await;
     let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
     let revise = asks(DecisionKind::Revise, Some("先备份"), "u7");
-    let first = world.desk.decide_review(&gate.id, revise.clone()).await.unwrap();
+    let first = world.conversations.decide_review(&gate.id, revise.clone()).await.unwrap();
     let decision = first.decision.clone().unwrap();
     assert_eq!(
         (decision.kind, decision.via, decision.by.as_deref()),
         (DecisionKind::Revise, Via::Api, Some("u7"))
     );
     world.clock.advance(TTL);
-    assert_eq!(world.desk.decide_review(&gate.id, revise).await.unwrap(), first);
-    let other = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u7")).await;
+    assert_eq!(world.conversations.decide_review(&gate.id, revise).await.unwrap(), first);
+    let other = world
+        .conversations
+        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u7"))
+        .await;
     assert!(matches!(other, Err(DecideError::Conflict { by: Some(by), at, .. }) if by == "u7" && at == decision.at));
 }
 
@@ -54,7 +57,10 @@ async fn conflict_with_a_button() {
     let mut world = World::new().await;
     let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
     world.hear(says("2", "u1", "OK")).await;
-    let again = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u1")).await;
+    let again = world
+        .conversations
+        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u1"))
+        .await;
     assert!(matches!(again, Err(DecideError::Conflict { by: Some(by), .. }) if by == "u1"));
 }
 
@@ -64,18 +70,18 @@ async fn unknown_expired_invalid() {
     let mut world = World::new().await;
     let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
     let unknown = world
-        .desk
+        .conversations
         .decide_review(&GateId::new("rv_x"), asks(DecisionKind::Approve, None, "u1"))
         .await;
     assert!(matches!(unknown, Err(DecideError::NotFound)));
     for kind in [DecisionKind::Revise, DecisionKind::Reject, DecisionKind::Expire] {
-        let invalid = world.desk.decide_review(&gate.id, asks(kind, Some(" "), "u1")).await;
+        let invalid = world.conversations.decide_review(&gate.id, asks(kind, Some(" "), "u1")).await;
         assert!(matches!(invalid, Err(DecideError::Invalid(_))), "{kind:?}");
     }
     world.clock.advance(TTL);
     let late = asks(DecisionKind::Approve, None, "u1");
     for _ in 0..2 {
-        let gone = world.desk.decide_review(&gate.id, late.clone()).await;
+        let gone = world.conversations.decide_review(&gate.id, late.clone()).await;
         assert!(matches!(gone, Err(DecideError::Gone)));
     }
     assert_eq!(world.decision(&gate).await, "expire ");
@@ -86,17 +92,23 @@ async fn unknown_expired_invalid() {
 async fn console_users_are_principals() {
     let mut world = World::new().await;
     let (turn, gate) = waiting(&mut world, on_console(says("1", "u1", "写周报")), GateKind::PlanReview, 1).await;
-    let refused = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u2")).await;
+    let refused = world
+        .conversations
+        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u2"))
+        .await;
     assert!(matches!(refused, Err(DecideError::Forbidden)));
     assert!(matches!(
-        world.desk.cancel_turn(&turn.id, "u2", "local").await,
+        world.conversations.cancel_turn(&turn.id, "u2", "local").await,
         Err(DecideError::Forbidden)
     ));
     assert_eq!(world.decision(&gate).await, "open");
     let approve = asks(DecisionKind::Approve, None, "u1");
-    world.desk.decide_review(&gate.id, approve.clone()).await.unwrap();
-    world.desk.decide_review(&gate.id, approve).await.unwrap();
-    let other = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u2")).await;
+    world.conversations.decide_review(&gate.id, approve.clone()).await.unwrap();
+    world.conversations.decide_review(&gate.id, approve).await.unwrap();
+    let other = world
+        .conversations
+        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u2"))
+        .await;
     assert!(matches!(other, Err(DecideError::Conflict { .. })));
 }
 
@@ -107,7 +119,7 @@ async fn votes_over_the_api() {
     let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 2).await;
     for user in ["u7", "u7", "u8"] {
         let record = world
-            .desk
+            .conversations
             .decide_review(&gate.id, asks(DecisionKind::Approve, None, user))
             .await
             .unwrap();
@@ -124,7 +136,7 @@ async fn votes_of_console_users() {
     let (_, gate) = waiting(&mut world, on_console(says("1", "u1", "写周报")), GateKind::PlanReview, 2).await;
     for (user, decided) in [("u7", false), ("u7", false), ("u8", true)] {
         let record = world
-            .desk
+            .conversations
             .decide_review(&gate.id, asks(DecisionKind::Approve, None, user))
             .await
             .unwrap();
@@ -140,20 +152,32 @@ async fn actions_one_by_one() {
     let [a, b] = <[_; 2]>::try_from(world.actions(&gate).await).unwrap().map(|row| row.id);
     let reject = asks(DecisionKind::Reject, Some("路径错了"), "u1");
     for _ in 0..2 {
-        let record = world.desk.decide_action(&a, None, reject.clone()).await.unwrap();
+        let record = world.conversations.decide_action(&a, None, reject.clone()).await.unwrap();
         assert_eq!(record.action.status, ActionStatus::Rejected);
         assert_eq!(record.action.decision.unwrap().text.as_deref(), Some("路径错了"));
     }
-    let conflict = world.desk.decide_action(&a, None, asks(DecisionKind::Approve, None, "u1")).await;
+    let conflict = world
+        .conversations
+        .decide_action(&a, None, asks(DecisionKind::Approve, None, "u1"))
+        .await;
     assert!(matches!(conflict, Err(DecideError::Conflict { .. })));
-    let invalid = world.desk.decide_action(&b, None, asks(DecisionKind::Cancel, None, "u1")).await;
+    let invalid = world
+        .conversations
+        .decide_action(&b, None, asks(DecisionKind::Cancel, None, "u1"))
+        .await;
     assert!(matches!(invalid, Err(DecideError::Invalid(_))));
     assert_eq!(world.decision(&gate).await, "open");
     world.clock.advance(TTL);
-    let gone = world.desk.decide_action(&b, None, asks(DecisionKind::Approve, None, "u1")).await;
+    let gone = world
+        .conversations
+        .decide_action(&b, None, asks(DecisionKind::Approve, None, "u1"))
+        .await;
     assert!(matches!(gone, Err(DecideError::Gone)));
     assert_eq!(world.actions(&gate).await[1].status, ActionStatus::Expired);
-    let gone = world.desk.decide_action(&b, None, asks(DecisionKind::Approve, None, "u1")).await;
+    let gone = world
+        .conversations
+        .decide_action(&b, None, asks(DecisionKind::Approve, None, "u1"))
+        .await;
     assert!(matches!(gone, Err(DecideError::Gone)));
 }
 
@@ -165,18 +189,18 @@ async fn a_repeated_approval_is_none_of_the_second_try() {
     let (turn, first) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::ToolApproval, 1).await;
     let row = world.actions(&first).await[0].id.clone();
     let approve = || asks(DecisionKind::Approve, None, "u1");
-    world.desk.decide_action(&row, Some(&first.id), approve()).await.unwrap();
+    world.conversations.decide_action(&row, Some(&first.id), approve()).await.unwrap();
     let other = world.actions(&first).await[1].id.clone();
-    world.desk.decide_action(&other, None, approve()).await.unwrap();
+    world.conversations.decide_action(&other, None, approve()).await.unwrap();
     let second = world.open(&turn, GateKind::ToolApproval, 1).await;
     world.asks_again(&turn, &row, &second).await;
     for named in [None, Some(&first.id)] {
-        let repeated = world.desk.decide_action(&row, named, approve()).await;
+        let repeated = world.conversations.decide_action(&row, named, approve()).await;
         assert!(matches!(repeated, Err(DecideError::AskedAgain)), "{named:?}: {repeated:?}");
     }
     let found = |rows: Vec<countersign_agent::domain::Action>| rows.into_iter().find(|one| one.id == row).unwrap().status;
     assert_eq!(found(world.actions(&second).await), ActionStatus::Unknown);
-    world.desk.decide_action(&row, Some(&second.id), approve()).await.unwrap();
+    world.conversations.decide_action(&row, Some(&second.id), approve()).await.unwrap();
     assert_eq!(found(world.actions(&second).await), ActionStatus::Approved);
 }
 
@@ -187,7 +211,7 @@ async fn spellings_of_one_console_person() {
     let (_, gate) = waiting(&mut world, on_console(says("1", "u1", "写周报")), GateKind::PlanReview, 2).await;
     for user in ["alice", "alice ", "ALICE", "ａｌｉｃｅ"] {
         let record = world
-            .desk
+            .conversations
             .decide_review(&gate.id, asks(DecisionKind::Approve, None, user))
             .await
             .unwrap();
@@ -195,7 +219,7 @@ async fn spellings_of_one_console_person() {
     }
     world.clock.advance(TTL / 2);
     let record = world
-        .desk
+        .conversations
         .decide_review(&gate.id, asks(DecisionKind::Approve, None, "Bob"))
         .await
         .unwrap();
@@ -208,10 +232,13 @@ async fn spellings_of_one_console_person() {
 async fn answers_over_the_api() {
     let mut world = World::new().await;
     let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::Question, 1).await;
-    let approve = world.desk.decide_review(&gate.id, asks(DecisionKind::Approve, None, "u1")).await;
+    let approve = world
+        .conversations
+        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u1"))
+        .await;
     assert!(matches!(approve, Err(DecideError::Invalid(_))));
     world
-        .desk
+        .conversations
         .decide_review(&gate.id, asks(DecisionKind::Revise, Some("三月"), "u1"))
         .await
         .unwrap();
@@ -224,15 +251,15 @@ async fn cancels_turns() {
     let mut world = World::new().await;
     let (turn, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
     for _ in 0..2 {
-        world.desk.cancel_turn(&turn.id, "u7", "local").await.unwrap();
+        world.conversations.cancel_turn(&turn.id, "u7", "local").await.unwrap();
     }
     assert_eq!(world.signals(&turn).await, [SignalKind::Cancel]);
     assert_eq!(world.decision(&gate).await, "cancel u7");
     world.finish(&turn).await;
     assert!(matches!(
-        world.desk.cancel_turn(&turn.id, "u7", "local").await,
+        world.conversations.cancel_turn(&turn.id, "u7", "local").await,
         Err(DecideError::Conflict { .. })
     ));
-    let unknown = world.desk.cancel_turn(&TurnId::new("turn_x"), "u7", "local").await;
+    let unknown = world.conversations.cancel_turn(&TurnId::new("turn_x"), "u7", "local").await;
     assert!(matches!(unknown, Err(DecideError::NotFound)));
 }

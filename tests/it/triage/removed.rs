@@ -45,7 +45,7 @@ async fn a_copy_that_meets_its_original() {
         }
         tx.commit().await.unwrap();
     };
-    let (triaged, ()) = tokio::join!(world.desk.triage(), handled);
+    let (triaged, ()) = tokio::join!(world.conversations.triage(), handled);
     assert_eq!((triaged.unwrap(), world.untriaged().await), (1, 0));
     assert_eq!(world.notices().await, []);
 }
@@ -65,9 +65,9 @@ async fn what_cannot_be_understood_is_given_up_with_its_copies() {
         world.accept(says("2", "u1", "OK")).await;
     }
     for _ in 0..4 {
-        world.desk.triage().await.unwrap();
+        world.conversations.triage().await.unwrap();
     }
-    assert_eq!((world.desk.triage().await.unwrap(), world.untriaged().await), (0, 0));
+    assert_eq!((world.conversations.triage().await.unwrap(), world.untriaged().await), (0, 0));
     let told = world.notices().await;
     assert!(matches!(told[..], [Notice::Internal { .. }]), "{told:?}");
 }
@@ -86,7 +86,7 @@ async fn an_answer_that_meets_the_removal() {
     let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
     removing(&mut conn, gate.id.as_str()).await;
     world.accept(says("2", "u1", "OK")).await;
-    let (triaged, ()) = tokio::join!(world.desk.triage(), removed(&mut conn, &mut watch));
+    let (triaged, ()) = tokio::join!(world.conversations.triage(), removed(&mut conn, &mut watch));
     triaged.unwrap();
     let told = world.notices().await;
     assert!(!told.iter().any(|notice| matches!(notice, Notice::Internal { .. })), "{told:?}");

@@ -1,9 +1,9 @@
-//! A chat without a platform: a real ledger, the desk, and a worker and dispatcher reduced to what triage sees of them.
+//! A chat without a platform: a real ledger, its `Conversations`, and a worker and dispatcher reduced to what triage sees of them.
 
 use std::time::Duration;
 
 use countersign::config::{Live, Settings};
-use countersign::conversation::Desk;
+use countersign::conversation::Conversations;
 use countersign::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, TurnRow, Tx, outbox_key};
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{
@@ -19,7 +19,7 @@ use super::words::{BOT, Words, place, press};
 /// Everything a test needs, in the stores of this run.
 pub struct World {
     pub ledger: Ledger,
-    pub desk: Desk,
+    pub conversations: Conversations,
     pub clock: Clock,
     pub live: Live,
     posted: u32,
@@ -48,10 +48,10 @@ impl World {
         let (ledger, clock) = (store.ledger.clone(), store.clock.clone());
         let mut live = live();
         edit(&mut live);
-        let desk = Desk::new(ledger.clone(), Settings::new(live.clone()), clock.clone());
+        let conversations = Conversations::new(ledger.clone(), Settings::new(live.clone()), clock.clone());
         let world = Self {
             ledger,
-            desk,
+            conversations,
             clock,
             live,
             posted: 0,
@@ -68,17 +68,17 @@ impl World {
         tx.commit().await.unwrap();
     }
 
-    /// A desk on this ledger under other settings.
-    pub fn desk_with(&self, edit: impl FnOnce(&mut Live)) -> Desk {
+    /// [`Conversations`] on this ledger under other settings.
+    pub fn conversations_with(&self, edit: impl FnOnce(&mut Live)) -> Conversations {
         let mut live = self.live.clone();
         edit(&mut live);
-        Desk::new(self.ledger.clone(), Settings::new(live), self.clock.clone())
+        Conversations::new(self.ledger.clone(), Settings::new(live), self.clock.clone())
     }
 
     /// A second passes; then `words` come in and are triaged.
     pub async fn hear(&self, words: Words) {
         self.accept(words).await;
-        self.desk.triage().await.unwrap();
+        self.conversations.triage().await.unwrap();
     }
 
     /// A second passes; then `words` come in. Gives the inbox id.
@@ -101,7 +101,7 @@ impl World {
 
     pub async fn click_with(&self, who: &str, verb: ClickVerb, target: ClickTarget, feedback: Option<&str>) -> Notice {
         self.clock.advance(Duration::from_secs(1));
-        self.desk
+        self.conversations
             .click(&press(who, verb, target, feedback, self.clock.now()))
             .await
             .unwrap()

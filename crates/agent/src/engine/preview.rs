@@ -17,7 +17,7 @@ use crate::tools::AS_ASKED;
 /// Bytes of a preview.
 const PREVIEW_CAP: usize = 4 * 1024;
 /// A tool that takes longer to look gives no preview: a card must not wait for a slow disk.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIME_LIMIT: Duration = Duration::from_secs(2);
 /// In the place of what a slow tool compares with. Once it can be read, the call asks again.
 const UNREAD: &str = "unread";
 
@@ -64,7 +64,7 @@ impl Engine {
         let base = self.base(open).await;
         let arguments: Value = serde_json::from_str(&open.call.arguments).ok()?;
         let tool = self.tools.get(&open.call.name)?;
-        let looked = tokio::time::timeout(PATIENCE, tool.preview(&arguments)).await;
+        let looked = tokio::time::timeout(TIME_LIMIT, tool.preview(&arguments)).await;
         row.preview = looked.ok().flatten().map(|text| cut(&text));
         base
     }
@@ -85,7 +85,7 @@ impl Engine {
 
 /// What a tool compares with, or [`UNREAD`].
 async fn in_time(base: impl Future<Output = Option<String>>) -> Option<String> {
-    tokio::time::timeout(PATIENCE, base)
+    tokio::time::timeout(TIME_LIMIT, base)
         .await
         .unwrap_or_else(|_| Some(UNREAD.to_owned()))
 }

@@ -419,7 +419,7 @@ fn usable(server: &McpServer, listed: &[serde_json::Value]) -> (Vec<OfferedTool>
 }
 
 /// Connects once and lists: what the server would offer, and how many of its tools could not be offered. For trying a configuration, with
-/// the patience of [`Servers`]: up to 60 s for a connection (a server may have to be downloaded first), 20 s for the list.
+/// the time limits of [`Servers`]: up to 60 s for a connection (a server may have to be downloaded first), 20 s for the list.
 ///
 /// # Errors
 /// It cannot be reached or gives no list, and why.

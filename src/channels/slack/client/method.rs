@@ -116,13 +116,13 @@ mod tests {
     /// F-C1: what the dispatcher takes at a time goes, however many went before it, and no more would.
     #[test]
     fn what_is_taken_at_a_time_goes() {
-        for (method, rate, abreast) in [
+        for (method, rate, at_a_time) in [
             (Method::Post, CHANNEL, BATCHES.posts),
             (Method::Update, UPDATE, BATCHES.repaints),
             (Method::React, REACT, BATCHES.marks),
         ] {
             let at_once = rate.burst as usize + 1;
-            assert_eq!(departures(100, |_| method.rates("C1")).len(), at_once + abreast, "{method:?}");
+            assert_eq!(departures(100, |_| method.rates("C1")).len(), at_once + at_a_time, "{method:?}");
         }
     }
 
