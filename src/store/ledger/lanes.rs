@@ -224,7 +224,7 @@ impl Tx {
     }
 
     /// Gives the lane back, to be looked at again at `ready_at`. Gives `false` when it was woken meanwhile, so look again now
-    /// (after [`Tx::refresh`]).
+    /// (after [`Read::refresh`]).
     ///
     /// # Errors
     /// `Stale` when the lease is lost.

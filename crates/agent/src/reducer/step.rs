@@ -18,7 +18,7 @@ pub(in crate::reducer) struct Reducer<'a> {
     out: Vec<Effect>,
 }
 
-/// Takes one input into the turn and says what must be done; [`TurnState::next`] tells what comes after
+/// Takes one input into the turn and says what must be done; [`TurnState::next`](super::TurnState::next) tells what comes after
 /// that. Total: an input that does not fit the state changes nothing and has no effects.
 pub fn step(turn: &mut Turn, env: &Env<'_>, input: Input) -> Vec<Effect> {
     let mut reducer = Reducer {

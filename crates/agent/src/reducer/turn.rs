@@ -318,7 +318,7 @@ pub fn begin(beginning: Beginning) -> Turn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "next", rename_all = "snake_case")]
 pub enum Next {
-    /// Feed [`Input::Start`].
+    /// Feed [`Input::Start`](super::Input::Start).
     Start,
     /// Call the model; `last`: without tools, the flagged last call.
     CallModel {
