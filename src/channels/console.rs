@@ -62,8 +62,8 @@ pub fn message_id(key: &str) -> String {
     format!("msg_{key}")
 }
 
-/// `kind` of a message in `GET /api/v1/messages`; none for what is no message. A budget card is answered with the
-/// same two buttons as an approval, a question with any text, hence their names among the six of the contract.
+/// `kind` of a message in `GET /api/v1/messages`. `None` means that it is no message. The API knows six kinds (docs/api.md): a limit card
+/// has the two buttons of an approval, so it is `approval_card`; a question is answered with any text, so it is `text`.
 #[must_use]
 pub fn message_kind(content: &Outbound) -> Option<&'static str> {
     Some(match content {

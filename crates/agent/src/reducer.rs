@@ -57,7 +57,7 @@ pub struct ModelReply {
     pub millis: u64,
 }
 
-/// What came of one call that the runner carried out.
+/// What came of one call that the engine carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallOutcome {
     /// The model's call id.
@@ -163,7 +163,7 @@ pub struct GateOpening {
     pub replaces: Option<GateId>,
 }
 
-/// What must be done. The runner journals all effects of one step in one transaction, then acts on
+/// What a step wants written. The engine journals all effects of one step in one transaction, then acts on
 /// [`TurnState::next`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {

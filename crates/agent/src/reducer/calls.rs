@@ -37,8 +37,8 @@ pub struct OpenCall {
     /// It was sent once and its outcome is unknown, until a result comes.
     #[serde(default)]
     pub lost: bool,
-    /// What stood for the thing that it replaces when the person was shown its preview: when it is another one at the moment of sending,
-    /// they are asked again. `None` when no person was asked, or the tool replaces nothing.
+    /// Digest of what the call replaces ([`Tool::base`](crate::tools::Tool::base)), taken with the preview. If the digest differs when the call
+    /// is sent, the person is asked again. `None` when no person was asked, or the tool replaces nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
 }

@@ -314,7 +314,7 @@ pub fn begin(beginning: Beginning) -> Turn {
     Turn { state, log: Vec::new() }
 }
 
-/// What the runner must do next; kept in the state so that a restart knows it too.
+/// What the engine must do next; kept in the state so that a restart knows it too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "next", rename_all = "snake_case")]
 pub enum Next {
