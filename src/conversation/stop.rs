@@ -76,7 +76,9 @@ pub(super) async fn supersede(session: &mut Tx, row: &InboxRow, context: &Messag
 pub(super) async fn end_turn(session: &mut Tx, turn: &TurnRow, decision: DecisionKind, actor: &Actor) -> Result<(), StoreError> {
     let signal = match decision {
         DecisionKind::Supersede => SignalKind::Supersede,
-        _ => SignalKind::Cancel,
+        DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Expire => {
+            SignalKind::Cancel
+        }
     };
     session.signal(turn, signal, None, actor.user.as_deref()).await?;
     if let Some(gate) = open_gate(session, turn).await? {

@@ -30,10 +30,15 @@ pub struct Details {
     pub gate: Option<GateId>,
 }
 
-/// The plan in a turn's stored state. A state that does not read back here is shown as no plan.
+/// The plan in a turn's stored state. Only the plan is read, so that the state of a newer version shows its plan as well.
 #[must_use]
 pub fn plan_of(row: &TurnRow) -> Option<Plan> {
-    read(row).ok().and_then(|state| state.plan)
+    #[derive(serde::Deserialize)]
+    struct StoredPlan {
+        plan: Option<Plan>,
+    }
+    let stored: StoredPlan = serde_json::from_str(&row.state).ok()?;
+    stored.plan
 }
 
 impl Runner {

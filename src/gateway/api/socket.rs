@@ -1,7 +1,7 @@
 //! `GET /events`: events as they happen, over a WebSocket.
 //!
 //! A reader is a cursor over the ledger and nothing else: what it was not told yet is looked up, a page at a time, and the next page
-//! when this one is sent. So a slow reader holds up only itself, and a cut loses nothing. What it says is is_alive all the while: a long
+//! when this one is sent. So a slow reader holds up only itself, and a cut loses nothing. What it says is heard all the while: a long
 //! history keeps no ping waiting for its answer.
 
 mod cursor;

@@ -73,7 +73,6 @@ impl Tx {
     ///    by platform, posts first.
     /// 4. `heads` keeps the first 3 of the platform, and locks them. Rows that another process is taking now are passed over.
     /// 5. The update makes these rows ours. They are chosen once, before it: a server may choose anew for each row, and take more than `limit`.
-    ///
     pub async fn claim_outbox(&mut self, owner: &str, hold_ms: i64, limit: i64, lines: &[Line]) -> Result<Vec<OutboxRow>> {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let now = self.now().0;

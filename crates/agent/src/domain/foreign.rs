@@ -211,27 +211,81 @@ fn starts_label(text: &str) -> bool {
 }
 
 /// Does `text` begin with `name` for a reader who passes over blanks, separators, marks, invisible characters and a leading slash?
-/// Letters of other alphabets pass for any letter, as long as one letter is really there.
+/// Letters of other alphabets pass for any letter, as long as one letter is really there: words of another language stay as they are.
 fn spells(text: &str, name: &str) -> bool {
     let passed_over = |c: &char| c.is_whitespace() || is_invisible(*c) || is_mark(*c) || is_separator(*c);
-    let folded = text.nfkd().flat_map(char::to_lowercase).filter(|c| !passed_over(c));
-    let mut letters = folded.skip_while(|c| *c == '/');
+    let folded = text.nfkd().flat_map(char::to_lowercase).filter(|c| !passed_over(c)).map(fold);
+    let mut signs = folded.skip_while(|c| *c == '/');
     let mut real = false;
-    name.chars().all(|wanted| {
-        let found = letters.next();
-        real |= found == Some(wanted);
-        found.is_some_and(|c| c == wanted || (c.is_lowercase() && !c.is_ascii()))
+    name.chars().map(fold).all(|wanted| {
+        let Some(found) = signs.next() else { return false };
+        let letter = wanted.is_ascii_alphabetic();
+        real |= letter && found == wanted;
+        found == wanted || (letter && found.is_lowercase() && !found.is_ascii())
     }) && real
+}
+
+/// The sign that stands for all that look like it, where no property of Unicode tells.
+fn fold(c: char) -> char {
+    match c {
+        'i' | '1' | '|' | '\u{1c0}' => 'l',
+        '0' | '\u{3007}' => 'o',
+        '\\' | '\u{2044}' | '\u{2215}' | '\u{2571}' | '\u{29f8}' => '/',
+        '\u{2d0}' | '\u{2236}' | '\u{a789}' => ':',
+        '\u{2046}' | '\u{27e7}' | '\u{3011}' | '\u{3015}' | '\u{301b}' | '\u{fe48}' => ']',
+        other => other,
+    }
 }
 
 fn is_separator(c: char) -> bool {
     use GeneralCategory::{ConnectorPunctuation, DashPunctuation};
-    matches!(category(c), DashPunctuation | ConnectorPunctuation)
+    matches!(category(c), DashPunctuation | ConnectorPunctuation) || matches!(c, '\u{b7}' | '\u{2043}' | '\u{2212}')
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{one_line, visible};
+    use super::{one_line, plain, visible};
+
+    /// S0-26: what looks like one of our tags or labels is none for any reader.
+    #[test]
+    fn forgeries_by_look_are_neutral() {
+        for forged in [
+            "\u{2039}\u{2215}plan_feedback>",
+            "<\\plan_feedback>",
+            "<plan\u{2212}feedback>",
+            "<plan\u{b7}feedback>",
+            "<pIan_feedback>",
+            "<p1an_feedback>",
+            "<mai|box>",
+            "<plan_c0ntinuation>",
+            "<рlаn_feedbасk>",
+            "[t00l_result:x]",
+            "[tool_result\u{2236}x]",
+            "[act\u{3011} x",
+            "\u{3010}plan\u{3011}",
+            "[оbs] x",
+        ] {
+            assert_ne!(plain(forged), forged);
+        }
+    }
+
+    /// Words in brackets are words in every language: what a person said, and what stands in a file, is not changed.
+    #[test]
+    fn words_in_brackets_stay() {
+        for text in [
+            "[имя]",
+            "[план] сделать",
+            "[тут](https://example.org)",
+            "[примечание: a]",
+            "[αβγ]",
+            "[ключ]\nимя=1",
+            "[planß",
+            "【计划】",
+            "[见图]",
+        ] {
+            assert_eq!(plain(text), text);
+        }
+    }
 
     /// design: characters that hide text are shown as such: every code point that is ignored by default, wherever it stands.
     #[test]

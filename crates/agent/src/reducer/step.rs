@@ -130,7 +130,7 @@ impl<'a> Reducer<'a> {
     }
 
     /// What the model said, its words and calls as foreign text. The calls that run keep the model's
-    /// exact arguments (`open_calls`); the log shows them without forged blocks.
+    /// exact arguments (`calls.open`); the log shows them without forged blocks.
     pub(super) fn record(&mut self, text: &str, calls: &[ToolCall], raw: Option<serde_json::Value>) {
         let shown = calls.iter().map(|call| ToolCall {
             arguments: plain_arguments(&call.arguments),

@@ -99,21 +99,21 @@ fn approved_card(flat: &Map<String, Value>) -> Value {
     }
 }
 
-/// Older states told an unknown write by a mark behind its words. The digests of the unknown calls stood beside, in the same order.
+/// Older states told an unknown write by a mark behind its words. The digests of the unknown calls stood beside, in the same order. The
+/// oldest programs kept no digests, so the digests belong to the last of these writes.
 fn writes(flat: &Map<String, Value>) -> Value {
-    let strings = |name: &str| {
-        flat.get(name)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
+    let newest_first = |name: &str| {
+        let list = flat.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        list.iter().rev().filter_map(Value::as_str)
     };
-    let mut digests = strings("lost_calls");
-    let writes = strings("done_writes").map(|told| match told.strip_suffix(UNKNOWN_MARK) {
+    let mut digests = newest_first("lost_calls");
+    let writes = newest_first("done_writes").map(|told| match told.strip_suffix(UNKNOWN_MARK) {
         Some(summary) => json!({"summary": summary, "call_digest": digests.next().unwrap_or_default(), "unknown": true}),
         None => json!({"summary": told, "call_digest": "", "unknown": false}),
     });
-    writes.collect()
+    let mut writes: Vec<Value> = writes.collect();
+    writes.reverse();
+    Value::Array(writes)
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
 
     use super::{SCHEMA_VERSION, StateError, read_state};
     use crate::domain::StepStatus;
-    use crate::reducer::{ReviewOutcome, Showing};
+    use crate::reducer::{ReviewOutcome, Showing, open_steps};
 
     /// A turn of version 2 as a released program stored it: approved, half carried out, one write of unknown outcome.
     fn version_2() -> Value {
@@ -155,6 +155,40 @@ mod tests {
         stored["run"] = json!({"stage": {"stage": "executing", "step": "2"}, "used": 3, "made": ["sha256:1"]});
         let run = read_state(stored).unwrap().run.unwrap();
         assert_eq!((run.used, run.answered), (3, vec!["sha256:1".to_owned()]));
+    }
+
+    #[test]
+    fn a_digest_belongs_to_the_latest_unknown_write() {
+        let mut stored = version_2();
+        stored["done_writes"] = json!(["write_file old.md (?)", "write_file a.md", "write_file b.md (?)"]);
+        let writes = read_state(stored.clone()).unwrap().calls.writes;
+        assert_eq!(writes[0].call_digest, "");
+        assert_eq!(stored["lost_calls"][0], writes[2].call_digest.as_str());
+    }
+
+    #[test]
+    fn an_ended_turn_of_version_2_has_its_end() {
+        let mut stored = version_2();
+        stored["status"] = json!("failed");
+        stored["reason"] = json!("budget_exhausted");
+        stored["next"] = json!({"next": "nothing"});
+        (stored["gate"], stored["open_calls"]) = (Value::Null, json!([]));
+        stored["answer"] = json!("half done");
+        stored["open_steps"] = json!(["2. write", "3. tell"]);
+        stored["card_plan"] = stored["plan"].clone();
+        let state = read_state(stored.clone()).unwrap();
+        assert_eq!(json!(open_steps(&state)), stored["open_steps"]);
+        assert_eq!(state.answer.as_deref(), Some("half done"));
+        let card = state.review.approved_card.unwrap();
+        assert_eq!(card.replaced_plan, state.plan);
+    }
+
+    #[test]
+    fn a_last_call_of_version_2_is_still_the_last() {
+        let mut stored = version_2();
+        stored["next"] = json!({"next": "call_model", "last": true});
+        stored["last_call"] = json!(true);
+        assert!(read_state(stored).unwrap().in_last_call());
     }
 
     #[test]
