@@ -21,11 +21,12 @@ parser.add_argument("--skip-table", action="store_true")
 parser.add_argument("--skip-flat", action="store_true")
 parser.add_argument("--events", type=int, default=1_000_000, help="stored events of the growth runs")
 parser.add_argument("--reviews", type=int, default=100_000, help="pending reviews of the growth runs")
-parser.add_argument("--binary", default="", help="another countersign instead of DIR/bin/countersign")
+parser.add_argument("--binary", action="append", default=[], help="another countersign instead of DIR/bin/countersign; the second time: an earlier one to compare with")
 parser.add_argument("--json", default="", help="raw rows go here")
 args = parser.parse_args()
 work = os.path.abspath(args.work)
-binary = os.path.abspath(args.binary) if args.binary else f"{work}/bin/countersign"
+binary = os.path.abspath(args.binary[0]) if args.binary else f"{work}/bin/countersign"
+earlier = os.path.abspath(args.binary[1]) if len(args.binary) > 1 else None
 rows_file = open(args.json, "a") if args.json else None
 PIN = shutil.which("taskset") is not None and (os.cpu_count() or 1) > 1
 SERVER, OTHERS = "0", "1"
@@ -179,7 +180,7 @@ def node(script):
     return lambda port, folder, kind: (["node", script], {"NODE_ENV": "production"}, f"{work}/peers")
 
 
-def ours(database, roles, filled=None):
+def ours(database, roles, filled=None, program=None):
     def command(port, folder, kind):
         # In a folder of its own, as the default has it: every write beside config.yaml wakes the watch of that file.
         url = filled or (postgres.fresh() if database == "postgres" else f"sqlite://{folder}/data/bench.db")
@@ -199,7 +200,7 @@ def ours(database, roles, filled=None):
             "CHANNELS__LARK__VERIFICATION_TOKEN": "bench-verification-token",
             "CHANNELS__LARK__ENCRYPT_KEY": "bench-encrypt-key-0123456789",
         }
-        return [binary, "serve"], {f"COUNTERSIGN__{key}": value for key, value in env.items()}, folder
+        return [program or binary, "serve"], {f"COUNTERSIGN__{key}": value for key, value in env.items()}, folder
 
     return command
 
@@ -223,6 +224,12 @@ TABLE = [
     entry("countersign PostgreSQL, Lark", "lark", ours("postgres", HOOKS)),
     entry("Lark Node SDK", "lark", node("lark.cjs"), most=60_000, warm=6000),
 ]
+if earlier:
+    TABLE += [
+        entry("earlier SQLite, Slack", "slack", ours("sqlite", HOOKS, program=earlier)),
+        entry("earlier PostgreSQL, Slack", "slack", ours("postgres", HOOKS, program=earlier)),
+        entry("earlier SQLite, Lark", "lark", ours("sqlite", HOOKS, program=earlier)),
+    ]
 LATENCY = ["bare axum, Slack", "countersign SQLite, Slack", "countersign PostgreSQL, Slack", "Bolt JS"]
 
 
@@ -335,6 +342,9 @@ def table(entries):
         ("Slack on PostgreSQL against verify + parse, CPU", "countersign PostgreSQL, Slack", "verify + parse, Slack", "cpu", 2, False),
         ("Lark on SQLite against verify + decrypt + parse, CPU", "countersign SQLite, Lark", "verify + decrypt + parse, Lark", "cpu", 3, False),
         ("Lark on PostgreSQL against verify + decrypt + parse, CPU", "countersign PostgreSQL, Lark", "verify + decrypt + parse, Lark", "cpu", 2, False),
+        ("Slack on SQLite against the earlier binary, throughput", "countersign SQLite, Slack", "earlier SQLite, Slack", "rps", 0.97, True),
+        ("Slack on PostgreSQL against the earlier binary, throughput", "countersign PostgreSQL, Slack", "earlier PostgreSQL, Slack", "rps", 0.97, True),
+        ("Lark on SQLite against the earlier binary, throughput", "countersign SQLite, Lark", "earlier SQLite, Lark", "rps", 0.97, True),
         ("bad signature against an accepted event, CPU", "countersign SQLite, Slack, bad signatures", "countersign SQLite, Slack", "cpu", 0.85, False),
     ])
     mine = [row for name, found in rows.items() if name.startswith("countersign") for row in found]
