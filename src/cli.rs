@@ -4,7 +4,6 @@ mod database;
 mod check;
 #[cfg(feature = "demo")]
 mod demo;
-#[cfg(feature = "demo")]
 mod manifest;
 mod mcp;
 #[cfg(feature = "demo")]
