@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{code, home, sources};
 
-/// Knots that there are: the files of each need one another in a circle. The list may only shrink; the failed test prints the lines to
+/// The cycles that exist: the files of an entry import one another, directly or by way of others. The list may only shrink; the failed test prints the lines to
 /// take out and to put in.
-const KNOTS: &[&[&str]] = &[
+const KNOWN_CYCLES: &[&[&str]] = &[
     &["crates/agent/src/domain/action.rs", "crates/agent/src/domain/decision.rs"],
     &[
         "crates/agent/src/domain/card_size.rs",
@@ -87,33 +87,33 @@ const KNOTS: &[&[&str]] = &[
 #[test]
 fn files_of_a_room_need_each_other_in_one_direction() {
     let map = Map::of(sources());
-    let now: BTreeSet<Vec<String>> = map.knots().into_iter().collect();
-    let listed: BTreeSet<Vec<String>> = KNOTS
+    let now: BTreeSet<Vec<String>> = map.cycles().into_iter().collect();
+    let listed: BTreeSet<Vec<String>> = KNOWN_CYCLES
         .iter()
-        .map(|knot| knot.iter().map(|file| (*file).to_owned()).collect())
+        .map(|cycle| cycle.iter().map(|file| (*file).to_owned()).collect())
         .collect();
     let mut wrong = Vec::new();
-    for knot in now.difference(&listed) {
-        let within = |old: &&Vec<String>| knot.iter().all(|file| old.contains(file));
+    for cycle in now.difference(&listed) {
+        let within = |old: &&Vec<String>| cycle.iter().all(|file| old.contains(file));
         wrong.push(match listed.iter().find(within) {
-            Some(_) => "a knot got smaller; put in:".to_owned(),
+            Some(_) => "a cycle got smaller; put in:".to_owned(),
             None => format!(
                 "a new cycle; turn one of these imports around:\n{}\nits line would be:",
-                map.told(knot)
+                map.told(cycle)
             ),
         });
-        wrong.push(line(knot));
+        wrong.push(line(cycle));
     }
-    for knot in listed.difference(&now) {
+    for cycle in listed.difference(&now) {
         wrong.push("not there any more; take out:".to_owned());
-        wrong.push(line(knot));
+        wrong.push(line(cycle));
     }
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
-/// The line of a knot in [`KNOTS`].
-fn line(knot: &[String]) -> String {
-    let files: Vec<String> = knot.iter().map(|file| format!("\"{file}\"")).collect();
+/// The line of a cycle in [`KNOWN_CYCLES`].
+fn line(cycle: &[String]) -> String {
+    let files: Vec<String> = cycle.iter().map(|file| format!("\"{file}\"")).collect();
     format!("    &[{}],", files.join(", "))
 }
 
@@ -225,18 +225,18 @@ impl Map {
         }
     }
 
-    /// Files that need one another in a circle, each knot in order.
-    fn knots(&self) -> Vec<Vec<String>> {
+    /// Files that need one another in a circle, each cycle in order.
+    fn cycles(&self) -> Vec<Vec<String>> {
         let reach: BTreeMap<&String, BTreeSet<&String>> = self.needs.keys().map(|file| (file, self.reached(file))).collect();
         let reaches = |from: &String, to: &String| reach.get(from).is_some_and(|all| all.contains(to));
-        let mut knots: Vec<Vec<String>> = Vec::new();
+        let mut cycles: Vec<Vec<String>> = Vec::new();
         for file in self.needs.keys().filter(|file| reaches(file, file)) {
-            match knots.iter_mut().find(|knot| reaches(file, &knot[0]) && reaches(&knot[0], file)) {
-                Some(knot) => knot.push(file.clone()),
-                None => knots.push(vec![file.clone()]),
+            match cycles.iter_mut().find(|cycle| reaches(file, &cycle[0]) && reaches(&cycle[0], file)) {
+                Some(cycle) => cycle.push(file.clone()),
+                None => cycles.push(vec![file.clone()]),
             }
         }
-        knots
+        cycles
     }
 
     /// The files that `file` needs, directly or by way of others.
@@ -253,16 +253,16 @@ impl Map {
         all
     }
 
-    /// The imports inside a knot, one a line.
-    fn told(&self, knot: &[String]) -> String {
+    /// The imports inside a cycle, one a line.
+    fn told(&self, cycle: &[String]) -> String {
         let mut lines = Vec::new();
-        for file in knot {
+        for file in cycle {
             for (needed, path) in self
                 .needs
                 .get(file)
                 .into_iter()
                 .flatten()
-                .filter(|(needed, _)| knot.contains(needed))
+                .filter(|(needed, _)| cycle.contains(needed))
             {
                 lines.push(format!("    {file} names {path}, of {needed}"));
             }
@@ -359,15 +359,15 @@ fn module_of(file: &str) -> Option<Module> {
 /// design: the scan finds a cycle, by way of others and of re-exports too, and does not take a re-export for one.
 #[test]
 fn the_scan_sees_cycles() {
-    let knots = |files: &[(&str, &str)]| {
+    let cycles = |files: &[(&str, &str)]| {
         let sources = files.iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned()));
-        Map::of(sources.collect()).knots()
+        Map::of(sources.collect()).cycles()
     };
     let pair = [
         ("src/room.rs", "mod a;\nmod b;\npub use a::A;\npub(crate) use b::{B, c};"),
         ("src/room/a.rs", "use super::b::{self, B};\npub struct A;"),
     ];
-    let with = |text| knots(&[pair[0], pair[1], ("src/room/b.rs", text)]);
+    let with = |text| cycles(&[pair[0], pair[1], ("src/room/b.rs", text)]);
     let both = [["src/room/a.rs", "src/room/b.rs"].map(str::to_owned).to_vec()];
     assert_eq!(with("pub struct B;"), Vec::<Vec<String>>::new());
     for back in [
@@ -382,7 +382,7 @@ fn the_scan_sees_cycles() {
         with("// use super::a::A;\n#[cfg(test)]\nmod tests { use super::super::A; }"),
         Vec::<Vec<String>>::new()
     );
-    let own = |text| knots(&[("src/room.rs", text), ("src/room/a.rs", "use super::Own;")]);
+    let own = |text| cycles(&[("src/room.rs", text), ("src/room/a.rs", "use super::Own;")]);
     assert_eq!(own("mod a;\npub use a::A;\npub struct Own;"), Vec::<Vec<String>>::new());
     assert_eq!(own("mod a;\nfn f() { a::g(); }").len(), 1);
     assert_eq!(own("mod a;\nuse a::{A};").len(), 1);
