@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use countersign_agent::domain::{EffectClass, Millis, Policy, ToolCall, ToolResult, ToolSpec};
+use countersign_agent::domain::{EffectClass, Millis, Policy, Scope, ToolCall, ToolResult, ToolSpec};
 use countersign_agent::reducer::{Beginning, CallOutcome, Env, Input, ModelReply, Next, Room, Turn, begin, prompt, step};
 use countersign_agent::template::Templates;
 use serde_json::json;
@@ -38,6 +38,7 @@ fn tools() -> Vec<ToolSpec> {
         description: format!("{name}: does what its name says to a file of the workspace"),
         parameters: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}).into(),
         effect,
+        scope: Scope::Every,
     };
     vec![tool("read_file", EffectClass::Read), tool("write_file", EffectClass::Write)]
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign_agent::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
+use countersign_agent::domain::{EffectClass, Message, Role, Scope, ToolCall, ToolSpec};
 use countersign_agent::model::{ChatModel, ChatReply, ChatRequest, ModelError, Remote};
 use countersign_agent::model::{ModelLive, Provider};
 use serde_json::{Value, json};
@@ -36,6 +36,7 @@ fn request(log: Vec<Message>, tools: &[&str]) -> ChatRequest {
         description: format!("does {name}"),
         parameters: json!({"type": "object", "properties": {}}).into(),
         effect: EffectClass::Read,
+        scope: Scope::Every,
     });
     ChatRequest {
         messages,

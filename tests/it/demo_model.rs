@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use countersign_agent::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
+use countersign_agent::domain::{EffectClass, Message, Role, Scope, ToolCall, ToolSpec};
 use countersign_agent::model::{ChatModel, ChatReply, ChatRequest};
 use countersign_agent::tools::{Halt, ToolError, Toolbox, unpack_sample};
 use countersign_playground::Demo;
@@ -43,6 +43,7 @@ impl Turn {
             description: String::new(),
             parameters: json!({"type": "object"}).into(),
             effect: EffectClass::State,
+            scope: Scope::Every,
         });
         ChatRequest {
             messages: self.log.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use countersign_agent::domain::{EffectClass, Message, Role, ToolSpec};
+use countersign_agent::domain::{EffectClass, Message, Role, Scope, ToolSpec};
 use countersign_agent::model::{ChatModel, ChatReply, ChatRequest, ModelError, Remote};
 use countersign_agent::model::{ModelLive, Provider};
 use serde_json::{Value, json};
@@ -36,6 +36,7 @@ fn request() -> ChatRequest {
             description: "reads".to_owned(),
             parameters: json!({"type": "object"}).into(),
             effect: EffectClass::Read,
+            scope: Scope::Every,
         }],
         parallel_tool_calls: true,
         deadline: Duration::from_secs(20),

@@ -11,8 +11,8 @@ use countersign::config::{Live, Settings};
 use countersign::lanes::{Intervals, Runner, RunnerParts};
 use countersign::store::{Hold, Ledger, ListQuery, OutboxOp, TurnRow};
 use countersign_agent::domain::{
-    ActionStatus, Answer, ApprovalMode, DecisionKind, EffectClass, Failpoint, Ids, Mode, Notice, Outbound, Plan, Step, ToolCall, ToolSpec,
-    TurnReason, TurnStatus,
+    ActionStatus, Answer, ApprovalMode, DecisionKind, EffectClass, Failpoint, Ids, Mode, Notice, Outbound, Plan, Scope, Step, ToolCall,
+    ToolSpec, TurnReason, TurnStatus,
 };
 use countersign_agent::engine::{HookError, Observer};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
@@ -49,6 +49,7 @@ impl Tool for Note {
             description: "Takes a note.".to_owned(),
             parameters: Arc::new(json!({"type": "object", "properties": {"path": {"type": "string"}, "last": {"type": "boolean"}}})),
             effect: EffectClass::Write,
+            scope: Scope::Every,
         }
     }
 

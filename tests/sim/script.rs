@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign_agent::domain::{EffectClass, Message, Role, ToolCall, ToolSpec};
+use countersign_agent::domain::{EffectClass, Message, Role, Scope, ToolCall, ToolSpec};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
 use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
@@ -43,6 +43,7 @@ impl Tool for Played {
             description: self.name.to_owned(),
             parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}).into(),
             effect: self.effect,
+            scope: Scope::Every,
         }
     }
 

@@ -10,6 +10,7 @@ mod outbound;
 mod card_size;
 mod notice;
 mod plan;
+mod pattern;
 mod tool;
 mod action;
 mod gate;
@@ -38,7 +39,8 @@ pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
     ReactionMark, StepView,
 };
+pub use pattern::{ArgumentSense, fits, matches, normal};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
 pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode};
-pub use tool::{Definition, Definitions, EffectClass, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
+pub use tool::{Definition, Definitions, EffectClass, Scope, ScopeArgument, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 pub use turn::{Budget, Limit, Meter, SignalKind, TurnReason, TurnStatus};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign_agent::domain::{EffectClass, ToolSpec};
+use countersign_agent::domain::{EffectClass, Scope, ToolSpec};
 use countersign_agent::tools::{BoxFuture, Halt, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -39,6 +39,7 @@ impl Tool for Slow {
             description: String::from("for tests"),
             parameters: json!({ "type": "object", "properties": {} }).into(),
             effect: self.effect,
+            scope: Scope::Every,
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use countersign_agent::domain::{EffectClass, Role, ToolCall, ToolSpec};
+use countersign_agent::domain::{EffectClass, Role, Scope, ToolCall, ToolSpec};
 use countersign_agent::engine::{Agent, AgentBuilder, Ending, OpenGate, Outcome, Task};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
 use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput};
@@ -153,6 +153,7 @@ impl Tool for Note {
             description: String::from("keeps a note"),
             parameters: json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}).into(),
             effect: self.effect,
+            scope: Scope::Every,
         }
     }
 

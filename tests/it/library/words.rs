@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign_agent::domain::{EffectClass, ToolSpec, TurnStatus};
+use countersign_agent::domain::{EffectClass, Scope, ToolSpec, TurnStatus};
 use countersign_agent::engine::{Agent, BuildError, Timings};
 use countersign_agent::model::BoxFuture;
 use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput};
@@ -79,6 +79,7 @@ fn tools_that_cannot_be_offered() {
         description: String::new(),
         parameters: json!({"type": "object"}).into(),
         effect: EffectClass::Read,
+        scope: Scope::Every,
     };
     let build = |spec: ToolSpec| {
         let builder = Agent::builder(Played::new(|_| says("")));
@@ -101,6 +102,7 @@ fn tools_that_cannot_be_offered() {
     assert!(matches!(twice.build(), Err(BuildError::Taken(_))));
     let state = ToolSpec {
         effect: EffectClass::State,
+        scope: Scope::Every,
         ..spec("look")
     };
     assert!(matches!(build(state), Err(BuildError::Effect(_))));

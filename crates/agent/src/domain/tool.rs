@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::digest128;
+use super::{ArgumentSense, digest128};
 
 /// What calling a tool may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,6 +47,50 @@ pub struct ToolSpec {
     pub parameters: Arc<Value>,
     /// Effect class after overrides of `tools.effects`.
     pub effect: EffectClass,
+    /// Which arguments say where the effect lands.
+    pub scope: Scope,
+}
+
+/// The arguments of a tool that say where its effect lands. An approval covers a call only if it names all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Every top-level argument of the call, as text.
+    #[default]
+    Every,
+    /// These.
+    Listed(Vec<ScopeArgument>),
+}
+
+/// One argument of a [`Scope`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopeArgument {
+    /// Its name in the schema.
+    pub name: String,
+    /// How the tool uses it.
+    pub sense: ArgumentSense,
+}
+
+impl Scope {
+    /// One argument.
+    #[must_use]
+    pub fn argument(name: &str, sense: ArgumentSense) -> Self {
+        Self::Listed(vec![ScopeArgument {
+            name: name.to_owned(),
+            sense,
+        }])
+    }
+
+    /// How the tool uses the argument `name`.
+    #[must_use]
+    pub fn sense_of(&self, name: &str) -> ArgumentSense {
+        match self {
+            Self::Every => ArgumentSense::Text,
+            Self::Listed(arguments) => {
+                let listed = arguments.iter().find(|argument| argument.name == name);
+                listed.map_or(ArgumentSense::Text, |argument| argument.sense)
+            }
+        }
+    }
 }
 
 impl ToolSpec {
@@ -128,6 +172,7 @@ mod tests {
             description: String::from("b"),
             parameters: json!({"type": "object"}).into(),
             effect: EffectClass::Write,
+            scope: Scope::Every,
         };
         for other in [
             ToolSpec {

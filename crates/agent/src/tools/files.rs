@@ -15,7 +15,7 @@ use similar::TextDiff;
 
 use super::workspace::{Entry, MAX_ENTRIES, MAX_READ_BYTES, Workspace};
 use super::{AS_ASKED, BoxFuture, Halt, Tool, ToolError, ToolOutput, ToolboxError, read_arguments};
-use crate::domain::{EffectClass, Ids, ToolSpec};
+use crate::domain::{ArgumentSense, EffectClass, Ids, Scope, ToolSpec};
 
 /// After this long a comparison makes do with what it has found: a diff that is right, and longer than it need be.
 const COMPARING: Duration = Duration::from_millis(200);
@@ -79,6 +79,7 @@ impl Tool for FileTool {
             })
             .into(),
             effect,
+            scope: Scope::argument("path", ArgumentSense::Path),
         }
     }
 

@@ -24,7 +24,7 @@ use capture::Capture;
 
 use super::group::{self, Group};
 use super::{BoxFuture, Halt, HaltReason, MAX_OUTPUT_BYTES, Tool, ToolError, ToolOutput, ToolboxError};
-use crate::domain::{EffectClass, ToolSpec};
+use crate::domain::{ArgumentSense, EffectClass, Scope, ToolSpec};
 
 /// Where commands are looked for, and bash itself.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -92,6 +92,7 @@ impl Tool for RunBash {
             })
             .into(),
             effect: EffectClass::Destructive,
+            scope: Scope::argument("command", ArgumentSense::Text),
         }
     }
 

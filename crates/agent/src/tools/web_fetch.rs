@@ -27,7 +27,7 @@ use page::{Kind, Page};
 use reach::OutOfReach;
 
 use super::{BoxFuture, Halt, Tool, ToolError, ToolOutput, ToolboxError};
-use crate::domain::{EffectClass, ToolSpec};
+use crate::domain::{ArgumentSense, EffectClass, Scope, ToolSpec};
 
 /// For everything: names, connections, redirections, the body.
 const TIME: Duration = Duration::from_secs(20);
@@ -81,6 +81,7 @@ impl Tool for WebFetch {
             })
             .into(),
             effect: EffectClass::Write,
+            scope: Scope::argument("url", ArgumentSense::Url),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::domain::{EffectClass, PromptLanguage, ToolSpec};
+use crate::domain::{EffectClass, PromptLanguage, Scope, ToolSpec};
 
 use crate::reducer::{Stage, TurnState};
 
@@ -46,6 +46,7 @@ fn described(language: PromptLanguage) -> Vec<ToolSpec> {
             description: words::of(name, language).to_owned(),
             parameters: parameters.into(),
             effect: EffectClass::State,
+            scope: Scope::Every,
         }
     };
     NAMES

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::play::{Play, assert_paired, three_steps};
-use crate::domain::{ApprovalMode, EffectClass, Message, PromptFeature, Role, ToolCall, ToolSpec};
+use crate::domain::{ApprovalMode, EffectClass, Message, PromptFeature, Role, Scope, ToolCall, ToolSpec};
 use crate::reducer::{Env, Room, offered, prompt};
 use crate::template::Templates;
 
@@ -151,6 +151,7 @@ fn tools_on_offer() {
         description: "impostor".into(),
         parameters: json!({}).into(),
         effect: EffectClass::Read,
+        scope: Scope::Every,
     });
     for (review_enabled, approval) in [
         (true, ApprovalMode::Write),

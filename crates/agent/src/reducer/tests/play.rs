@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     Action, ActionStatus, Answer, ApprovalMode, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis, Notice, Outbound,
-    Policy, Role, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
+    Policy, Role, Scope, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
 };
 use crate::reducer::{
     Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin, offered,
@@ -28,6 +28,7 @@ pub(super) fn tools() -> Vec<ToolSpec> {
             json!({"type": "object", "properties": {member: {"type": "string"}, "content": {"type": "string"}}, "required": [member]})
                 .into(),
         effect,
+        scope: Scope::Every,
     };
     vec![
         tool("read_file", "path", EffectClass::Read),

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::domain::{Definition, EffectClass, ToolSpec, visible};
+use crate::domain::{Definition, EffectClass, Scope, ToolSpec, visible};
 use crate::tools::McpServer;
 
 /// Longest name that every provider takes.
@@ -84,6 +84,7 @@ pub(super) fn read(server: &McpServer, tool: &Value) -> Result<OfferedTool, Stri
             description,
             parameters: parameters.into(),
             effect,
+            scope: Scope::Every,
         },
     })
 }

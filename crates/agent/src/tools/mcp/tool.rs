@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::definition::OfferedTool;
 use super::link::{self, CallResult};
 use super::{Server, answer};
-use crate::domain::{EffectClass, ToolSpec};
+use crate::domain::{EffectClass, Scope, ToolSpec};
 use crate::tools::{BoxFuture, Halt, Tool, ToolError, ToolOutput};
 
 /// A tool on offer.
@@ -69,6 +69,7 @@ impl Tool for Absent {
             description: String::new(),
             parameters: json!({"type": "object"}).into(),
             effect: EffectClass::Write,
+            scope: Scope::Every,
         }
     }
 
