@@ -55,14 +55,20 @@ impl Builder<'_> {
     pub(super) fn answer(&self, answer: &domain::Answer) -> Card<'static> {
         let to = self.mention(&answer.requester).filter(|_| answer.group);
         let why = why_ended(self.words.templates, self.words.locale, answer);
-        let open = self.open_steps("answer.open_steps", &answer.open_steps).into_iter().collect();
+        let mut more: Vec<Part<'_>> = self.open_steps("answer.open_steps", &answer.open_steps).into_iter().collect();
+        if !answer.granted.is_empty() {
+            let (told, left) = answer.granted.split_at(answer.granted.len().min(self.caps.rows));
+            let mut lines = self.calls_under("answer.granted", &told.iter().collect::<Vec<_>>());
+            lines.extend((!left.is_empty()).then(|| ours(&self.say("answer.granted_more", json!({"count": left.len()})))));
+            more.push(Part::Lines("granted", lines));
+        }
         let mut foot = Vec::new();
         if let Some(incident) = &answer.incident {
             let incident = Span::Foreign(one_line(incident, 64));
             foot.push(self.around("", "answer.incident", json!({}), "incident", vec![incident]));
         }
         foot.extend(self.demo(answer.demo));
-        self.spoken(to, &answer.text, &why, open, foot)
+        self.spoken(to, &answer.text, &why, more, foot)
     }
 
     fn spoken(&self, to: Option<Span>, text: &str, why: &str, more: Vec<Part<'static>>, foot: Vec<CardLine>) -> Card<'static> {

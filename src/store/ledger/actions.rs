@@ -1,6 +1,8 @@
 //! Proposed tool calls: intent, sent, done.
 
-use countersign_agent::domain::{Action, ActionId, ActionStatus, ChannelKind, Decision, EffectClass, GateId, Millis, ToolResult, TurnId};
+use countersign_agent::domain::{
+    Action, ActionId, ActionStatus, ChannelKind, CoveredBy, Decision, EffectClass, GateId, Millis, ToolResult, TurnId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::any::AnyRow;
@@ -43,6 +45,8 @@ struct Call {
     justification: String,
     #[serde(default)]
     preview: Option<String>,
+    #[serde(default)]
+    covered_by: Option<CoveredBy>,
 }
 
 impl Read {
@@ -137,6 +141,7 @@ impl Tx {
             arguments: action.arguments.clone(),
             justification: action.justification.clone(),
             preview: action.preview.clone(),
+            covered_by: action.covered_by.clone(),
         })?)
         .bind(action.decision.as_ref().map(encode).transpose()?)
         .bind(action.result.as_ref().map(encode).transpose()?)
@@ -213,6 +218,7 @@ fn read(row: &AnyRow) -> Result<Action> {
         arguments: call.arguments,
         justification: call.justification,
         preview: call.preview,
+        covered_by: call.covered_by,
         status: named("status", row.text("status")?)?,
         position: unsigned("position", row.int("position")?)?,
         created_at: Millis(row.int("created_at")?),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ActionId, Decision, EffectClass, GateId, Millis, TurnId};
+use super::{ActionId, CoveredBy, Decision, EffectClass, GateId, Millis, TurnId};
 
 /// Where an action stands. `pending` asks a person; a granted call starts as `approved`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -100,6 +100,9 @@ pub struct Action {
     pub expires_at: Option<Millis>,
     /// Who decided, how.
     pub decision: Option<Decision>,
+    /// What let it run without asking; none when a person was asked, or when the settings ask nobody.
+    #[serde(default)]
+    pub covered_by: Option<CoveredBy>,
     /// What came of it.
     pub result: Option<ToolResult>,
 }

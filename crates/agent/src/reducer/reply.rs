@@ -156,7 +156,6 @@ impl Reducer<'_> {
 
     /// Announces what the model wants and notes what will come of it.
     fn prepare_call(&mut self, position: usize, effect: EffectClass, arguments: &Value, held: Option<&str>) {
-        let asks = self.asks(position, effect);
         let repeated = self.repeated(position);
         let Some(open) = self.turn.state.calls.open.get_mut(position) else {
             return;
@@ -167,7 +166,7 @@ impl Reducer<'_> {
             open.answer = Some(compose::not_run(&tool, words));
             return;
         }
-        open.status = if asks { ActionStatus::Pending } else { ActionStatus::Approved };
+        self.take_standing(position, effect);
         let words = calls::describe(&tool, arguments);
         self.emit(Event::ToolPlanned { call_id, tool, effect }, &words);
     }
@@ -293,6 +292,7 @@ fn open_call(call: ToolCall, tools: &[ToolSpec]) -> OpenCall {
         exit: None,
         lost: false,
         base: None,
+        grant: None,
     }
 }
 
