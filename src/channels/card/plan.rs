@@ -88,7 +88,7 @@ impl Builder<'_> {
         }
         let asks = json!({"approval": card.approval});
         let grants = card.grants.iter().map(|grant| &grant.call);
-        let mut rules = self.calls_under("plan.grants", &grants.collect::<Vec<_>>());
+        let mut rules = self.calls_under("plan.grants", &grants.collect::<Vec<_>>(), self.caps.whole);
         rules.push(self.around("", "plan.still_asks", asks, "tools", self.tools(&card.still_asks)));
         parts.push(Part::Lines("rules", rules));
         if card.quorum > 1 {

@@ -57,10 +57,8 @@ impl Builder<'_> {
         let why = why_ended(self.words.templates, self.words.locale, answer);
         let mut more: Vec<Part<'_>> = self.open_steps("answer.open_steps", &answer.open_steps).into_iter().collect();
         if !answer.granted.is_empty() {
-            let (told, left) = answer.granted.split_at(answer.granted.len().min(self.caps.rows));
-            let mut lines = self.calls_under("answer.granted", &told.iter().collect::<Vec<_>>());
-            lines.extend((!left.is_empty()).then(|| ours(&self.say("answer.granted_more", json!({"count": left.len()})))));
-            more.push(Part::Lines("granted", lines));
+            let calls: Vec<_> = answer.granted.iter().collect();
+            more.push(Part::Lines("granted", self.calls_under("answer.granted", &calls, false)));
         }
         let mut foot = Vec::new();
         if let Some(incident) = &answer.incident {
