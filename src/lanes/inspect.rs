@@ -82,6 +82,8 @@ impl Runner {
         let env = Env {
             now: self.engine.clock.now(),
             tools: &specs,
+            rules: &[],
+            chat: &row.conversation.chat,
             prompts: &self.engine.templates,
         };
         Ok(reducer::view(&turn, &env, &self.settings.current().agent.system_prompt))

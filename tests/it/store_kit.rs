@@ -344,6 +344,7 @@ pub(crate) fn action(turn: &TurnRow, id: &str, status: ActionStatus, now: Millis
         created_at: now,
         expires_at: None,
         decision: None,
+        covered_by: None,
         result: None,
     }
 }

@@ -11,6 +11,7 @@ mod card_size;
 mod notice;
 mod plan;
 mod pattern;
+mod rule;
 mod tool;
 mod action;
 mod gate;
@@ -23,7 +24,7 @@ mod event;
 mod failpoint;
 pub(crate) mod foreign;
 
-pub use action::{Action, ActionStatus, ToolResult};
+pub use action::{Action, ActionStatus, CoverageKind, CoveredBy, ToolResult};
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
 pub use decision::{API_TOKEN, Approver, Decision, DecisionKind, Via, Vote};
@@ -42,5 +43,6 @@ pub use outbound::{
 pub use pattern::{ArgumentSense, fits, matches, normal};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
 pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode};
+pub use rule::{COMMAND_TOOL, Demand, JudgedCall, Judgement, Rule, Ruling, judge};
 pub use tool::{Definition, Definitions, EffectClass, Scope, ScopeArgument, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 pub use turn::{Budget, Limit, Meter, SignalKind, TurnReason, TurnStatus};

@@ -99,6 +99,7 @@ pub(super) fn action(record: &ActionRecord) -> Value {
         "created_at": action.created_at.rfc3339(),
         "expires_at": action.expires_at.map(Millis::rfc3339),
         "decision": action.decision.as_ref().map(decision),
+        "covered_by": action.covered_by,
         "result": action.result.as_ref().map(|result| json!({
             "text": result.text, "exit_code": result.exit_code, "seconds": result.seconds, "truncated": result.truncated,
         })),

@@ -1,6 +1,8 @@
 //! Proposed tool calls: intent, sent, done.
 
-use countersign_agent::domain::{Action, ActionId, ActionStatus, ChannelKind, Decision, EffectClass, GateId, Millis, ToolResult, TurnId};
+use countersign_agent::domain::{
+    Action, ActionId, ActionStatus, ChannelKind, CoveredBy, Decision, EffectClass, GateId, Millis, ToolResult, TurnId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::any::AnyRow;
@@ -43,6 +45,8 @@ struct Call {
     justification: String,
     #[serde(default)]
     preview: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    covered_by: Option<CoveredBy>,
 }
 
 impl Read {
@@ -137,6 +141,7 @@ impl Tx {
             arguments: action.arguments.clone(),
             justification: action.justification.clone(),
             preview: action.preview.clone(),
+            covered_by: action.covered_by.clone(),
         })?)
         .bind(action.decision.as_ref().map(encode).transpose()?)
         .bind(action.result.as_ref().map(encode).transpose()?)
@@ -182,6 +187,25 @@ impl Tx {
         }
     }
 
+    /// A rule denies a call that was approved and not sent, or that waits for its question.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost, or when the call was sent.
+    pub async fn deny_action(&mut self, lease: &Lease, id: &ActionId, decision: &Decision) -> Result<()> {
+        self.prove_lease(lease).await?;
+        let denied =
+            sqlx::query("UPDATE actions SET status = 'rejected', decision = $1 WHERE id = $2 AND status IN ('approved', 'pending')")
+                .bind(encode(decision)?)
+                .bind(id.as_str())
+                .execute(&mut *self.conn)
+                .await?;
+        if denied.rows_affected() == 0 {
+            Err(StoreError::Stale)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Stores the result (`done`).
     ///
     /// # Errors
@@ -218,6 +242,7 @@ fn read(row: &AnyRow) -> Result<Action> {
         created_at: Millis(row.int("created_at")?),
         expires_at: row.maybe_int("expires_at")?.map(Millis),
         decision: row.maybe_json("decision")?,
+        covered_by: call.covered_by,
         result: row.maybe_json("result")?,
     })
 }

@@ -110,6 +110,7 @@ pub fn proposed(id: &ActionId, turn: &TurnRow, gate: &Gate, position: u32) -> Ac
         created_at: gate.opened_at,
         expires_at: Some(gate.expires_at),
         decision: None,
+        covered_by: None,
         result: None,
     }
 }
@@ -130,6 +131,7 @@ pub fn live() -> Live {
         quorum: 1,
     };
     Live {
+        rules: Vec::new().into(),
         lark: channel.clone(),
         slack: channel.clone(),
         console_locale: None,

@@ -51,6 +51,27 @@ impl ActionStatus {
     }
 }
 
+/// What let a call run without asking a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoveredBy {
+    /// Which kind of approval.
+    pub kind: CoverageKind,
+    /// Its id: of the plan's review, of the rule, of the standing grant.
+    pub id: String,
+}
+
+/// See [`CoveredBy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CoverageKind {
+    /// The approved plan declares the call.
+    Plan,
+    /// A rule of the configuration allows it.
+    Rule,
+    /// A person allowed such calls in this chat.
+    Standing,
+}
+
 /// What a tool answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
@@ -100,6 +121,9 @@ pub struct Action {
     pub expires_at: Option<Millis>,
     /// Who decided, how.
     pub decision: Option<Decision>,
+    /// What let it run without a question of its own.
+    #[serde(default)]
+    pub covered_by: Option<CoveredBy>,
     /// What came of it.
     pub result: Option<ToolResult>,
 }

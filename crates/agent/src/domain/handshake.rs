@@ -449,6 +449,7 @@ mod tests {
             preview: None,
             status,
             decision: None,
+            covered_by: None,
             result: None,
             created_at: NOW,
             expires_at: None,

@@ -3,23 +3,21 @@
 use serde_json::{Value, json};
 
 use crate::domain::{
-    Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, Decision, DecisionKind, EffectClass,
-    Event, GateId, GateKind, Outbound, TurnId, Via, on_one_card,
+    Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, CoverageKind, CoveredBy, Decision,
+    DecisionKind, EffectClass, Event, GateId, GateKind, Outbound, TurnId, Via, on_one_card,
 };
 use crate::reducer::step::Reducer;
 use crate::reducer::{Effect, GateOpening, OpenGate, RowVerdict, compose, gates};
 
 use super::justification;
-use super::{OpenCall, call_digest};
+use super::{CallStanding, OpenCall};
 
 impl Reducer<'_> {
-    /// Must a person be asked before this open call runs?
+    /// Must a person be asked before this open call runs, if no rule says anything of it?
     pub(in crate::reducer) fn asks(&self, position: usize, effect: EffectClass) -> bool {
         let state = &self.turn.state;
         let Some(open) = state.calls.open.get(position) else { return true };
-        // It may have run already, and that is for a person to weigh.
-        let arguments = serde_json::from_str(&open.call.arguments).unwrap_or_default();
-        let lost_before = || state.calls.lost(&call_digest(&open.call.name, &arguments));
+        let lost_before = || self.lost_before(open);
         match (effect, state.policy.approval) {
             (EffectClass::Read, _) => false,
             (EffectClass::Write, ApprovalMode::Never) => lost_before(),
@@ -89,7 +87,7 @@ impl Reducer<'_> {
                 });
                 self.action_moved(row.id.to_string(), row.status);
             } else {
-                self.propose(&open.call.id, row.id.as_str(), ActionStatus::Pending, Some(id.clone()), None);
+                self.propose(&open.call.id, row.id.as_str(), ActionStatus::Pending, Some(id.clone()), None, None);
             }
         }
         self.emit_paused(GateKind::ToolApproval, pending);
@@ -121,6 +119,7 @@ impl Reducer<'_> {
         status: ActionStatus,
         gate_id: Option<GateId>,
         decision: Option<Decision>,
+        covered_by: Option<CoveredBy>,
     ) {
         let effect = self.effect_of(call_id);
         let calls = &mut self.turn.state.calls.open;
@@ -144,6 +143,7 @@ impl Reducer<'_> {
             expires_at: gate_id.is_some().then(|| self.env.now.plus(self.hard_ttl())),
             gate_id,
             decision,
+            covered_by,
             result: None,
         };
         let event = Event::ActionProposed {
@@ -167,6 +167,17 @@ impl Reducer<'_> {
         if effect == EffectClass::Read || has_row {
             return;
         }
+        let position = self.turn.state.calls.open.iter().position(|open| open.call.id == call_id);
+        let standing = position.map(|position| self.standing_of(position, effect));
+        if let Some(CallStanding::Runs(Some(rule))) = standing {
+            let decision = self.ruled(DecisionKind::Approve, rule.clone());
+            let id = self.mint("act");
+            let covered_by = CoveredBy {
+                kind: CoverageKind::Rule,
+                id: rule,
+            };
+            return self.propose(call_id, &id, ActionStatus::Approved, None, Some(decision), Some(covered_by));
+        }
         let state = &self.turn.state;
         let card = state.review.approved_card.as_ref();
         let approved = card.map(|card| &card.decision).filter(|_| self.granted(&self.tool_of(call_id)));
@@ -181,7 +192,7 @@ impl Reducer<'_> {
             approvers: approved.map(|decision| decision.approvers.clone()).unwrap_or_default(),
         };
         let id = self.mint("act");
-        self.propose(call_id, &id, ActionStatus::Approved, None, Some(decision));
+        self.propose(call_id, &id, ActionStatus::Approved, None, Some(decision), None);
     }
 
     /// Tells the timeline where an action stands.
