@@ -43,6 +43,8 @@ pub use outbound::{
 pub use pattern::{ArgumentSense, fits, matches, normal};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
 pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode};
-pub use rule::{COMMAND_TOOL, Demand, JudgedCall, Judgement, Rule, Ruling, judge};
+pub use rule::{
+    COMMAND_TOOL, Demand, JudgedCall, Judgement, LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport, Rule, Ruling, judge,
+};
 pub use tool::{Definition, Definitions, EffectClass, Scope, ScopeArgument, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 pub use turn::{Budget, Limit, Meter, SignalKind, TurnReason, TurnStatus};

@@ -226,6 +226,14 @@ impl Tx {
 }
 
 fn read(row: &AnyRow) -> Result<Action> {
+    Ok(Action {
+        result: row.maybe_json("result")?,
+        ..read_call(row)?
+    })
+}
+
+/// An action without what came of it.
+pub(super) fn read_call(row: &AnyRow) -> Result<Action> {
     let call: Call = row.json("call")?;
     Ok(Action {
         id: ActionId::new(row.text("id")?),
@@ -243,7 +251,7 @@ fn read(row: &AnyRow) -> Result<Action> {
         expires_at: row.maybe_int("expires_at")?.map(Millis),
         decision: row.maybe_json("decision")?,
         covered_by: call.covered_by,
-        result: row.maybe_json("result")?,
+        result: None,
     })
 }
 

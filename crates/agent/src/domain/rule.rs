@@ -1,6 +1,8 @@
 //! Rules of the administrator about calls: which calls they fit, and which of them counts. Pure: the reducer asks here, and so does the replay
 //! of recorded calls.
 
+mod replay;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +10,8 @@ use serde_json::Value;
 
 use super::pattern::{fits, matches};
 use super::{Approvers, EffectClass, Scope, digest128};
+
+pub use replay::{LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport};
 
 /// The tool whose argument is a command. A command does whatever it likes, so no pattern says what it may do.
 pub const COMMAND_TOOL: &str = "run_bash";

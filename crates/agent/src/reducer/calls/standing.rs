@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::domain::{ActionStatus, Decision, DecisionKind, Demand, EffectClass, JudgedCall, Judgement, Ruling, Scope, Via, judge};
+use crate::domain::{ActionStatus, Decision, DecisionKind, EffectClass, JudgedCall, Judgement, Ruling, Scope, Via, judge};
 use crate::reducer::step::Reducer;
 use crate::reducer::{Effect, Env, Next, OpenCall, compose};
 
