@@ -51,6 +51,12 @@ fn rules_are_read() {
         }
     );
     assert_eq!(live.rules[4].then, Ruling::Ask(Demand::default()));
+    let described: Vec<String> = live.rules.iter().map(|rule| format!("- {}\n", rule.described())).collect();
+    assert_eq!(
+        parse_rules("again", &described.concat()).unwrap(),
+        *live.rules,
+        "what is described reads back"
+    );
     let list = GOOD.strip_prefix("rules:\n").unwrap();
     for text in [GOOD, list, &format!("agent: {{approval: nonsense}}\n{GOOD}")] {
         assert_eq!(parse_rules("r.yaml", text).unwrap(), *live.rules, "{text}");

@@ -85,21 +85,33 @@ impl Rule {
         hex::encode(&digest128(&[&text])[..4])
     }
 
-    /// On one line, as a person would write it.
+    /// On one line, as it may stand in the configuration.
     #[must_use]
     pub fn described(&self) -> String {
-        let mut parts = vec![format!("tool: {}", self.tool)];
+        let quoted = |text: &String| Value::from(text.as_str()).to_string();
+        let list = |texts: &[String]| format!("[{}]", texts.iter().map(quoted).collect::<Vec<_>>().join(", "));
+        let mut parts = vec![format!("tool: {}", quoted(&self.tool))];
         if !self.arguments.is_empty() {
-            let pairs = self.arguments.iter().map(|(name, value)| format!("{name}: {value}"));
+            let pairs = self.arguments.iter().map(|(name, value)| format!("{}: {value}", quoted(name)));
             parts.push(format!("where: {{{}}}", pairs.collect::<Vec<_>>().join(", ")));
         }
         if !self.chats.is_empty() {
-            parts.push(format!("chats: [{}]", self.chats.join(", ")));
+            parts.push(format!("chats: {}", list(&self.chats)));
         }
         if let Some(effect) = self.effect {
             parts.push(format!("effect: {}", effect.as_str()));
         }
         parts.push(format!("then: {}", self.then.as_str()));
+        if let Ruling::Ask(Demand { approvers, quorum }) = &self.then {
+            parts.extend(approvers.as_ref().map(|approvers| match approvers {
+                Approvers::Listed(ids) => format!("approvers: {}", list(ids)),
+                word => format!(
+                    "approvers: {}",
+                    serde_json::to_value(word).unwrap_or_default().as_str().unwrap_or_default()
+                ),
+            }));
+            parts.extend(quorum.map(|quorum| format!("quorum: {quorum}")));
+        }
         format!("{{{}}}", parts.join(", "))
     }
 

@@ -146,7 +146,7 @@ fn a_changed_rule_has_another_id() {
     ] {
         assert_ne!(one.id(), other.id(), "{other:?}");
     }
-    assert_eq!(one.described(), r#"{tool: a, where: {x: 1, y: "b"}, then: deny}"#);
+    assert_eq!(one.described(), r#"{tool: "a", where: {"x": 1, "y": "b"}, then: deny}"#);
 }
 
 fn any_rule() -> impl Strategy<Value = Rule> {
