@@ -246,7 +246,16 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Rules {
             what: RulesCommand::Test { file: rules, since },
         } => match load(file) {
-            Ok(loaded) => rules::test(loaded, rules, since).await,
+            Ok(loaded) => match rules::test(loaded, rules, since).await? {
+                Ok(lines) => {
+                    result(&lines.join("\n"))?;
+                    Ok(ExitCode::SUCCESS)
+                }
+                Err(problems) => {
+                    problems.iter().for_each(|found| problem(&found.to_string()));
+                    Ok(ExitCode::FAILURE)
+                }
+            },
             Err(code) => Ok(code),
         },
         Command::Audit {

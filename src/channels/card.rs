@@ -6,6 +6,7 @@
 mod build;
 mod ask;
 mod calls;
+mod covered;
 mod line;
 mod surface;
 mod plan;

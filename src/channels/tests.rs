@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use countersign_agent::domain::{
-    ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, Complexity, Decision, DecisionKind, EffectClass,
-    GateId, Locale, Millis, Outbound, PlanCard, PlanWords, StepStatus, StepView, Via, on_one_card, plan_fits, visible,
+    ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, Complexity, Decision, DecisionKind, DeclaredCall,
+    EffectClass, GateId, Grant, Locale, Millis, Outbound, PlanCard, PlanWords, StepStatus, StepView, Via, on_one_card, plan_fits, visible,
 };
 use countersign_agent::template::Templates;
 use proptest::prelude::*;
@@ -170,8 +170,14 @@ fn tells(found: &[String], card: &PlanCard, line: impl Fn(&str) -> String) -> Re
             prop_assert!(stands(tool), "{tool} of {}", step.id);
         }
     }
-    for tool in card.grants.iter().chain(&card.still_asks) {
+    for tool in &card.still_asks {
         prop_assert!(stands(tool), "{tool} in the rules");
+    }
+    for grant in &card.grants {
+        for value in grant.call.arguments.values() {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            prop_assert!(stands(&value), "{} in the rules", grant.call);
+        }
     }
     Ok(())
 }
@@ -194,7 +200,25 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
     };
     let mut steps: Vec<StepView> = made.iter().enumerate().map(step).collect();
     let goal = text("goal", goal.0, goal.1);
-    while plan_fits(&goal, &steps).is_err() {
+    let covered = |(number, (piece, _, intent, tools)): (usize, &Made)| Grant {
+        step_id: format!("s{number}"),
+        call: DeclaredCall {
+            tool: String::from(["write_file", "web_fetch", "tool<b>&*"][tools % 3]),
+            arguments: json!({
+                "path": text(&format!("p{number}"), piece, *intent).replace(char::is_control, " "),
+                "url": text(&format!("u{number}"), piece, 1),
+                "n": number,
+            })
+            .as_object()
+            .cloned()
+            .unwrap_or_default(),
+            times: 1000,
+        },
+        used: 0,
+    };
+    let mut grants: Vec<Grant> = made.iter().enumerate().filter(|(_, made)| made.3 > 0).map(covered).collect();
+    while plan_fits(&goal, &steps, &grants).is_err() {
+        grants.pop();
         let last = steps.pop().expect("a goal has room");
         if steps.is_empty() {
             let half = text("half", made[0].0, made[0].1 / 4);
@@ -206,10 +230,7 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
             });
         }
     }
-    let (grants, still_asks) = steps
-        .iter()
-        .flat_map(|step| step.tools.clone())
-        .partition(|tool| tool.starts_with('t'));
+    let still_asks = steps.iter().flat_map(|step| step.tools.clone()).collect();
     PlanCard {
         review_id: Some(GateId::new("rv_1")),
         requester: String::from("ou_u1"),
@@ -288,7 +309,6 @@ proptest! {
                 let mut found = Vec::new();
                 words(&json!(said.blocks), &mut found);
                 tells(&found, &shown, line)?;
-                shown.grants.clear();
                 shown.still_asks.clear();
                 let mut found = Vec::new();
                 words(&json!(page), &mut found);

@@ -1,16 +1,14 @@
 //! `countersign rules test`: what rules would have done to the calls that the database knows.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use countersign_agent::domain::{Clock, Millis, Replay, ReplayCounts, ReplayReport, Rule};
 use countersign_agent::tools::Reach;
 
-use super::{problem, result};
 use crate::app::toolbox;
-use crate::config::{self, Loaded};
+use crate::config::{self, Loaded, Problem};
 use crate::store::Ledger;
 
 /// Tools in the table; the others are counted.
@@ -28,8 +26,8 @@ pub(super) fn since(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(u64::from(count) * unit))
 }
 
-/// Prints the replay of the rules in `file`, or of those of the configuration.
-pub(super) async fn test(loaded: Loaded, file: Option<PathBuf>, since: Duration) -> anyhow::Result<ExitCode> {
+/// The replay of the rules in `file`, or of those of the configuration, line by line; or what is wrong with the file.
+pub(super) async fn test(loaded: Loaded, file: Option<PathBuf>, since: Duration) -> anyhow::Result<Result<Vec<String>, Vec<Problem>>> {
     let rules = match &file {
         None => loaded.live.rules.to_vec(),
         Some(file) => {
@@ -37,10 +35,7 @@ pub(super) async fn test(loaded: Loaded, file: Option<PathBuf>, since: Duration)
             let text = std::fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
             match config::parse_rules(&name, &text) {
                 Ok(rules) => rules,
-                Err(problems) => {
-                    problems.iter().for_each(|found| problem(&found.to_string()));
-                    return Ok(ExitCode::FAILURE);
-                }
+                Err(problems) => return Ok(Err(problems)),
             }
         }
     };
@@ -50,10 +45,7 @@ pub(super) async fn test(loaded: Loaded, file: Option<PathBuf>, since: Duration)
     let span = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
     let from = Millis(Clock::system().now().0.saturating_sub(span));
     ledger.read().await?.each_recorded_call(from, |call| replay.add(call)).await?;
-    for line in table(&replay.report()) {
-        result(&line)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(Ok(table(&replay.report())))
 }
 
 /// The report, line by line.

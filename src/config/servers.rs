@@ -14,7 +14,7 @@ use super::kind::{Kind, ListOfMaps, Refusal, is_plain_url};
 use super::secret::HIDDEN;
 
 /// What is allowed, in words.
-const ALLOWED: &str = "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read}";
+const ALLOWED: &str = "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read} and scope: {TOOL: [ARGUMENT, …]}";
 /// The kind of `tools.mcp_servers`.
 pub(super) const LIST: ListOfMaps = ListOfMaps {
     allowed: ALLOWED,
@@ -110,10 +110,21 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), 
                 Ok(effects) => effects,
                 Err(Refusal { line, why }) => return wrong(line, &format!("effects: {why}")),
             },
-            ("env" | "headers" | "effects", Yaml::Null) => continue,
+            ("scope", Yaml::Map(entries)) => match scopes(entries) {
+                Some(scopes) => scopes,
+                None => {
+                    return wrong(
+                        node.line,
+                        "scope is {TOOL: [ARGUMENT, …]}, each tool once, with the arguments that say where a call acts",
+                    );
+                }
+            },
+            ("env" | "headers" | "effects" | "scope", Yaml::Null) => continue,
             ("env", Yaml::Map(_)) => return wrong(node.line, "env goes with a command; a url has headers"),
             ("headers", Yaml::Map(_)) => return wrong(node.line, "headers go with a url; a command has env"),
-            ("name" | "command" | "env" | "headers" | "effects", _) => return wrong(node.line, &format!("{key} has the wrong type")),
+            ("name" | "command" | "env" | "headers" | "effects" | "scope", _) => {
+                return wrong(node.line, &format!("{key} has the wrong type"));
+            }
             _ => return wrong(node.line, &format!("unknown member {}", key.escape_debug())),
         };
         if server.insert(key.clone(), Value::new(None, value)).is_some() {
@@ -155,6 +166,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         url: String,
         headers: BTreeMap<String, SecretString>,
         effects: BTreeMap<String, EffectClass>,
+        scope: BTreeMap<String, Vec<String>>,
     }
     let server = |entry: Entry| McpServer {
         name: entry.name,
@@ -170,6 +182,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
             }
         },
         effects: entry.effects,
+        scope: entry.scope,
     };
     Ok(Vec::<Entry>::deserialize(deserializer)?.into_iter().map(server).collect())
 }
@@ -181,6 +194,22 @@ pub(super) fn override_effects(servers: &mut [McpServer], overrides: &BTreeMap<S
         let own = |(tool, class): (&String, &EffectClass)| Some((tool.strip_prefix(&prefix)?.to_owned(), *class));
         server.effects.extend(overrides.iter().filter_map(own));
     }
+}
+
+/// Arguments by tool. A tool without any is a mistake: every call of it would do what an approval of one call covers.
+fn scopes(entries: &[Entry]) -> Option<ValueKind> {
+    let mut read: Map<String, Value> = Map::new();
+    for Entry { key, node } in entries {
+        let Yaml::List(items) = &node.value else { return None };
+        let names: Vec<String> = items.iter().map(word).collect::<Option<_>>()?;
+        if key.is_empty() || names.is_empty() || names.iter().any(String::is_empty) {
+            return None;
+        }
+        if read.insert(key.clone(), Value::new(None, ValueKind::from(names))).is_some() {
+            return None;
+        }
+    }
+    Some(ValueKind::Table(read))
 }
 
 fn refused(line: u64, what: &str) -> Refusal {
@@ -256,6 +285,7 @@ tools:
       command: [npx, -y, server]
       env: {GitHub_Token: hunter2}
       effects: {Read-File: read}
+      scope: {Move: [from, to]}
     - {name: t, url: 'https://x.example/mcp', headers: {Authorization: Bearer hunter2}}
 ";
 
@@ -268,6 +298,7 @@ tools:
         };
         assert_eq!((files.name.as_str(), tickets.name.as_str()), ("files_1", "t"));
         assert_eq!(files.effects["Read-File"], EffectClass::Read);
+        assert_eq!(files.scope["Move"], ["from", "to"]);
         let McpReach::Command { command, env } = &files.reach else {
             panic!("a command")
         };
@@ -342,6 +373,14 @@ tools:
             (
                 "{name: a, command: [b], effects: {t: state}}",
                 "server a: effects: found t: state, allowed",
+            ),
+            (
+                "{name: a, command: [b], scope: {t: []}}",
+                "server a: scope is {TOOL: [ARGUMENT, …]}",
+            ),
+            (
+                "{name: a, command: [b], scope: {t: project}}",
+                "server a: scope is {TOOL: [ARGUMENT, …]}",
             ),
             ("{name: a, command: [b], timeout: 1}", "server a: unknown member timeout"),
             ("{name: a, command: [b], command: [c]}", "server a: command twice"),

@@ -217,7 +217,7 @@ zebra_crossing: 1
             "config.yaml:15: store.migrate_on_start: unknown key: nest the parts instead of joining them with dots",
             "config.yaml:17: agent.mode: found dream, allowed react or plan",
             "config.yaml:18: agent.max_iterations: found many, allowed 1 to 1000",
-            "config.yaml:21: tools.mcp_servers: server x: command is a list of texts, the program first (put numbers in quotes); allowed a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read}",
+            "config.yaml:21: tools.mcp_servers: server x: command is a list of texts, the program first (put numbers in quotes); allowed a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read} and scope: {TOOL: [ARGUMENT, …]}",
             "config.yaml:22: zebra_crossing: unknown key, allowed here: server, channels, store, agent, model, tools, rules, templates, telemetry",
             "env COUNTERSIGN__AGENT__HISTORY_LIMIT: agent.history_limit: found -1, allowed 0 to 1000",
             "env COUNTERSIGN__AGENT__HISTROY_LIMIT: unknown key, did you mean COUNTERSIGN__AGENT__HISTORY_LIMIT?",

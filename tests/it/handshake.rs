@@ -5,6 +5,7 @@ mod approvals;
 mod changes;
 mod commands;
 mod copies;
+mod coverage;
 mod deciders;
 mod ends;
 mod failures;

@@ -10,7 +10,7 @@ use countersign_agent::domain::{
 };
 
 use crate::support::gallery::{
-    action, answer, approval, budget, decided, declared_notices, element, gallery, listed, notices, plan, step, templates, walk,
+    action, answer, approval, budget, decided, declared_notices, element, gallery, grant, listed, notices, plan, step, templates, walk,
 };
 use countersign::channels::{click_response, lark_card, message_kind, notice_text, plain_text};
 use countersign_playground::check_card;
@@ -185,7 +185,7 @@ fn cards_fit_whatever_they_hold() {
     let plan = |state| PlanCard {
         goal: noise.clone(),
         steps: steps.clone(),
-        grants: many.clone(),
+        grants: many.iter().map(|text| grant(text, text, text)).collect(),
         still_asks: many.clone(),
         note: Some(noise.clone()),
         plan_version: 3,
@@ -218,6 +218,7 @@ fn cards_fit_whatever_they_hold() {
         }),
         Outbound::Answer(Answer {
             open_steps: many.clone(),
+            granted: many.iter().map(|text| grant(text, text, text).call).collect(),
             incident: Some(String::from("x")),
             ..answer(&noise, TurnReason::FinalAnswer)
         }),
@@ -302,7 +303,7 @@ proptest! {
         let plan = |state| Outbound::PlanCard(PlanCard {
             goal: text.clone(),
             steps: vec![step("1", &text, StepStatus::Pending, &[&text])],
-            grants: vec![text.clone()],
+            grants: vec![grant(&text, &text, &text), grant("write_file", "path", &text)],
             still_asks: vec![text.clone()],
             note: Some(text.clone()),
             ..plan(state)
@@ -310,7 +311,7 @@ proptest! {
         let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), preview: Some(text.clone()), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
         let approval = Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state: closed.clone() });
         let question = Outbound::QuestionCard(QuestionCard { gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
-        let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
+        let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], granted: vec![grant(&text, &text, &text).call], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
         for (content, trusted) in [(plan(open), 1), (plan(closed), by_id), (approval, by_id), (question, 1), (answer, 1)] {
             let card = lark_card(&templates, Locale::EnUs, &content).unwrap();
             prop_assert_eq!(check_card(&card), Ok(()));

@@ -13,7 +13,9 @@ use countersign_playground::check_message as check_slack;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::gallery::{action, answer, approval, budget, decided, gallery, in_slack, listed, notices, plan, step, templates, walk};
+use crate::support::gallery::{
+    action, answer, approval, budget, decided, gallery, grant, in_slack, listed, notices, plan, step, templates, walk,
+};
 
 const LOCALES: [Locale; 2] = [Locale::ZhCn, Locale::EnUs];
 
@@ -234,7 +236,7 @@ fn messages_fit_whatever_they_hold() {
     let plan = |state| PlanCard {
         goal: noise.clone(),
         steps: steps.clone(),
-        grants: many.clone(),
+        grants: many.iter().map(|text| grant(text, text, text)).collect(),
         still_asks: many.clone(),
         note: Some(noise.clone()),
         plan_version: 3,
@@ -267,6 +269,7 @@ fn messages_fit_whatever_they_hold() {
         }),
         Outbound::Answer(Answer {
             open_steps: many.clone(),
+            granted: many.iter().map(|text| grant(text, text, text).call).collect(),
             incident: Some(String::from("x")),
             ..answer(&noise, TurnReason::FinalAnswer)
         }),
@@ -368,7 +371,7 @@ proptest! {
         let plan = |state| Outbound::PlanCard(PlanCard {
             goal: text.clone(),
             steps: vec![step("1", &text, StepStatus::Pending, &[&text])],
-            grants: vec![text.clone()],
+            grants: vec![grant(&text, &text, &text), grant("write_file", "path", &text)],
             still_asks: vec![text.clone()],
             note: Some(text.clone()),
             ..plan(state)
@@ -376,7 +379,7 @@ proptest! {
         let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), preview: Some(text.clone()), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
         let approval = |state| Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act.clone()], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state });
         let question = Outbound::QuestionCard(QuestionCard { gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
-        let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
+        let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], granted: vec![grant(&text, &text, &text).call], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
         let goal = Outbound::Notice(Notice::Expired { goal: text.clone() });
         let said = Outbound::Text { text: format!("x{text}") };
         for content in [plan(open.clone()), plan(closed.clone()), approval(open), approval(closed), question, answer, goal, said] {

@@ -90,6 +90,21 @@ async fn replacing_drops_the_set_id_bits() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o755);
 }
 
+/// interface §9: what is written is at the path that was approved: never behind a link, and under one spelling of its name.
+#[tokio::test]
+async fn a_write_lands_at_the_path_that_it_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path();
+    fs::create_dir(inside.join("hooks")).unwrap();
+    symlink("hooks", inside.join("out")).unwrap();
+    let tools = toolbox(inside);
+    let told = write(&tools, "out/new/a.md", "x").await;
+    assert!(format!("{told:?}").contains("goes through the link `out`"), "{told:?}");
+    assert_eq!(fs::read_dir(inside.join("hooks")).unwrap().count(), 0);
+    write(&tools, "cafe\u{301}.md", "x").await.unwrap();
+    assert!(inside.join("caf\u{e9}.md").exists());
+}
+
 /// design: issue part E, no `..`, no absolute path, no symbolic link out, nothing that is no regular file:
 /// every attempt is refused by every tool, changes nothing and reveals nothing.
 #[tokio::test]

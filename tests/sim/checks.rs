@@ -121,7 +121,7 @@ pub async fn sent(life: &mut Life<'_>, actor: ActorId, called: &Called) -> Resul
         return Err(format!("call {number} ran under a {}", decision.kind.as_str()));
     }
     match decision.via {
-        Via::Grant => evidence::grant(life, &turn, row, step.as_deref()).await?,
+        Via::Grant => evidence::grant(life, &turn, &rows, row, step.as_deref()).await?,
         Via::System if life.live.agent.approval == ApprovalMode::Never && row.effect == EffectClass::Write => {}
         Via::System | Via::Api | Via::Rule => return Err(format!("call {number} ran, and nobody was asked")),
         Via::Text | Via::Button => evidence::row(life, &held.state, &rows, row, called).await?,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign_agent::domain::{EffectClass, Message, Role, Scope, ToolCall, ToolSpec};
+use countersign_agent::domain::{ArgumentSense, EffectClass, Message, Role, Scope, ToolCall, ToolSpec};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
 use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
@@ -17,6 +17,10 @@ pub const TOOLS: [(&str, EffectClass); 4] = [
     ("send", EffectClass::Write),
     ("wipe", EffectClass::Destructive),
 ];
+
+/// Where a call acts, and how a plan may tell it beforehand.
+const PLACES: [&str; 5] = ["a", "./a", "b", "b/c", "a/../b"];
+pub const PATTERNS: [&str; 4] = ["a", "b", "*", "**"];
 
 /// Asks the play.
 #[derive(Debug)]
@@ -41,9 +45,11 @@ impl Tool for Played {
         ToolSpec {
             name: self.name.to_owned(),
             description: self.name.to_owned(),
-            parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}).into(),
+            parameters: json!({"type": "object", "required": ["n", "at"],
+                "properties": {"n": {"type": "integer"}, "at": {"type": "string"}}})
+            .into(),
             effect: self.effect,
-            scope: Scope::Every,
+            scope: Scope::argument("at", ArgumentSense::Path),
         }
     }
 
@@ -100,7 +106,8 @@ impl Author {
         // A step's own log knows of no plan() and needs no clarify().
         let step = begins_any(request, "<plan-step>");
         if step && self.endless && !request.tools.is_empty() {
-            reply.calls = vec![self.act(["look", "put"][dice.weighted(&[8, 1])])];
+            let tool = ["look", "put"][dice.weighted(&[8, 1])];
+            reply.calls = vec![self.act(dice, tool)];
             return Ok(reply);
         }
         if request.tools.is_empty() || (kind && dice.percent(40)) {
@@ -140,20 +147,23 @@ impl Author {
                 let list = json!({"todos": [{"id": id, "content": "x", "status": status}]});
                 calls.push(self.call("write_todos", list));
             }
-            6 => calls.push(self.act("look")),
-            7 => calls.push(self.act(["put", "send"][dice.below(2)])),
+            6 => calls.push(self.act(dice, "look")),
+            7 => {
+                let tool = ["put", "send"][dice.below(2)];
+                calls.push(self.act(dice, tool));
+            }
             8 => {
                 for _ in 0..=dice.below(3) {
                     let tool = TOOLS[dice.weighted(&[3, 4, 4, 1])].0;
-                    calls.push(self.act(tool));
+                    calls.push(self.act(dice, tool));
                 }
             }
             9 => {}
-            10 => calls.push(self.act("wipe")),
+            10 => calls.push(self.act(dice, "wipe")),
             11 => {
                 // A batch that breaks a rule.
                 calls.push(self.plan(dice, planned));
-                calls.push(self.act("put"));
+                calls.push(self.act(dice, "put"));
             }
             _ => calls.push(self.call(["no such tool", "put"][dice.below(2)], json!([1]))),
         }
@@ -176,7 +186,7 @@ impl Author {
         let goal = self.goals;
         let told = match dice.weighted(&[if kind { 30 } else { 8 }, 3, 3, 2, 1, 2]) {
             0 => json!({"outcome": "continue", "skipped": ["3"]}),
-            1 => json!({"outcome": "expand", "steps": [{"content": format!("more {goal}"), "tools": ["send"]}]}),
+            1 => json!({"outcome": "expand", "steps": [{"content": format!("more {goal}"), "calls": [declared(dice, "send")]}]}),
             2 => json!({"outcome": "refine", "steps": [{"id": "2", "content": format!("do {goal}")}], "removed": ["3"]}),
             3 => json!({"outcome": "complete", "reason": "<plan-step>enough"}),
             4 => json!({"outcome": "refined_done", "removed": ["2", "3"]}),
@@ -194,9 +204,10 @@ impl Author {
         }
     }
 
-    fn act(&mut self, tool: &str) -> ToolCall {
+    fn act(&mut self, dice: &mut Dice, tool: &str) -> ToolCall {
         let number = self.calls + 1;
-        self.call(tool, json!({"n": number}))
+        let place = PLACES[dice.weighted(&[8, 2, 4, 2, 1])];
+        self.call(tool, json!({"n": number, "at": place}))
     }
 
     /// `again`: there is one already; the new one may well be smaller.
@@ -212,7 +223,17 @@ impl Author {
         ];
         let smaller = again && dice.percent(30);
         let tools = tools[if smaller { 3 + dice.below(2) } else { dice.below(5) }].clone();
-        let steps = json!([{"id": "1", "content": "look", "tools": ["look"]}, {"id": "2", "content": "do", "tools": tools}, {"id": "3", "content": "tell"}]);
+        let told = |tool: &&Value| *tool == "put" || *tool == "send";
+        let named: Vec<Value> = tools.as_array().into_iter().flatten().filter(told).cloned().collect();
+        let mut calls = Vec::new();
+        for tool in named {
+            // Some steps only name their tools, which grants nothing.
+            for _ in 0..dice.below(3) {
+                calls.push(declared(dice, tool.as_str().unwrap_or_default()));
+            }
+        }
+        let steps = json!([{"id": "1", "content": "look", "tools": ["look"]}, {"id": "2", "content": "do", "tools": tools, "calls": calls},
+            {"id": "3", "content": "tell"}]);
         let complexity = if smaller {
             "simple"
         } else {
@@ -223,6 +244,12 @@ impl Author {
             json!({"overall_goal_ui": format!("goal {}", self.goals), "complexity": complexity, "internal_plan": steps}),
         )
     }
+}
+
+/// A call as a plan declares it.
+fn declared(dice: &mut Dice, tool: &str) -> Value {
+    let times = 1 + dice.weighted(&[4, 2, 1]);
+    json!({"tool": tool, "arguments": {"at": dice.pick(&PATTERNS)}, "times": times})
 }
 
 /// What a tool gives back as its output number `number`, and by what it will be known again; empty: by nothing.

@@ -44,6 +44,7 @@ pub async fn play(out: &mut impl Write) -> anyhow::Result<()> {
             headers: BTreeMap::new(),
         },
         effects: BTreeMap::from([(String::from("search"), EffectClass::Read)]),
+        scope: BTreeMap::new(),
     };
     let serving = tokio::spawn(axum::serve(listener, Router::new().route("/mcp", post(answer))).into_future());
     let servers = Servers::start(&[library], None, Arc::new(FirstSight::default()));

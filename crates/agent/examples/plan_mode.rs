@@ -72,7 +72,9 @@ fn show(gate: &OpenGate, out: &mut impl Write) -> anyhow::Result<()> {
         for step in &card.steps {
             writeln!(out, "  {}. {} {:?}", step.id, step.content, step.tools)?;
         }
-        writeln!(out, "  an OK allows: {}", card.grants.join(", "))?;
+        for grant in &card.grants {
+            writeln!(out, "  an OK allows: {}", grant.call)?;
+        }
     }
     Ok(())
 }

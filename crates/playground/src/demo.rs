@@ -140,11 +140,19 @@ impl<'a> Actor<'a> {
     fn plan(&self) -> Move {
         let steps = self.scene.steps.iter().enumerate();
         let steps: Vec<_> = steps
-            .map(|(at, step)| json!({"id": id(at), "content": self.content(at), "tools": tools(step)}))
+            .map(|(at, step)| json!({"id": id(at), "content": self.content(at), "tools": tools(step), "calls": self.declared(step)}))
             .collect();
         let goal: String = self.log.task.chars().take(MAX_GOAL_CHARS).collect();
         let arguments = json!({"overall_goal_ui": goal, "complexity": "complex", "internal_plan": {"steps": steps}});
         Move::Call(vec![("plan", arguments)])
+    }
+
+    /// The calls of a step that change something.
+    fn declared(&self, step: &Step) -> Vec<Value> {
+        let writes = step.calls.iter().filter(|(tool, _)| *tool == "write_file");
+        writes
+            .map(|(tool, path)| json!({"tool": tool, "arguments": {"path": path.replace(OUTPUT, &self.output)}}))
+            .collect()
     }
 
     /// The words of a step. A change becomes part of the step that makes the result, in the person's own words.

@@ -87,10 +87,9 @@ impl Builder<'_> {
             ));
         }
         let asks = json!({"approval": card.approval});
-        let rules = vec![
-            self.around("", "plan.grants", json!({}), "tools", self.tools(&card.grants)),
-            self.around("", "plan.still_asks", asks, "tools", self.tools(&card.still_asks)),
-        ];
+        let grants = card.grants.iter().map(|grant| &grant.call);
+        let mut rules = self.calls_under("plan.grants", &grants.collect::<Vec<_>>(), self.caps.whole);
+        rules.push(self.around("", "plan.still_asks", asks, "tools", self.tools(&card.still_asks)));
         parts.push(Part::Lines("rules", rules));
         if card.quorum > 1 {
             let quorum = self.say("foot.quorum", json!({"quorum": card.quorum, "votes": votes}));

@@ -55,14 +55,18 @@ impl Builder<'_> {
     pub(super) fn answer(&self, answer: &domain::Answer) -> Card<'static> {
         let to = self.mention(&answer.requester).filter(|_| answer.group);
         let why = why_ended(self.words.templates, self.words.locale, answer);
-        let open = self.open_steps("answer.open_steps", &answer.open_steps).into_iter().collect();
+        let mut more: Vec<Part<'_>> = self.open_steps("answer.open_steps", &answer.open_steps).into_iter().collect();
+        if !answer.granted.is_empty() {
+            let calls: Vec<_> = answer.granted.iter().collect();
+            more.push(Part::Lines("granted", self.calls_under("answer.granted", &calls, false)));
+        }
         let mut foot = Vec::new();
         if let Some(incident) = &answer.incident {
             let incident = Span::Foreign(one_line(incident, 64));
             foot.push(self.around("", "answer.incident", json!({}), "incident", vec![incident]));
         }
         foot.extend(self.demo(answer.demo));
-        self.spoken(to, &answer.text, &why, open, foot)
+        self.spoken(to, &answer.text, &why, more, foot)
     }
 
     fn spoken(&self, to: Option<Span>, text: &str, why: &str, more: Vec<Part<'static>>, foot: Vec<CardLine>) -> Card<'static> {

@@ -40,6 +40,7 @@ mod tests {
                 env: [].into(),
             },
             effects: [].into(),
+            scope: [].into(),
         };
         let began = tokio::time::Instant::now();
         let tried = verdicts(&[silent], None).await;

@@ -6,21 +6,26 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use countersign_agent::domain::{Approvers, DecisionKind, GateId, GateKind};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Id, ListParams, NoParams, Params, body, check_id, check_text, page, principal, views};
+use super::{Id, ListParams, NoParams, Params, body, check_id, check_text, next, principal, views};
 use crate::conversation::ApiDecision;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use crate::store::GateRecord;
+use crate::store::{GateRecord, Read};
 
 const STATUSES: &[&str] = &["pending", "approved", "revised", "cancelled", "expired", "superseded"];
 
 /// `GET /reviews`, by default those that wait.
 pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<ListParams>) -> Result<Json<Value>, ApiError> {
     let query = params.query(STATUSES, Some("pending"))?;
-    let records = gateway.ledger.read().await?.list_reviews(&query).await?;
-    Ok(Json(page(records, |record| view(&gateway, &record))))
+    let mut session = gateway.ledger.read().await?;
+    let records = session.list_reviews(&query).await?;
+    let mut items = Vec::with_capacity(records.items.len());
+    for record in &records.items {
+        items.push(view(&gateway, &mut session, record).await?);
+    }
+    Ok(Json(json!({ "items": items, "next": next(records.next.as_ref()) })))
 }
 
 /// `GET /reviews/{id}`.
@@ -29,7 +34,9 @@ pub(in crate::gateway) async fn one(
     Id(id): Id,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(Json(view(&gateway, &find(&gateway, &GateId::new(id)).await?)))
+    let record = find(&gateway, &GateId::new(id)).await?;
+    let mut session = gateway.ledger.read().await?;
+    Ok(Json(view(&gateway, &mut session, &record).await?))
 }
 
 /// Body of a decision.
@@ -69,7 +76,8 @@ pub(in crate::gateway) async fn decide(
     };
     // Not always the one that was named: its successor may have taken the decision.
     let decided = gateway.conversations.decide_review(&id, asked).await?;
-    Ok(Json(view(&gateway, &decided)))
+    let mut session = gateway.ledger.read().await?;
+    Ok(Json(view(&gateway, &mut session, &decided).await?))
 }
 
 /// A plan review, or another gate of the same buttons: what a disabled channel cannot carry stays decidable here. The
@@ -82,11 +90,20 @@ async fn find(gateway: &Gateway, id: &GateId) -> Result<GateRecord, ApiError> {
 }
 
 /// The approvers are read now, as they are at a decision.
-fn view(gateway: &Gateway, record: &GateRecord) -> Value {
+async fn view(gateway: &Gateway, session: &mut Read, record: &GateRecord) -> Result<Value, ApiError> {
     let approvers = match &gateway.settings.current().channel(record.gate.conversation.channel).approvers {
         Approvers::Requester => Value::from("requester"),
         Approvers::Anyone => Value::from("anyone"),
         Approvers::Listed(ids) => Value::from(ids.clone()),
     };
-    views::review(record, &approvers)
+    let approved = record
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.kind == DecisionKind::Approve);
+    let calls = if approved && record.gate.kind == GateKind::PlanReview {
+        session.actions_of_turn(&record.gate.turn_id).await?
+    } else {
+        Vec::new()
+    };
+    Ok(views::review(record, &approvers, &calls))
 }

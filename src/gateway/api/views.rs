@@ -1,8 +1,8 @@
 //! The API's JSON, built from stored rows; shapes as promised, absent members are null.
 
 use countersign_agent::domain::{
-    API_TOKEN, Budget, Complexity, Decision, DecisionKind, Gate, GateKind, InboundBody, Locale, Message, Meter, Millis, Outbound, Plan,
-    Step, StepView,
+    API_TOKEN, Action, ActionStatus, Budget, Complexity, CoverageKind, CoveredBy, Decision, DecisionKind, Gate, GateKind, InboundBody,
+    Locale, Message, Meter, Millis, Outbound, Plan, Step, StepView,
 };
 use countersign_agent::template::Templates;
 use serde_json::{Value, json};
@@ -27,8 +27,8 @@ pub(super) fn decision(decision: &Decision) -> Value {
     })
 }
 
-/// A review: the gate of a plan (or a question, or a budget) with what is decided about it.
-pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
+/// A review: the gate of a plan (or a question, or a budget) with what is decided about it. `calls`: those of its turn.
+pub(super) fn review(record: &GateRecord, approvers: &Value, calls: &[Action]) -> Value {
     let gate = &record.gate;
     let status = match record.decision.as_ref().map(|decision| decision.kind) {
         None => "pending",
@@ -66,6 +66,8 @@ pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
         "approvers": approvers,
         "quorum": gate.quorum,
         "replaces": gate.replaces,
+        "grants": grants(gate, calls),
+        "asks": match &gate.card { Outbound::PlanCard(card) => &card.still_asks[..], _ => &[] },
         "votes": record.votes.iter().map(|vote| json!({
             "by": vote.by, "via": vote.via, "principal": vote.principal, "at": vote.at.rfc3339(), "event_id": vote.event_id,
         })).collect::<Vec<_>>(),
@@ -74,6 +76,26 @@ pub(super) fn review(record: &GateRecord, approvers: &Value) -> Value {
         "expires_at": gate.expires_at.rfc3339(),
         "decision": record.decision.as_ref().map(decision),
     })
+}
+
+/// The calls that an approval of the plan covers, and how many ran under it.
+fn grants(gate: &Gate, calls: &[Action]) -> Vec<Value> {
+    let Outbound::PlanCard(card) = &gate.card else { return Vec::new() };
+    let ran = |at: usize| {
+        let under = |by: &CoveredBy| by.kind == CoverageKind::Plan && by.id == gate.id.as_str() && by.grant == Some(at);
+        let sent = |call: &&Action| call.status != ActionStatus::Expired && call.covered_by.as_ref().is_some_and(under);
+        calls.iter().filter(sent).count()
+    };
+    let grants = card.grants.iter().enumerate().map(|(at, grant)| {
+        json!({
+            "step_id": grant.step_id,
+            "tool": grant.call.tool,
+            "arguments": grant.call.arguments,
+            "times": grant.call.times,
+            "used": ran(at),
+        })
+    });
+    grants.collect()
 }
 
 fn step_view(step: &StepView) -> Value {
@@ -92,6 +114,7 @@ pub(super) fn action(record: &ActionRecord) -> Value {
         "arguments": action.arguments,
         "justification": action.justification,
         "preview": action.preview,
+        "covered_by": action.covered_by.as_ref().map(|by| json!({"kind": by.kind, "id": by.id})),
         "status": action.status,
         "channel": record.channel,
         "chat_id": record.chat,
@@ -99,7 +122,6 @@ pub(super) fn action(record: &ActionRecord) -> Value {
         "created_at": action.created_at.rfc3339(),
         "expires_at": action.expires_at.map(Millis::rfc3339),
         "decision": action.decision.as_ref().map(decision),
-        "covered_by": action.covered_by,
         "result": action.result.as_ref().map(|result| json!({
             "text": result.text, "exit_code": result.exit_code, "seconds": result.seconds, "truncated": result.truncated,
         })),

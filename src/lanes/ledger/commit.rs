@@ -388,6 +388,7 @@ mod tests {
             requester: String::from("ou_u1"),
             reason: TurnReason::BudgetExhausted,
             open_steps: vec![String::from("2. b")],
+            granted: Vec::new(),
             problem: None,
             incident: Some(String::from("x1")),
             group: true,

@@ -45,7 +45,7 @@ struct Call {
     justification: String,
     #[serde(default)]
     preview: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     covered_by: Option<CoveredBy>,
 }
 
@@ -245,12 +245,12 @@ pub(super) fn read_call(row: &AnyRow) -> Result<Action> {
         arguments: call.arguments,
         justification: call.justification,
         preview: call.preview,
+        covered_by: call.covered_by,
         status: named("status", row.text("status")?)?,
         position: unsigned("position", row.int("position")?)?,
         created_at: Millis(row.int("created_at")?),
         expires_at: row.maybe_int("expires_at")?.map(Millis),
         decision: row.maybe_json("decision")?,
-        covered_by: call.covered_by,
         result: None,
     })
 }

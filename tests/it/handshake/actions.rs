@@ -106,7 +106,7 @@ async fn a_declared_write_runs_after_the_ok_without_another_question(on: On) {
     world.say(u, c, "整理笔记", GROUP).await;
     let card = world.plan_card(c).await;
     assert!(
-        card.words().contains("确认后会直接执行：`write_file`") || card.words().contains("确认后会直接执行：write"),
+        card.words().contains("确认后会直接执行：写入 report.md（1 次）"),
         "{}",
         card.words()
     );
@@ -132,7 +132,7 @@ async fn a_destructive_call_asks_even_if_declared(on: On) {
     .await;
     world.say(u, c, "写", GROUP).await;
     let plan = world.plan_card(c).await;
-    assert!(plan.words().contains("确认后会直接执行：没有写操作"), "{}", plan.words());
+    assert!(plan.words().contains("这次确认不放行任何写操作"), "{}", plan.words());
     world.tap(u, c, &plan, "approve", None).await;
     let card = world.card_titled(c, "操作确认").await;
     assert!(card.words().contains("高风险"), "{}", card.words());

@@ -85,7 +85,13 @@ pub fn all_at_once(request: &ChatRequest, calls: &[(&str, Value)]) -> ChatReply 
 pub fn plans(request: &ChatRequest, steps: &[(&str, &[&str])]) -> ChatReply {
     let steps: Vec<Value> = (1..)
         .zip(steps)
-        .map(|(id, (content, tools)): (usize, _)| json!({"id": id.to_string(), "content": content, "tools": tools}))
+        .map(|(id, (content, tools)): (usize, _)| {
+            let calls: Vec<Value> = tools
+                .iter()
+                .map(|tool| json!({"tool": tool, "arguments": {"text": "**"}, "times": 9}))
+                .collect();
+            json!({"id": id.to_string(), "content": content, "calls": calls})
+        })
         .collect();
     calls(
         request,

@@ -198,6 +198,7 @@ async fn a_server_that_never_answers_costs_only_itself() {
             env: [].into(),
         },
         effects: [].into(),
+        scope: [].into(),
     };
     let all = [
         broken("absent", &["/nonexistent/server"]),

@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock};
 
 use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, Decision,
-    DecisionKind, EffectClass, GateId, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
-    StepStatus, StepView, TurnReason, Via,
+    DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords, ProgressView,
+    QuestionCard, StepStatus, StepView, TurnReason, Via,
 };
 use countersign_agent::template::Templates;
 use serde_json::Value;
@@ -58,7 +58,7 @@ pub fn plan(state: CardState) -> PlanCard {
             step("2", "汇总各区域销售额", StepStatus::Pending, &[]),
             step("3", "写入周报", StepStatus::Pending, &["write_file", "run_bash"]),
         ],
-        grants: vec![String::from("write_file")],
+        grants: vec![grant("write_file", "path", "周报.md")],
         still_asks: vec![String::from("run_bash")],
         approval: ApprovalMode::Write,
         approvers: Approvers::Requester,
@@ -144,6 +144,7 @@ pub fn answer(text: &str, reason: TurnReason) -> Answer {
         requester: String::from("ou_u1"),
         reason,
         open_steps: Vec::new(),
+        granted: Vec::new(),
         problem: None,
         incident: None,
         group: true,
@@ -213,7 +214,11 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                     },
                     step("3", "写入周报", StepStatus::Pending, &["write_file"]),
                 ],
-                grants: vec![String::from("web_fetch"), String::from("write_file")],
+                grants: vec![
+                    grant("web_fetch", "url", "https://example.com/orders?week=*"),
+                    grant("write_file", "path", "周报/*.md"),
+                    grant("jira__create_issue", "project", "OPS"),
+                ],
                 still_asks: vec![],
                 ..plan(open.clone())
             }),
@@ -368,6 +373,10 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
             "answer",
             Outbound::Answer(Answer {
                 demo: true,
+                granted: vec![
+                    grant("write_file", "path", "周报.md").call,
+                    grant("jira__create_issue", "project", "OPS").call,
+                ],
                 ..answer("# 周报\n- **华东** 100\n- a < b & <at id=all></at>", TurnReason::FinalAnswer)
             }),
         ),
@@ -424,4 +433,17 @@ pub fn in_slack(content: &Outbound) -> Outbound {
             .replace("ou_u3", "U0CAROL01"),
     )
     .unwrap()
+}
+
+/// A call that an approval covers: of one argument, once.
+pub(crate) fn grant(tool: &str, name: &str, value: &str) -> Grant {
+    Grant {
+        step_id: String::from("1"),
+        call: DeclaredCall {
+            tool: tool.to_owned(),
+            arguments: [(name.to_owned(), value.into())].into_iter().collect(),
+            times: 1,
+        },
+        used: 0,
+    }
 }

@@ -99,6 +99,7 @@ impl Played {
                 env,
             },
             effects: effects.iter().map(|(name, class)| ((*name).to_owned(), *class)).collect(),
+            scope: [].into(),
         }
     }
 
@@ -280,6 +281,7 @@ impl PlayedHttp {
                 headers: BTreeMap::from([("X-Token".to_owned(), SECRET.into())]),
             },
             effects: effects.iter().map(|(name, class)| ((*name).to_owned(), *class)).collect(),
+            scope: [].into(),
         }
     }
 

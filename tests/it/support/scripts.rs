@@ -5,7 +5,7 @@ use countersign_agent::domain::Addressed;
 use serde_json::{Value, json};
 
 use super::fake_model::{Gate, Step, call, say};
-use super::world::{last, place, plan};
+use super::world::{last, place, plan, step};
 
 /// The feedback of the last `<plan_feedback>` block, if the last user message is one.
 pub fn feedback(request: &Value) -> Option<String> {
@@ -51,8 +51,15 @@ fn consents(words: &str) -> bool {
     Phrase::of(&said, true) == Phrase::Approve
 }
 
-const STEPS: &[(&str, &[&str])] = &[("读取笔记", &["read_file"]), ("写报告", &["write_file"]), ("核对", &["read_file"])];
-const STEPS_V2: &[(&str, &[&str])] = &[("读取笔记", &["read_file"]), ("写报告到 report-v2.md", &["write_file"])];
+const STEPS: &[(&str, &[&str])] = &[
+    ("读取笔记", &["read_file"]),
+    ("写报告", &["write_file report.md"]),
+    ("核对", &["read_file"]),
+];
+const STEPS_V2: &[(&str, &[&str])] = &[
+    ("读取笔记", &["read_file"]),
+    ("写报告到 report-v2.md", &["write_file report-v2.md"]),
+];
 
 fn after_plan(request: &Value) -> Value {
     if place(request) == 0 {
@@ -95,7 +102,7 @@ pub fn planned(goal: &str, steps: &[(&str, &[&str])]) -> Value {
 
 /// A simple plan.
 pub fn planned_simply(goal: &str, tools: &[&str]) -> Value {
-    let steps = json!([{ "id": "1", "content": goal, "tools": tools }]);
+    let steps = json!([step(1, goal, tools)]);
     call([(
         "plan",
         json!({ "overall_goal_ui": goal, "complexity": "simple", "internal_plan": steps }),

@@ -489,12 +489,24 @@ pub fn user_words(request: &Value) -> String {
         .join("\n---\n")
 }
 
+/// A step. `write_file PATH` declares one call, `write_file` any number of them at any path; other tools are only named.
+pub fn step(number: usize, content: &str, tools: &[&str]) -> Value {
+    let name = |tool: &&str| tool.split(' ').next().unwrap_or_default().to_owned();
+    let call = |tool: &&str| match tool.split_once(' ') {
+        Some((tool, path)) => Some(json!({ "tool": tool, "arguments": { "path": path } })),
+        None => (*tool == "write_file").then(|| json!({ "tool": tool, "arguments": { "path": "**" }, "times": 1000 })),
+    };
+    let names: Vec<String> = tools.iter().map(name).collect();
+    let calls: Vec<Value> = tools.iter().filter_map(call).collect();
+    json!({ "id": number.to_string(), "content": content, "tools": names, "calls": calls })
+}
+
 /// `plan()` with these steps as (content, tools).
 pub fn plan(goal: &str, steps: &[(&str, &[&str])]) -> Value {
     let steps: Vec<Value> = steps
         .iter()
         .enumerate()
-        .map(|(at, (content, tools))| json!({ "id": (at + 1).to_string(), "content": content, "tools": tools }))
+        .map(|(at, (content, tools))| step(at + 1, content, tools))
         .collect();
     json!({ "overall_goal_ui": goal, "complexity": "complex", "internal_plan": steps })
 }

@@ -1,7 +1,7 @@
 //! Who allowed it: decisions against what people really sent, and against what the cards that they saw said.
 
 use countersign::store::TurnRow;
-use countersign_agent::domain::{Action, ClickTarget, Decision, DecisionKind, Outbound, Plan, Via, digest128};
+use countersign_agent::domain::{Action, ActionStatus, ClickTarget, Decision, DecisionKind, Grant, Outbound, Plan, Via, digest128};
 use countersign_agent::reducer::TurnState;
 use sqlx::Row;
 
@@ -119,28 +119,61 @@ pub async fn row(life: &Life<'_>, state: &TurnState, all: &[Action], row: &Actio
     }
 }
 
-/// A granted call: the plan as it stands was countersigned, it names the tool (for the step that is carried out, if there is one), and
-/// its card said that it would run.
-pub async fn grant(life: &mut Life<'_>, turn: &TurnRow, row: &Action, step: Option<&str>) -> Result<(), String> {
+/// A granted call: the plan as it stands was countersigned, and its card told this call, and each other one that ran under the same card,
+/// with its place and how often (for the step that is carried out, if there is one).
+pub async fn grant(life: &mut Life<'_>, turn: &TurnRow, rows: &[Action], row: &Action, step: Option<&str>) -> Result<(), String> {
     let state: TurnState = serde_json::from_str(&turn.state).map_err(|error| error.to_string())?;
     let plan = state.plan.ok_or("a grant without a plan")?;
-    let mut may = plan.steps.iter().filter(|one| step.is_none_or(|step| one.id == step));
-    if !may.any(|step| step.tools.contains(&row.tool)) {
+    let grants = countersigned(life, turn.id.as_str(), &turn.user, &plan).await?;
+    let under = row.covered_by.as_ref().ok_or("a granted call that names no review")?;
+    let mut of_step = grants.iter().filter(|grant| step.is_none_or(|step| grant.step_id == step));
+    if !of_step.any(|grant| tells(grant, row)) {
         return Err(format!(
-            "the plan does not name {} for {step:?}, which it is said to grant",
-            row.tool
+            "the plan's card does not tell {} at {} for {step:?}, which it is said to grant",
+            row.tool, row.arguments["at"]
         ));
     }
-    let grants = countersigned(life, turn.id.as_str(), &turn.user, &plan).await?;
-    if grants.contains(&row.tool) {
+    let same = |other: &&Action| {
+        let other_under = other.covered_by.as_ref();
+        other.status != ActionStatus::Expired && other_under.is_some_and(|other| other.id == under.id)
+    };
+    let ran: Vec<&Action> = rows.iter().filter(same).collect();
+    let left: Vec<u32> = grants.iter().map(|grant| grant.call.times).collect();
+    if fits(&ran, &grants, &left) {
         Ok(())
     } else {
-        Err(format!("{} ran under a grant that its plan's card did not tell", row.tool))
+        Err(format!("{} calls ran under {}, and its card tells fewer", ran.len(), under.id))
     }
 }
 
+/// Can each of these calls be laid to a grant of its own use?
+fn fits(ran: &[&Action], grants: &[Grant], left: &[u32]) -> bool {
+    let Some((first, rest)) = ran.split_first() else { return true };
+    (0..grants.len())
+        .filter(|at| left[*at] > 0 && tells(&grants[*at], first))
+        .any(|at| {
+            let mut left = left.to_vec();
+            left[at] -= 1;
+            fits(rest, grants, &left)
+        })
+}
+
+/// Does the card tell this call? Only of the patterns that plans of this play are made of.
+fn tells(grant: &Grant, row: &Action) -> bool {
+    let (Some(pattern), Some(place)) = (grant.call.arguments["at"].as_str(), row.arguments["at"].as_str()) else {
+        return false;
+    };
+    let place = place.strip_prefix("./").unwrap_or(place);
+    let fits = match pattern {
+        "**" => true,
+        "*" => !place.contains('/'),
+        exact => exact == place,
+    };
+    grant.call.tool == row.tool && fits && !place.contains("..")
+}
+
 /// The turn's newest decided plan review is an approval of the plan as it stands, which its card showed. Gives what the card granted.
-pub async fn countersigned(life: &mut Life<'_>, turn: &str, requester: &str, plan: &Plan) -> Result<Vec<String>, String> {
+pub async fn countersigned(life: &mut Life<'_>, turn: &str, requester: &str, plan: &Plan) -> Result<Vec<Grant>, String> {
     let newest = sqlx::query(
         "SELECT gates.digest, decisions.kind, decisions.body, gates.id FROM gates JOIN decisions ON decisions.gate_id = gates.id
          WHERE gates.turn_id = $1 AND gates.kind = 'plan_review' ORDER BY gates.rowid DESC LIMIT 1",

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ActionId, Decision, EffectClass, GateId, Millis, TurnId};
+use super::{ActionId, CoveredBy, Decision, EffectClass, GateId, Millis, TurnId};
 
 /// Where an action stands. `pending` asks a person; a granted call starts as `approved`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -49,27 +49,6 @@ impl ActionStatus {
             Self::Unknown => "unknown",
         }
     }
-}
-
-/// What let a call run without asking a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CoveredBy {
-    /// Which kind of approval.
-    pub kind: CoverageKind,
-    /// Its id: of the plan's review, of the rule, of the standing grant.
-    pub id: String,
-}
-
-/// See [`CoveredBy`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CoverageKind {
-    /// The approved plan declares the call.
-    Plan,
-    /// A rule of the configuration allows it.
-    Rule,
-    /// A person allowed such calls in this chat.
-    Standing,
 }
 
 /// What a tool answered.
@@ -121,7 +100,7 @@ pub struct Action {
     pub expires_at: Option<Millis>,
     /// Who decided, how.
     pub decision: Option<Decision>,
-    /// What let it run without a question of its own.
+    /// What let it run without asking; none when a person was asked, or when the settings ask nobody.
     #[serde(default)]
     pub covered_by: Option<CoveredBy>,
     /// What came of it.

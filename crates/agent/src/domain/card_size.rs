@@ -6,7 +6,9 @@
 //!
 //! The steps' ids are in the digest and on no card: they are handles of the planner and of the gateway.
 
-use super::{ActionView, StepView};
+use serde_json::Value;
+
+use super::{ActionView, Grant, StepView};
 
 /// Rows of one card.
 const ROWS: usize = 12;
@@ -18,6 +20,10 @@ const PLAN_ROOM: usize = 22_000;
 const STEP: usize = 64;
 /// What a tool's name costs besides its letters, wherever it stands.
 const TOOL: usize = 6;
+/// What a declared call costs besides its foreign text: a line of its own, what it does, how often.
+const CALL: usize = 96;
+/// What an argument of it costs besides its name and value.
+const ARGUMENT: usize = 24;
 /// What a row costs besides its foreign text: labels, buttons, their questions.
 const ROW: usize = 1_500;
 /// What a character costs, by UTF-16 units.
@@ -80,12 +86,12 @@ pub fn on_one_card(rows: Vec<ActionView>) -> Vec<ActionView> {
     card
 }
 
-/// Does a card hold a plan of this goal and these steps whole?
+/// Does a card hold a plan of this goal, these steps and the calls that an approval covers whole?
 ///
 /// # Errors
 /// It does not: how much of a card's room the plan takes, in percent.
-pub fn plan_fits(goal: &str, steps: &[StepView]) -> Result<(), usize> {
-    let bulk = words(goal) + steps.iter().map(StepView::bulk).sum::<usize>();
+pub fn plan_fits(goal: &str, steps: &[StepView], grants: &[Grant]) -> Result<(), usize> {
+    let bulk = words(goal) + steps.iter().map(StepView::bulk).sum::<usize>() + grants.iter().map(Grant::bulk).sum::<usize>();
     if bulk <= PLAN_ROOM {
         Ok(())
     } else {
@@ -98,6 +104,16 @@ impl StepView {
         // A tool's name stands at its step, and in the line that says what runs after the OK.
         let tools = self.tools.iter().map(|tool| 2 * (TOOL + words(tool))).sum::<usize>();
         STEP + words(&self.content) + self.intent.as_deref().map_or(0, words) + tools
+    }
+}
+
+impl Grant {
+    fn bulk(&self) -> usize {
+        let argument = |(name, value): (&String, &Value)| {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            ARGUMENT + words(name) + words(&value)
+        };
+        CALL + words(&self.call.tool) + self.call.arguments.iter().map(argument).sum::<usize>()
     }
 }
 

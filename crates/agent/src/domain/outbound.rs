@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, ActionId, ActionStatus, ApprovalMode, Approvers, Complexity, Decision, EffectClass, GateId, Limit, Millis, Notice, Step,
-    StepStatus, TurnReason, TurnStatus, plan_fits,
+    Action, ActionId, ActionStatus, ApprovalMode, Approvers, Complexity, Decision, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis,
+    Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
 };
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
@@ -85,8 +85,8 @@ impl Outbound {
     #[must_use]
     pub fn overflows(&self) -> bool {
         match self {
-            Self::PlanCard(card) => plan_fits(&card.goal, &card.steps).is_err(),
-            Self::Progress(view) => plan_fits(&view.goal, &view.steps).is_err(),
+            Self::PlanCard(card) => plan_fits(&card.goal, &card.steps, &card.grants).is_err(),
+            Self::Progress(view) => plan_fits(&view.goal, &view.steps, &[]).is_err(),
             Self::ApprovalCard(_)
             | Self::QuestionCard(_)
             | Self::BudgetCard(_)
@@ -299,8 +299,9 @@ pub struct PlanCard {
     pub plan_version: u32,
     /// The steps.
     pub steps: Vec<StepView>,
-    /// Write tools that run after the OK without another question.
-    pub grants: Vec<String>,
+    /// Declared calls that run after the OK without another question. Cards of older versions had names of tools, which cover nothing.
+    #[serde(default, deserialize_with = "Grant::stored")]
+    pub grants: Vec<Grant>,
     /// Declared tools that will still ask.
     pub still_asks: Vec<String>,
     /// Which calls ask that the plan does not declare.
@@ -470,6 +471,9 @@ pub struct Answer {
     /// Steps that were not finished, as `1. content`, with a ✗ before those that failed and a – before those that were left out; named
     /// honestly under the text.
     pub open_steps: Vec<String>,
+    /// What ran under the approval of the plan: one for each tool and place, with how often.
+    #[serde(default)]
+    pub granted: Vec<DeclaredCall>,
     /// For a model error: one sentence for people, no internals.
     pub problem: Option<Notice>,
     /// Short id to quote to an admin when something failed.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::{Millis, ToolCall};
+use super::{DeclaredCall, Millis, ToolCall};
 
 /// How much ceremony a task needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,8 +84,11 @@ pub struct Step {
     pub intent: Option<String>,
     /// Where it stands.
     pub status: StepStatus,
-    /// Names of the tools it declares.
+    /// Names of the tools it declares, those of its calls among them.
     pub tools: Vec<String>,
+    /// The calls that it says it will make.
+    #[serde(default)]
+    pub calls: Vec<DeclaredCall>,
     /// What came of it.
     #[serde(default, deserialize_with = "StepResult::stored")]
     pub result: Option<StepResult>,
@@ -113,7 +116,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// `sha256:` and 64 hex digits over goal and ordered id, content, tools and intent; statuses never count. All of it but the ids
+    /// `sha256:` and 64 hex digits over goal and ordered id, content, tools, intent and calls; statuses never count. All of it but the ids
     /// stands whole on the plan's card. An id is only a handle: it says which step an approval, a result and a log belong to, and is
     /// not told to the model that carries the step out.
     #[must_use]
@@ -127,10 +130,17 @@ impl Plan {
             for tool in &step.tools {
                 part(&mut hash, tool);
             }
-            // No part is that long, so nothing else reads as this mark; a plan without intents keeps the digest of earlier versions.
+            // No part is as long as these marks say, so nothing else reads as one. A plan without intents and calls keeps the digest of
+            // earlier versions.
             if let Some(intent) = &step.intent {
                 hash.update(u64::MAX.to_be_bytes());
                 part(&mut hash, intent);
+            }
+            for call in &step.calls {
+                hash.update((u64::MAX - 1).to_be_bytes());
+                part(&mut hash, &call.tool);
+                part(&mut hash, &Value::Object(call.arguments.clone()).to_string());
+                part(&mut hash, &call.times.to_string());
             }
         }
         format!("sha256:{}", hex::encode(hash.finalize()))

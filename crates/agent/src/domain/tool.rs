@@ -80,6 +80,16 @@ impl Scope {
         }])
     }
 
+    /// These arguments, used as text.
+    #[must_use]
+    pub fn texts(names: &[String]) -> Self {
+        let argument = |name: &String| ScopeArgument {
+            name: name.clone(),
+            sense: ArgumentSense::Text,
+        };
+        Self::Listed(names.iter().map(argument).collect())
+    }
+
     /// How the tool uses the argument `name`.
     #[must_use]
     pub fn sense_of(&self, name: &str) -> ArgumentSense {

@@ -10,13 +10,12 @@ mod words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::{ActionStatus, EffectClass, Event, Message, Notice, ToolCall, ToolResult, TurnReason};
+use crate::domain::{ActionStatus, DeclaredCall, EffectClass, Event, Message, Notice, ToolCall, ToolResult, ToolSpec, TurnReason};
 
 use super::finish::End;
 use super::step::Reducer;
 use super::{CallOutcome, Effect, Next, WriteRecord, compose, gates};
 
-pub(super) use standing::CallStanding;
 pub use standing::denied;
 pub(super) use words::{describe, justification};
 
@@ -44,6 +43,9 @@ pub struct OpenCall {
     /// is sent, the person is asked again. `None` when no person was asked, or the tool replaces nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
+    /// The grant of the approved plan that it runs under, by its position: one use of it is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<usize>,
 }
 
 impl OpenCall {
@@ -105,6 +107,7 @@ impl Reducer<'_> {
             call.status = if call.lost { ActionStatus::Unknown } else { ActionStatus::Expired };
             lapsed.push((action.clone(), call.status));
         }
+        self.give_back_grants();
         for (action, status) in lapsed {
             self.effect(Effect::ActionMoved {
                 action: action.clone(),
@@ -162,6 +165,7 @@ impl Reducer<'_> {
             summary: describe(&tool, &arguments),
             call_digest: call_digest(&tool, &arguments),
             unknown: false,
+            granted: open.grant.and_then(|_| made(self.env.tools, &tool, &arguments)),
         };
         let Some(result) = result else {
             if effect == EffectClass::Read {
@@ -259,6 +263,12 @@ impl Reducer<'_> {
         let open = self.turn.state.calls.open.iter().find(|open| open.call.id == call_id);
         open.map(|open| open.call.name.clone()).unwrap_or_default()
     }
+}
+
+/// A call that ran, as people are told of it.
+fn made(tools: &[ToolSpec], tool: &str, arguments: &Value) -> Option<DeclaredCall> {
+    let spec = tools.iter().find(|spec| spec.name == tool)?;
+    Some(DeclaredCall::made(spec, arguments.as_object()?))
 }
 
 /// What two calls have in common that do the same: digest of the tool and its arguments, in whatever order they were written.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::domain::{ActionStatus, Answer, Complexity, Event, Notice, Outbound, Plan, StepStatus, TurnReason, TurnStatus};
+use crate::domain::{ActionStatus, Answer, Complexity, DeclaredCall, Event, Notice, Outbound, Plan, StepStatus, TurnReason, TurnStatus};
 
 use super::capsule;
 use super::compose;
@@ -45,6 +45,20 @@ fn list_steps(state: &TurnState, which: impl Fn(StepStatus) -> bool) -> Vec<Stri
             format!("{sign}{number}. {}", step.content)
         })
         .collect()
+}
+
+/// What ran under the approval of the plan, in order; calls that did the same are counted.
+fn granted(state: &TurnState) -> Vec<DeclaredCall> {
+    let mut told: Vec<DeclaredCall> = Vec::new();
+    for write in state.calls.writes.iter().filter(|write| !write.unknown) {
+        let Some(call) = &write.granted else { continue };
+        let same = |other: &&mut DeclaredCall| (&other.tool, &other.arguments) == (&call.tool, &call.arguments);
+        match told.iter_mut().find(same) {
+            Some(same) => same.times += 1,
+            None => told.push(call.clone()),
+        }
+    }
+    told
 }
 
 /// Where the plan stands, in signs instead of words: for a limit that no model could comment on.
@@ -170,6 +184,7 @@ impl Reducer<'_> {
                 requester: state.requester.clone(),
                 reason,
                 open_steps: unfinished(state),
+                granted: granted(state),
                 problem: end.problem,
                 incident: end.incident,
                 group: state.group,

@@ -9,7 +9,7 @@ pub(super) mod todos;
 
 use serde_json::{Value, json};
 
-use crate::domain::{Change, Complexity, Event, Notice, Plan, Step, StepStatus, ToolSpec, TurnReason};
+use crate::domain::{Change, Complexity, CoverageGap, EffectClass, Event, Notice, Plan, Step, StepStatus, ToolSpec, TurnReason};
 
 use super::finish::End;
 use super::prompt::specs::{self, plan_schema};
@@ -18,6 +18,8 @@ use super::reply::arguments::{own_arguments, text_member};
 use super::step::Reducer;
 use super::{ReviewOutcome, Showing, TurnState, compose};
 use crate::domain::foreign::{clean, one_line};
+use card::Announcement;
+pub(super) use card::announced;
 use renewed::{changes, check_fits_card, merge_by_id, merge_by_words};
 
 pub use card::{plan_end, progress};
@@ -25,8 +27,10 @@ pub use card::{plan_end, progress};
 /// Bytes of `internal_plan`.
 const PLAN_CAP: usize = 32 * 1024;
 
-/// Bytes of the names that are told to be no tools.
-const UNKNOWN_CAP: usize = 400;
+/// Bytes of the names of tools in an answer.
+const NAMES_CAP: usize = 400;
+/// Declared calls of which an answer tells why they are not covered.
+const GAPS: usize = 10;
 
 /// A plan as the model sent it, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +73,8 @@ impl Reducer<'_> {
     pub(super) fn accept_plan(&mut self, draft: PlanDraft) {
         let before = self.turn.state.plan.clone();
         let plan = self.next_version(draft, before.as_ref());
-        if let Err(problem) = check_fits_card(&plan) {
+        let announced = announced(&self.turn.state.policy, &plan, self.env.tools);
+        if let Err(problem) = check_fits_card(&plan, &announced.grants) {
             return self.refuse(vec![format!("invalid arguments: {problem}")]);
         }
         if !self.may_plan_again() {
@@ -86,7 +91,7 @@ impl Reducer<'_> {
         if before.is_some() {
             self.tell_changes(changes);
         }
-        let answer = accepted(&self.turn.state, self.env.tools, self.ours());
+        let answer = accepted(&self.turn.state, self.env.tools, &announced, self.ours());
         if let Some(open) = self.turn.state.calls.open.first_mut() {
             open.answer = Some(answer);
         }
@@ -111,7 +116,8 @@ impl Reducer<'_> {
             (None, _) => draft.steps,
         };
         let same = |kept: &Step, told: &Step| {
-            (&kept.id, &kept.content, &kept.intent, &kept.tools) == (&told.id, &told.content, &told.intent, &told.tools)
+            (&kept.id, &kept.content, &kept.intent, &kept.tools, &kept.calls)
+                == (&told.id, &told.content, &told.intent, &told.tools, &told.calls)
         };
         let as_told = steps.len() == wrote.len() && steps.iter().zip(&wrote).all(|(kept, told)| same(kept, told));
         Plan {
@@ -143,7 +149,8 @@ impl Reducer<'_> {
         if showing != Showing::Nothing || !state.review.progress_posted {
             state.review.showing = showing;
         }
-        (state.review.card_grants, state.review.card_asks) = card::announced(&state.policy, &plan, self.env.tools);
+        let announced = announced(&state.policy, &plan, self.env.tools);
+        (state.review.card_grants, state.review.card_asks) = (announced.grants, announced.asks);
         let changes = changes(before, &plan);
         state.plan = Some(plan);
         changes
@@ -188,7 +195,7 @@ fn unknown_tools<'a>(plan: &'a Plan, tools: &[ToolSpec]) -> Vec<&'a str> {
 }
 
 /// What `plan()` answers the model.
-fn accepted(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>) -> String {
+fn accepted(state: &TurnState, tools: &[ToolSpec], announced: &Announcement, ours: Words<'_>) -> String {
     let Some(plan) = &state.plan else { return String::new() };
     let approved = state.approval().is_some();
     let named = |step: &Step| match step.status {
@@ -206,11 +213,52 @@ fn accepted(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>) -> String {
     let mut words = ours.answer("plan.recorded", values);
     let unknown = unknown_tools(plan, tools);
     if !unknown.is_empty() {
-        let names = one_line(&unknown.join(", "), UNKNOWN_CAP);
+        let names = one_line(&unknown.join(", "), NAMES_CAP);
         words.push(' ');
         words.push_str(&ours.answer("plan.unknown_tools", json!({"names": names})));
     }
+    if state.review.showing == Showing::Review {
+        for told in [undeclared(announced, tools, ours), gaps(announced, ours)].into_iter().flatten() {
+            words.push(' ');
+            words.push_str(&told);
+        }
+    }
     crate::domain::foreign::plain(&words)
+}
+
+/// The tools that ask a person each time, because no step declares a call that an approval covers.
+fn undeclared(announced: &Announcement, tools: &[ToolSpec], ours: Words<'_>) -> Option<String> {
+    if announced.asks.is_empty() {
+        return None;
+    }
+    let always = |name: &String| {
+        tools
+            .iter()
+            .any(|spec| spec.name == *name && spec.effect == EffectClass::Destructive)
+    };
+    let (always, declarable): (Vec<_>, Vec<_>) = announced.asks.iter().cloned().partition(always);
+    let told = |key: &str, names: Vec<String>| {
+        (!names.is_empty()).then(|| ours.answer(key, json!({"names": one_line(&names.join(", "), NAMES_CAP)})))
+    };
+    let told = [told("plan.asks", declarable), told("plan.asks_always", always)];
+    Some(told.into_iter().flatten().collect::<Vec<_>>().join(" "))
+}
+
+/// Why declared calls are not covered.
+fn gaps(announced: &Announcement, ours: Words<'_>) -> Option<String> {
+    let told = |(step, tool, gap): &(usize, String, CoverageGap)| {
+        let (why, argument) = match gap {
+            // Said of the tool as a whole.
+            CoverageGap::Destructive => return None,
+            CoverageGap::NoSuchArgument(name) => ("no_such_argument", name),
+            CoverageGap::NotDeclared(name) => ("not_declared", name),
+            CoverageGap::NeverMatches(name) => ("never_matches", name),
+        };
+        let values = json!({"step": step, "tool": tool, "why": why, "argument": one_line(argument, 80)});
+        Some(ours.answer("plan.gap", values))
+    };
+    let lines: Vec<String> = announced.gaps.iter().filter_map(told).take(GAPS).collect();
+    (!lines.is_empty()).then(|| lines.join(" "))
 }
 
 #[cfg(test)]

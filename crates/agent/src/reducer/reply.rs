@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::domain::{ActionStatus, Complexity, EffectClass, Event, Message, Notice, Role, ToolCall, ToolSpec, TurnReason};
 
-use super::calls::CallStanding;
 use super::finish::End;
 use super::plan::todos;
 use super::prompt::specs;
@@ -157,7 +156,6 @@ impl Reducer<'_> {
 
     /// Announces what the model wants and notes what will come of it.
     fn prepare_call(&mut self, position: usize, effect: EffectClass, arguments: &Value, held: Option<&str>) {
-        let runs = matches!(self.standing_of(position, effect), CallStanding::Runs(_));
         let repeated = self.repeated(position);
         let Some(open) = self.turn.state.calls.open.get_mut(position) else {
             return;
@@ -168,7 +166,7 @@ impl Reducer<'_> {
             open.answer = Some(compose::not_run(&tool, words));
             return;
         }
-        open.status = if runs { ActionStatus::Approved } else { ActionStatus::Pending };
+        self.take_standing(position, effect);
         let words = calls::describe(&tool, arguments);
         self.emit(Event::ToolPlanned { call_id, tool, effect }, &words);
     }
@@ -294,6 +292,7 @@ fn open_call(call: ToolCall, tools: &[ToolSpec]) -> OpenCall {
         exit: None,
         lost: false,
         base: None,
+        grant: None,
     }
 }
 

@@ -4,8 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::turn::{TurnState, UNKNOWN_MARK};
 
-/// Version of [`TurnState`]'s stored form. 3: in groups; 2: plan mode, and a step's result as an object. 1 and 2 are read as well.
-pub const SCHEMA_VERSION: u32 = 3;
+/// Version of [`TurnState`]'s stored form. 4: an approval grants declared calls, no names of tools; 3: in groups; 2: plan mode, and a step's
+/// result as an object. All of them are read.
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// Why a stored state cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(state.schema_version, SCHEMA_VERSION);
         assert_eq!(state.review.showing, Showing::Review);
         let approval = state.approval().expect("approved, and for this very plan");
-        assert_eq!(approval.grants, ["write_file"]);
+        assert_eq!(approval.grants, [], "a tool's name covers no call any more: each asks");
         let card = state.review.approved_card.as_ref().unwrap();
         assert_eq!(Some(&card.gate), state.review.latest.as_ref());
         assert_eq!(card.decision.by.as_deref(), Some("ou_u1"));

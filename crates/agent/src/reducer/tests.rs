@@ -7,6 +7,7 @@ mod blocks;
 mod book_keeping;
 mod cards;
 mod context;
+mod coverage;
 mod continuation;
 mod endings;
 mod guard;

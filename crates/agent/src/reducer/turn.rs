@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::stored::SCHEMA_VERSION;
 use super::{Capsule, OpenCall, PlanRun, Reported};
-use crate::domain::{Budget, Decision, GateId, GateKind, Message, Meter, Mode, Plan, Policy, Todo, TurnReason, TurnStatus};
+use crate::domain::{
+    Budget, Decision, DeclaredCall, GateId, GateKind, Grant, Message, Meter, Mode, Plan, Policy, Todo, TurnReason, TurnStatus,
+};
 
 /// Plans after the first that the model may make of its own accord.
 const MAX_REPLANS: u64 = 3;
@@ -111,8 +113,9 @@ impl TurnState {
 pub struct Review {
     /// How people see the current plan.
     pub showing: Showing,
-    /// Write tools that the plan's card says will run after the OK.
-    pub card_grants: Vec<String>,
+    /// Declared calls that the plan's card says will run after the OK.
+    #[serde(deserialize_with = "Grant::stored")]
+    pub card_grants: Vec<Grant>,
     /// Declared tools that the plan's card says will still ask.
     pub card_asks: Vec<String>,
     /// What people decided about the current plan.
@@ -169,8 +172,9 @@ impl ReviewOutcome {
 pub struct Approval {
     /// Digest of the plan that the card showed.
     pub digest: String,
-    /// Write tools that run without asking.
-    pub grants: Vec<String>,
+    /// Declared calls that run without asking, and how often each has.
+    #[serde(deserialize_with = "Grant::stored")]
+    pub grants: Vec<Grant>,
 }
 
 /// A plan's card after its approval.
@@ -226,6 +230,9 @@ pub struct WriteRecord {
     pub call_digest: String,
     /// Nobody knows whether the call ran. An identical call asks a person, even if a plan allows it.
     pub unknown: bool,
+    /// The call as the answer tells it. `None` means a person approved this very call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted: Option<DeclaredCall>,
 }
 
 /// Marks a write that may not have happened.

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rust_embed::RustEmbed;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
+use unicode_normalization::UnicodeNormalization;
 
 use super::workspace::{Entry, MAX_ENTRIES, MAX_READ_BYTES, Workspace};
 use super::{AS_ASKED, BoxFuture, Halt, Tool, ToolError, ToolOutput, ToolboxError, read_arguments};
@@ -142,8 +143,14 @@ struct PathArgument {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WriteArguments {
+    /// In the spelling that approvals are compared in: two that look the same name one file.
+    #[serde(deserialize_with = "composed")]
     path: String,
     content: String,
+}
+
+fn composed<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    Ok(String::deserialize(from)?.nfc().collect())
 }
 
 /// One path a line: folders end in `/`, files carry their size after a tab.

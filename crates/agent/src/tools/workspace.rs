@@ -145,6 +145,24 @@ impl Workspace {
         }
     }
 
+    /// People approve a write by its path. Behind a link it would land at another one.
+    fn refuse_links(&self, path: &str, folder: &Path) -> Result<(), ToolError> {
+        let mut so_far = PathBuf::new();
+        for part in folder {
+            so_far.push(part);
+            let Ok(found) = self.root.symlink_metadata(&so_far) else {
+                return Ok(());
+            };
+            if found.is_symlink() {
+                return Err(ToolError::TellModel(format!(
+                    "`{path}` goes through the link `{}`; give the path of the folder itself",
+                    so_far.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Makes `content` the whole of the file at `path`; missing folders on the way are created. A reader
     /// sees the old file or the new one, never a part: it is written beside its place and renamed.
     /// `true` means there was no such file before.
@@ -161,7 +179,10 @@ impl Workspace {
         let folder = match inside.parent() {
             None => self.root.try_clone(),
             Some(parent) if parent.as_os_str().is_empty() => self.root.try_clone(),
-            Some(parent) => self.root.create_dir_all(parent).and_then(|()| self.root.open_dir(parent)),
+            Some(parent) => {
+                self.refuse_links(path, parent)?;
+                self.root.create_dir_all(parent).and_then(|()| self.root.open_dir(parent))
+            }
         }
         .map_err(fail)?;
         // From here on one handle: its folder may be moved, the file still lands in it.

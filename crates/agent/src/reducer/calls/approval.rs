@@ -4,38 +4,95 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, CoverageKind, CoveredBy, Decision,
-    DecisionKind, EffectClass, Event, GateId, GateKind, Outbound, TurnId, Via, on_one_card,
+    DecisionKind, EffectClass, Event, GateId, GateKind, Outbound, Ruling, TurnId, Via, covering, on_one_card,
 };
 use crate::reducer::step::Reducer;
-use crate::reducer::{Effect, GateOpening, OpenGate, RowVerdict, compose, gates};
+use crate::reducer::{Effect, GateOpening, OpenGate, ReviewOutcome, RowVerdict, compose, gates};
 
 use super::justification;
-use super::{CallStanding, OpenCall};
+use super::standing::judged;
+use super::{OpenCall, call_digest};
+
+/// How a call stands before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallStanding {
+    /// It runs. `Some` means under this grant of the approved plan, by its position.
+    Runs(Option<usize>),
+    /// A person is asked first.
+    Asks,
+}
 
 impl Reducer<'_> {
-    /// Must a person be asked before this open call runs, if no rule says anything of it?
-    pub(in crate::reducer) fn asks(&self, position: usize, effect: EffectClass) -> bool {
-        let state = &self.turn.state;
-        let Some(open) = state.calls.open.get(position) else { return true };
-        let lost_before = || self.lost_before(open);
-        match (effect, state.policy.approval) {
-            (EffectClass::Read, _) => false,
-            (EffectClass::Write, ApprovalMode::Never) => lost_before(),
-            (EffectClass::Write, ApprovalMode::Write) => !self.granted(&open.call.name) || lost_before(),
-            (EffectClass::Write, ApprovalMode::Always) | (EffectClass::Destructive | EffectClass::State, _) => true,
+    /// Settles whether the open call runs or asks. One that runs under a grant takes one use of it: the use is journaled with the intent,
+    /// so a crash never makes it one more.
+    pub(in crate::reducer) fn take_standing(&mut self, position: usize, effect: EffectClass) {
+        let standing = self.standing(position, effect);
+        let Some(open) = self.turn.state.calls.open.get_mut(position) else {
+            return;
+        };
+        (open.status, open.grant) = match standing {
+            CallStanding::Runs(grant) => (ActionStatus::Approved, grant),
+            CallStanding::Asks => (ActionStatus::Pending, None),
+        };
+        if let (Some(grant), ReviewOutcome::Approved(approval)) = (open.grant, &mut self.turn.state.review.outcome)
+            && let Some(grant) = approval.grants.get_mut(grant)
+        {
+            grant.used += 1;
         }
     }
 
-    /// Does the approved plan, as it stands, allow `tool`? In plan mode only to the step that declares it.
-    pub(in crate::reducer) fn granted(&self, tool: &str) -> bool {
+    fn standing(&self, position: usize, effect: EffectClass) -> CallStanding {
         let state = &self.turn.state;
-        let step = self.executing().and_then(|at| state.plan.as_ref()?.steps.get(at));
-        if step.is_some_and(|step| !step.tools.iter().any(|name| name == tool)) {
-            return false;
+        let Some(open) = state.calls.open.get(position) else {
+            return CallStanding::Asks;
+        };
+        let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
+        // It may have run already, and that is for a person to weigh.
+        let lost_before = || state.calls.lost(&call_digest(&open.call.name, &arguments));
+        match judged(&self.env, open).map(|judgement| judgement.then) {
+            Some(Ruling::Allow) if !lost_before() => return CallStanding::Runs(None),
+            // What is denied is answered before anybody is asked.
+            Some(Ruling::Allow | Ruling::Ask(_) | Ruling::Deny) => return CallStanding::Asks,
+            None => {}
         }
-        state
-            .approval()
-            .is_some_and(|approval| approval.grants.iter().any(|name| name == tool))
+        let grant = self.covering_grant(&open.call.name, &arguments);
+        match (effect, state.policy.approval) {
+            (EffectClass::Read, _) => CallStanding::Runs(None),
+            (EffectClass::Write, ApprovalMode::Never) if !lost_before() => CallStanding::Runs(grant),
+            (EffectClass::Write, ApprovalMode::Write) if grant.is_some() && !lost_before() => CallStanding::Runs(grant),
+            (EffectClass::Write | EffectClass::Destructive | EffectClass::State, _) => CallStanding::Asks,
+        }
+    }
+
+    /// The grant of the approved plan, as it stands, that covers a call. In plan mode only grants of the step that is carried out do.
+    fn covering_grant(&self, tool: &str, arguments: &Value) -> Option<usize> {
+        let state = &self.turn.state;
+        let spec = self.env.tools.iter().find(|spec| spec.name == tool)?;
+        let step = match &state.run {
+            None => None,
+            Some(_) => Some(state.plan.as_ref()?.steps.get(self.executing()?)?.id.as_str()),
+        };
+        covering(&state.approval()?.grants, spec, arguments.as_object()?, step)
+    }
+
+    /// Calls that were allowed and never sent give back the use of their grants.
+    pub(in crate::reducer) fn give_back_grants(&mut self) {
+        let state = &mut self.turn.state;
+        let unsent = |call: &&mut OpenCall| !call.lost && matches!(call.status, ActionStatus::Approved | ActionStatus::Expired);
+        let unused = state.calls.open.iter_mut().filter(unsent);
+        let grants: Vec<usize> = unused.filter_map(|call| call.grant.take()).collect();
+        for grant in grants {
+            self.give_back(grant);
+        }
+    }
+
+    /// Gives back a use of this grant.
+    pub(super) fn give_back(&mut self, grant: usize) {
+        if let ReviewOutcome::Approved(approval) = &mut self.turn.state.review.outcome
+            && let Some(grant) = approval.grants.get_mut(grant)
+        {
+            grant.used = grant.used.saturating_sub(1);
+        }
     }
 
     /// One gate for the calls of the batch that need a person, a row a call: as many as one card shows whole. The others are asked
@@ -87,7 +144,7 @@ impl Reducer<'_> {
                 });
                 self.action_moved(row.id.to_string(), row.status);
             } else {
-                self.propose(&open.call.id, row.id.as_str(), ActionStatus::Pending, Some(id.clone()), None, None);
+                self.propose(&open.call.id, row.id.as_str(), ActionStatus::Pending, Some(id.clone()), None);
             }
         }
         self.emit_paused(GateKind::ToolApproval, pending);
@@ -118,9 +175,9 @@ impl Reducer<'_> {
         id: &str,
         status: ActionStatus,
         gate_id: Option<GateId>,
-        decision: Option<Decision>,
-        covered_by: Option<CoveredBy>,
+        decided: Option<(Decision, Option<CoveredBy>)>,
     ) {
+        let (decision, covered_by) = decided.unzip();
         let effect = self.effect_of(call_id);
         let calls = &mut self.turn.state.calls.open;
         let Some((position, open)) = calls.iter_mut().enumerate().find(|(_, open)| open.call.id == call_id) else {
@@ -143,7 +200,7 @@ impl Reducer<'_> {
             expires_at: gate_id.is_some().then(|| self.env.now.plus(self.hard_ttl())),
             gate_id,
             decision,
-            covered_by,
+            covered_by: covered_by.flatten(),
             result: None,
         };
         let event = Event::ActionProposed {
@@ -167,20 +224,22 @@ impl Reducer<'_> {
         if effect == EffectClass::Read || has_row {
             return;
         }
-        let position = self.turn.state.calls.open.iter().position(|open| open.call.id == call_id);
-        let standing = position.map(|position| self.standing_of(position, effect));
-        if let Some(CallStanding::Runs(Some(rule))) = standing {
-            let decision = self.ruled(DecisionKind::Approve, rule.clone());
-            let id = self.mint("act");
-            let covered_by = CoveredBy {
-                kind: CoverageKind::Rule,
-                id: rule,
-            };
-            return self.propose(call_id, &id, ActionStatus::Approved, None, Some(decision), Some(covered_by));
-        }
         let state = &self.turn.state;
-        let card = state.review.approved_card.as_ref();
-        let approved = card.map(|card| &card.decision).filter(|_| self.granted(&self.tool_of(call_id)));
+        let open = state.calls.open.iter().find(|open| open.call.id == call_id);
+        let grant = open.and_then(|open| open.grant);
+        let rule = open.filter(|_| grant.is_none()).and_then(|open| self.allowing_rule(open));
+        if let Some(rule) = rule {
+            let decided = (self.ruled(DecisionKind::Approve, &rule), Some(CoveredBy::rule(rule)));
+            let id = self.mint("act");
+            return self.propose(call_id, &id, ActionStatus::Approved, None, Some(decided));
+        }
+        let card = state.review.approved_card.as_ref().filter(|_| grant.is_some());
+        let covered_by = card.map(|card| CoveredBy {
+            kind: CoverageKind::Plan,
+            id: card.gate.to_string(),
+            grant,
+        });
+        let approved = card.map(|card| &card.decision);
         let decision = Decision {
             kind: DecisionKind::Approve,
             by: approved.and_then(|decision| decision.by.clone()),
@@ -192,7 +251,7 @@ impl Reducer<'_> {
             approvers: approved.map(|decision| decision.approvers.clone()).unwrap_or_default(),
         };
         let id = self.mint("act");
-        self.propose(call_id, &id, ActionStatus::Approved, None, Some(decision), None);
+        self.propose(call_id, &id, ActionStatus::Approved, None, Some((decision, covered_by)));
     }
 
     /// Tells the timeline where an action stands.

@@ -1,4 +1,4 @@
-//! Whether a call runs, asks or is denied: the administrator's rules first, then what covers it.
+//! What the administrator's rules do to the calls of a batch.
 
 use serde_json::Value;
 
@@ -6,24 +6,13 @@ use crate::domain::{ActionStatus, Decision, DecisionKind, EffectClass, JudgedCal
 use crate::reducer::step::Reducer;
 use crate::reducer::{Effect, Env, Next, OpenCall, compose};
 
-/// How an open call stands at this moment.
-#[derive(Clone, Debug, PartialEq)]
-pub(in crate::reducer) enum CallStanding {
-    /// It runs. `Some`: the rule of this id allows it.
-    Runs(Option<String>),
-    /// A person is asked first.
-    Asks,
-    /// A rule forbids it.
-    Denied,
-}
-
 /// Does a rule forbid this call now? Asked once more when it is sent: the rule may be newer than the approval.
 #[must_use]
 pub fn denied(env: &Env<'_>, open: &OpenCall) -> bool {
     judged(env, open).is_some_and(|judgement| judgement.then == Ruling::Deny)
 }
 
-fn judged<'a>(env: &Env<'a>, open: &OpenCall) -> Option<Judgement<'a>> {
+pub(super) fn judged<'a>(env: &Env<'a>, open: &OpenCall) -> Option<Judgement<'a>> {
     if env.rules.is_empty() {
         return None;
     }
@@ -40,25 +29,10 @@ fn judged<'a>(env: &Env<'a>, open: &OpenCall) -> Option<Judgement<'a>> {
 }
 
 impl Reducer<'_> {
-    /// How the open call at `position` stands.
-    pub(in crate::reducer) fn standing_of(&self, position: usize, effect: EffectClass) -> CallStanding {
-        let Some(open) = self.turn.state.calls.open.get(position) else {
-            return CallStanding::Asks;
-        };
-        let judgement = judged(&self.env, open);
-        match judgement.map(|judgement| (judgement.rule.id(), judgement.then)) {
-            Some((_, Ruling::Deny)) => CallStanding::Denied,
-            Some((rule, Ruling::Allow)) if !self.lost_before(open) => CallStanding::Runs(Some(rule)),
-            Some((_, Ruling::Ask(_) | Ruling::Allow)) => CallStanding::Asks,
-            None if self.asks(position, effect) => CallStanding::Asks,
-            None => CallStanding::Runs(None),
-        }
-    }
-
-    /// A call just like it was sent, and may have run: that is for a person to weigh.
-    pub(super) fn lost_before(&self, open: &OpenCall) -> bool {
-        let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
-        self.turn.state.calls.lost(&super::call_digest(&open.call.name, &arguments))
+    /// Id of the rule that allows this open call.
+    pub(super) fn allowing_rule(&self, open: &OpenCall) -> Option<String> {
+        let judgement = judged(&self.env, open).filter(|judgement| judgement.then == Ruling::Allow);
+        judgement.map(|judgement| judgement.rule.id())
     }
 
     /// Answers the waiting calls that a rule denies now, whatever allowed them before.
@@ -85,11 +59,11 @@ impl Reducer<'_> {
         });
         let denied: Vec<(String, String)> = denied.collect();
         for (call_id, rule) in denied {
-            self.deny(&call_id, rule);
+            self.deny(&call_id, &rule);
         }
     }
 
-    fn deny(&mut self, call_id: &str, rule: String) {
+    fn deny(&mut self, call_id: &str, rule: &str) {
         let ours = self.ours();
         let Some(open) = self.turn.state.calls.open.iter_mut().find(|open| open.call.id == call_id) else {
             return;
@@ -97,7 +71,10 @@ impl Reducer<'_> {
         let key = if open.lost { "call.lost_denied" } else { "call.denied" };
         open.answer = Some(compose::not_run(&open.call.name, &ours.answer(key, Value::Null)));
         open.status = ActionStatus::Rejected;
-        let row = open.action.clone();
+        let (row, lost) = (open.action.clone(), open.lost);
+        if let Some(grant) = open.grant.take().filter(|_| !lost) {
+            self.give_back(grant);
+        }
         let decision = self.ruled(DecisionKind::Reject, rule);
         let action = match row {
             Some(action) => {
@@ -109,7 +86,7 @@ impl Reducer<'_> {
             }
             None => {
                 let id = self.mint("act");
-                self.propose(call_id, &id, ActionStatus::Rejected, None, Some(decision), None);
+                self.propose(call_id, &id, ActionStatus::Rejected, None, Some((decision, None)));
                 id
             }
         };
@@ -117,7 +94,7 @@ impl Reducer<'_> {
     }
 
     /// What the rule of this id decided.
-    pub(super) fn ruled(&self, kind: DecisionKind, rule: String) -> Decision {
+    pub(super) fn ruled(&self, kind: DecisionKind, rule: &str) -> Decision {
         Decision {
             kind,
             by: None,
@@ -125,7 +102,7 @@ impl Reducer<'_> {
             through_api: false,
             text: None,
             at: self.env.now,
-            event_id: Some(rule),
+            event_id: Some(rule.to_owned()),
             approvers: Vec::new(),
         }
     }

@@ -5,8 +5,8 @@
 
 use crate::domain::foreign::clip;
 use crate::domain::{
-    ApprovalMode, Approvers, CardState, Complexity, EffectClass, GateId, Outbound, Plan, PlanCard, PlanEnd, PlanWords, Policy,
-    ProgressView, Role, StepStatus, StepView, ToolSpec,
+    ApprovalMode, Approvers, CardState, Complexity, CoverageGap, EffectClass, GateId, Grant, Outbound, Plan, PlanCard, PlanEnd, PlanWords,
+    Policy, ProgressView, Role, StepStatus, StepView, ToolSpec,
 };
 use crate::reducer::prompt::specs;
 use crate::reducer::{Showing, Turn, TurnState, finish};
@@ -27,30 +27,60 @@ pub(in crate::reducer) fn showing(policy: &Policy, plan: &Plan, tools: &[ToolSpe
     }
 }
 
-/// Declared tools that run after the OK without another question, and those that will still ask.
-pub(in crate::reducer) fn announced(policy: &Policy, plan: &Plan, tools: &[ToolSpec]) -> (Vec<String>, Vec<String>) {
-    let confirmed = policy.review_enabled && policy.require_confirmation;
-    let changing = declared(plan, tools).filter(|spec| spec.effect != EffectClass::Read);
-    let (mut grants, mut asks) = (Vec::new(), Vec::new());
-    for spec in changing {
-        let runs = spec.effect == EffectClass::Write
-            && match policy.approval {
-                ApprovalMode::Always => false,
-                ApprovalMode::Write => confirmed,
-                ApprovalMode::Never => true,
-            };
-        let names = if runs { &mut grants } else { &mut asks };
-        if !names.contains(&spec.name) {
-            names.push(spec.name.clone());
+/// What a plan's card says of the calls to come.
+pub(in crate::reducer) struct Announcement {
+    /// Declared calls that run after the OK without another question.
+    pub(in crate::reducer) grants: Vec<Grant>,
+    /// Tools that change something and that a step names without a call that is covered. They ask.
+    pub(in crate::reducer) asks: Vec<String>,
+    /// Why a declared call is not covered: the number of its step, its tool, the reason.
+    pub(in crate::reducer) gaps: Vec<(usize, String, CoverageGap)>,
+}
+
+/// What `plan` announces. Steps that are done declare nothing any more.
+pub(in crate::reducer) fn announced(policy: &Policy, plan: &Plan, tools: &[ToolSpec]) -> Announcement {
+    let confirmed = policy.review_enabled && policy.require_confirmation && policy.approval != ApprovalMode::Always;
+    let mut announced = Announcement {
+        grants: Vec::new(),
+        asks: Vec::new(),
+        gaps: Vec::new(),
+    };
+    let open = (1..).zip(&plan.steps).filter(|(_, step)| !finish::is_settled(step.status));
+    for (number, step) in open {
+        for spec in named(&step.tools, tools).filter(|spec| spec.effect != EffectClass::Read) {
+            let mut covered = false;
+            for call in step.calls.iter().filter(|call| call.tool == spec.name) {
+                match call.gap(spec) {
+                    Some(gap) => announced.gaps.push((number, spec.name.clone(), gap)),
+                    None if confirmed => {
+                        covered = true;
+                        announced.grants.push(Grant {
+                            step_id: step.id.clone(),
+                            call: call.spelled_for(spec),
+                            used: 0,
+                        });
+                    }
+                    None => (),
+                }
+            }
+            let asks = spec.effect == EffectClass::Destructive || policy.approval != ApprovalMode::Never;
+            if asks && !covered && !announced.asks.contains(&spec.name) {
+                announced.asks.push(spec.name.clone());
+            }
         }
     }
-    (grants, asks)
+    announced
 }
 
 /// Tools that exist and that the steps declare, in the steps' order.
 fn declared<'a>(plan: &'a Plan, tools: &'a [ToolSpec]) -> impl Iterator<Item = &'a ToolSpec> {
-    let names = plan.steps.iter().flat_map(|step| &step.tools);
-    names.filter_map(|name| tools.iter().find(|spec| spec.name == *name && !specs::is_state_tool(name)))
+    plan.steps.iter().flat_map(|step| named(&step.tools, tools))
+}
+
+fn named<'a>(names: &'a [String], tools: &'a [ToolSpec]) -> impl Iterator<Item = &'a ToolSpec> {
+    names
+        .iter()
+        .filter_map(|name| tools.iter().find(|spec| spec.name == *name && !specs::is_state_tool(name)))
 }
 
 /// The card of `plan`. Who may approve is for the journal to say: a turn does not know it.

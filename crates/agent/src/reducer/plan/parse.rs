@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::domain::{Step, StepStatus};
+use crate::domain::{Arguments, DeclaredCall, Step, StepStatus, is_invisible};
 
 use crate::domain::foreign::{clean, one_line};
 
@@ -12,6 +12,8 @@ use crate::domain::foreign::{clean, one_line};
 pub(in crate::reducer) const MAX_STEPS: usize = 50;
 /// Tools that one step may declare.
 const MAX_TOOLS: usize = 20;
+/// Calls that one step may declare.
+const MAX_CALLS: usize = 20;
 /// Characters of a step's id.
 const ID_CAP: usize = 40;
 /// Characters of a step's text, and of its intent.
@@ -27,6 +29,7 @@ struct StepDraft {
     content: String,
     intent: Option<String>,
     tools: Vec<String>,
+    calls: Vec<DeclaredCall>,
 }
 
 /// The steps of `plan`; `goal` is the one step of a plan without a list.
@@ -62,9 +65,15 @@ pub(in crate::reducer) fn steps(plan: &Value, goal: &str) -> Result<Vec<Step>, S
 
 /// Steps as a plan's JSON, for a plan that is not the one that the model wrote.
 pub(in crate::reducer) fn as_json(steps: &[Step]) -> String {
-    let object = |step: &Step| match &step.intent {
-        Some(intent) => json!({"id": step.id, "content": step.content, "intent": intent, "tools": step.tools}),
-        None => json!({"id": step.id, "content": step.content, "tools": step.tools}),
+    let object = |step: &Step| {
+        let mut object = json!({"id": step.id, "content": step.content, "tools": step.tools});
+        if let Some(intent) = &step.intent {
+            object["intent"] = json!(intent);
+        }
+        if !step.calls.is_empty() {
+            object["calls"] = json!(step.calls);
+        }
+        object
     };
     Value::Array(steps.iter().map(object).collect()).to_string()
 }
@@ -85,7 +94,7 @@ fn draft(number: usize, item: &Value) -> Result<StepDraft, String> {
         Value::String(text) if !text.trim().is_empty() => return written(text).map_err(|what| problem(&what)),
         Value::Object(map) => map,
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-            return Err(problem("must be {id, content, tools} or a text"));
+            return Err(problem("must be {id, content, tools, calls} or a text"));
         }
     };
     let word = |name: &str| match map.get(name) {
@@ -106,6 +115,8 @@ fn draft(number: usize, item: &Value) -> Result<StepDraft, String> {
         }
         Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => return Err(problem("`tools` must be tool names")),
     };
+    let calls = calls(map.get("calls")).map_err(|what| problem(&what))?;
+    let tools = named(tools.into_iter().chain(calls.iter().map(|call| call.tool.clone())));
     if tools.len() > MAX_TOOLS {
         return Err(problem(&format!("at most {MAX_TOOLS} tools")));
     }
@@ -121,8 +132,66 @@ fn draft(number: usize, item: &Value) -> Result<StepDraft, String> {
         id: word("id").map(|id| one_line(&id, ID_CAP)),
         content,
         intent,
-        tools: named(tools),
+        tools,
+        calls,
     })
+}
+
+/// The calls that a step declares.
+fn calls(told: Option<&Value>) -> Result<Vec<DeclaredCall>, String> {
+    let list = match told {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(list)) => list,
+        Some(_) => return Err(String::from("`calls` must be a list of {tool, arguments, times}")),
+    };
+    if list.len() > MAX_CALLS {
+        return Err(format!("at most {MAX_CALLS} calls"));
+    }
+    list.iter().map(call).collect()
+}
+
+fn call(told: &Value) -> Result<DeclaredCall, String> {
+    let tool = told
+        .get("tool")
+        .and_then(Value::as_str)
+        .map(tool_name)
+        .filter(|name| !name.is_empty());
+    let tool = tool.ok_or("a call must be {tool, arguments, times}, and `tool` the name of a tool")?;
+    let wrong = |what: &str| format!("the call of `{tool}`: {what}");
+    let arguments = match told.get("arguments") {
+        None | Some(Value::Null) => Arguments::new(),
+        Some(Value::Object(arguments)) => arguments.clone(),
+        // Some models write the arguments as they write those of a call: as JSON text.
+        Some(Value::String(text)) => serde_json::from_str(text).map_err(|_| wrong("`arguments` must be an object"))?,
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => return Err(wrong("`arguments` must be an object")),
+    };
+    // People approve what they see: a character that no card shows would make another call of it.
+    let hidden = |c: char| is_invisible(c) || (c.is_control() && !matches!(c, '\n' | '\t'));
+    if let Some((name, _)) = arguments
+        .iter()
+        .find(|(name, value)| name.contains(hidden) || holds(value, &hidden))
+    {
+        let name = one_line(name, ID_CAP);
+        return Err(wrong(&format!("the argument `{name}` holds characters that people cannot see")));
+    }
+    let most = DeclaredCall::MAX_TIMES;
+    let times = match told.get("times") {
+        None | Some(Value::Null) => Some(1),
+        Some(times) => times.as_u64().and_then(|times| u32::try_from(times).ok()),
+    };
+    let times = times.filter(|times| (1..=most).contains(times));
+    let times = times.ok_or_else(|| wrong(&format!("`times` must be a whole number from 1 to {most}")))?;
+    Ok(DeclaredCall { tool, arguments, times })
+}
+
+/// Does a text within `value` hold such a character?
+fn holds(value: &Value, hidden: &impl Fn(char) -> bool) -> bool {
+    match value {
+        Value::String(text) => text.contains(hidden),
+        Value::Array(items) => items.iter().any(|item| holds(item, hidden)),
+        Value::Object(map) => map.iter().any(|(name, item)| name.contains(hidden) || holds(item, hidden)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// A step written as text; `[tools: a, b]` at its end declares tools.
@@ -131,7 +200,7 @@ fn written(text: &str) -> Result<StepDraft, String> {
     let text = text.trim();
     let declared = text.strip_suffix(']').and_then(|text| text.rsplit_once("[tools:"));
     let (content, tools) = match declared {
-        Some((content, names)) if !content.trim().is_empty() => (content.trim(), named(names.split(',').map(str::to_owned).collect())),
+        Some((content, names)) if !content.trim().is_empty() => (content.trim(), named(names.split(',').map(str::to_owned))),
         Some(_) | None => (text, Vec::new()),
     };
     if content.chars().count() > CONTENT_CAP {
@@ -145,16 +214,19 @@ fn written(text: &str) -> Result<StepDraft, String> {
         content: content.to_owned(),
         intent: None,
         tools,
+        calls: Vec::new(),
     })
 }
 
 /// Tool names trimmed (`write_file()` too), each once.
-fn named(tools: Vec<String>) -> Vec<String> {
+fn named(tools: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();
-    let names = tools
-        .iter()
-        .map(|name| one_line(name.trim().trim_matches('`').trim_end_matches("()"), 80));
+    let names = tools.map(|name| tool_name(&name));
     names.filter(|name| !name.is_empty() && seen.insert(name.clone())).collect()
+}
+
+fn tool_name(name: &str) -> String {
+    one_line(name.trim().trim_matches('`').trim_end_matches("()"), 80)
 }
 
 /// How a list item is marked.
@@ -237,6 +309,7 @@ fn settle(drafts: Vec<StepDraft>) -> Vec<Step> {
             intent: draft.intent,
             status: StepStatus::Pending,
             tools: draft.tools,
+            calls: draft.calls,
             result: None,
             error: None,
         });

@@ -5,23 +5,23 @@
 
 use std::collections::HashSet;
 
-use crate::domain::{Change, ChangeKind, Plan, Step, StepStatus, plan_fits};
+use crate::domain::{Change, ChangeKind, Grant, Plan, Step, StepStatus, plan_fits};
 
 use super::card;
 use super::parse::{self, MAX_STEPS};
 
 /// A plan that no card shows whole cannot be countersigned, so none is taken; the words say what to mend.
-pub(in crate::reducer) fn check_fits_card(plan: &Plan) -> Result<(), String> {
+pub(in crate::reducer) fn check_fits_card(plan: &Plan, grants: &[Grant]) -> Result<(), String> {
     if plan.steps.len() > MAX_STEPS {
         return Err(format!(
             "the plan has {} steps with those that are done, at most {MAX_STEPS} are allowed",
             plan.steps.len()
         ));
     }
-    plan_fits(&plan.goal, &card::steps(plan)).map_err(|percent| {
+    plan_fits(&plan.goal, &card::steps(plan), grants).map_err(|percent| {
         format!(
             "the plan is too long: people countersign all of it on one card, and it takes {percent} % of that card's room. Shorten the \
-             goal, the steps and their intents, or plan fewer steps"
+             goal, the steps, their intents and the arguments of their calls, or plan fewer steps"
         )
     })
 }
@@ -93,12 +93,12 @@ fn same_words(one: &Step, other: &Step) -> bool {
     one.content.split_whitespace().eq(other.content.split_whitespace())
 }
 
-/// What is different, in words, tools or intent; statuses are no difference.
+/// What is different, in words, tools, intent or calls; statuses are no difference.
 pub(in crate::reducer) fn changes(before: Option<&Plan>, after: &Plan) -> Vec<Change> {
     let old = before.map_or(&[][..], |plan| &plan.steps);
     let find = |steps: &[Step], id: &str| steps.iter().find(|step| step.id == id).cloned();
     let told = after.steps.iter().filter_map(|step| match find(old, &step.id) {
-        Some(old) if (&old.content, &old.tools, &old.intent) == (&step.content, &step.tools, &step.intent) => None,
+        Some(old) if (&old.content, &old.tools, &old.intent, &old.calls) == (&step.content, &step.tools, &step.intent, &step.calls) => None,
         Some(old) => Some((ChangeKind::Updated, step.id.clone(), Some(old.content), Some(step.content.clone()))),
         None => Some((ChangeKind::Added, step.id.clone(), None, Some(step.content.clone()))),
     });

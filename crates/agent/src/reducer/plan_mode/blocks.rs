@@ -51,6 +51,12 @@ pub(in crate::reducer) fn brief(words: &str, task: &str, plan: &Plan, at: usize)
         if !step.tools.is_empty() {
             block.push_str(&format!("\ndeclared tools:\n  {}\n", flat(&step.tools.join(", "), WORD_CAP)));
         }
+        if !step.calls.is_empty() {
+            block.push_str("\ndeclared calls:\n");
+            for call in &step.calls {
+                block.push_str(&format!("  {}\n", flat(&call.to_string(), WORD_CAP)));
+            }
+        }
     }
     block + "</plan-step>"
 }

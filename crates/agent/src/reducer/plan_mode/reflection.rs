@@ -1,6 +1,7 @@
 //! A look at the plan after a step: the model is asked, and what it says changes the plan.
 
 use crate::domain::{Event, Plan, StepStatus};
+use crate::reducer::plan::announced;
 use crate::reducer::plan::renewed::check_fits_card;
 use crate::reducer::step::Reducer;
 
@@ -29,7 +30,8 @@ impl Reducer<'_> {
                 plan.clone()
             };
             if changed.digest() != plan.digest() {
-                check_fits_card(&changed)?;
+                let announced = announced(&self.turn.state.policy, &changed, self.env.tools);
+                check_fits_card(&changed, &announced.grants)?;
             }
             Ok((told, changed))
         });

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::domain::{EffectClass, PromptLanguage, Scope, ToolSpec};
+use crate::domain::{DeclaredCall, EffectClass, PromptLanguage, Scope, ToolSpec};
 
 use crate::reducer::{Stage, TurnState};
 
@@ -67,11 +67,16 @@ fn object(required: &[&str], properties: Value) -> Value {
 }
 
 pub(in crate::reducer) fn plan_schema() -> Value {
+    let call = json!({"type": "object", "required": ["tool", "arguments"], "properties": {
+        "tool": {"type": "string"},
+        "arguments": {"type": "object"},
+        "times": {"type": "integer", "minimum": 1, "maximum": DeclaredCall::MAX_TIMES}}});
     let step = json!({"type": "object", "required": ["id", "content"], "properties": {
         "id": {"type": "string"},
         "content": {"type": "string"},
         "intent": {"type": "string"},
-        "tools": {"type": "array", "items": {"type": "string"}}}});
+        "tools": {"type": "array", "items": {"type": "string"}},
+        "calls": {"type": "array", "items": call}}});
     object(
         &["overall_goal_ui", "complexity"],
         json!({

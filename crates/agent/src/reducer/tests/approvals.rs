@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::play::{Play, ok, plan};
+use super::play::{Play, ok, plan, writes};
 use crate::domain::{
     Action, ActionStatus, ApprovalMode, DecisionKind, EffectClass, Event, GateKind, Notice, Outbound, ResumedReason, Role, ToolResult,
     TurnReason, TurnStatus, Via,
@@ -256,7 +256,7 @@ fn grants_cover_declared_tools_only() {
 /// design: destructive calls ask even when the plan declares them; `always` asks for every write, `never` for none.
 #[test]
 fn approval_modes() {
-    let steps = json!([{"content": "x", "tools": ["write_file", "run_bash"]}]);
+    let steps = json!([{"content": "x", "tools": ["run_bash"], "calls": [writes("a", 1)]}]);
     for (mode, runs) in [
         (ApprovalMode::Write, true),
         (ApprovalMode::Always, false),

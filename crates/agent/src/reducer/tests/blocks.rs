@@ -124,6 +124,7 @@ fn a_plan(goal: &str, steps: &[String]) -> Plan {
         intent: None,
         status: StepStatus::Pending,
         tools: Vec::new(),
+        calls: Vec::new(),
         result: None,
         error: None,
     };

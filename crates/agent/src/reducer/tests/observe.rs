@@ -47,7 +47,7 @@ fn plan_mode_is_told() {
         [
             "- System ",
             "- Thought I make a plan.",
-            r#"- Action plan {"complexity":"complex","internal_plan":[{"content":"read the notes","id":"a","intent":"to know them","tools":["read_file"]},{"content":"write the report","id":"b","tools":["write_file"]},{"content":"check it","id":"c"}],"overall_goal_ui":"Weekly report"}"#,
+            r#"- Action plan {"complexity":"complex","internal_plan":[{"content":"read the notes","id":"a","intent":"to know them","tools":["read_file"]},{"calls":[{"arguments":{"path":"**"},"times":1000,"tool":"write_file"}],"content":"write the report","id":"b"},{"content":"check it","id":"c"}],"overall_goal_ui":"Weekly report"}"#,
             "created with 3",
             "a started",
             "a System "

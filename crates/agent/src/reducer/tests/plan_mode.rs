@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::play::{Play, plan};
+use super::play::{Play, plan, writes};
 use crate::domain::{Event, GateKind, Message, Mode, Outbound, Policy, Role, Step, StepStatus, TurnReason, TurnStatus};
 use crate::reducer::{Input, Stage, progress};
 
@@ -23,7 +23,7 @@ pub(super) fn approved(steps: Value, change: impl FnOnce(&mut Policy)) -> Play {
 
 pub(super) fn three() -> Value {
     json!([{"id": "a", "content": "read the notes", "intent": "to know them", "tools": ["read_file"]},
-        {"id": "b", "content": "write the report", "tools": ["write_file"]}, {"id": "c", "content": "check it"}])
+        {"id": "b", "content": "write the report", "calls": [writes("**", 1000)]}, {"id": "c", "content": "check it"}])
 }
 
 pub(super) fn stage(play: &Play) -> &Stage {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::plan_mode::{approved, asked, executes, goes_on, outcomes, planner, reflects, stage, statuses, steps, three};
-use super::play::{Play, plan};
+use super::play::{Play, fetches, granted, plan};
 use crate::domain::{
     Change, ChangeKind, DecisionKind, Event, GateKind, Outbound, PlanCard, Reflection, Role, StepStatus, TurnReason, TurnStatus,
 };
@@ -42,13 +42,13 @@ fn an_added_step_is_countersigned() {
     reflects(
         &mut play,
         "expand",
-        json!({"steps": [{"content": "send for the paper", "tools": ["web_fetch"], "after": "a"}]}),
+        json!({"steps": [{"content": "send for the paper", "calls": [fetches("http://x")], "after": "a"}]}),
     );
     play.waits_for(GateKind::PlanReview);
     assert_eq!(play.gates().len(), 2);
     assert_eq!((card(&play).plan_version, card(&play).steps.len()), (2, 4));
     assert_eq!(card(&play).note.as_deref(), Some("because\n\n➕ send for the paper"));
-    assert_eq!(card(&play).grants, ["web_fetch", "write_file"]);
+    assert_eq!(granted(&card(&play).grants), ["web_fetch", "write_file"]);
     assert_eq!(card(&play).steps[0].status, StepStatus::Completed);
     assert_eq!(play.gate().replaces, Some(play.gates()[0].id.clone()));
     assert_ne!(play.gate().digest, play.gates()[0].digest);
@@ -57,7 +57,7 @@ fn an_added_step_is_countersigned() {
     assert_eq!(outcomes(&play), ["expand"]);
     play.approves();
     assert_eq!(stage(&play), &executes("4"));
-    assert_eq!(play.state().approval().unwrap().grants, ["web_fetch", "write_file"]);
+    assert_eq!(granted(&play.state().approval().unwrap().grants), ["web_fetch", "write_file"]);
     assert_eq!(statuses(&play)[0], ("a", StepStatus::Completed));
     play.calls("web_fetch", json!({"url": "http://x"}));
     assert_eq!(play.running(), ["web_fetch"], "the OK allows what the new step declares");

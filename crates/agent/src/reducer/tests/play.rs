@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::domain::{
-    Action, ActionStatus, Answer, ApprovalMode, Decision, DecisionKind, EffectClass, Event, GateKind, Message, Millis, Notice, Outbound,
-    Policy, Role, Rule, Scope, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
+    Action, ActionStatus, Answer, ApprovalMode, ArgumentSense, Decision, DecisionKind, EffectClass, Event, GateKind, Grant, Message,
+    Millis, Notice, Outbound, Policy, Role, Rule, Scope, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
 };
 use crate::reducer::{
     Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin, offered,
@@ -21,20 +21,20 @@ pub(super) fn policy() -> Policy {
 }
 
 pub(super) fn tools() -> Vec<ToolSpec> {
-    let tool = |name: &str, member: &str, effect| ToolSpec {
+    let tool = |name: &str, member: &str, sense, effect| ToolSpec {
         name: name.to_owned(),
         description: format!("{name} for tests"),
         parameters:
             json!({"type": "object", "properties": {member: {"type": "string"}, "content": {"type": "string"}}, "required": [member]})
                 .into(),
         effect,
-        scope: Scope::Every,
+        scope: Scope::argument(member, sense),
     };
     vec![
-        tool("read_file", "path", EffectClass::Read),
-        tool("write_file", "path", EffectClass::Write),
-        tool("web_fetch", "url", EffectClass::Write),
-        tool("run_bash", "command", EffectClass::Destructive),
+        tool("read_file", "path", ArgumentSense::Path, EffectClass::Read),
+        tool("write_file", "path", ArgumentSense::Path, EffectClass::Write),
+        tool("web_fetch", "url", ArgumentSense::Url, EffectClass::Write),
+        tool("run_bash", "command", ArgumentSense::Text, EffectClass::Destructive),
     ]
 }
 
@@ -188,7 +188,8 @@ impl Play {
         let state = &self.turn.state;
         let open = state.calls.open.iter().find(|open| open.call.id == call_id).expect("an open call");
         assert!(open.answer.is_none() && open.status == ActionStatus::Approved);
-        let effect = self.tools.iter().find(|spec| spec.name == open.call.name).expect("a tool").effect;
+        let spec = self.tools.iter().find(|spec| spec.name == open.call.name).expect("a tool");
+        let effect = spec.effect;
         if effect == EffectClass::Read {
             return;
         }
@@ -196,7 +197,9 @@ impl Play {
         let approved_row = self.all.iter().chain(&self.last).any(|effect| {
             matches!(effect, Effect::Emit { event: Event::ActionStatus { action_id, status: ActionStatus::Approved }, .. } if action_id.as_str() == row)
         });
-        let granted = state.approval().is_some_and(|approval| approval.grants.contains(&open.call.name)) && effect == EffectClass::Write;
+        let arguments = serde_json::from_str(&open.call.arguments).expect("arguments");
+        let covers = |grant: &Grant| grant.used <= grant.call.times && grant.call.covers(spec, &arguments);
+        let granted = state.approval().is_some_and(|approval| approval.grants.iter().any(covers)) && effect == EffectClass::Write;
         let unasked = effect == EffectClass::Write && state.policy.approval == ApprovalMode::Never;
         let granted = granted && state.policy.approval != ApprovalMode::Always;
         let by_rule = |decision: &Decision| decision.kind == DecisionKind::Approve && decision.via == Via::Rule;
@@ -418,9 +421,24 @@ impl Play {
 pub(super) fn three_steps() -> Value {
     plan(
         "complex",
-        json!([{"id": "1", "content": "read", "tools": ["read_file"]}, {"id": "2", "content": "write", "tools": ["write_file"]},
-        {"id": "3", "content": "tell"}]),
+        json!([{"id": "1", "content": "read", "tools": ["read_file"]},
+        {"id": "2", "content": "write", "calls": [writes("**", 1000)]}, {"id": "3", "content": "tell"}]),
     )
+}
+
+/// A declared call of `write_file`.
+pub(super) fn writes(path: &str, times: u32) -> Value {
+    json!({"tool": "write_file", "arguments": {"path": path}, "times": times})
+}
+
+/// A declared call of `web_fetch`.
+pub(super) fn fetches(url: &str) -> Value {
+    json!({"tool": "web_fetch", "arguments": {"url": url}})
+}
+
+/// The tools of the calls that an approval covers.
+pub(super) fn granted(grants: &[Grant]) -> Vec<&str> {
+    grants.iter().map(|grant| grant.call.tool.as_str()).collect()
 }
 
 pub(super) fn plan(complexity: &str, steps: Value) -> Value {

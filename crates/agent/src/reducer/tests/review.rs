@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::play::{Play, plan, three_steps};
+use super::play::{Play, granted, plan, three_steps, writes};
 use crate::domain::{
     ApprovalMode, CardState, ChangeKind, DecisionKind, Event, GateKind, Notice, Outbound, PlanCard, ResumedReason, Role, StepStatus,
     TurnReason, TurnStatus,
@@ -34,10 +34,7 @@ fn a_plan_waits_for_its_countersignature() {
     );
     let card = card(&play);
     assert_eq!(card.state, CardState::Open { votes: 0 });
-    assert_eq!(
-        (card.grants.as_slice(), card.still_asks.len()),
-        (&[String::from("write_file")][..], 0)
-    );
+    assert_eq!((granted(&card.grants), card.still_asks.len()), (vec!["write_file"], 0));
     assert_eq!(card.note.as_deref(), Some("Here is my plan."), "S4-4: the words come with the card");
     assert_eq!((card.goal.as_str(), card.steps.len(), card.group), ("Weekly report", 3, true));
     let paused = play
@@ -140,7 +137,7 @@ fn approval_grants_what_the_steps_declare() {
     play.calls("plan", three_steps()).approves();
     play.calls_model();
     let state = play.state();
-    assert_eq!(state.approval().unwrap().grants, ["write_file"]);
+    assert_eq!(granted(&state.approval().unwrap().grants), ["write_file"]);
     assert_eq!(state.plan.as_ref().unwrap().steps[0].status, StepStatus::InProgress);
     assert!(play.last.contains(&Effect::Progress));
     let Some((Some(gate), Outbound::PlanCard(card))) = progress(&play.turn) else {
@@ -237,7 +234,7 @@ fn a_question_is_answered_and_the_review_reopened() {
     assert_eq!(card(&play).note.as_deref(), Some("不会。"));
     assert_eq!(play.state().budget.nudges.used, 0, "a pending review is no nudge");
     play.approves();
-    assert_eq!(play.state().approval().unwrap().grants, ["write_file"]);
+    assert_eq!(granted(&play.state().approval().unwrap().grants), ["write_file"]);
 }
 
 /// design row 8: silence after a revise never slips past the review either.
@@ -333,22 +330,23 @@ fn what_is_reviewed() {
 /// design: the card says which declared tools will run after the OK and which still ask, by approval mode.
 #[test]
 fn the_card_tells_what_still_asks() {
-    let steps = json!([{"content": "x", "tools": ["write_file", "run_bash", "ghost", "read_file", "write_file"]}]);
+    let steps = json!([{"content": "x", "tools": ["write_file", "run_bash", "ghost", "read_file", "web_fetch", "write_file"],
+        "calls": [writes("a", 1)]}]);
     let cases: [(ApprovalMode, &[&str], &[&str]); 3] = [
-        (ApprovalMode::Write, &["write_file"], &["run_bash"]),
-        (ApprovalMode::Always, &[], &["write_file", "run_bash"]),
+        (ApprovalMode::Write, &["write_file"], &["run_bash", "web_fetch"]),
+        (ApprovalMode::Always, &[], &["write_file", "run_bash", "web_fetch"]),
         (ApprovalMode::Never, &["write_file"], &["run_bash"]),
     ];
     for (mode, grants, asks) in cases {
         let mut play = Play::with(|policy| policy.approval = mode);
         play.calls("plan", plan("complex", steps.clone()));
         assert_eq!(
-            (card(&play).grants.as_slice(), card(&play).still_asks.as_slice()),
-            (&owned(grants)[..], &owned(asks)[..])
+            (granted(&card(&play).grants), card(&play).still_asks.as_slice()),
+            (grants.to_vec(), &owned(asks)[..])
         );
         assert_eq!(
             card(&play).steps[0].tools,
-            ["write_file", "run_bash", "ghost", "read_file"],
+            ["write_file", "run_bash", "ghost", "read_file", "web_fetch"],
             "unknown names are shown"
         );
     }

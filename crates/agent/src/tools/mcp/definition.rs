@@ -64,13 +64,14 @@ pub(super) fn read(server: &McpServer, tool: &Value) -> Result<OfferedTool, Stri
     let description = words(description, MAX_DESCRIPTION);
     let name = offered_name(&server.name, raw);
     // By the name that models call it, else by the server's own.
-    let told = name
-        .strip_prefix(&format!("{}__", server.name))
-        .and_then(|ours| server.effects.get(ours));
-    let effect = told.or_else(|| server.effects.get(raw)).copied().unwrap_or(match destructive {
+    let ours = name.strip_prefix(&format!("{}__", server.name)).unwrap_or(raw);
+    let effect = server.effects.get(ours).or_else(|| server.effects.get(raw));
+    let effect = effect.copied().unwrap_or(match destructive {
         true => EffectClass::Destructive,
         false => EffectClass::Write,
     });
+    let scope = server.scope.get(ours).or_else(|| server.scope.get(raw));
+    let scope = scope.map_or(Scope::Every, |names| Scope::texts(names));
     Ok(OfferedTool {
         raw: raw.to_owned(),
         definition: Definition {
@@ -84,7 +85,7 @@ pub(super) fn read(server: &McpServer, tool: &Value) -> Result<OfferedTool, Stri
             description,
             parameters: parameters.into(),
             effect,
-            scope: Scope::Every,
+            scope,
         },
     })
 }
@@ -201,6 +202,7 @@ mod tests {
                 headers: [].into(),
             },
             effects: effects.iter().map(|(name, class)| ((*name).to_owned(), *class)).collect(),
+            scope: [].into(),
         }
     }
 

@@ -15,6 +15,8 @@ pub struct McpServer {
     pub reach: McpReach,
     /// `effects`, by the server's own names of its tools, or by what stands behind `NAME__` where models call them.
     pub effects: BTreeMap<String, EffectClass>,
+    /// `scope`, by the same names: the arguments that say where a call acts. Of other tools every top-level argument does.
+    pub scope: BTreeMap<String, Vec<String>>,
 }
 
 /// How an MCP server is reached.

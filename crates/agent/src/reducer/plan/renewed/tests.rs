@@ -13,6 +13,7 @@ fn step(id: &str, content: &str, status: StepStatus) -> Step {
         intent: None,
         status,
         tools: Vec::new(),
+        calls: Vec::new(),
         result: (status == StepStatus::Completed).then(|| StepResult {
             output: format!("{id} is done"),
             ..StepResult::default()

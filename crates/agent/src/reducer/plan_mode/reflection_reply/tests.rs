@@ -15,6 +15,7 @@ fn plan() -> Plan {
         intent: Some(format!("for {id}")),
         status,
         tools: vec![String::from("read_file")],
+        calls: Vec::new(),
         result,
         error: (status == StepStatus::Failed).then(|| String::from("broke")),
     };

@@ -9,11 +9,12 @@ const WORDS: [(&str, &str, &str); 14] = [
     (
         "plan",
         "State the goal and the steps before acting. People may be asked to countersign the plan, so write steps they can judge and name \
-         in `tools` every tool a step will use: an approved plan allows exactly the write tools that its steps declare. \
+         in `tools` every tool a step will use. Declare in a step's `calls` each call that changes something, with the arguments that say \
+         where: approving the plan approves exactly these calls, any other change asks again. \
          When complexity=\"complex\", after completing each major step, call plan_progress() to record progress. When all steps are done, \
          call plan_progress(plan_status=\"completed\") to finalize. Must be the only call of its reply.",
-        "动手之前说明目标和步骤。计划可能要由人会签，因此步骤要写得让人看了就能判断，并在 `tools` 里列出该步骤要用的每个工具：\
-         计划获批后，只允许使用各步骤声明过的写工具。complexity=\"complex\" 时，每完成一个主要步骤，调用 plan_progress() 记录进度；\
+        "动手之前说明目标和步骤。计划可能要由人会签，因此步骤要写得让人看了就能判断，并在 `tools` 里列出该步骤要用的每个工具。\
+         会改动东西的调用都在步骤的 `calls` 里声明，写明作用位置的参数：批准计划就是批准这些调用，其他改动会再次询问。complexity=\"complex\" 时，每完成一个主要步骤，调用 plan_progress() 记录进度；\
          全部步骤完成后，调用 plan_progress(plan_status=\"completed\") 收尾。本次回复里只能有这一个调用。",
     ),
     (
@@ -67,11 +68,18 @@ const WORDS: [(&str, &str, &str); 14] = [
 ];
 
 /// Those of a step of `internal_plan`.
-const STEP: [(&str, &str, &str); 4] = [
+const STEP: [(&str, &str, &str); 5] = [
     ("id", "Short and unique, e.g. \"1\"", "简短且不重复，如 \"1\""),
     ("content", "What is done, in the user's language", "做什么，用用户的语言写"),
     ("intent", "Why, if it is not obvious", "为什么要做，不言自明时可省略"),
     ("tools", "Names of the tools this step uses", "本步骤要用的工具名"),
+    (
+        "calls",
+        "The calls of this step that change something, e.g. {\"tool\": \"write_file\", \"arguments\": {\"path\": \"notes.md\"}, \"times\": 1}. \
+         In a text `*` stands for a part without /, `**` for anything. times is 1 if left out",
+        "本步骤里会改动东西的调用，如 {\"tool\": \"write_file\", \"arguments\": {\"path\": \"notes.md\"}, \"times\": 1}。\
+         文字里 `*` 代表不含 / 的一段，`**` 代表任意内容；不写 times 就是 1 次",
+    ),
 ];
 
 /// The words of `key`; blank if it has none.
