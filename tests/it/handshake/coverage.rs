@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::fake_model::{call, say};
 use crate::support::platform::{On, on_both};
-use crate::support::scripts::{clarified, finished, in_order, planned, reads, writes};
-use crate::support::world::{GROUP, World, place, step};
+use crate::support::scripts::{clarified, finished, in_order, planned, reads, step, writes};
+use crate::support::world::{GROUP, World, place};
 
 use super::actions::actions;
 
