@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use super::key::Key;
 use super::kind::Kind;
-use super::{deserialize, servers};
+use super::{deserialize, rules, servers};
 
 /// Declares a struct of one section and, as `ROWS`, its keys. A field that is not named as its key says `as "KEY"`.
 macro_rules! keys {
@@ -304,6 +304,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     section("agent", AgentLive::ROWS);
     section("model", Model::ROWS);
     section("tools", Tools::ROWS);
+    keys.push(Key::hot("rules", Kind::Maps(&rules::LIST), "[]"));
     keys.push(Key::fixed("templates", Kind::Folder, "''"));
     keys.extend(of_telemetry.iter().map(|row| row.below("telemetry")));
     keys

@@ -218,7 +218,7 @@ zebra_crossing: 1
             "config.yaml:17: agent.mode: found dream, allowed react or plan",
             "config.yaml:18: agent.max_iterations: found many, allowed 1 to 1000",
             "config.yaml:21: tools.mcp_servers: server x: command is a list of texts, the program first (put numbers in quotes); allowed a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read} and scope: {TOOL: [ARGUMENT, …]}",
-            "config.yaml:22: zebra_crossing: unknown key, allowed here: server, channels, store, agent, model, tools, templates, telemetry",
+            "config.yaml:22: zebra_crossing: unknown key, allowed here: server, channels, store, agent, model, tools, rules, templates, telemetry",
             "env COUNTERSIGN__AGENT__HISTORY_LIMIT: agent.history_limit: found -1, allowed 0 to 1000",
             "env COUNTERSIGN__AGENT__HISTROY_LIMIT: unknown key, did you mean COUNTERSIGN__AGENT__HISTORY_LIMIT?",
             "env COUNTERSIGN__MODEL__PARALLEL_TOOL_CALLS: model.parallel_tool_calls: not valid YAML, allowed true or false",
@@ -407,7 +407,7 @@ fn hot_keys_are_the_promised_ones() {
                 .contains(&name))
             || key.path.starts_with("agent.")
             || key.path.starts_with("model.")
-            || key.path == "telemetry.log_level";
+            || ["rules", "telemetry.log_level"].contains(&key.path);
         assert_eq!(key.reload == Reload::Hot, hot, "{}", key.path);
     }
 }

@@ -177,6 +177,10 @@ impl Journal for LedgerJournal {
         })
     }
 
+    fn chat(&self) -> &str {
+        &self.lease.conversation.chat
+    }
+
     /// The card that waits for an edit is triage's business.
     fn edits(&self) -> BoxFuture<'_, Result<Vec<i64>, JournalError>> {
         Box::pin(async move {

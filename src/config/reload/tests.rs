@@ -128,6 +128,7 @@ fn another(key: &Key, folder: &str) -> Option<String> {
         Kind::Approvers => first(&["requester"]),
         Kind::Effects => Some("{another: read}".to_owned()),
         Kind::Features => Some("[output_format]".to_owned()),
+        Kind::Maps(_) if key.path == "rules" => Some("[{tool: another, then: deny}]".to_owned()),
         Kind::Maps(_) => Some("[{name: another, command: [another]}]".to_owned()),
     }
 }

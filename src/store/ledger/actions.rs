@@ -187,6 +187,25 @@ impl Tx {
         }
     }
 
+    /// A rule denies a call that was approved and not sent, or that waits for its question.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost, or when the call was sent.
+    pub async fn deny_action(&mut self, lease: &Lease, id: &ActionId, decision: &Decision) -> Result<()> {
+        self.prove_lease(lease).await?;
+        let denied =
+            sqlx::query("UPDATE actions SET status = 'rejected', decision = $1 WHERE id = $2 AND status IN ('approved', 'pending')")
+                .bind(encode(decision)?)
+                .bind(id.as_str())
+                .execute(&mut *self.conn)
+                .await?;
+        if denied.rows_affected() == 0 {
+            Err(StoreError::Stale)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Stores the result (`done`).
     ///
     /// # Errors
@@ -207,6 +226,14 @@ impl Tx {
 }
 
 fn read(row: &AnyRow) -> Result<Action> {
+    Ok(Action {
+        result: row.maybe_json("result")?,
+        ..read_call(row)?
+    })
+}
+
+/// An action without what came of it.
+pub(super) fn read_call(row: &AnyRow) -> Result<Action> {
     let call: Call = row.json("call")?;
     Ok(Action {
         id: ActionId::new(row.text("id")?),
@@ -224,7 +251,7 @@ fn read(row: &AnyRow) -> Result<Action> {
         created_at: Millis(row.int("created_at")?),
         expires_at: row.maybe_int("expires_at")?.map(Millis),
         decision: row.maybe_json("decision")?,
-        result: row.maybe_json("result")?,
+        result: None,
     })
 }
 

@@ -131,6 +131,7 @@ pub fn live() -> Live {
         quorum: 1,
     };
     Live {
+        rules: Vec::new().into(),
         lark: channel.clone(),
         slack: channel.clone(),
         console_locale: None,

@@ -88,6 +88,8 @@ pub enum Via {
     System,
     /// An approved plan that declared the tool.
     Grant,
+    /// A rule of the administrator.
+    Rule,
 }
 
 impl Via {
@@ -100,6 +102,7 @@ impl Via {
             Self::Api => "api",
             Self::System => "system",
             Self::Grant => "grant",
+            Self::Rule => "rule",
         }
     }
 }
@@ -120,7 +123,7 @@ pub struct Decision {
     pub text: Option<String>,
     /// When it was recorded.
     pub at: Millis,
-    /// Evidence: the event that carried it.
+    /// Evidence: the event that carried it; the rule's id where a rule decided.
     pub event_id: Option<String>,
     /// Everybody whose approval counted; empty when the gate was not approved by people.
     #[serde(default)]

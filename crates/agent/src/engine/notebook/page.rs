@@ -300,6 +300,12 @@ impl Page {
                     row.gate_id = gate.or(row.gate_id.take());
                 }
             }
+            Effect::ActionDenied { action, decision } => {
+                if let Ok(row) = self.row(&ActionId::new(action)) {
+                    row.status = ActionStatus::Rejected;
+                    row.decision = Some(decision);
+                }
+            }
             Effect::OpenGate(opening) => self.open(*opening, now),
             Effect::Emit { iteration, event, summary } => {
                 let seq = self.events.last().map_or(1, |last| last.seq + 1);
