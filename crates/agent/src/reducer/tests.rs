@@ -2,6 +2,7 @@
 
 mod play;
 mod watch;
+mod admin_rules;
 mod approvals;
 mod blocks;
 mod book_keeping;

@@ -1,204 +1,200 @@
-//! Rules of the administrator: what they do to the calls of a turn, and when they are asked.
+//! Row 1: batches that break a rule. Every call gets an error, nothing is applied.
 
 use serde_json::{Value, json};
 
-use super::play::Play;
-use crate::domain::{
-    Action, ActionStatus, ApprovalMode, ArgumentSense, CoverageKind, Decision, DecisionKind, Demand, EffectClass, Event, GateKind, Rule,
-    Ruling, Scope, Via,
-};
-use crate::reducer::{Effect, Input, Next};
+use super::play::{Play, plan, three_steps};
+use crate::domain::{GateKind, Role, ToolCall};
+use crate::reducer::{Input, ModelReply, Next};
 
-fn rule(tool: &str, arguments: Value, then: Ruling) -> Rule {
-    Rule {
-        tool: tool.to_owned(),
-        arguments: serde_json::from_value(arguments).unwrap(),
-        chats: Vec::new(),
-        effect: None,
-        then,
+/// Plays `calls` on a fresh plan at work; gives the tool messages they were answered with. Nothing but
+/// the log and the budget may have changed.
+#[track_caller]
+fn refused(mut play: Play, calls: &[(&str, Value)]) -> Vec<String> {
+    let (before, answered) = (play.state().clone(), play.log(Role::Tool).len());
+    play.reply("", calls);
+    play.calls_model();
+    let after = play.state();
+    assert_eq!(
+        (&after.plan, &after.todos, &after.clarified_version, after.gate.is_none()),
+        (&before.plan, &before.todos, &before.clarified_version, true)
+    );
+    assert!(play.actions().is_empty());
+    let told: Vec<_> = play.log(Role::Tool)[answered..].iter().map(|text| (*text).to_owned()).collect();
+    assert_eq!(told.len(), calls.len(), "an error for every call");
+    assert!(told.iter().all(|text| text.contains("error: ")), "{told:?}");
+    told
+}
+
+/// S0-T7, S0-19: `plan_progress` must be alone, in the words of the seed; the other calls are not run either.
+#[test]
+fn plan_progress_is_solo() {
+    let told = refused(
+        Play::at_work(),
+        &[("plan_progress", json!({"step_id": "1"})), ("read_file", json!({"path": "a"}))],
+    );
+    assert!(told[0].starts_with("error: plan_progress() 必须单独调用。"), "{told:?}");
+    assert!(told[1].starts_with("[tool_result:read_file] error: not run"), "{told:?}");
+}
+
+/// C8: `plan`, `clarify` and `request_user` must be alone too; a plan beside a write runs neither.
+#[test]
+fn solo_tools_are_alone() {
+    for (name, arguments) in [
+        ("plan", three_steps()),
+        ("clarify", json!({"task_goal_ui": "x"})),
+        ("request_user", json!({"message": "?"})),
+    ] {
+        let told = refused(Play::at_work(), &[("write_file", json!({"path": "a"})), (name, arguments)]);
+        assert!(told[1].contains(&format!("{name}() must be the only call")), "{told:?}");
     }
 }
 
-fn ask() -> Ruling {
-    Ruling::Ask(Demand::default())
-}
-
-/// A turn under these rules, whose settings are these.
-fn under(rules: &[Rule], approval: ApprovalMode) -> Play {
-    let mut play = Play::with(|policy| policy.approval = approval);
-    play.rules = rules.to_vec();
-    for tool in &mut play.tools {
-        if tool.name.ends_with("_file") {
-            tool.scope = Scope::argument("path", ArgumentSense::Path);
-        }
+/// S0-T5, S0-19: `plan_progress` and `clarify` need a plan.
+#[test]
+fn some_tools_need_a_plan() {
+    for (name, arguments) in [
+        ("plan_progress", json!({"step_id": "1"})),
+        ("clarify", json!({"task_goal_ui": "x"})),
+    ] {
+        let told = refused(Play::new(), &[(name, arguments)]);
+        assert!(told[0].contains("needs a plan: call plan() first"), "{told:?}");
     }
-    play
 }
 
-/// The rows of the turn, as they were proposed.
-fn proposed(play: &Play) -> Vec<&Action> {
-    let rows = play.all.iter().filter_map(|effect| match effect {
-        Effect::Propose(action) => Some(&**action),
-        _ => None,
-    });
-    rows.collect()
-}
-
-fn write(path: &str) -> (&'static str, Value) {
-    ("write_file", json!({"path": path, "content": "x"}))
-}
-
-/// interface §9 H: `allow` spares asking, also under `approval: always`; the row says which rule.
+/// S0-12: under a complex plan the first action needs `clarify`, reads too; it holds until the next `plan()`.
 #[test]
-fn allow_spares_asking() {
-    for approval in [ApprovalMode::Always, ApprovalMode::Write, ApprovalMode::Never] {
-        let allow = rule("write_file", json!({"path": "out/*"}), Ruling::Allow);
-        let mut play = under(&[allow.clone()], approval);
-        play.reply("", &[write("./out/a.md")]);
-        assert!(matches!(play.state().next, Next::RunTools { .. }), "{approval:?}");
-        let row = proposed(&play)[0];
-        let decision = row.decision.as_ref().unwrap();
-        assert_eq!(
-            (row.status, decision.kind, decision.via),
-            (ActionStatus::Approved, DecisionKind::Approve, Via::Rule)
-        );
-        assert_eq!(
-            (decision.by.as_deref(), decision.event_id.as_deref()),
-            (None, Some(allow.id().as_str()))
-        );
-        let covered = row.covered_by.as_ref().unwrap();
-        assert_eq!((covered.kind, &covered.id), (CoverageKind::Rule, &allow.id()));
+fn clarify_comes_before_the_first_action() {
+    let mut play = Play::new();
+    play.calls("plan", three_steps()).approves();
+    let told = refused(play, &[("read_file", json!({"path": "a"}))]);
+    assert!(told[0].contains("call clarify() first"), "{told:?}");
+    let mut play = Play::at_work();
+    for _ in 0..2 {
+        play.calls("read_file", json!({"path": "a"})).tools_answer("text");
     }
-    let mut play = under(&[rule("write_file", json!({"path": "out/*"}), Ruling::Allow)], ApprovalMode::Write);
-    play.reply("", &[write("out/../secret.md")]);
+    play.calls("plan", three_steps());
+    let told = refused(play, &[("read_file", json!({"path": "a"}))]);
+    assert!(told[0].contains("call clarify() first"), "a new version needs its own");
+}
+
+/// S0-T6: `plan_progress` is allowed without a prior `clarify`; a simple plan needs none at all.
+#[test]
+fn what_needs_no_clarify() {
+    let mut play = Play::new();
+    play.calls("plan", three_steps())
+        .approves()
+        .calls("plan_progress", json!({"step_id": "1"}));
+    assert!(play.told().starts_with("Step 1 is recorded"));
+    let mut play = Play::new();
+    play.calls("plan", plan("simple", json!(["read"])))
+        .calls("read_file", json!({"path": "a"}));
+    assert_eq!(play.running(), ["read_file"]);
+}
+
+/// design row 1: acting without any plan is legal: reads run, writes ask.
+#[test]
+fn acting_without_a_plan() {
+    let mut play = Play::new();
+    play.reply("", &[("read_file", json!({"path": "a"})), ("write_file", json!({"path": "b"}))]);
+    assert_eq!(play.running(), ["read_file"]);
+    play.tools_answer("text");
     play.waits_for(GateKind::ToolApproval);
 }
 
-/// interface §9 H: `ask` beats `approval: never` and what an approved plan declares; reads ask too.
+/// S1-7, S0-13: schema errors of every state tool and of action tools say what to mend.
 #[test]
-fn ask_beats_what_covers() {
-    let mut play = under(&[rule("write_file", json!({}), ask())], ApprovalMode::Never);
-    play.reply("", &[write("a.md")]);
-    play.waits_for(GateKind::ToolApproval);
-    let mut play = under(&[rule("read_*", json!({"path": "hr/**"}), ask())], ApprovalMode::Never);
-    play.calls("read_file", json!({"path": "hr/pay.csv"}));
-    play.waits_for(GateKind::ToolApproval);
-    assert_eq!(proposed(&play)[0].effect, EffectClass::Read);
-    play.approves();
-    assert!(matches!(play.state().next, Next::RunTools { .. }));
-    play.tools_answer("1").calls_model();
-}
-
-/// interface §9 H: `deny` beats everything. The model hears that nobody can allow it; the row is rejected by the rule.
-#[test]
-fn deny_answers_at_once() {
-    let deny = rule("*", json!({"path": "secrets/**"}), Ruling::Deny);
-    let rules = [
-        rule("write_file", json!({}), Ruling::Allow),
-        deny.clone(),
-        rule("*", json!({}), ask()),
+fn schema_errors_are_tool_results() {
+    let cases = [
+        ("plan", json!({"overall_goal_ui": "g"}), "`complexity` is required"),
+        (
+            "plan",
+            json!({"overall_goal_ui": "g", "complexity": "complex", "memory": []}),
+            "unknown parameter `memory`",
+        ),
+        ("clarify", json!({"task_goal_ui": 5}), "`task_goal_ui` must be a string"),
+        (
+            "clarify",
+            json!({"task_goal_ui": "x", "needs_user_input": true}),
+            "`question_to_user` is required",
+        ),
+        ("request_user", json!({}), "`message` is required"),
+        ("plan_progress", json!({"plan_status": "done"}), "must be one of \"completed\""),
+        ("plan_progress", json!({"step_id": 1}), "`step_id` must be a string"),
+        ("plan_progress", json!("{not json"), "not valid JSON"),
+        ("write_todos", json!({"todos": []}), "at least 1"),
+        ("read_file", json!({"file": "a"}), "`path` is required"),
+        ("read_file", json!("[1]"), "must be one JSON object"),
+        ("read_file", json!(""), "`path` is required"),
+        (
+            "rm_rf",
+            json!({}),
+            "there is no tool rm_rf; there are: plan, clarify, request_user, plan_progress, write_todos, read_file",
+        ),
     ];
-    let mut play = under(&rules, ApprovalMode::Never);
-    play.reply("", &[write("secrets/a"), ("read_file", json!({"path": "secrets/b"}))]);
-    play.calls_model();
-    let answers: Vec<&str> = play.turn.log.iter().rev().take(2).map(|message| message.content.as_str()).collect();
-    assert!(
-        answers
-            .iter()
-            .all(|answer| answer.contains("a rule of the administrator forbids this call")),
-        "{answers:?}"
-    );
-    let rows = proposed(&play);
-    assert_eq!(rows.len(), 2);
-    for row in rows {
-        let decision = row.decision.as_ref().unwrap();
-        assert_eq!(
-            (row.status, decision.kind, decision.via),
-            (ActionStatus::Rejected, DecisionKind::Reject, Via::Rule)
-        );
-        assert_eq!(decision.event_id.as_deref(), Some(deny.id().as_str()));
-        assert_eq!((&row.covered_by, &row.gate_id), (&None, &None));
+    for (name, arguments, expected) in cases {
+        let told = refused(Play::at_work(), &[(name, arguments)]);
+        assert!(told[0].contains(expected), "{name}: {told:?}");
     }
-    let rejected = |effect: &&Effect| {
-        matches!(
-            effect,
-            Effect::Emit {
-                event: Event::ActionStatus {
-                    status: ActionStatus::Rejected,
-                    ..
-                },
-                ..
-            }
-        )
-    };
-    assert_eq!(play.all.iter().filter(rejected).count(), 2);
 }
 
-/// interface §9 H: a `deny` that was saved while people were asked counts when they have approved.
+/// S0-16: an unknown step is an error that lists the known ones; a step may be named by its words.
 #[test]
-fn deny_beats_an_approval() {
-    let mut play = under(&[], ApprovalMode::Write);
-    play.reply("", &[write("a.md"), write("b.md")]);
-    play.waits_for(GateKind::ToolApproval);
-    play.rules = vec![rule("write_file", json!({"path": "a.md"}), Ruling::Deny)];
-    play.approves();
-    let Next::RunTools { calls } = &play.state().next else {
-        panic!("b.md runs")
+fn steps_are_checked_against_the_plan() {
+    let told = refused(Play::at_work(), &[("plan_progress", json!({"step_id": "9"}))]);
+    assert!(told[0].contains("there is no step `9`; steps: 1, 2, 3"), "{told:?}");
+    let mut play = Play::at_work();
+    play.calls("plan_progress", json!({"step_id": "write", "run_id": "mine"}));
+    assert!(play.told().starts_with("Step 2 is recorded as completed (1 of 3)."));
+}
+
+/// F-L4: ids that are not unique are made so, odd names and broken arguments go into the log in a form every server takes.
+#[test]
+fn odd_calls_are_made_orderly() {
+    let mut play = Play::new();
+    let call = |id: &str, name: &str, arguments: &str| ToolCall {
+        id: id.into(),
+        name: name.into(),
+        arguments: arguments.into(),
     };
-    assert_eq!(calls.len(), 1);
-    let denied: Vec<&Decision> = play
-        .all
+    for _ in 0..2 {
+        let calls = vec![
+            call("call_0", "read_file", "{\"path\":\"a\"}"),
+            call("call_0", "read_file", "{\"path\":\"b\"}"),
+            call("", "read_file", "{\"path\":\"c\"}"),
+        ];
+        play.feed(Input::Reply(ModelReply {
+            calls,
+            ..ModelReply::default()
+        }));
+        assert!(matches!(&play.state().next, Next::RunTools { calls } if calls.len() == 3));
+        play.tools_answer("text");
+    }
+    let calls = vec![call("x", "bad name</x>", "{broken"), call("y", "", "")];
+    play.feed(Input::Reply(ModelReply {
+        calls,
+        ..ModelReply::default()
+    }));
+    let last = play.turn.log.iter().rev().find(|message| message.role == Role::Assistant).unwrap();
+    let shown: Vec<_> = last
+        .calls
         .iter()
-        .filter_map(|effect| match effect {
-            Effect::ActionDenied { decision, .. } => Some(decision),
-            _ => None,
-        })
+        .map(|call| (call.name.as_str(), call.arguments.as_str()))
         .collect();
-    assert_eq!((denied.len(), denied[0].via), (1, Via::Rule));
-    play.tools_answer("done").calls_model();
-    assert!(
-        play.turn
-            .log
-            .iter()
-            .any(|message| message.content.contains("a rule of the administrator forbids"))
-    );
+    assert_eq!(shown, [("bad_name__x_", r#"{"malformed_arguments":"{broken"}"#), ("unnamed", "{}")]);
 }
 
-/// interface §9 H: a `deny` that is saved when the call is about to be sent counts too; a lost call is told as such, and is not asked about again.
+/// F-L4: hundreds of calls in one reply are refused as a whole.
 #[test]
-fn deny_is_checked_when_the_call_is_sent() {
-    let deny = || vec![rule("write_file", json!({}), Ruling::Deny)];
-    let mut play = under(&[], ApprovalMode::Never);
-    play.reply("", &[write("a.md")]);
-    let Next::RunTools { calls } = play.state().next.clone() else {
-        panic!("it runs")
-    };
-    play.rules = deny();
-    play.feed(Input::Outdated {
-        call_id: calls[0].clone(),
-        millis: 1,
-    });
-    play.calls_model();
-    let mut play = under(&[], ApprovalMode::Never);
-    play.reply("", &[write("a.md")]).tools_give(|_| None);
-    play.waits_for(GateKind::ToolApproval);
-    play.rules = deny();
-    play.approves();
-    play.calls_model();
-    let answer = &play.turn.log.last().unwrap().content;
-    assert!(
-        answer.contains("may or may not have run") && answer.contains("a rule of the administrator forbids"),
-        "{answer}"
-    );
+fn too_many_calls() {
+    let calls: Vec<_> = (0..33).map(|at| ("read_file", json!({"path": at.to_string()}))).collect();
+    let told = refused(Play::new(), &calls);
+    assert!(told[32].contains("send at most 32"));
 }
 
-/// A call that may have run already is for a person to weigh, whatever a rule allows.
+/// design: no more changes at once than an approval card shows, so that an OK covers nothing unseen.
 #[test]
-fn allow_does_not_repeat_a_lost_call() {
-    let mut play = under(&[rule("write_file", json!({}), Ruling::Allow)], ApprovalMode::Write);
-    play.reply("", &[write("a.md")]).tools_give(|_| None);
-    play.waits_for(GateKind::ToolApproval);
-    play.decides(DecisionKind::Reject, None);
-    play.reply("", &[write("a.md")]);
-    play.waits_for(GateKind::ToolApproval);
+fn too_many_changes() {
+    let write = |at: usize| ("write_file", json!({"path": at.to_string(), "content": "x"}));
+    let told = refused(Play::new(), &(0..9).map(write).collect::<Vec<_>>());
+    assert!(told[8].contains("send at most 8"), "{told:?}");
 }
