@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use countersign_agent::domain::{Approvers, DecisionKind, GateId, GateKind};
+use countersign_agent::domain::{DecisionKind, GateId, GateKind};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -83,10 +83,7 @@ async fn find(gateway: &Gateway, id: &GateId) -> Result<GateRecord, ApiError> {
 
 /// The approvers are read now, as they are at a decision.
 fn view(gateway: &Gateway, record: &GateRecord) -> Value {
-    let approvers = match &gateway.settings.current().channel(record.gate.conversation.channel).approvers {
-        Approvers::Requester => Value::from("requester"),
-        Approvers::Anyone => Value::from("anyone"),
-        Approvers::Listed(ids) => Value::from(ids.clone()),
-    };
-    views::review(record, &approvers)
+    let live = gateway.settings.current();
+    let channel = live.channel(record.gate.conversation.channel);
+    views::review(record, channel.approvers_of(record.gate.kind))
 }
