@@ -44,7 +44,7 @@ pub use table::{AgentLive, ChannelLive, KEYS, LarkSecrets, Role, Server, SlackSe
 pub use values::Values;
 pub use watch::Watch;
 
-use countersign_agent::domain::{ChannelKind, Continuation, Locale, Policy, Rule};
+use countersign_agent::domain::{Approvers, ChannelKind, Continuation, GateKind, Locale, Policy, Rule};
 use countersign_agent::model::{ModelLive, Provider};
 use layer::Layer;
 use problem::Report;
@@ -294,6 +294,7 @@ impl Live {
             require_confirmation: own.require_confirmation,
             ttl_ms: i64::try_from(own.review_ttl.as_millis()).unwrap_or(i64::MAX),
             quorum: own.quorum,
+            approval_quorum: own.approval_quorum,
             max_iterations: agent.max_iterations,
             timeout_ms: millis(agent.turn_timeout),
             max_tokens: agent.max_turn_tokens,
@@ -312,6 +313,17 @@ impl Live {
             mode: agent.mode,
             reflection: agent.reflection,
             prompt_language: agent.prompt_language,
+        }
+    }
+}
+
+impl ChannelLive {
+    /// Who may approve at gates of this kind. Those who approve plans are asked about a limit, too.
+    #[must_use]
+    pub fn approvers_of(&self, kind: GateKind) -> &Approvers {
+        match kind {
+            GateKind::ToolApproval => self.approval_approvers.as_ref().unwrap_or(&self.approvers),
+            GateKind::PlanReview | GateKind::Question | GateKind::Budget => &self.approvers,
         }
     }
 }

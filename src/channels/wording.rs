@@ -54,6 +54,9 @@ pub(super) fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> O
         Notice::NotEntitled { requester } if !requester.is_empty() => Some(Notice::NotEntitled {
             requester: each(requester),
         }),
+        Notice::GroupUnknown { groups } => Some(Notice::GroupUnknown {
+            groups: groups.iter().map(|id| name(id)).collect(),
+        }),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::{Config, ConfigError, Map, Value, ValueKind};
-use countersign_agent::domain::{Approvers, COMMAND_TOOL, Demand, EffectClass, Rule, Ruling};
+use countersign_agent::domain::{Approvers, COMMAND_TOOL, ChannelKind, Demand, EffectClass, Rule, Ruling};
 use countersign_agent::template::yaml::{self, Entry, Node, Yaml};
 use serde::{Deserialize, Deserializer};
 
@@ -52,7 +52,7 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<Map<String, Value>, Refusal>
             "chats" => Some(Kind::Ids),
             "effect" => Some(EFFECT),
             "then" => Some(THEN),
-            "approvers" => Some(Kind::Approvers),
+            "approvers" => Some(Kind::Approvers { same: false }),
             "quorum" => Some(QUORUM),
             _ => return Err(refused(node.line, &format!("unknown member {}", key.escape_debug()))),
         };
@@ -141,10 +141,18 @@ fn check_members(line: u64, rule: &Map<String, Value>) -> Result<(), Refusal> {
 }
 
 /// So many different people can approve.
-pub(super) fn most_people(approvers: &Approvers) -> u32 {
+fn most_people(approvers: &Approvers) -> u32 {
     match approvers {
         Approvers::Requester => 1,
-        Approvers::Anyone => u32::MAX,
+        Approvers::Anyone | Approvers::NotRequester => u32::MAX,
+        // Nobody knows here how many a group has.
+        Approvers::Listed(ids)
+            if ids
+                .iter()
+                .any(|id| ChannelKind::Lark.is_group(id) || ChannelKind::Slack.is_group(id)) =>
+        {
+            u32::MAX
+        }
         Approvers::Listed(ids) => u32::try_from(ids.len()).unwrap_or(u32::MAX),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Answer, Approvers, CardState, Decision, DecisionKind, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
+    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
     ReactionMark, TurnReason, TurnStatus, Via,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
@@ -15,17 +15,18 @@ use tracing::{debug, info};
 
 use super::split::split;
 use super::successor::{carry_votes, succeed};
+use crate::config::ChannelLive;
 use crate::lanes::state::encode;
 use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Signal, StoreError, TurnRow, Tx, event_id, outbox_key};
 
 /// Writes everything that a step changed into `tx` and `row`, under the fence of `lease`; gives the events that it appended.
-/// A card that opens says who may approve now: `approvers`.
+/// A card that opens says who may approve now, by the channel's settings: `live`.
 pub(super) async fn write_step(
     tx: &mut Tx,
     lease: &Lease,
     row: &mut TurnRow,
     entry: StepRecord<'_>,
-    approvers: &Approvers,
+    live: &ChannelLive,
     now: Millis,
 ) -> Result<Vec<EventRow>, StoreError> {
     let StepRecord {
@@ -51,7 +52,7 @@ pub(super) async fn write_step(
                 tx.move_action(lease, &ActionId::new(action), status, gate.as_ref()).await?;
             }
             Effect::OpenGate(mut opening) => {
-                opening.card.ask(approvers.clone());
+                opening.card.ask(live.approvers_of(opening.kind).clone());
                 open_gate(tx, lease, row, *opening, turn.state.policy.ttl_ms, now).await?;
             }
             Effect::Emit { iteration, event, summary } => {

@@ -59,6 +59,9 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
                     arguments: "{}".to_owned(),
                     hidden: 0,
                     preview: None,
+                    quorum: 1,
+                    approvers: None,
+                    votes: 0,
                     status: ActionStatus::Pending,
                     outdated: false,
                     output: None,
@@ -105,6 +108,8 @@ pub fn proposed(id: &ActionId, turn: &TurnRow, gate: &Gate, position: u32) -> Ac
         arguments: serde_json::json!({}),
         justification: "Write: a".to_owned(),
         preview: None,
+        quorum: 1,
+        approvers: None,
         status: ActionStatus::Pending,
         position,
         created_at: gate.opened_at,
@@ -129,6 +134,8 @@ pub fn live() -> Live {
         review_ttl: TTL,
         approvers: Approvers::Requester,
         quorum: 1,
+        approval_approvers: None,
+        approval_quorum: 1,
     };
     Live {
         rules: Vec::new().into(),

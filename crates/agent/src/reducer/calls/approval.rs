@@ -126,7 +126,7 @@ impl Reducer<'_> {
             kind: GateKind::ToolApproval,
             digest: gates::digest(&parts),
             plan_version: 0,
-            quorum: 1,
+            quorum: self.turn.state.policy.approval_quorum,
             card: Outbound::ApprovalCard(card),
             replaces: None,
         };
@@ -154,6 +154,7 @@ impl Reducer<'_> {
     fn approval_row(&mut self, open: &OpenCall) -> ActionView {
         let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
         let id = open.action.clone().unwrap_or_else(|| self.mint("act"));
+        let demand = self.demand(&open.call.id);
         ActionView {
             id: ActionId::new(id),
             tool: open.call.name.clone(),
@@ -162,6 +163,9 @@ impl Reducer<'_> {
             arguments: serde_json::to_string_pretty(&arguments).unwrap_or_default(),
             hidden: 0,
             preview: None,
+            quorum: demand.quorum.unwrap_or(1),
+            approvers: demand.approvers,
+            votes: 0,
             status: open.status,
             outdated: open.status == ActionStatus::Pending && open.action.is_some(),
             output: None,
@@ -179,6 +183,7 @@ impl Reducer<'_> {
     ) {
         let (decision, covered_by) = decided.unzip();
         let effect = self.effect_of(call_id);
+        let demand = self.demand(call_id);
         let calls = &mut self.turn.state.calls.open;
         let Some((position, open)) = calls.iter_mut().enumerate().find(|(_, open)| open.call.id == call_id) else {
             return;
@@ -194,6 +199,8 @@ impl Reducer<'_> {
             justification: justification(&open.call.name, &arguments),
             arguments,
             preview: None,
+            quorum: demand.quorum.unwrap_or(1),
+            approvers: demand.approvers,
             status,
             position: u32::try_from(position).unwrap_or(u32::MAX),
             created_at: self.env.now,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::domain::{ActionStatus, Decision, DecisionKind, EffectClass, JudgedCall, Judgement, Ruling, Scope, Via, judge};
+use crate::domain::{ActionStatus, Decision, DecisionKind, Demand, EffectClass, JudgedCall, Judgement, Ruling, Scope, Via, judge};
 use crate::reducer::step::Reducer;
 use crate::reducer::{Effect, Env, Next, OpenCall, compose};
 
@@ -33,6 +33,21 @@ impl Reducer<'_> {
     pub(super) fn allowing_rule(&self, open: &OpenCall) -> Option<String> {
         let judgement = judged(&self.env, open).filter(|judgement| judgement.then == Ruling::Allow);
         judgement.map(|judgement| judgement.rule.id())
+    }
+
+    /// How many people must approve this call, and who may: what the policy says and what a rule asks for, whichever is stricter.
+    pub(super) fn demand(&self, call_id: &str) -> Demand {
+        let open = self.turn.state.calls.open.iter().find(|open| open.call.id == call_id);
+        let ruling = open.and_then(|open| judged(&self.env, open)).map(|judgement| judgement.then);
+        let asked = match ruling {
+            Some(Ruling::Ask(demand)) => demand,
+            Some(Ruling::Allow | Ruling::Deny) | None => Demand::default(),
+        };
+        let quorum = self.turn.state.policy.approval_quorum.max(asked.quorum.unwrap_or(1));
+        Demand {
+            quorum: Some(quorum),
+            ..asked
+        }
     }
 
     /// Answers the waiting calls that a rule denies now, whatever allowed them before.

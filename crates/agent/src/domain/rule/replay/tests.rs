@@ -36,6 +36,8 @@ fn call(tool: &str, path: &str, asked: bool, status: ActionStatus, via: Via) -> 
             arguments: json!({"content": "long ".repeat(40), "path": path}),
             justification: String::new(),
             preview: None,
+            quorum: 1,
+            approvers: None,
             status,
             position: 0,
             created_at: Millis(1),
