@@ -5,6 +5,7 @@
 //! waits behind a running turn. `route` chooses (pure, a table of tests); the rest loads what it chooses from and carries the
 //! choice out. Buttons ([`Conversations::click`]) and the API are decided in the request that brings them, by the same code.
 
+mod again;
 mod api;
 mod changes;
 mod click;
@@ -58,6 +59,12 @@ impl Conversations {
     #[must_use]
     pub fn new(ledger: Ledger, settings: Settings, clock: Clock) -> Self {
         Self { ledger, settings, clock }
+    }
+
+    /// Does a person confirm plans in this channel, by the settings of now?
+    fn reviews_plans(&self, channel: ChannelKind) -> bool {
+        let policy = self.settings.current().policy(channel);
+        policy.review_enabled && policy.require_confirmation
     }
 
     fn rights(&self, channel: ChannelKind) -> Rights {

@@ -113,8 +113,8 @@ impl Conversations {
             }
             InboundBody::Joined => RowEnd::Done(changes::handle_join(&mut tx, row).await?),
             InboundBody::Left => RowEnd::Done(changes::handle_leave(&mut tx, row, self.clock.now()).await?),
-            // Decided in the request; such a row is never left over.
-            InboundBody::Click(_) => RowEnd::Done("click"),
+            // Decided in the request, or a task from the beginning; such a row is never left over.
+            InboundBody::Click(_) | InboundBody::Again { .. } => RowEnd::Done("handled"),
         };
         let (taken, name) = match end {
             RowEnd::Wait => return Ok(false),

@@ -39,8 +39,6 @@ async fn a_write_that_was_not_sent_is_sent_after_a_kill(on: On) {
     assert_eq!(hand.world.file("report.md"), None);
     hand.restart();
     hand.ends_whole().await;
-    let review = &hand.world.api.get("/api/v1/reviews?status=approved").await["items"][0];
-    assert_eq!(review["grants"][0]["used"], 1, "the use was journaled with the intent");
 }
 
 /// F-K14: sent, and nobody knows whether it ran: the card says so; approved, it runs (here for the first time).
