@@ -26,7 +26,7 @@ pub use futures_util::future::BoxFuture;
 pub use lark::{LarkClient, LarkHook, LarkReceived, card as lark_card, click_response};
 pub use plain::plain_text;
 pub use slack::{FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, form_errors, revise_form, slack_message};
-pub use wording::notice_text;
+pub use wording::{notice_people, notice_text};
 
 /// One thing to carry to a chat.
 #[derive(Clone, Debug)]

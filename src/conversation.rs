@@ -5,6 +5,7 @@
 //! waits behind a running turn. `route` chooses (pure, a table of tests); the rest loads what it chooses from and carries the
 //! choice out. Buttons ([`Conversations::click`]) and the API are decided in the request that brings them, by the same code.
 
+mod again;
 mod api;
 mod changes;
 mod click;
@@ -69,6 +70,12 @@ impl Conversations {
             groups: Groups::new(directory, clock.clone()),
             clock,
         }
+    }
+
+    /// Does a person confirm plans in this channel, by the settings of now?
+    fn reviews_plans(&self, channel: ChannelKind) -> bool {
+        let policy = self.settings.current().policy(channel);
+        policy.review_enabled && policy.require_confirmation
     }
 
     /// The rights of this moment, by what is known of the groups.

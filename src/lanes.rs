@@ -3,6 +3,7 @@
 mod state;
 mod ledger;
 mod runner;
+mod begin;
 mod leases;
 mod inspect;
 

@@ -71,6 +71,8 @@ pub(super) enum Part<'a> {
     Answer(Answer),
     Call(Box<Call<'a>>),
     Ask(Box<Ask<'a>>),
+    /// The button that asks for the plan of an expired review again.
+    AskAgain(&'a GateId, Button),
 }
 
 /// The numbered steps of a plan.

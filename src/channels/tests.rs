@@ -254,6 +254,7 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
         words: PlanWords::Unknown,
         state: CardState::Open { votes: 8 },
         end: None,
+        asked_again: None,
     }
 }
 

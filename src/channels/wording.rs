@@ -19,7 +19,7 @@ pub(super) use countersign_agent::domain::one_line;
 pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> String {
     let mut values = serde_json::to_value(notice).unwrap_or_default();
     match notice {
-        Notice::AlreadyDecided { at, .. } => values["at"] = json!(readable_time(at)),
+        Notice::AlreadyDecided { at, .. } | Notice::AskedBefore { at, .. } => values["at"] = json!(readable_time(at)),
         Notice::Status { goal, steps, .. } => {
             values["goal"] = json!(goal.as_deref().map(|goal| one_line(goal, 200)));
             values["steps"] = steps
@@ -27,7 +27,7 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
                 .map(|(content, status)| json!({"mark": step_mark(*status), "content": one_line(content, 200)}))
                 .collect();
         }
-        Notice::Expired { goal } | Notice::ReviewExpired { goal } => values["goal"] = json!(one_line(goal, 200)),
+        Notice::Expired { goal, .. } | Notice::ReviewExpired { goal, .. } => values["goal"] = json!(one_line(goal, 200)),
         Notice::WhichOne { goals } => values["goals"] = lines(goals),
         Notice::Stopped { done } | Notice::HookFailed { done } => values["done"] = lines(done),
         // The rest has numbers and ids only.
@@ -37,7 +37,8 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
 }
 
 /// A notice that holds ids, and no foreign text, with each of them as `name` gives it. `None` means it is another one.
-pub(super) fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<Notice> {
+#[must_use]
+pub fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<Notice> {
     let each = |ids: &str| ids.split(',').map(|id| name(id.trim())).collect::<Vec<_>>().join(", ");
     match notice {
         Notice::AlreadyDecided {
@@ -48,6 +49,11 @@ pub(super) fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> O
         } => Some(Notice::AlreadyDecided {
             kind: *kind,
             by: Some(each(ids)),
+            through_api: *through_api,
+            at: at.clone(),
+        }),
+        Notice::AskedBefore { by, through_api, at } => Some(Notice::AskedBefore {
+            by: name(by),
             through_api: *through_api,
             at: at.clone(),
         }),

@@ -238,7 +238,7 @@ impl Conversations {
     }
 
     /// In the console channel the user speaks for themselves; elsewhere the token's holder answers for what is done in a name.
-    fn api_actor(&self, channel: ChannelKind, user: &str, principal: &str) -> Actor {
+    pub(super) fn api_actor(&self, channel: ChannelKind, user: &str, principal: &str) -> Actor {
         let by_token = channel != ChannelKind::Console;
         // The spellings of one console user are one person.
         let user = if by_token { user.trim().to_owned() } else { console_person(user) };

@@ -7,6 +7,7 @@ use countersign_agent::domain::{
 
 use crate::store::{GateRecord, Read, StoreError, Tx};
 
+use super::again::{ask_again, has_button};
 use super::notices::{after, done, refused, row_done, too_late, vote_recorded};
 use super::rights::Rights;
 use super::settle::{GateOutcome, RowOutcome, lapse, latest_review, settle, settle_row, words_under_way};
@@ -47,6 +48,7 @@ impl Conversations {
             click,
             fresh,
             rights: self.rights(inbound.conversation.channel),
+            reviews: self.reviews_plans(inbound.conversation.channel),
             actor: Actor::person(&inbound.sender, Via::Button, &inbound.event_key, self.clock.now()),
         };
         let answer = match &click.target {
@@ -70,6 +72,8 @@ struct Press<'a> {
     /// `false` means the platform sent it before; nothing is done, the answer tells what came of it.
     fresh: bool,
     rights: Rights,
+    /// Plans are reviewed in this channel.
+    reviews: bool,
     actor: Actor,
 }
 
@@ -97,6 +101,9 @@ impl Press<'_> {
         let Some(pressed) = self.record(session, id).await? else {
             return Ok(None);
         };
+        if self.click.verb == ClickVerb::AskAgain {
+            return self.ask_again(session, &pressed).await;
+        }
         // The platform's repetition of words is no second word.
         let repeated = pressed
             .decision
@@ -111,6 +118,24 @@ impl Press<'_> {
         let answer = self.answer(session, record).await?;
         // The painted card is that of the later gate. It must not replace the earlier card, which was pressed.
         Ok(answer.map(|answer| if earlier { ClickAnswer::notice(answer.notice) } else { answer }))
+    }
+
+    /// The button of an expired review.
+    async fn ask_again(&self, session: &mut Tx, record: &GateRecord) -> Result<Option<ClickAnswer>, StoreError> {
+        if !has_button(record) {
+            return self.closed(session, record).await;
+        }
+        if let Some(barred) = self.barred(session, record) {
+            return Ok(Some(barred));
+        }
+        let notice = ask_again(session, record, &self.actor, &self.rights, self.reviews).await?;
+        let card = match (&record.decision, session.gate(&record.gate.id).await?) {
+            (Some(decision), Some(now)) if now.asked_again.is_some() => {
+                Some(paint::asked_again(&now.gate.card, decision, now.asked_again.as_ref()))
+            }
+            _ => None,
+        };
+        Ok(Some(ClickAnswer { notice, card }))
     }
 
     /// Carries out the press at `record`, the gate that takes it.
@@ -201,7 +226,7 @@ impl Press<'_> {
         let act = match self.click.verb {
             ClickVerb::Approve => Act::Approve,
             ClickVerb::Reject => Act::Reject(reason.clone()),
-            ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::Unknown => return Ok(None),
+            ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::AskAgain | ClickVerb::Unknown => return Ok(None),
         };
         if record.decision.is_none()
             && let Some(barred) = self.barred(session, &record)
@@ -305,6 +330,10 @@ impl Press<'_> {
         // An approved plan's card shows the progress of its steps by now, and one that words settled what came of them; painting it from
         // the review would set it back.
         let moves_on = record.gate.kind == GateKind::PlanReview && matches!(decision.kind, DecisionKind::Approve | DecisionKind::Revise);
+        if has_button(record) {
+            let card = Some(paint::asked_again(&record.gate.card, decision, record.asked_again.as_ref()));
+            return Ok(Some(ClickAnswer { notice, card }));
+        }
         let rows = session.actions_of_gate(&record.gate.id).await?;
         let card = (!moves_on).then(|| paint::decided(&record.gate.card, decision, &rows));
         Ok(Some(ClickAnswer { notice, card }))
@@ -339,7 +368,7 @@ pub(super) fn act_of(click: &Click, kind: GateKind) -> Option<Act> {
         ClickVerb::Revise if kind == GateKind::Budget => return None,
         ClickVerb::Revise => Act::Revise(words.unwrap_or_default()),
         ClickVerb::Reject | ClickVerb::Cancel => Act::Reject(words),
-        ClickVerb::Unknown => return None,
+        ClickVerb::AskAgain | ClickVerb::Unknown => return None,
     };
     act.at(kind)
 }

@@ -7,15 +7,13 @@ use countersign_agent::domain::{ChatType, GateId, InboundMessage, Millis};
 use crate::config::Live;
 use crate::store::{GateRecord, InboxRow, ListQuery, Read, StoreError, TurnRow, Tx};
 
+use super::again::LATE;
 use super::commands::ChatCommand;
 use super::context::{MessageContext, Reply, ReplyTo};
 use super::phrases::{Phrase, is_plain_ok};
 use super::rights::Rights;
 use super::say;
 use super::settle::{lapse, words_under_way};
-
-/// A listed word this long after a gate was closed is still about that gate.
-const LATE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long a reply to an unknown message waits for the news that somebody else's card arrived: longer than one
 /// try of a delivery takes.

@@ -1,7 +1,7 @@
 //! What a person is told about their act at a gate.
 
 use countersign_agent::domain::handshake::{Refusal, RowVotes};
-use countersign_agent::domain::{Action, Decision, DecisionKind, Gate, GateKind, Notice};
+use countersign_agent::domain::{Action, AskedAgain, Decision, DecisionKind, Gate, GateKind, Notice};
 
 use crate::store::GateRecord;
 
@@ -48,6 +48,9 @@ pub(super) fn refused(refusal: Refusal, record: &GateRecord, rights: &Rights) ->
 
 /// For a person who acts at a closed gate. `under_way`: the model still works on the words that settled it.
 pub(super) fn too_late(record: &GateRecord, under_way: bool) -> Notice {
+    if let Some(first) = &record.asked_again {
+        return asked_before(first);
+    }
     match &record.decision {
         Some(_) if under_way => Notice::WordsFirst {},
         Some(decision) => after(decision, &record.gate),
@@ -60,6 +63,7 @@ pub(super) fn after(decision: &Decision, gate: &Gate) -> Notice {
     match decision.kind {
         DecisionKind::Expire => Notice::Expired {
             goal: paint::goal(&gate.card),
+            again: gate.kind == GateKind::PlanReview,
         },
         DecisionKind::Supersede => Notice::Superseded {},
         DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel | DecisionKind::Reject => Notice::AlreadyDecided {
@@ -68,5 +72,14 @@ pub(super) fn after(decision: &Decision, gate: &Gate) -> Notice {
             through_api: decision.through_api,
             at: decision.at.rfc3339(),
         },
+    }
+}
+
+/// For a person who comes after the plan was asked for again.
+pub(super) fn asked_before(first: &AskedAgain) -> Notice {
+    Notice::AskedBefore {
+        by: first.by.clone(),
+        through_api: first.through_api,
+        at: first.at.rfc3339(),
     }
 }

@@ -1,6 +1,6 @@
 //! How a gate's card looks after something happened to it: painted from the card as it was posted.
 
-use countersign_agent::domain::{Action, CardState, Decision, GateKind, Outbound};
+use countersign_agent::domain::{Action, AskedAgain, CardState, Decision, GateKind, Outbound, PlanCard};
 
 use crate::store::GateRecord;
 
@@ -13,6 +13,17 @@ const GOAL_LIMIT: usize = 80;
 pub(super) fn decided(card: &Outbound, decision: &Decision, rows: &[Action]) -> Outbound {
     let decision = decision.clone();
     card.painted(CardState::Decided { decision }, rows)
+}
+
+/// As [`decided`], with who had its plan asked for again since.
+pub(super) fn asked_again(card: &Outbound, decision: &Decision, asked: Option<&AskedAgain>) -> Outbound {
+    match decided(card, decision, &[]) {
+        Outbound::PlanCard(plan) => Outbound::PlanCard(PlanCard {
+            asked_again: asked.cloned(),
+            ..plan
+        }),
+        other => other,
+    }
 }
 
 /// Still open, with the approvals so far, as they count by `rights`: of the gate, or of each of its `rows`.

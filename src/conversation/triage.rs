@@ -134,8 +134,8 @@ impl Conversations {
             }
             InboundBody::Joined => RowEnd::Done(changes::handle_join(tx, row).await?),
             InboundBody::Left => RowEnd::Done(changes::handle_leave(tx, row, self.clock.now()).await?),
-            // Decided in the request; such a row is never left over.
-            InboundBody::Click(_) => RowEnd::Done("click"),
+            // Decided in the request, or a task from the beginning; such a row is never left over.
+            InboundBody::Click(_) | InboundBody::Again { .. } => RowEnd::Done("handled"),
         })
     }
 

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign_agent::domain::{ChatType, Clock, Failpoint, Ids, InboundBody, Millis, Mode, ServerHealth, ToolSpec, TurnStatus};
+use countersign_agent::domain::{Clock, Failpoint, Ids, Millis, ServerHealth, ToolSpec};
 use countersign_agent::engine::{CallSetup, Engine, RETRY, RunEnd};
 use countersign_agent::engine::{Journal, StepRecord};
 use countersign_agent::engine::{ModelHealth, ModelSource};
@@ -20,10 +20,10 @@ use tracing::{Instrument, error, info_span, warn};
 
 use super::leases::Leases;
 use super::ledger::{LedgerJournal, SignalWatch};
-use super::state::{encode, read};
+use super::state::read;
 use super::{Intervals, WorkError};
 use crate::config::Settings;
-use crate::store::{Hold, InboxRow, Lease, Ledger, MAX_CRASHES, StoreError, TurnRow};
+use crate::store::{Hold, Lease, Ledger, MAX_CRASHES, StoreError};
 
 /// Bytes of the state of a turn that is given up, of which a plan card can be repainted. No plan takes more.
 const READ_AT_THE_END: i64 = 256 << 10;
@@ -260,14 +260,13 @@ impl Runner {
                 let state = read(&row)?;
                 (row, Turn { state, log })
             }
-            None => {
-                let Some(task) = tx.next_task(lease).await? else { return Ok(None) };
-                tx.finish_task(task.id, "turn").await?;
-                let bot = tx.fact(&lease.conversation.bot_fact()).await?.unwrap_or_default();
-                let (row, turn) = self.begin_turn(lease, &task, &bot)?;
-                tx.create_turn(lease, &row).await?;
-                (row, turn)
-            }
+            None => match self.begin_next(&mut tx, lease).await? {
+                Some(begun) => begun,
+                None => {
+                    tx.commit().await?;
+                    return Ok(None);
+                }
+            },
         };
         tx.commit().await?;
         if lease.turn_id.is_none() {
@@ -321,48 +320,5 @@ impl Runner {
         };
         journal.commit(entry).await?;
         Ok(())
-    }
-
-    fn begin_turn(&self, lease: &Lease, task: &InboxRow, bot: &str) -> Result<(TurnRow, Turn), StoreError> {
-        let InboundBody::Message(message) = &task.inbound.body else {
-            return Err(StoreError::Corrupt(format!("inbox row {} is no task", task.id)));
-        };
-        let live = self.settings.current();
-        let conversation = lease.conversation.clone();
-        let id = self.engine.ids.turn();
-        let said = message.addressed(bot);
-        let text = said.task().to_owned();
-        let mut policy = live.policy(conversation.channel);
-        if said.asks_for_plan_mode() {
-            policy.mode = Mode::Plan;
-        }
-        let turn = reducer::begin(Beginning {
-            turn_id: id.to_string(),
-            seed: self.engine.ids.token(),
-            task: text.clone(),
-            requester: task.inbound.sender.clone(),
-            group: message.chat_type == ChatType::Group,
-            policy,
-            demo: (self.engine.call_setup)().model.is_demo(),
-        });
-        let row = TurnRow {
-            id,
-            lane_id: lease.lane_id.clone(),
-            conversation,
-            user: task.inbound.sender.clone(),
-            text,
-            request_message: message.message_id.clone(),
-            inbox_id: task.id,
-            status: TurnStatus::Queued,
-            reason: None,
-            state: encode(&turn.state)?,
-            messages: 0,
-            events: 0,
-            said: 0,
-            created_at: task.received_at,
-            started_at: None,
-            finished_at: None,
-        };
-        Ok((row, turn))
     }
 }

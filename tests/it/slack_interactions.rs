@@ -41,6 +41,7 @@ fn our_buttons() {
         ("plan_approve", "rv_1", ClickVerb::Approve),
         ("plan_revise", "rv_1", ClickVerb::Revise),
         ("plan_cancel", "rv_1", ClickVerb::Cancel),
+        ("plan_ask_again", "rv_1", ClickVerb::AskAgain),
         ("action_approve", "act_1", ClickVerb::Approve),
         ("action_reject", "act_1", ClickVerb::Reject),
     ] {

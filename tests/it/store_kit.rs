@@ -303,6 +303,7 @@ pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
         words: PlanWords::Unknown,
         state: CardState::Open { votes: 0 },
         end: None,
+        asked_again: None,
     })
 }
 

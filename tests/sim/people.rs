@@ -205,12 +205,20 @@ impl People {
         let consents = match &inbound.body {
             InboundBody::Message(message) => CONSENT.contains(&message.addressed(BOT).text.as_str()),
             InboundBody::Click(click) => click.verb == ClickVerb::Approve,
-            InboundBody::Recalled { .. } | InboundBody::Edited { .. } | InboundBody::Joined | InboundBody::Left => false,
+            InboundBody::Again { .. }
+            | InboundBody::Recalled { .. }
+            | InboundBody::Edited { .. }
+            | InboundBody::Joined
+            | InboundBody::Left => false,
         };
         let (target, replies_to) = match &inbound.body {
             InboundBody::Message(message) => (None, message.replies_to.clone()),
             InboundBody::Click(click) => (click.target.clone(), Vec::new()),
-            InboundBody::Recalled { .. } | InboundBody::Edited { .. } | InboundBody::Joined | InboundBody::Left => (None, Vec::new()),
+            InboundBody::Again { .. }
+            | InboundBody::Recalled { .. }
+            | InboundBody::Edited { .. }
+            | InboundBody::Joined
+            | InboundBody::Left => (None, Vec::new()),
         };
         let evidence = Evidence {
             by: inbound.sender.clone(),

@@ -12,6 +12,7 @@ pub fn event(inbound: &Inbound) -> String {
         InboundBody::Click(click) => format!("{:?} on {:?}, card {:?}", click.verb, click.target, click.card),
         InboundBody::Recalled { message_id } => format!("recalls {message_id}"),
         InboundBody::Edited { message_id } => format!("edits {message_id}"),
+        InboundBody::Again { review, .. } => format!("asks for the plan of {review} again"),
         InboundBody::Joined | InboundBody::Left => inbound.body.name().to_owned(),
     };
     format!("{} of {}: {what}", inbound.event_key, inbound.sender)

@@ -29,7 +29,7 @@ pub use action::{Action, ActionStatus, ToolResult};
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
 pub use coverage::{Arguments, CoverageGap, CoverageKind, CoveredBy, DeclaredCall, Grant, covering};
-pub use decision::{API_TOKEN, Approver, Decision, DecisionKind, Via, Vote};
+pub use decision::{API_TOKEN, Approver, AskedAgain, Decision, DecisionKind, Via, Vote};
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
 pub use foreign::{is_invisible, one_line, visible};

@@ -6,6 +6,7 @@
 
 mod turn;
 mod stored;
+mod again;
 mod step;
 mod reply;
 mod plan;
@@ -23,6 +24,7 @@ mod observe;
 #[cfg(test)]
 mod tests;
 
+pub use again::begin_again;
 pub use calls::{OpenCall, denied};
 pub use capsule::{Artifact, Capsule, StepSnapshot, memory};
 pub use finish::open_steps;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::build::{Builder, lines};
 use super::{Ask, ButtonStyle, Card, CardLine, Form, Head, Part, Span, Tone, ours};
-use crate::channels::wording::{Audience, asked_of, done_steps, end_key, is_open, one_line, under_way};
+use crate::channels::wording::{Audience, asked_of, clock_time, done_steps, end_key, is_open, one_line, under_way};
 use countersign_agent::domain::{CardState, Complexity, GateId, PlanCard};
 
 impl Builder<'_> {
@@ -21,6 +21,7 @@ impl Builder<'_> {
             parts.extend(card.review_id.as_ref().map(|gate| self.plan_ask(gate)));
         }
         parts.extend(self.settled(&card.state, asked_of(card), card.end));
+        parts.extend(self.plan_again(card));
         let head = self.plan_head(card);
         let goal = one_line(&card.goal, 80);
         Card {
@@ -111,6 +112,22 @@ impl Builder<'_> {
                 opens: self.button("slack.edit", ButtonStyle::Plain, None),
             }),
         }))
+    }
+
+    /// After the review expired: how to ask for the plan again, or who did.
+    fn plan_again<'a>(&self, card: &'a PlanCard) -> Vec<Part<'a>> {
+        if let Some(asked) = &card.asked_again {
+            let by = vec![Span::Person(asked.by.clone())];
+            let values = json!({"through_api": asked.through_api, "at": clock_time(asked.at)});
+            return vec![Part::Lines("again", vec![self.around("", "plan.asked_again", values, "by", by)])];
+        }
+        match card.can_be_asked_again().filter(|_| !self.words.surface.is_text()) {
+            Some(gate) => vec![
+                Part::Lines("again", vec![ours(&self.word("plan.again_hint"))]),
+                Part::AskAgain(gate, self.button("plan.again", ButtonStyle::Plain, None)),
+            ],
+            None => Vec::new(),
+        }
     }
 
     fn plan_foot(&self, card: &PlanCard) -> Vec<CardLine> {

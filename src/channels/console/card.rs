@@ -107,6 +107,13 @@ impl Encoder<'_> {
         for part in &card.parts {
             match part {
                 Part::Ask(asked) => page.ask = Some(ask(asked)),
+                Part::AskAgain(gate, asked) => {
+                    page.ask = Some(AskView {
+                        id: gate.to_string(),
+                        again: asked.label.clone(),
+                        ..AskView::default()
+                    });
+                }
                 Part::Lines(name, lines) => self.lines(name, lines, &mut page.blocks),
                 Part::Steps(steps) => page.blocks.push(PageBlock::Steps {
                     items: step_lines(self.words.templates, self.words.locale, steps.steps, steps.marks),

@@ -121,4 +121,6 @@ pub struct AskView {
     pub(super) label: String,
     pub(super) placeholder: String,
     pub(super) submit: String,
+    /// Asks for the plan of an expired review again.
+    pub(super) again: String,
 }

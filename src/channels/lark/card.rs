@@ -59,13 +59,21 @@ pub fn click_response(templates: &Templates, locale: Locale, notice: &Notice, sh
 /// The color of a toast: done as asked, told something, refused, not known.
 fn toast_color(notice: &Notice) -> &'static str {
     match notice {
-        Notice::Approved {} | Notice::Revised {} | Notice::Answered {} | Notice::VoteRecorded { .. } | Notice::Done {} => "success",
+        Notice::Approved {}
+        | Notice::Revised {}
+        | Notice::Answered {}
+        | Notice::VoteRecorded { .. }
+        | Notice::AskingAgain { .. }
+        | Notice::Done {} => "success",
         Notice::AlreadyDecided { .. }
         | Notice::NotEntitled { .. }
         | Notice::OwnTask {}
         | Notice::GroupUnknown { .. }
         | Notice::NotServed { .. }
         | Notice::Expired { .. }
+        | Notice::AskedBefore { .. }
+        | Notice::TooOldToAsk {}
+        | Notice::NoReviews {}
         | Notice::ReviewExpired { .. }
         | Notice::Superseded {}
         | Notice::WordsFirst {}
@@ -137,6 +145,10 @@ fn part(part: &Part<'_>) -> Vec<Value> {
         Part::Answer(said) => vec![markdown("answer", &answer(said))],
         Part::Call(row) => call(row),
         Part::Ask(asked) => ask(asked),
+        Part::AskAgain(gate, asked) => {
+            let value = json!({"action": "ask_again", "review_id": gate});
+            vec![parts::row("buttons", vec![button("btn_again", asked, &value)])]
+        }
     }
 }
 

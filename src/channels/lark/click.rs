@@ -47,6 +47,7 @@ pub(super) fn read_click(action: &CardAction<'_>, card: Option<String>) -> Resul
         (Some("revise"), Some(_)) => ClickVerb::Revise,
         (Some("cancel"), Some(_)) => ClickVerb::Cancel,
         (Some("reject"), Some(_)) => ClickVerb::Reject,
+        (Some("ask_again"), Some(_)) => ClickVerb::AskAgain,
         (Some(_) | None, _) => ClickVerb::Unknown,
     };
     let form: Option<Form<'_>> = action.form_value.and_then(|form| object(form.get()));
@@ -97,6 +98,7 @@ mod tests {
             ("revise", ClickVerb::Revise),
             ("cancel", ClickVerb::Cancel),
             ("reject", ClickVerb::Reject),
+            ("ask_again", ClickVerb::AskAgain),
             ("plan_review", ClickVerb::Unknown),
         ] {
             let object = format!(r#"{{"value":{{"action":"{name}","review_id":"rv_1"}}}}"#);

@@ -97,6 +97,7 @@ impl Encoder<'_> {
             Part::Answer(said) => self.answer(said),
             Part::Call(row) => call_blocks(row),
             Part::Ask(asked) => ask(asked).into_iter().collect(),
+            Part::AskAgain(gate, asked) => vec![parts::actions("buttons", &[parts::button("plan_ask_again", gate.as_str(), asked)])],
         }
     }
 

@@ -105,6 +105,7 @@ fn meaning(action_id: &str, value: Option<String>) -> Result<(ClickVerb, Option<
         "plan_revise" => ClickVerb::Revise,
         "plan_cancel" => ClickVerb::Cancel,
         "action_reject" => ClickVerb::Reject,
+        "plan_ask_again" => ClickVerb::AskAgain,
         _ => return Ok((ClickVerb::Unknown, None)),
     };
     match value {

@@ -5,7 +5,7 @@ mod others;
 mod search;
 
 use countersign_agent::domain::{
-    Addressed, Approvers, BudgetCard, CardState, ChannelKind, Conversation, Decision, GateId, Millis, Outbound, TurnStatus, Via,
+    Addressed, Approvers, AskedAgain, BudgetCard, CardState, ChannelKind, Conversation, Decision, GateId, Millis, Outbound, TurnStatus, Via,
 };
 
 use crate::conversation::phrases::is_plain_ok;
@@ -82,6 +82,7 @@ fn decided(gate: &Gate, kind: DecisionKind) -> GateRecord {
             event_id: None,
             approvers: Vec::new(),
         }),
+        asked_again: None,
     }
 }
 
@@ -90,6 +91,7 @@ fn undecided(gate: &Gate) -> GateRecord {
         gate: gate.clone(),
         votes: Vec::new(),
         decision: None,
+        asked_again: None,
     }
 }
 

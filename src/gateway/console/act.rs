@@ -11,7 +11,7 @@ use serde_json::json;
 use super::locale::PageLocale;
 use super::page::{Scene, Toast};
 use super::{Form, see};
-use crate::channels::notice_text;
+use crate::channels::{notice_people, notice_text};
 use crate::conversation::{ApiDecision, DecideError};
 use crate::gateway::api::messages::{NewMessage, accept};
 use crate::gateway::api::{check_text, principal};
@@ -50,8 +50,12 @@ pub(super) async fn decide(
     let scene = scene(&gateway, language, &form)?;
     let feedback = Some(form.get("feedback")).filter(|text| !text.trim().is_empty());
     check_text("feedback", feedback)?;
-    let kind =
-        DecisionKind::parse(form.get("decision")).ok_or_else(|| ApiError::invalid("decision must be approve, revise, cancel or reject"))?;
+    if form.get("decision") == "ask_again" {
+        let notice = ask_again(&scene, &GateId::new(form.get("review"))).await?;
+        return done(&scene, &headers, Some(notice)).await;
+    }
+    let kind = DecisionKind::parse(form.get("decision"))
+        .ok_or_else(|| ApiError::invalid("decision must be approve, revise, cancel, reject or ask_again"))?;
     let notice = if form.get("call").is_empty() {
         review(&scene, &GateId::new(form.get("review")), kind, feedback).await?
     } else {
@@ -124,16 +128,34 @@ async fn action(scene: &Scene, id: &ActionId, gate: Option<GateId>, kind: Decisi
     })
 }
 
-fn decision(scene: &Scene, channel: ChannelKind, kind: DecisionKind, feedback: Option<&str>) -> ApiDecision {
-    let user = if channel == ChannelKind::Console {
+async fn ask_again(scene: &Scene, id: &GateId) -> Result<Notice, ApiError> {
+    let gateway = &scene.gateway;
+    let Some(record) = gateway.ledger.read().await?.gate(id).await? else {
+        return Ok(Notice::UnknownReview {});
+    };
+    let channel = record.gate.conversation.channel;
+    let notice = gateway
+        .conversations
+        .ask_again(id, speaker(scene, channel), &principal(gateway))
+        .await?;
+    let name = |id: &str| scene.name(channel, id);
+    Ok(notice_people(&notice, &name).unwrap_or(notice))
+}
+
+/// In whose name a reader of the page acts in this channel.
+fn speaker(scene: &Scene, channel: ChannelKind) -> &str {
+    if channel == ChannelKind::Console {
         &scene.people.me.id
     } else {
         OPERATOR
-    };
+    }
+}
+
+fn decision(scene: &Scene, channel: ChannelKind, kind: DecisionKind, feedback: Option<&str>) -> ApiDecision {
     ApiDecision {
         kind,
         feedback: feedback.map(str::to_owned),
-        user_id: user.to_owned(),
+        user_id: speaker(scene, channel).to_owned(),
         principal: principal(&scene.gateway),
     }
 }
@@ -158,7 +180,10 @@ fn refused(
             at: at.rfc3339(),
         },
         DecideError::AskedAgain => Notice::Superseded {},
-        DecideError::Gone => Notice::Expired { goal: String::new() },
+        DecideError::Gone => Notice::Expired {
+            goal: String::new(),
+            again: false,
+        },
         DecideError::Invalid(_) | DecideError::Store(_) => return Err(error.into()),
     })
 }
@@ -184,12 +209,13 @@ async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Res
             | Notice::Answered {}
             | Notice::Cancelled {}
             | Notice::Rejected {}
-            | Notice::VoteRecorded { .. },
+            | Notice::VoteRecorded { .. }
+            | Notice::AskingAgain { .. },
         ) => (StatusCode::OK, "good"),
         Some(Notice::NotEntitled { .. } | Notice::OwnTask {}) => (StatusCode::FORBIDDEN, "bad"),
         Some(Notice::GroupUnknown { .. }) => (StatusCode::SERVICE_UNAVAILABLE, "bad"),
         Some(Notice::UnknownReview {}) => (StatusCode::NOT_FOUND, "bad"),
-        Some(Notice::Expired { .. }) => (StatusCode::GONE, "bad"),
+        Some(Notice::Expired { .. } | Notice::TooOldToAsk {}) => (StatusCode::GONE, "bad"),
         Some(Notice::EmptyFeedback {}) => (StatusCode::UNPROCESSABLE_ENTITY, "bad"),
         Some(_) => (StatusCode::CONFLICT, "bad"),
     };

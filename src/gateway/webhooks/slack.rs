@@ -135,5 +135,6 @@ fn shows_on_card(notice: &Notice) -> bool {
             | Notice::Rejected {}
             | Notice::Answered {}
             | Notice::VoteRecorded { .. }
+            | Notice::AskingAgain { before: 0 }
     )
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use countersign_agent::domain::{Inbound, Millis};
+use countersign_agent::domain::{Inbound, LaneId, Millis};
 use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Executor, Row};
 
@@ -177,14 +177,15 @@ async fn known(conn: &mut AnyConnection, rows: &[&mut Arrival<'_>]) -> sqlx::Res
     rows.iter().map(|row| Ok((row.try_get("id")?, row.try_get("event_key")?))).collect()
 }
 
-/// Inserts a row that somebody's transaction has handled. Gives `false` when a copy of it was handled before.
-pub(super) async fn insert_handled(inner: &Inner, conn: &mut AnyConnection, row: &NewRow) -> Result<bool> {
+/// Inserts a row that somebody's transaction has handled, or a task that it gave to `lane`. Gives `false` when a copy of it was handled
+/// before.
+pub(super) async fn insert_handled(inner: &Inner, conn: &mut AnyConnection, row: &NewRow, lane: Option<&LaneId>) -> Result<bool> {
     let now = inner.clock.now();
     for _ in 0..IDS {
         let id = inner.sequence.next(now);
         let query = sqlx::query(
-            "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, 'done', $8, $9) ON CONFLICT DO NOTHING",
+            "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, lane_id, received_at, payload)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING",
         )
         .bind(id)
         .bind(row.event_key.as_slice())
@@ -193,6 +194,8 @@ pub(super) async fn insert_handled(inner: &Inner, conn: &mut AnyConnection, row:
         .bind(row.chat.as_str())
         .bind(row.person_key.as_slice())
         .bind(row.kind)
+        .bind(if lane.is_some() { "laned" } else { "done" })
+        .bind(lane.map(LaneId::as_str))
         .bind(now.0)
         .bind(row.payload.as_str());
         if conn.execute(query).await?.rows_affected() > 0 {

@@ -2,7 +2,9 @@
 //! They are unique rows that need no lease, so that no answer waits for a running turn.
 
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{Action, ActionId, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Outbound, OutboxOp, Vote};
+use countersign_agent::domain::{
+    Action, ActionId, AskedAgain, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Outbound, OutboxOp, Vote,
+};
 use serde_json::{Value, json};
 
 use super::Result;
@@ -33,14 +35,18 @@ impl Read {
         rows.iter().map(vote).collect()
     }
 
-    /// The decision of a gate.
-    pub(super) async fn decision(&mut self, gate: &GateId) -> Result<Option<Decision>> {
-        sqlx::query("SELECT body FROM decisions WHERE gate_id = $1")
+    /// The decision of a gate, and who had its plan asked for again since.
+    pub(super) async fn decision(&mut self, gate: &GateId) -> Result<(Option<Decision>, Option<AskedAgain>)> {
+        let row = sqlx::query("SELECT body, asked_again FROM decisions WHERE gate_id = $1")
             .bind(gate.as_str())
             .fetch_optional(&mut *self.conn)
-            .await?
-            .map(|row| row.json("body"))
-            .transpose()
+            .await?;
+        let Some(row) = row else { return Ok((None, None)) };
+        let asked = match row.maybe_text("asked_again")? {
+            Some(_) => Some(row.json("asked_again")?),
+            None => None,
+        };
+        Ok((Some(row.json("body")?), asked))
     }
 }
 
@@ -92,6 +98,18 @@ impl Tx {
             waited: decision.at.since(gate.opened_at),
         });
         Ok(true)
+    }
+
+    /// Notes who had the plan of an expired review asked for again. Gives `false` when somebody was first: one new review follows, whoever
+    /// presses how often.
+    pub async fn mark_asked_again(&mut self, gate: &GateId, asked: &AskedAgain) -> Result<bool> {
+        let first = sqlx::query("UPDATE decisions SET asked_again = $1 WHERE gate_id = $2 AND kind = 'expire' AND asked_again IS NULL")
+            .bind(encode(asked)?)
+            .bind(gate.as_str())
+            .execute(&mut *self.conn)
+            .await?;
+        self.mark_unsealed(gate);
+        Ok(first.rows_affected() > 0)
     }
 
     /// Gives `gate` the decision of `actor`; what comes back are its rows as they stand then. `None`: somebody was first.

@@ -1,6 +1,6 @@
 //! Gates: opening them, finding the one that somebody means, and what delivery does to their clock.
 
-use countersign_agent::domain::{Conversation, Decision, Gate, GateId, LaneId, Millis, TurnId};
+use countersign_agent::domain::{AskedAgain, Conversation, Decision, Gate, GateId, LaneId, Millis, TurnId};
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
@@ -21,6 +21,8 @@ pub struct GateRecord {
     pub votes: Vec<countersign_agent::domain::Vote>,
     /// The decision, if there is one.
     pub decision: Option<Decision>,
+    /// Who had the plan asked for again, after this review of it expired.
+    pub asked_again: Option<AskedAgain>,
 }
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
@@ -222,9 +224,11 @@ impl Read {
     }
 
     async fn with_votes(&mut self, gate: Gate) -> Result<GateRecord> {
+        let (decision, asked_again) = self.decision(&gate.id).await?;
         Ok(GateRecord {
             votes: self.votes(&gate.id).await?,
-            decision: self.decision(&gate.id).await?,
+            decision,
+            asked_again,
             gate,
         })
     }

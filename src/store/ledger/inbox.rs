@@ -129,7 +129,7 @@ impl Read {
             .collect())
     }
 
-    /// The task (untriaged or laned) whose message id is this one, so that a recall can drop it.
+    /// The task (untriaged or laned) of this message, so that a recall can drop it.
     pub async fn waiting_message(&mut self, conversation: &Conversation, message_id: &str) -> Result<Option<InboxRow>> {
         // A recall is rare and what waits is short: no index is kept for it on the accept path.
         let rows = sqlx::query(concat!(
@@ -143,8 +143,8 @@ impl Read {
         let chat = keys::chat_key(conversation);
         for row in &rows {
             let row = read_row(row)?;
-            if let InboundBody::Message(message) = &row.inbound.body
-                && message.message_id.as_deref() == Some(message_id)
+            if matches!(row.inbound.body, InboundBody::Message(_) | InboundBody::Again { .. })
+                && row.inbound.body.message_id() == Some(message_id)
                 && keys::chat_key(&row.inbound.conversation) == chat
             {
                 return Ok(Some(row));
@@ -159,7 +159,18 @@ impl Tx {
     pub async fn insert_handled(&mut self, inbound: &Inbound) -> Result<bool> {
         let row = NewRow::new(inbound)?;
         let read: &mut Read = self;
-        arrive::insert_handled(&read.inner, &mut read.conn, &row).await
+        arrive::insert_handled(&read.inner, &mut read.conn, &row, None).await
+    }
+
+    /// Inserts a task of its sender into their lane, and wakes it. Gives `false` when the lane got this task before.
+    pub async fn insert_task(&mut self, inbound: &Inbound, lane: &LaneId) -> Result<bool> {
+        let row = NewRow::new(inbound)?;
+        let read: &mut Read = self;
+        if !arrive::insert_handled(&read.inner, &mut read.conn, &row, Some(lane)).await? {
+            return Ok(false);
+        }
+        self.make_lane_ready(lane, &inbound.conversation, &inbound.sender).await?;
+        Ok(true)
     }
 
     /// `new` → `done`. Gives `false` when somebody else handled it, or a copy of it.

@@ -5,9 +5,9 @@ mod notices;
 use std::sync::{Arc, LazyLock};
 
 use countersign_agent::domain::{
-    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, Decision,
-    DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords, ProgressView,
-    QuestionCard, StepStatus, StepView, TurnReason, Via,
+    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
+    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords,
+    ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
 };
 use countersign_agent::template::Templates;
 use serde_json::Value;
@@ -19,6 +19,9 @@ pub fn templates() -> Arc<Templates> {
     static LOADED: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(countersign::template::load(None).unwrap()));
     Arc::clone(&LOADED)
 }
+
+/// When the cards were decided.
+const AT: Millis = Millis(1_765_432_100_123);
 
 pub fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> StepView {
     StepView {
@@ -39,7 +42,7 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
             via: Via::Text,
             through_api: false,
             text: text.map(str::to_owned),
-            at: Millis(1_765_432_100_123),
+            at: AT,
             event_id: None,
             approvers: Vec::new(),
         },
@@ -71,6 +74,7 @@ pub fn plan(state: CardState) -> PlanCard {
         words: PlanWords::Unknown,
         state,
         end: None,
+        asked_again: None,
     }
 }
 
@@ -246,6 +250,18 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
             Outbound::PlanCard(plan(decided(DecisionKind::Cancel, Some("api client"), None))),
         ),
         ("plan_expired", Outbound::PlanCard(plan(expired()))),
+        (
+            "plan_asked_again",
+            Outbound::PlanCard(PlanCard {
+                asked_again: Some(AskedAgain {
+                    by: String::from("ou_u2"),
+                    through_api: false,
+                    at: AT,
+                    event_id: None,
+                }),
+                ..plan(expired())
+            }),
+        ),
         (
             "plan_superseded",
             Outbound::PlanCard(plan(decided(DecisionKind::Supersede, None, None))),

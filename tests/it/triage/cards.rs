@@ -44,6 +44,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             words: PlanWords::Unknown,
             state,
             end: None,
+            asked_again: None,
         }),
         GateKind::ToolApproval => Outbound::ApprovalCard(ApprovalCard {
             gate_id,

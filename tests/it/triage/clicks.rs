@@ -191,7 +191,7 @@ async fn click_after_expiry() {
     let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
     world.clock.advance(TTL);
     let goal = "写周报".to_owned();
-    let expired = Notice::Expired { goal };
+    let expired = Notice::Expired { goal, again: true };
     assert_eq!(world.click("u1", ClickVerb::Approve, on(&gate)).await, expired);
     assert_eq!(world.decision(&gate).await, "expire ");
     assert_eq!(world.click("u1", ClickVerb::Approve, on(&gate)).await, expired);

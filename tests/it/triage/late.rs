@@ -21,7 +21,7 @@ async fn ok_after_expiry() {
     world.hear(says("2", "u1", "OK")).await;
     assert_eq!(world.decision(&gate).await, "expire ");
     let goal = "写周报".to_owned();
-    let expired = Notice::Expired { goal };
+    let expired = Notice::Expired { goal, again: true };
     assert_eq!(world.notices().await, std::slice::from_ref(&expired));
     world.finish(&turn).await;
     world.hear(says("3", "u1", "好的")).await;

@@ -146,6 +146,19 @@ impl Decision {
     }
 }
 
+/// Somebody had the plan of an expired review asked for again: a turn of its own opened a new review of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedAgain {
+    /// The person, or in whose name the API asked.
+    pub by: String,
+    /// The holder of the API's token asked, in the name of [`AskedAgain::by`].
+    pub through_api: bool,
+    /// When.
+    pub at: Millis,
+    /// Evidence.
+    pub event_id: Option<String>,
+}
+
 /// Somebody whose approval counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Approver {

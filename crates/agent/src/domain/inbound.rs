@@ -33,6 +33,13 @@ pub enum InboundBody {
     Message(InboundMessage),
     /// Somebody pressed a button or sent a card's form.
     Click(Click),
+    /// The request of a plan whose review expired, asked for again by the button of its card. Its sender is the requester, whoever pressed.
+    Again {
+        /// The review that expired.
+        review: GateId,
+        /// The request's message.
+        message_id: Option<String>,
+    },
     /// A message was recalled by its author (or an admin).
     Recalled {
         /// The message that is gone.
@@ -50,11 +57,12 @@ pub enum InboundBody {
 }
 
 impl InboundBody {
-    /// The id of the message that this is, where the platform gives it one.
+    /// The id of the message that this is, or whose request it repeats, where the platform gives it one.
     #[must_use]
     pub fn message_id(&self) -> Option<&str> {
         match self {
             Self::Message(message) => message.message_id.as_deref(),
+            Self::Again { message_id, .. } => message_id.as_deref(),
             Self::Click(_) | Self::Recalled { .. } | Self::Edited { .. } | Self::Joined | Self::Left => None,
         }
     }
@@ -65,6 +73,7 @@ impl InboundBody {
         match self {
             Self::Message(_) => "message",
             Self::Click(_) => "click",
+            Self::Again { .. } => "again",
             Self::Recalled { .. } => "recalled",
             Self::Edited { .. } => "edited",
             Self::Joined => "joined",
@@ -232,6 +241,8 @@ pub enum ClickVerb {
     Cancel,
     /// Do not run this action.
     Reject,
+    /// Ask for the same plan again, after its review expired.
+    AskAgain,
     /// A value that no card of ours carries.
     Unknown,
 }

@@ -59,10 +59,33 @@ pub enum Notice {
     OwnTask {},
     /// Who is in these groups (ids) could not be looked up, so the act counts for nothing.
     GroupUnknown { groups: Vec<String> },
-    /// The review lapsed; nothing ran. Ask again for a new one.
-    Expired { goal: String },
-    /// The pending plan lapsed and the task ended (posted once by ourselves).
-    ReviewExpired { goal: String },
+    /// The gate lapsed; nothing ran.
+    Expired {
+        goal: String,
+        /// Its card has a button that asks for the same plan again.
+        #[serde(default)]
+        again: bool,
+    },
+    /// What waited has lapsed and the task ended (posted once by ourselves).
+    ReviewExpired {
+        goal: String,
+        /// As in [`Notice::Expired`].
+        #[serde(default)]
+        again: bool,
+    },
+    /// The plan of the expired review waits anew, after so many tasks of its requester.
+    AskingAgain { before: u32 },
+    /// Somebody had asked for the plan again before.
+    AskedBefore {
+        by: String,
+        /// By the API, in the name of `by`.
+        through_api: bool,
+        at: String,
+    },
+    /// The review expired more than a day ago.
+    TooOldToAsk {},
+    /// Plans are not reviewed in this channel any more.
+    NoReviews {},
     /// A newer card took this one's place.
     Superseded {},
     /// It did not count: somebody's words about the plan are being worked on, and a new card will follow.

@@ -83,6 +83,8 @@ pub(super) struct End {
     text: String,
     problem: Option<Notice>,
     incident: Option<String>,
+    /// What expired is the review of a plan.
+    reviewed: bool,
 }
 
 impl End {
@@ -93,6 +95,15 @@ impl End {
             text: String::new(),
             problem: None,
             incident: None,
+            reviewed: false,
+        }
+    }
+
+    /// Nobody answered the review of a plan in time.
+    pub(super) fn unreviewed() -> Self {
+        Self {
+            reviewed: true,
+            ..Self::cancelled(TurnReason::Expired)
         }
     }
 
@@ -173,7 +184,10 @@ impl Reducer<'_> {
         let goal = || state.plan.as_ref().map_or(&state.task, |plan| &plan.goal).clone();
         match (end.status, end.reason) {
             (TurnStatus::Cancelled, TurnReason::Superseded) => None,
-            (TurnStatus::Cancelled, TurnReason::Expired) => Some(Outbound::Notice(Notice::ReviewExpired { goal: goal() })),
+            (TurnStatus::Cancelled, TurnReason::Expired) => {
+                let (goal, again) = (goal(), end.reviewed);
+                Some(Outbound::Notice(Notice::ReviewExpired { goal, again }))
+            }
             (TurnStatus::Cancelled, _) if state.calls.writes.is_empty() => Some(Outbound::Notice(Notice::Cancelled {})),
             (TurnStatus::Cancelled, _) => {
                 let done = state.calls.written();

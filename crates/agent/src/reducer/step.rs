@@ -72,6 +72,10 @@ impl<'a> Reducer<'a> {
 
     fn start(&mut self) {
         self.turn.state.status = TurnStatus::Running;
+        if self.turn.state.plan.is_some() {
+            self.emit(Event::TurnStarted {}, "Turn started");
+            return self.review_again();
+        }
         let task = plain(&self.turn.state.task);
         self.append(Message::text(Role::User, task));
         self.emit(Event::TurnStarted {}, "Turn started");

@@ -8,7 +8,7 @@ fn late_after_expiry() {
     let gate = gate("g", "u1", "");
     let expired = decided(&gate, DecisionKind::Expire);
     let goal = "goal of g".to_owned();
-    let told = Meaning::Tell("late", Notice::Expired { goal });
+    let told = Meaning::Tell("late", Notice::Expired { goal, again: true });
     for text in ["OK", "取消"] {
         assert_eq!(route(&said(text).closed(expired.clone())), told, "{text}");
     }
@@ -21,7 +21,29 @@ fn late_after_expiry() {
     for text in ["OK", "先备份"] {
         assert_eq!(route(&reply(text)), told, "a reply to that card: {text}");
     }
-    assert_eq!(route(&said("OK").unmentioned().closed(expired)), Meaning::Ignore("not for us"));
+    assert_eq!(
+        route(&said("OK").unmentioned().closed(expired.clone())),
+        Meaning::Ignore("not for us")
+    );
+    let again = GateRecord {
+        asked_again: Some(AskedAgain {
+            by: "u9".to_owned(),
+            through_api: false,
+            at: Millis(1_600),
+            event_id: None,
+        }),
+        ..expired
+    };
+    let newer = Notice::AskedBefore {
+        by: "u9".to_owned(),
+        through_api: false,
+        at: Millis(1_600).rfc3339(),
+    };
+    assert_eq!(
+        route(&said("OK").closed(again)),
+        Meaning::Tell("late", newer),
+        "the plan was asked for again"
+    );
     assert_eq!(route(&said("OK")), Meaning::Task(0), "nothing was ever asked");
 }
 

@@ -41,8 +41,25 @@ pub fn notices() -> Vec<Notice> {
             requester: String::from("ou_u1"),
         },
         Notice::NotEntitled { requester: String::new() },
-        Notice::Expired { goal: goal() },
-        Notice::ReviewExpired { goal: goal() },
+        Notice::Expired { goal: goal(), again: true },
+        Notice::Expired {
+            goal: goal(),
+            again: false,
+        },
+        Notice::ReviewExpired { goal: goal(), again: true },
+        Notice::ReviewExpired {
+            goal: goal(),
+            again: false,
+        },
+        Notice::AskingAgain { before: 0 },
+        Notice::AskingAgain { before: 2 },
+        Notice::AskedBefore {
+            by: String::from("ou_u2"),
+            through_api: false,
+            at: String::from("2025-12-11T05:48:20.123Z"),
+        },
+        Notice::TooOldToAsk {},
+        Notice::NoReviews {},
         Notice::Superseded {},
         Notice::UnknownReview {},
         Notice::WhichOne {

@@ -111,6 +111,7 @@ pub(in crate::reducer) fn plan_card(
         words: PlanWords::Unknown,
         state: card_state,
         end: None,
+        asked_again: None,
     }
 }
 

@@ -67,7 +67,7 @@ impl Reducer<'_> {
                 self.ask_model();
             }
             DecisionKind::Cancel | DecisionKind::Reject => self.finish(End::cancelled(TurnReason::Cancelled)),
-            DecisionKind::Expire | DecisionKind::Supersede => self.finish(End::cancelled(TurnReason::Expired)),
+            DecisionKind::Expire | DecisionKind::Supersede => self.finish(End::unreviewed()),
         }
     }
 

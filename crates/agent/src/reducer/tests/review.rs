@@ -399,7 +399,10 @@ fn other_decisions_end_the_turn() {
     };
     assert_eq!(ended(DecisionKind::Cancel, TurnReason::Cancelled), [Notice::Cancelled {}]);
     let goal = "Weekly report".to_owned();
-    assert_eq!(ended(DecisionKind::Expire, TurnReason::Expired), [Notice::ReviewExpired { goal }]);
+    assert_eq!(
+        ended(DecisionKind::Expire, TurnReason::Expired),
+        [Notice::ReviewExpired { goal, again: true }]
+    );
     assert_eq!(ended(DecisionKind::Supersede, TurnReason::Superseded), []);
 }
 
