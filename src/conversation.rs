@@ -27,7 +27,7 @@ pub use phrases::Phrase;
 use crate::config::Settings;
 use crate::store::Ledger;
 
-use countersign_agent::domain::{ChannelKind, Clock, Notice, Outbound};
+use countersign_agent::domain::{Clock, Conversation, Notice, Outbound};
 use rights::Rights;
 
 /// Gives meaning to what came in and settles gates. Cheap to clone.
@@ -60,7 +60,7 @@ impl Conversations {
         Self { ledger, settings, clock }
     }
 
-    fn rights(&self, channel: ChannelKind) -> Rights {
-        Rights::of(channel, self.settings.current().channel(channel))
+    fn rights(&self, place: &Conversation) -> Rights {
+        Rights::of(place.channel, self.settings.current().in_chat(place.channel, &place.chat))
     }
 }

@@ -116,7 +116,18 @@ mod tests {
         };
         assert_eq!(
             top,
-            ["server", "channels", "store", "agent", "model", "tools", "templates", "telemetry"]
+            [
+                "server",
+                "channels",
+                "store",
+                "agent",
+                "model",
+                "models",
+                "profiles",
+                "tools",
+                "templates",
+                "telemetry"
+            ]
         );
     }
 }

@@ -77,7 +77,7 @@ impl Conversations {
         let mut tx = self.ledger.begin_in(&place).await?;
         let named = tx.gate(id).await?.ok_or(DecideError::NotFound)?;
         let act = act_of(named.gate.kind, &asked)?;
-        let rights = self.rights(place.channel);
+        let rights = self.rights(&place);
         let actor = self.api_actor(place.channel, &asked.user_id, &asked.principal);
         if named.decision.as_ref().is_some_and(|decision| repeats(&actor, &act, decision)) {
             return Ok(named);
@@ -112,7 +112,7 @@ impl Conversations {
     /// How many votes of this gate count now.
     #[must_use]
     pub fn votes(&self, record: &GateRecord) -> u32 {
-        count_votes(record, &self.rights(record.gate.conversation.channel))
+        count_votes(record, &self.rights(&record.gate.conversation))
     }
 
     /// Approves or rejects one action. `gate`: the question that is answered. It must be named once the outcome of the call was
@@ -172,7 +172,7 @@ impl Conversations {
                 Err(taken(decision))
             };
         }
-        let rights = self.rights(channel);
+        let rights = self.rights(&record.gate.conversation);
         match settle_row(&mut tx, &record, &found.action, &act, feedback_of(&asked), &actor, &rights).await? {
             RowOutcome::Decided(action) => {
                 tx.commit().await?;
@@ -207,7 +207,7 @@ impl Conversations {
         let channel = turn.conversation.channel;
         let actor = self.api_actor(channel, user, principal);
         let user = actor.user.as_deref().unwrap_or_default();
-        if !actor.by_token && turn.user != user && !self.rights(channel).approve(user, &turn.user) {
+        if !actor.by_token && turn.user != user && !self.rights(&turn.conversation).approve(user, &turn.user) {
             return Err(DecideError::Forbidden);
         }
         let asked = tx.signals(id).await?.iter().any(|signal| signal.kind == SignalKind::Cancel);

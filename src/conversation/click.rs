@@ -36,7 +36,7 @@ impl Conversations {
             inbound,
             click,
             fresh,
-            rights: self.rights(inbound.conversation.channel),
+            conversations: self,
             actor: Actor::person(&inbound.sender, Via::Button, &inbound.event_key, self.clock.now()),
         };
         let answer = match &click.target {
@@ -57,11 +57,16 @@ struct Press<'a> {
     click: &'a Click,
     /// `false` means the platform sent it before; nothing is done, the answer tells what came of it.
     fresh: bool,
-    rights: Rights,
+    conversations: &'a Conversations,
     actor: Actor,
 }
 
 impl Press<'_> {
+    /// The rules of the chat that the gate is in: not every click tells its chat.
+    fn rights(&self, record: &GateRecord) -> Rights {
+        self.conversations.rights(&record.gate.conversation)
+    }
+
     /// The gate as it stands, its time checked. `None` means it is not known in this chat. A card that was forwarded into another
     /// chat decides nothing there. Not every platform tells tenant and chat with a click; what it tells must fit.
     async fn record(&self, session: &mut Tx, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
@@ -115,42 +120,42 @@ impl Press<'_> {
         if !self.fresh {
             return self.repeated(session, record, &act).await;
         }
-        Ok(Some(
-            match settle(session, &record, &act, None, &self.actor, &self.rights).await? {
-                GateOutcome::Decided(decision) => {
-                    let rows = session.actions_of_gate(&record.gate.id).await?;
-                    ClickAnswer {
-                        notice: done(record.gate.kind, decision.kind),
-                        card: Some(paint::decided(&record.gate.card, &decision, &rows)),
-                    }
+        let rights = self.rights(&record);
+        Ok(Some(match settle(session, &record, &act, None, &self.actor, &rights).await? {
+            GateOutcome::Decided(decision) => {
+                let rows = session.actions_of_gate(&record.gate.id).await?;
+                ClickAnswer {
+                    notice: done(record.gate.kind, decision.kind),
+                    card: Some(paint::decided(&record.gate.card, &decision, &rows)),
                 }
-                GateOutcome::Voted { votes, quorum } => ClickAnswer {
-                    notice: Notice::VoteRecorded { votes, quorum },
-                    card: Some(paint::open(&record.gate.card, votes, &[])),
-                },
-                GateOutcome::Already(first) => {
-                    let record = GateRecord {
-                        decision: Some(first),
-                        ..record
-                    };
-                    return self.closed(session, &record).await;
-                }
-                GateOutcome::Refused(refusal) => ClickAnswer::notice(refused(refusal, &record, &self.rights)),
+            }
+            GateOutcome::Voted { votes, quorum } => ClickAnswer {
+                notice: Notice::VoteRecorded { votes, quorum },
+                card: Some(paint::open(&record.gate.card, votes, &[])),
             },
-        ))
+            GateOutcome::Already(first) => {
+                let record = GateRecord {
+                    decision: Some(first),
+                    ..record
+                };
+                return self.closed(session, &record).await;
+            }
+            GateOutcome::Refused(refusal) => ClickAnswer::notice(refused(refusal, &record, &rights)),
+        }))
     }
 
     /// The platform's repetition of a press hears what the first one heard, and does nothing.
     async fn repeated(&self, session: &mut Tx, record: GateRecord, act: &Act) -> Result<Option<ClickAnswer>, StoreError> {
-        let notice = match self.rights.settle(&record, act, None, &self.actor) {
+        let rights = self.rights(&record);
+        let notice = match rights.settle(&record, act, None, &self.actor) {
             Err(Refusal::Decided | Refusal::Lapsed) => {
                 lapse(session, &record.gate, self.actor.now).await?;
                 let lapsed = session.gate(&record.gate.id).await?.unwrap_or(record);
                 return self.closed(session, &lapsed).await;
             }
-            Err(refusal) => refused(refusal, &record, &self.rights),
+            Err(refusal) => refused(refusal, &record, &rights),
             Ok(_) => Notice::VoteRecorded {
-                votes: count_votes(&record, &self.rights),
+                votes: count_votes(&record, &rights),
                 quorum: record.gate.quorum,
             },
         };
@@ -183,9 +188,10 @@ impl Press<'_> {
         {
             return Ok(Some(self.barred(session, &record, barrier)));
         }
+        let rights = self.rights(&record);
         let outcome = if self.fresh {
-            settle_row(session, &record, &row, &act, reason, &self.actor, &self.rights).await?
-        } else if record.decision.is_none() && !self.rights.may_act(&act, &self.actor, &record.gate) {
+            settle_row(session, &record, &row, &act, reason, &self.actor, &rights).await?
+        } else if record.decision.is_none() && !rights.may_act(&act, &self.actor, &record.gate) {
             RowOutcome::NotEntitled
         } else {
             RowOutcome::Already(row)
@@ -193,7 +199,7 @@ impl Press<'_> {
         let notice = match outcome {
             RowOutcome::NotEntitled => {
                 self.audit_refused(session, &record);
-                return Ok(Some(ClickAnswer::notice(refused(Refusal::NotEntitled, &record, &self.rights))));
+                return Ok(Some(ClickAnswer::notice(refused(Refusal::NotEntitled, &record, &rights))));
             }
             RowOutcome::Decided(row) => row_done(&row),
             RowOutcome::Already(row) => match &row.decision {
@@ -262,7 +268,8 @@ impl Press<'_> {
 
     /// The rule of the settings that keeps the one who pressed from deciding here.
     fn barrier(&self, record: &GateRecord) -> Option<Barrier> {
-        self.rights.barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)
+        self.rights(record)
+            .barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)
     }
 
     fn barred(&self, session: &mut Tx, record: &GateRecord, barrier: Barrier) -> ClickAnswer {

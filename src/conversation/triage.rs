@@ -108,7 +108,7 @@ impl Conversations {
             _ if behind => RowEnd::Wait,
             InboundBody::Recalled { message_id } => RowEnd::Done(changes::handle_recall(&mut tx, row, message_id, self.clock.now()).await?),
             InboundBody::Edited { message_id } => {
-                let rights = self.rights(row.inbound.conversation.channel);
+                let rights = self.rights(&row.inbound.conversation);
                 RowEnd::Done(changes::handle_edit(&mut tx, row, message_id, &rights).await?)
             }
             InboundBody::Joined => RowEnd::Done(changes::handle_join(&mut tx, row).await?),
@@ -167,7 +167,7 @@ impl Conversations {
             return Ok(RowEnd::Done("our own"));
         }
         let place = &row.inbound.conversation;
-        if !self.rights(place.channel).inside(&row.inbound.sender_teams, &place.tenant) {
+        if !self.rights(place).inside(&row.inbound.sender_teams, &place.tenant) {
             return Ok(RowEnd::Done("of another organisation"));
         }
         let live = self.settings.current();

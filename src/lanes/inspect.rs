@@ -1,6 +1,6 @@
 //! A stored turn as others may see it, in domain types.
 
-use countersign_agent::domain::{Budget, GateId, Message, Plan, Todo};
+use countersign_agent::domain::{Budget, ChannelKind, GateId, Message, Plan, Todo};
 use countersign_agent::reducer::{self, Capsule, Env, Turn};
 
 use super::state::read;
@@ -66,10 +66,11 @@ impl Runner {
         })
     }
 
-    /// Names of the action tools that this process offers to the model.
+    /// Names of the action tools that this process offers to the model in a turn that begins now in this chat.
     #[must_use]
-    pub fn tool_names(&self) -> Vec<String> {
-        self.engine.tools.specs().into_iter().map(|spec| spec.name).collect()
+    pub fn tool_names(&self, channel: ChannelKind, chat: &str) -> Vec<String> {
+        let policy = self.settings.current().policy(channel, chat);
+        self.engine.specs(&policy).into_iter().map(|spec| spec.name).collect()
     }
 
     /// The turn's messages as the model sees them, with the marker of an open plan review.
@@ -78,12 +79,17 @@ impl Runner {
     /// [`WorkError::Unreadable`] for a turn of a newer version.
     pub fn view(&self, row: &TurnRow, log: Vec<Message>) -> Result<Vec<Message>, WorkError> {
         let turn = Turn { state: read(row)?, log };
-        let specs = self.engine.tools.specs();
+        let policy = &turn.state.policy;
+        let specs = self.engine.specs(policy);
         let env = Env {
             now: self.engine.clock.now(),
             tools: &specs,
             prompts: &self.engine.templates,
         };
-        Ok(reducer::view(&turn, &env, &self.settings.current().agent.system_prompt))
+        Ok(reducer::view(
+            &turn,
+            &env,
+            &self.settings.current().system_prompt(policy.profile.as_deref()),
+        ))
     }
 }

@@ -200,7 +200,8 @@ impl Journal for LedgerJournal {
             let opened = entry.effects.iter().any(|effect| matches!(effect, Effect::OpenGate(_)));
             let finished = entry.effects.iter().any(|effect| matches!(effect, Effect::Finish));
             let live = self.settings.current();
-            let approvers = &live.channel(self.lease.conversation.channel).approvers;
+            let place = &self.lease.conversation;
+            let approvers = &live.in_chat(place.channel, &place.chat).approvers;
             let events = write_step(&mut tx, &self.lease, &mut row, entry, approvers, now).await?;
             tx.commit().await?;
             row.state = String::new();

@@ -39,6 +39,8 @@ pub use outbound::{
     ReactionMark, StepView,
 };
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
-pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode};
+pub use policy::{
+    ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode, is_tool_of,
+};
 pub use tool::{Definition, Definitions, EffectClass, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 pub use turn::{Budget, Limit, Meter, SignalKind, TurnReason, TurnStatus};

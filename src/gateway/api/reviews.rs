@@ -83,7 +83,8 @@ async fn find(gateway: &Gateway, id: &GateId) -> Result<GateRecord, ApiError> {
 
 /// The approvers are read now, as they are at a decision.
 fn view(gateway: &Gateway, record: &GateRecord) -> Value {
-    let approvers = match &gateway.settings.current().channel(record.gate.conversation.channel).approvers {
+    let place = &record.gate.conversation;
+    let approvers = match &gateway.settings.current().in_chat(place.channel, &place.chat).approvers {
         Approvers::Requester => Value::from("requester"),
         Approvers::Anyone => Value::from("anyone"),
         Approvers::Listed(ids) => Value::from(ids.clone()),

@@ -93,6 +93,7 @@ async fn review(scene: &Scene, id: &GateId, kind: DecisionKind, feedback: Option
             scene,
             error,
             gate.conversation.channel,
+            &gate.conversation.chat,
             &gate.requester,
             record.decision.map(|decision| decision.kind),
         )?,
@@ -112,6 +113,7 @@ async fn action(scene: &Scene, id: &ActionId, gate: Option<GateId>, kind: Decisi
             scene,
             error,
             found.channel,
+            &found.chat,
             &found.user,
             found.action.decision.map(|decision| decision.kind),
         )?,
@@ -137,13 +139,14 @@ fn refused(
     scene: &Scene,
     error: DecideError,
     channel: ChannelKind,
+    chat: &str,
     requester: &str,
     before: Option<DecisionKind>,
 ) -> Result<Notice, ApiError> {
     Ok(match error {
         DecideError::NotFound => Notice::UnknownReview {},
         DecideError::Forbidden => Notice::NotEntitled {
-            requester: entitled(scene, requester),
+            requester: entitled(scene, chat, requester),
         },
         DecideError::Conflict { by, through_api, at } => Notice::AlreadyDecided {
             kind: before.unwrap_or(DecisionKind::Approve),
@@ -158,9 +161,9 @@ fn refused(
 }
 
 /// Names of those who may decide in the console, where alone anybody is refused.
-fn entitled(scene: &Scene, requester: &str) -> String {
+fn entitled(scene: &Scene, chat: &str, requester: &str) -> String {
     let name = |id: &String| scene.person(id).name;
-    match &scene.live.console.approvers {
+    match &scene.live.in_chat(ChannelKind::Console, chat).approvers {
         Approvers::Listed(ids) => ids.iter().map(name).collect::<Vec<_>>().join(", "),
         Approvers::Requester | Approvers::Anyone => scene.person(requester).name,
     }

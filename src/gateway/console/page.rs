@@ -74,7 +74,12 @@ impl Scene {
         let chat = chat.map(str::trim).filter(|chat| !chat.is_empty()).unwrap_or(CHAT);
         check_id("chat", chat)?;
         Ok(Self {
-            people: People::new(&gateway.templates, language.locale, &live.console.approvers, who)?,
+            people: People::new(
+                &gateway.templates,
+                language.locale,
+                &live.in_chat(ChannelKind::Console, chat).approvers,
+                who,
+            )?,
             chat: chat.to_owned(),
             live,
             language,
@@ -107,12 +112,13 @@ impl Scene {
 
     /// Values that several templates use.
     fn frame(&self) -> Value {
+        let profile = self.live.profiles.of_chat(&self.chat).map(|profile| profile.name.as_str());
         json!({
             "locale": self.language.locale.as_str(),
             "chat": self.chat,
             "me": self.people.me,
-            "demo": self.live.model.provider == Provider::Demo,
-            "tools": self.gateway.runner.tool_names(),
+            "demo": self.live.model_of(profile).provider == Provider::Demo,
+            "tools": self.gateway.runner.tool_names(ChannelKind::Console, &self.chat),
         })
     }
 
@@ -209,7 +215,7 @@ impl Scene {
                 "assets": Assets::of(templates),
                 "personas": self.people.all,
                 "chats": self.chats().await?,
-                "policy": people::policy(templates, self.language.locale, &self.live.console),
+                "policy": people::policy(templates, self.language.locale, self.live.in_chat(ChannelKind::Console, &self.chat)),
                 "token": self.gateway.console_token.is_some(),
                 "toast": toast,
                 "have": have,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::config::{AgentLive, ChannelLive, Live};
+use countersign::config::{AgentLive, ChannelLive, Live, Profiles};
 use countersign::store::TurnRow;
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, EffectClass,
@@ -159,6 +159,8 @@ pub fn live() -> Live {
             timeout: Duration::from_secs(120),
             parallel_tool_calls: true,
         },
+        models: std::collections::BTreeMap::new(),
+        profiles: Profiles::default(),
         log_level: "info".to_owned(),
     }
 }

@@ -109,7 +109,7 @@ impl Agent {
             requester: requester.to_owned(),
             group: false,
             policy: self.policy.clone(),
-            demo: (self.engine.call_setup)().model.is_demo(),
+            demo: (self.engine.call_setup)(&self.policy).model.is_demo(),
         })
     }
 
@@ -267,7 +267,7 @@ impl AgentBuilder {
         #[cfg(feature = "mcp")]
         let tools = tools.with_servers(self.servers);
         let engine = Engine {
-            call_setup: Arc::new(move || call_setup.clone()),
+            call_setup: Arc::new(move |_| call_setup.clone()),
             clock: self.clock,
             ids: self.ids,
             templates: Arc::new(Templates::load(None)?),
