@@ -58,6 +58,7 @@ fn row(number: usize, piece: &str, times: usize, preview: usize, danger: bool) -
         preview: (preview > 0).then(|| "+预览 <b>\n".repeat(preview)),
         status: if danger { ActionStatus::Unknown } else { ActionStatus::Pending },
         outdated: !danger,
+        edited: false,
         output: None,
     }
 }

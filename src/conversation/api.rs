@@ -3,9 +3,10 @@
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
-    ActionId, ActionStatus, Approver, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, TurnId, TurnReason, Via,
-    console_person,
+    Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, TurnId, TurnReason,
+    Via, console_person,
 };
+use serde_json::json;
 
 use crate::store::{ActionRecord, GateRecord, StoreError, TurnRow, Tx};
 
@@ -24,6 +25,8 @@ pub struct ApiDecision {
     pub user_id: String,
     /// Who holds the token, for the trail.
     pub principal: String,
+    /// Approving an action: with these arguments instead of the model's.
+    pub edit: Option<CallDraft>,
 }
 
 /// Why a decision was not taken.
@@ -48,6 +51,9 @@ pub enum DecideError {
     /// The call's outcome was lost and it is asked about again: the decision names another question, or none.
     #[error("asked about again")]
     AskedAgain,
+    /// The arguments of this call cannot be edited; says why.
+    #[error("{0}")]
+    NotEditable(String),
     /// Its time is over.
     #[error("expired")]
     Gone,
@@ -166,13 +172,18 @@ impl Conversations {
         // A row of unknown outcome is asked about again although it was decided once.
         let waits = found.action.status.waits() && record.decision.is_none();
         if !waits && let Some(decision) = found.action.decision.as_ref().or(record.decision.as_ref()) {
-            return if repeats(&actor, &act, decision) {
+            return if repeats(&actor, &act, decision) && is_same_edit(&found.action, asked.edit.as_ref()) {
                 Ok(found)
             } else {
                 Err(taken(decision))
             };
         }
         let rights = self.rights(&record.gate.conversation);
+        if let Some(draft) = asked.edit.clone()
+            && rights.may_act(&act, &actor, &record.gate)
+        {
+            edit(&mut tx, &record, &found.action, draft, &actor).await?;
+        }
         match settle_row(&mut tx, &record, &found.action, &act, feedback_of(&asked), &actor, &rights).await? {
             RowOutcome::Decided(action) => {
                 tx.commit().await?;
@@ -180,7 +191,7 @@ impl Conversations {
             }
             RowOutcome::Already(action) => Err(action.decision.as_ref().map_or(DecideError::NotFound, taken)),
             RowOutcome::NotEntitled => {
-                tx.audit_act("refused", &record.gate, Some(id), &actor, serde_json::json!({}));
+                tx.audit_act("refused", &record.gate, Some(id), &actor, json!({}));
                 tx.commit().await?;
                 Err(DecideError::Forbidden)
             }
@@ -239,6 +250,30 @@ impl Conversations {
             now: self.clock.now(),
         }
     }
+}
+
+/// Writes the call with a person's arguments in the place of the model's, in the transaction of their approval.
+async fn edit(tx: &mut Tx, record: &GateRecord, row: &Action, draft: CallDraft, actor: &Actor) -> Result<(), DecideError> {
+    // The other people would approve, or have approved, what they did not see.
+    if record.gate.quorum > 1 || !record.votes.is_empty() {
+        return Err(DecideError::NotEditable(
+            "several people approve this call, so nobody changes it alone: approve it as it is, or reject it with the reason".to_owned(),
+        ));
+    }
+    let mut edited = row.clone();
+    let put = draft.put_into(&mut edited, &actor.decision(DecisionKind::Approve, None));
+    put.map_err(|why| DecideError::NotEditable(why.to_string()))?;
+    if tx.edit_action(&edited).await? {
+        let details = json!({ "tool": row.tool, "before": row.arguments, "after": edited.arguments });
+        tx.audit_act("action_edited", &record.gate, Some(&row.id), actor, details);
+    }
+    Ok(())
+}
+
+/// Does a repeated request ask for the arguments that the call has?
+fn is_same_edit(row: &Action, draft: Option<&CallDraft>) -> bool {
+    let edited = row.edited.is_some().then_some(&row.arguments);
+    edited == draft.map(|draft| &draft.arguments)
 }
 
 /// Did `actor` decide just so before?

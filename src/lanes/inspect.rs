@@ -1,6 +1,6 @@
 //! A stored turn as others may see it, in domain types.
 
-use countersign_agent::domain::{Budget, ChannelKind, GateId, Message, Plan, Todo};
+use countersign_agent::domain::{Budget, CallDraft, ChannelKind, GateId, Message, Plan, Todo};
 use countersign_agent::reducer::{self, Capsule, Env, Turn};
 
 use super::state::read;
@@ -64,6 +64,14 @@ impl Runner {
             open_steps,
             capsule: state.capsule,
         })
+    }
+
+    /// The call of `tool` with a person's arguments: see [`Engine::draft`](countersign_agent::engine::Engine::draft).
+    ///
+    /// # Errors
+    /// What is to be mended.
+    pub async fn draft(&self, tool: &str, arguments: &str) -> Result<CallDraft, String> {
+        self.engine.draft(tool, arguments).await
     }
 
     /// Names of the action tools that this process offers to the model in a turn that begins now in this chat.

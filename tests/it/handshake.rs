@@ -6,6 +6,7 @@ mod changes;
 mod commands;
 mod copies;
 mod deciders;
+mod edits;
 mod ends;
 mod failures;
 mod forged;

@@ -7,6 +7,7 @@ mod ids;
 mod clock;
 mod inbound;
 mod outbound;
+mod painted;
 mod card_size;
 mod notice;
 mod plan;
@@ -22,7 +23,7 @@ mod event;
 mod failpoint;
 pub(crate) mod foreign;
 
-pub use action::{Action, ActionStatus, ToolResult};
+pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
 pub use decision::{API_TOKEN, Approver, Decision, DecisionKind, Via, Vote};

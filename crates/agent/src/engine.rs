@@ -9,6 +9,7 @@ mod model_call;
 mod execute;
 mod observers;
 mod preview;
+mod edit;
 mod agent;
 mod task;
 mod notebook;

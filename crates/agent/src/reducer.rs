@@ -23,7 +23,7 @@ mod observe;
 #[cfg(test)]
 mod tests;
 
-pub use calls::OpenCall;
+pub use calls::{OpenCall, redraft};
 pub use capsule::{Artifact, Capsule, StepSnapshot, memory};
 pub use finish::open_steps;
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};
@@ -75,6 +75,8 @@ pub struct RowVerdict {
     pub status: ActionStatus,
     /// A rejection's reason.
     pub reason: Option<String>,
+    /// The arguments that the person approved instead of the model's, with what is known of the change.
+    pub edited: Option<(serde_json::Value, crate::domain::CallEdit)>,
 }
 
 /// What happened.

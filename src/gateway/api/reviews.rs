@@ -66,6 +66,7 @@ pub(in crate::gateway) async fn decide(
         feedback,
         user_id,
         principal: principal(&gateway),
+        edit: None,
     };
     // Not always the one that was named: its successor may have taken the decision.
     let decided = gateway.conversations.decide_review(&id, asked).await?;

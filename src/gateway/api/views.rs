@@ -90,6 +90,9 @@ pub(super) fn action(record: &ActionRecord) -> Value {
         "tool": action.tool,
         "effect": action.effect,
         "arguments": action.arguments,
+        "edited": action.edited.as_ref().map(|edit| json!({
+            "by": edit.by, "through_api": edit.through_api, "at": edit.at.rfc3339(), "original": edit.original,
+        })),
         "justification": action.justification,
         "preview": action.preview,
         "status": action.status,

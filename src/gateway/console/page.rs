@@ -49,6 +49,16 @@ pub(super) struct Scene {
     pub(super) language: PageLocale,
     pub(super) chat: String,
     pub(super) people: People,
+    /// An edit of a call that was just refused to this reader.
+    pub(super) refused_edit: Option<RefusedEdit>,
+}
+
+/// Arguments that a reader typed for a call, and why they were not taken.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct RefusedEdit {
+    pub(super) call: String,
+    pub(super) text: String,
+    pub(super) why: String,
 }
 
 /// The answer to a press.
@@ -84,6 +94,7 @@ impl Scene {
             live,
             language,
             gateway: gateway.clone(),
+            refused_edit: None,
         })
     }
 
@@ -117,6 +128,7 @@ impl Scene {
             "locale": self.language.locale.as_str(),
             "chat": self.chat,
             "me": self.people.me,
+            "refused_edit": self.refused_edit,
             "demo": self.live.model_of(profile).provider == Provider::Demo,
             "tools": self.gateway.runner.tool_names(ChannelKind::Console, &self.chat),
         })

@@ -71,6 +71,7 @@ fn whole(action: Action) -> ActionView {
         preview: action.preview,
         status: action.status,
         outdated: false,
+        edited: action.edited.is_some(),
         output: action.result.map(|result| result.text),
     }
 }

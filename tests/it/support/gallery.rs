@@ -90,6 +90,7 @@ pub fn action(number: u32, tool: &str, effect: EffectClass, status: ActionStatus
         preview: (tool == "write_file").then(|| String::from("--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+<at id=all></at> new")),
         status,
         outdated: false,
+        edited: false,
         output: (status == ActionStatus::Executed).then(|| String::from("total 0\nexit: 0")),
     }
 }

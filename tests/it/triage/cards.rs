@@ -61,6 +61,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
                     preview: None,
                     status: ActionStatus::Pending,
                     outdated: false,
+                    edited: false,
                     output: None,
                 })
                 .collect(),
@@ -104,6 +105,7 @@ pub fn proposed(id: &ActionId, turn: &TurnRow, gate: &Gate, position: u32) -> Ac
         effect: EffectClass::Write,
         arguments: serde_json::json!({}),
         justification: "Write: a".to_owned(),
+        edited: None,
         preview: None,
         status: ActionStatus::Pending,
         position,

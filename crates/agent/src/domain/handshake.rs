@@ -444,6 +444,7 @@ mod tests {
             position: 0,
             tool: "write_file".to_owned(),
             effect: EffectClass::Write,
+            edited: None,
             arguments: serde_json::Value::Null,
             justification: String::new(),
             preview: None,

@@ -13,7 +13,7 @@ use super::notebook::{Notebook, Page, RestoreError};
 use super::observers::{Observer, Observers};
 use super::task::Task;
 use super::{ModelHealth, Timings};
-use crate::domain::{Clock, EffectClass, Failpoint, Ids, Mode, Policy};
+use crate::domain::{CallDraft, Clock, EffectClass, Failpoint, Ids, Mode, Policy};
 use crate::model::ChatModel;
 use crate::reducer::{self, Beginning, Turn};
 use crate::template::{TemplateError, Templates};
@@ -97,6 +97,14 @@ impl Agent {
         let seed = self.engine.ids.token();
         notebook.prepare(|page| page.state.seed = seed);
         Task::new(notebook, Some(self.clone()))
+    }
+
+    /// A waiting call of `tool` with these arguments, one JSON object, for [`Notebook::approve_edited`].
+    ///
+    /// # Errors
+    /// What is to be mended in the arguments.
+    pub async fn draft(&self, tool: &str, arguments: &str) -> Result<CallDraft, String> {
+        self.engine.draft(tool, arguments).await
     }
 
     /// A turn that has not begun, for a [`Journal`] of your own.

@@ -9,12 +9,13 @@ mod words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::{ActionStatus, EffectClass, Event, Message, Notice, ToolCall, ToolResult, TurnReason};
+use crate::domain::{ActionStatus, CallEdit, EffectClass, Event, Message, Notice, ToolCall, ToolResult, TurnReason};
 
 use super::finish::End;
 use super::step::Reducer;
 use super::{CallOutcome, Effect, Next, WriteRecord, compose, gates};
 
+pub use words::redraft;
 pub(super) use words::{describe, justification};
 
 /// A call of the current batch.
@@ -41,6 +42,9 @@ pub struct OpenCall {
     /// is sent, the person is asked again. `None` when no person was asked, or the tool replaces nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
+    /// A person's change of the arguments. `call` has theirs then; the log keeps what the model sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<CallEdit>,
 }
 
 impl OpenCall {
@@ -222,9 +226,12 @@ impl Reducer<'_> {
         let calls = std::mem::take(&mut self.turn.state.calls.open);
         for call in calls {
             let name = call.call.name;
-            let answer = call
+            let mut answer = call
                 .answer
                 .unwrap_or_else(|| compose::not_run(&name, &self.our_answer("call.not_run")));
+            if call.edited.is_some() {
+                answer = compose::of_edited(&name, &self.our_answer("call.edited"), &call.call.arguments, &answer);
+            }
             self.append(Message::tool(&call.call.id, answer));
         }
         if remind {

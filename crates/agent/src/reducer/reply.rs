@@ -293,6 +293,7 @@ fn open_call(call: ToolCall, tools: &[ToolSpec]) -> OpenCall {
         exit: None,
         lost: false,
         base: None,
+        edited: None,
     }
 }
 

@@ -203,6 +203,7 @@ fn a_word_approves_only_what_was_shown() {
                 preview: None,
                 status: ActionStatus::Pending,
                 outdated: false,
+                edited: false,
                 output: None,
             }],
             note: None,

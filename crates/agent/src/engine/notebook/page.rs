@@ -7,8 +7,8 @@ use super::{VerdictEffect, VerdictError};
 use crate::domain::SignalKind;
 use crate::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Settlement};
 use crate::domain::{
-    Action, ActionId, ActionStatus, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound, ToolResult,
-    TurnReason, TurnStatus, Via, Vote,
+    Action, ActionId, ActionStatus, CallDraft, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound,
+    ToolResult, TurnReason, TurnStatus, Via, Vote,
 };
 use crate::engine::JournalError;
 use crate::engine::journal::{OutsideInput, StepRecord, row_verdicts, status_at_end, unread_outcomes};
@@ -369,6 +369,7 @@ impl Page {
         id: &ActionId,
         approve: bool,
         reason: Option<String>,
+        edit: Option<CallDraft>,
         actor: &Actor,
     ) -> Result<VerdictEffect, VerdictError> {
         let open = self.open_gate(gate)?;
@@ -381,6 +382,9 @@ impl Page {
         let settled = handshake::settle_row(&self.rows_of(gate), id, approve, reason, actor);
         let settled = settled.ok_or_else(|| VerdictError::NoCall(id.to_string()))?;
         let row = self.row(id)?;
+        if let Some(draft) = edit {
+            draft.put_into(row, &settled.row)?;
+        }
         row.status = settled.row.kind.of_open_rows();
         row.decision = Some(settled.row);
         match settled.gate {
