@@ -61,6 +61,7 @@ fn row(number: usize, piece: &str, times: usize, preview: usize, danger: bool) -
         votes: 0,
         status: if danger { ActionStatus::Unknown } else { ActionStatus::Pending },
         outdated: !danger,
+        edited: false,
         output: None,
     }
 }

@@ -7,6 +7,7 @@ mod commands;
 mod copies;
 mod coverage;
 mod deciders;
+mod edits;
 mod ends;
 mod failures;
 mod forged;

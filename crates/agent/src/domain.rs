@@ -7,6 +7,7 @@ mod ids;
 mod clock;
 mod inbound;
 mod outbound;
+mod painted;
 mod card_size;
 mod notice;
 mod plan;
@@ -25,7 +26,7 @@ mod event;
 mod failpoint;
 pub(crate) mod foreign;
 
-pub use action::{Action, ActionStatus, ToolResult};
+pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
 pub use coverage::{Arguments, CoverageGap, CoverageKind, CoveredBy, DeclaredCall, Grant, covering};
@@ -44,7 +45,9 @@ pub use outbound::{
 };
 pub use pattern::{ArgumentSense, fits, matches, normal};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
-pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode};
+pub use policy::{
+    ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode, is_tool_of,
+};
 pub use rule::{
     COMMAND_TOOL, Demand, JudgedCall, Judgement, LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport, Rule, Ruling, judge,
 };

@@ -133,6 +133,9 @@ pub(super) fn action(record: &ActionRecord, approvers: &Approvers) -> Value {
         "tool": action.tool,
         "effect": action.effect,
         "arguments": action.arguments,
+        "edited": action.edited.as_ref().map(|edit| json!({
+            "by": edit.by, "through_api": edit.through_api, "at": edit.at.rfc3339(), "original": edit.original,
+        })),
         "justification": action.justification,
         "preview": action.preview,
         "covered_by": action.covered_by.as_ref().map(|by| json!({"kind": by.kind, "id": by.id})),

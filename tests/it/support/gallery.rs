@@ -97,6 +97,7 @@ pub fn action(number: u32, tool: &str, effect: EffectClass, status: ActionStatus
         votes: 0,
         status,
         outdated: false,
+        edited: false,
         output: (status == ActionStatus::Executed).then(|| String::from("total 0\nexit: 0")),
     }
 }
