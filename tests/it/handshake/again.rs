@@ -6,6 +6,7 @@ use countersign_playground::Posted;
 use futures_util::future::join;
 use serde_json::{Value, json};
 
+use crate::support::api::eventually;
 use crate::support::people::{moment, reply};
 use crate::support::platform::{On, on_both};
 use crate::support::quiet::stored;
@@ -269,7 +270,11 @@ async fn a_plan_in_plan_mode_is_asked_for_again(on: On) {
     let brief = user_words(&world.model.seen_of(TASK)[asked]);
     assert!(brief.contains("读取笔记"), "a step has a brief of its own: {brief}");
     world.say(u, c, "/stop", GROUP).await;
-    world.api.turn_in(c, "cancelled").await;
+    eventually("the task is stopped", || async {
+        let turns = world.turns_in(c).await;
+        turns.iter().all(|turn| turn["status"] == "cancelled").then_some(())
+    })
+    .await;
     world.end().await;
 }
 

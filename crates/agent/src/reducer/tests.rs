@@ -2,6 +2,7 @@
 
 mod play;
 mod watch;
+mod again;
 mod approvals;
 mod blocks;
 mod book_keeping;
