@@ -75,7 +75,8 @@ fn the_settings_of_now_hold() {
         expired().again(|policy| policy.approval = ApprovalMode::Always),
     ] {
         off.waits_for(GateKind::PlanReview);
-        assert!(card(&off).grants.is_empty(), "and grants nothing");
+        assert!(off.state().review_pending(), "nothing is changed before the OK");
+        assert!(card(&off).grants.is_empty(), "and it grants nothing");
     }
 }
 
@@ -154,6 +155,19 @@ fn unread_words_are_taken_over() {
         "{:?}",
         new.log(Role::User)
     );
+}
+
+/// The model has said what it is about; it need not say so again.
+#[test]
+fn the_current_task_stays_declared() {
+    let mut old = Play::new();
+    old.calls("plan", three_steps()).decides(DecisionKind::Revise, Some("为什么？"));
+    old.calls("clarify", json!({"task_goal_ui": "x"})).says("因为要周报。");
+    old.decides(DecisionKind::Expire, None);
+    let mut new = old.again(|_| {});
+    assert_eq!(card(&new).note.as_deref(), Some("因为要周报。"));
+    new.approves().calls("write_file", json!({"path": "a"}));
+    assert_eq!(new.running().len(), 1);
 }
 
 /// Only an expired review has a plan to ask for: an expired question is told without the button.
