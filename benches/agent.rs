@@ -159,6 +159,8 @@ fn main() -> ExitCode {
     let env = Env {
         now: Millis(1_760_000_000_000),
         tools: &tools,
+        rules: &[],
+        chat: "",
         prompts: &prompts,
     };
     let turn = long_turn(&env);

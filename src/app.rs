@@ -143,6 +143,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     meters.expect_tools(tools.specs().into_iter().map(|tool| tool.name));
     // Leases and expiries by the time that all processes share; signatures by this machine's, as their platforms expect.
     let clock = ledger.clock().clone();
+    let channels = channels(&boot, &templates, &http, &parts.clock, &clock);
     let gateway = Gateway::new(GatewayParts {
         runner: Runner::new(RunnerParts {
             ledger: ledger.clone(),
@@ -156,8 +157,8 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
             failpoint: parts.failpoint.clone(),
             observers: Vec::new(),
         }),
-        conversations: Conversations::new(ledger.clone(), settings.clone(), clock.clone()),
-        channels: channels(&boot, &templates, &http, &parts.clock, &clock),
+        conversations: Conversations::new(ledger.clone(), settings.clone(), clock.clone(), Arc::new(channels.clone())),
+        channels,
         ledger,
         settings,
         meters,

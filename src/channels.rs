@@ -127,6 +127,12 @@ pub trait Channel: Send + Sync + fmt::Debug {
     /// # Errors
     /// As for [`Channel::deliver`].
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>>;
+
+    /// The user ids of those who belong to `group`, asked over the network.
+    ///
+    /// # Errors
+    /// As for [`Channel::deliver`]; `Gone` where the platform has no groups.
+    fn group_members<'a>(&'a self, group: &'a str) -> BoxFuture<'a, Result<Vec<String>, DeliveryError>>;
 }
 
 #[cfg(test)]

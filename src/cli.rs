@@ -6,6 +6,7 @@ mod check;
 mod demo;
 mod manifest;
 mod mcp;
+mod rules;
 #[cfg(feature = "demo")]
 mod send;
 mod serve;
@@ -70,6 +71,11 @@ enum Command {
         #[command(subcommand)]
         what: McpCommand,
     },
+    /// Rules about calls, without putting them in force
+    Rules {
+        #[command(subcommand)]
+        what: RulesCommand,
+    },
     /// The approval trail
     Audit {
         #[command(subcommand)]
@@ -128,6 +134,19 @@ struct McpArgs {
     /// Base URL of the gateway, which must be running [default: `server.bind`]
     #[arg(long, value_name = "BASE")]
     url: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum RulesCommand {
+    /// Show what rules would have done to the calls that the database knows. It only reads, also beside a running gateway
+    Test {
+        /// The rules: a list, or a map with `rules` [default: those of the configuration]
+        #[arg(long, value_name = "RULES")]
+        file: Option<PathBuf>,
+        /// How far back: 30d, 12h
+        #[arg(long, value_name = "TIME", default_value = "30d", value_parser = rules::since)]
+        since: std::time::Duration,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -223,6 +242,21 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
                 },
             ) => mcp::confirm(&loaded, args.url, &server, &confirmation).await,
             (Err(code), _) => Ok(code),
+        },
+        Command::Rules {
+            what: RulesCommand::Test { file: rules, since },
+        } => match load(file) {
+            Ok(loaded) => match rules::test(loaded, rules, since).await? {
+                Ok(lines) => {
+                    result(&lines.join("\n"))?;
+                    Ok(ExitCode::SUCCESS)
+                }
+                Err(problems) => {
+                    problems.iter().for_each(|found| problem(&found.to_string()));
+                    Ok(ExitCode::FAILURE)
+                }
+            },
+            Err(code) => Ok(code),
         },
         Command::Audit {
             what: AuditCommand::Verify { expect },

@@ -17,6 +17,7 @@ mod source;
 mod settings;
 mod summary;
 mod redis_address;
+mod rules;
 mod servers;
 mod reload;
 mod watch;
@@ -24,6 +25,7 @@ mod workspace;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::config::{Config, ConfigError};
@@ -34,6 +36,7 @@ pub use key::{Key, Reload, Since};
 pub use problem::Problem;
 pub use redis_address::{RedisAddress, RedisKind};
 pub use reload::{Candidate, Edit, Reloader};
+pub use rules::parse_rules;
 pub use settings::{ConfigState, Settings};
 pub use source::Source;
 pub use summary::summary;
@@ -41,7 +44,7 @@ pub use table::{AgentLive, ChannelLive, KEYS, LarkSecrets, Role, Server, SlackSe
 pub use values::Values;
 pub use watch::Watch;
 
-use countersign_agent::domain::{ChannelKind, Continuation, Locale, Policy};
+use countersign_agent::domain::{Approvers, ChannelKind, Continuation, GateKind, Locale, Policy, Rule};
 use countersign_agent::model::{ModelLive, Provider};
 use layer::Layer;
 use problem::Report;
@@ -250,6 +253,8 @@ pub struct Live {
     pub agent: AgentLive,
     /// `model.*`.
     pub model: ModelLive,
+    /// `rules`.
+    pub rules: Arc<[Rule]>,
     /// `telemetry.log_level`.
     pub log_level: String,
 }
@@ -264,6 +269,7 @@ impl Live {
             console_locale: all.get("channels.console.locale").ok(),
             agent: all.get("agent")?,
             model: all.get::<Model>("model")?.into(),
+            rules: rules::of(all)?,
             log_level: all.get_string("telemetry.log_level")?,
         })
     }
@@ -288,6 +294,7 @@ impl Live {
             require_confirmation: own.require_confirmation,
             ttl_ms: i64::try_from(own.review_ttl.as_millis()).unwrap_or(i64::MAX),
             quorum: own.quorum,
+            approval_quorum: own.approval_quorum,
             max_iterations: agent.max_iterations,
             timeout_ms: millis(agent.turn_timeout),
             max_tokens: agent.max_turn_tokens,
@@ -306,6 +313,17 @@ impl Live {
             mode: agent.mode,
             reflection: agent.reflection,
             prompt_language: agent.prompt_language,
+        }
+    }
+}
+
+impl ChannelLive {
+    /// Who may approve at gates of this kind. Those who approve plans are asked about a limit, too.
+    #[must_use]
+    pub fn approvers_of(&self, kind: GateKind) -> &Approvers {
+        match kind {
+            GateKind::ToolApproval => self.approval_approvers.as_ref().unwrap_or(&self.approvers),
+            GateKind::PlanReview | GateKind::Question | GateKind::Budget => &self.approvers,
         }
     }
 }

@@ -18,17 +18,22 @@ mod rights;
 mod route;
 mod say;
 mod context;
+mod groups;
 mod settle;
 mod stop;
 mod triage;
 
 pub use api::{ApiDecision, DecideError};
+pub use groups::GroupDirectory;
 pub use phrases::Phrase;
+
+use std::sync::Arc;
 
 use crate::config::Settings;
 use crate::store::Ledger;
 
 use countersign_agent::domain::{ChannelKind, Clock, Notice, Outbound};
+use groups::Groups;
 use rights::Rights;
 
 /// Gives meaning to what came in and settles gates. Cheap to clone.
@@ -37,6 +42,7 @@ pub struct Conversations {
     ledger: Ledger,
     settings: Settings,
     clock: Clock,
+    groups: Groups,
 }
 
 /// The answer to a click.
@@ -55,10 +61,15 @@ impl ClickAnswer {
 }
 
 impl Conversations {
-    /// One over `ledger`. Who may decide is read from `settings` at every decision.
+    /// One over `ledger`. Who may decide is read from `settings` at every decision; who belongs to a group that they name, `directory` tells.
     #[must_use]
-    pub fn new(ledger: Ledger, settings: Settings, clock: Clock) -> Self {
-        Self { ledger, settings, clock }
+    pub fn new(ledger: Ledger, settings: Settings, clock: Clock, directory: Arc<dyn GroupDirectory>) -> Self {
+        Self {
+            ledger,
+            settings,
+            groups: Groups::new(directory, clock.clone()),
+            clock,
+        }
     }
 
     /// Does a person confirm plans in this channel, by the settings of now?
@@ -67,7 +78,8 @@ impl Conversations {
         policy.review_enabled && policy.require_confirmation
     }
 
+    /// The rights of this moment, by what is known of the groups.
     fn rights(&self, channel: ChannelKind) -> Rights {
-        Rights::of(channel, self.settings.current().channel(channel))
+        Rights::of(channel, self.settings.current().channel(channel), self.groups.known(channel))
     }
 }

@@ -106,6 +106,8 @@ pub(super) struct Call<'a> {
     pub(super) status: String,
     pub(super) justification: Option<String>,
     pub(super) warning: Option<String>,
+    /// Who must approve it, and how many have, where that is said of it alone.
+    pub(super) need: CardLine,
     pub(super) preview: Option<Exhibit>,
     pub(super) arguments: Exhibit,
     pub(super) output: Option<Exhibit>,

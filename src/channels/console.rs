@@ -54,6 +54,11 @@ impl Channel for ConsoleChannel {
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {
         Box::pin(std::future::ready(Ok(String::from("console_bot"))))
     }
+
+    fn group_members<'a>(&'a self, _group: &'a str) -> BoxFuture<'a, Result<Vec<String>, DeliveryError>> {
+        let none = DeliveryError::Gone(String::from("the console has no groups"));
+        Box::pin(std::future::ready(Err(none)))
+    }
 }
 
 /// The id of the message whose outbox row has this key.

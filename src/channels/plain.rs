@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::card::{Call, Caps, Card, CardLine, CardWords, Exhibit, Head, Part, Span, Surface, Tone};
 use super::wording::{notice_people, notice_text, one_line, requester};
-use countersign_agent::domain::{Locale, Outbound};
+use countersign_agent::domain::{ChannelKind, Locale, Outbound};
 use countersign_agent::template::Templates;
 
 /// `content` as text that a person can read and answer without buttons. Foreign text stands as it is: a caller that
@@ -36,8 +36,12 @@ pub(super) struct TextMarkup<'a> {
 pub(super) fn chat_text(templates: &Templates, locale: Locale, content: &Outbound, markup: &TextMarkup<'_>) -> String {
     let name = |id: &str| (markup.mention)(id).unwrap_or_else(|| (markup.escape)(&one_line(id, 128)));
     // Such a notice holds ids and words of ours.
+    let person = |id: &str| match ChannelKind::Lark.is_group(id) {
+        true => templates.say(locale, "foot.department", json!({"id": name(id)})),
+        false => name(id),
+    };
     if let Outbound::Notice(notice) = content
-        && let Some(named) = notice_people(notice, &name)
+        && let Some(named) = notice_people(notice, &person)
     {
         return (markup.words)(&notice_text(templates, locale, &named));
     }
@@ -130,6 +134,7 @@ fn call(call: &Call<'_>) -> Vec<String> {
     lines.extend(call.hidden.clone());
     lines.extend(call.preview.as_ref().map(exhibit));
     lines.extend(call.warning.clone());
+    lines.push(bare(&call.need));
     lines.extend(call.output.as_ref().map(exhibit));
     lines
 }

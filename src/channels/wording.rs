@@ -60,6 +60,9 @@ pub fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<N
         Notice::NotEntitled { requester } if !requester.is_empty() => Some(Notice::NotEntitled {
             requester: each(requester),
         }),
+        Notice::GroupUnknown { groups } => Some(Notice::GroupUnknown {
+            groups: groups.iter().map(|id| name(id)).collect(),
+        }),
         _ => None,
     }
 }

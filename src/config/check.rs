@@ -1,6 +1,6 @@
 //! The rules that hold between keys, all problems at once.
 
-use countersign_agent::domain::{Approvers, ChannelKind};
+use countersign_agent::domain::{Approvers, ChannelKind, GateKind};
 use countersign_agent::model::Provider;
 use countersign_agent::tools::McpReach;
 use secrecy::ExposeSecret;
@@ -74,20 +74,38 @@ fn check_secrets(boot: &Boot, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
 fn check_quorums(live: &Live, rule: &mut Note<'_>) {
     for channel in [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console] {
         let own = live.channel(channel);
-        let (most, why) = match &own.approvers {
-            Approvers::Requester => (1, "needs plan_review_approvers: anyone or a list when over 1".to_owned()),
-            Approvers::Anyone => (u32::MAX, String::new()),
-            Approvers::Listed(ids) => (
-                u32::try_from(ids.len()).unwrap_or(u32::MAX),
-                format!("plan_review_approvers lists {}", ids.len()),
-            ),
-        };
         let key = |name: &str| format!("channels.{}.{name}", channel.as_str());
-        rule(
-            &[&key("plan_review_quorum"), &key("plan_review_approvers")],
-            own.quorum > most,
-            format!("found {}, allowed 1 to {most}: {why}", own.quorum),
-        );
+        let of_calls = match own.approval_approvers {
+            Some(_) => "approval_approvers",
+            None => "plan_review_approvers",
+        };
+        for (quorum, value, named, approvers) in [
+            ("plan_review_quorum", own.quorum, "plan_review_approvers", &own.approvers),
+            (
+                "approval_quorum",
+                own.approval_quorum,
+                of_calls,
+                own.approvers_of(GateKind::ToolApproval),
+            ),
+        ] {
+            let (most, why) = most_approvers(channel, named, approvers);
+            rule(
+                &[&key(quorum), &key(named), &key("approval_approvers")],
+                value > most,
+                format!("found {value}, allowed 1 to {most}: {why}"),
+            );
+        }
+    }
+}
+
+/// How many different people these are at most, and why. `key` names them.
+fn most_approvers(channel: ChannelKind, key: &str, approvers: &Approvers) -> (u32, String) {
+    match approvers {
+        Approvers::Requester => (1, format!("needs {key}: anyone, not_requester or a list when over 1")),
+        Approvers::Anyone | Approvers::NotRequester => (u32::MAX, String::new()),
+        // Nobody knows here how many a group has.
+        Approvers::Listed(ids) if ids.iter().any(|id| channel.is_group(id)) => (u32::MAX, String::new()),
+        Approvers::Listed(ids) => (u32::try_from(ids.len()).unwrap_or(u32::MAX), format!("{key} lists {}", ids.len())),
     }
 }
 

@@ -61,13 +61,20 @@ pub(super) fn locale<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Local
     }
 }
 
-/// `requester`, `anyone` or `[user ids]`.
+/// `requester`, `anyone`, `not_requester` or `[user and group ids]`.
 pub(super) fn approvers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Approvers, D::Error> {
+    Ok(approvers_or_same(deserializer)?.unwrap_or_default())
+}
+
+/// As [`approvers`]; `same` is `None`.
+pub(super) fn approvers_or_same<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Approvers>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(rename_all = "lowercase")]
+    #[serde(rename_all = "snake_case")]
     enum Word {
+        Same,
         Requester,
         Anyone,
+        NotRequester,
     }
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -76,8 +83,10 @@ pub(super) fn approvers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ap
         Word(Word),
     }
     Ok(match Spelling::deserialize(deserializer)? {
-        Spelling::Word(Word::Requester) => Approvers::Requester,
-        Spelling::Word(Word::Anyone) => Approvers::Anyone,
-        Spelling::Ids(ids) => Approvers::Listed(ids),
+        Spelling::Word(Word::Same) => None,
+        Spelling::Word(Word::Requester) => Some(Approvers::Requester),
+        Spelling::Word(Word::Anyone) => Some(Approvers::Anyone),
+        Spelling::Word(Word::NotRequester) => Some(Approvers::NotRequester),
+        Spelling::Ids(ids) => Some(Approvers::Listed(ids)),
     })
 }

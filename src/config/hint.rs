@@ -116,7 +116,17 @@ mod tests {
         };
         assert_eq!(
             top,
-            ["server", "channels", "store", "agent", "model", "tools", "templates", "telemetry"]
+            [
+                "server",
+                "channels",
+                "store",
+                "agent",
+                "model",
+                "tools",
+                "rules",
+                "templates",
+                "telemetry"
+            ]
         );
     }
 }

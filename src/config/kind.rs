@@ -41,8 +41,11 @@ pub(super) enum Kind {
     Folder,
     /// List of ids or names.
     Ids,
-    /// `requester`, `anyone` or a list of at least one user id.
-    Approvers,
+    /// `requester`, `anyone`, `not_requester` or a list of at least one user or group id.
+    Approvers {
+        /// Or `same`.
+        same: bool,
+    },
     /// Tool name → `read`, `write` or `destructive`.
     Effects,
     /// A list of maps, as its own file reads them.
@@ -69,6 +72,7 @@ pub(super) struct Refusal {
     pub(super) why: String,
 }
 
+const APPROVERS: &[&str] = &["requester", "anyone", "not_requester"];
 const EFFECTS: &[&str] = &["read", "write", "destructive"];
 const ROLES: &[&str] = &["webhooks", "workers"];
 const FEATURES: &[&str] = &["core", "continuation", "mailbox", "output_format"];
@@ -104,7 +108,10 @@ impl Kind {
             Self::Prefix => "1 to 64 letters, digits and . _ : -".into(),
             Self::Folder => "a folder that exists, or blank".into(),
             Self::Ids => "a list of texts without blanks, each once, for example [a, b]".into(),
-            Self::Approvers => "requester, anyone or a list of user ids, each once".into(),
+            Self::Approvers { same } => format!(
+                "{}requester, anyone, not_requester or a list of user and group ids, each once",
+                if same { "same, " } else { "" }
+            ),
             Self::Effects => format!("tool names with {} each, for example {{web_fetch: read}}", either(EFFECTS)),
             Self::Maps(list) => list.allowed.into(),
         }
@@ -133,9 +140,11 @@ impl Kind {
             (Self::Effects, Yaml::Null) => Ok(ValueKind::Table(Map::new())),
             // `app_id:` with nothing behind it says what `app_id: ""` says.
             (_, Yaml::Null) if self.is_text() => self.parse_text("").ok_or_else(refuse),
-            (Self::Approvers, Yaml::Text(text)) if ["requester", "anyone"].contains(&text.as_str()) => Ok(text.as_str().into()),
-            (Self::Approvers, Yaml::List(items)) if items.is_empty() => Err(refuse()),
-            (Self::Approvers | Self::Ids, Yaml::List(items)) => self.parse_ids(items),
+            (Self::Approvers { same }, Yaml::Text(text)) if APPROVERS.contains(&text.as_str()) || (same && text == "same") => {
+                Ok(text.as_str().into())
+            }
+            (Self::Approvers { .. }, Yaml::List(items)) if items.is_empty() => Err(refuse()),
+            (Self::Approvers { .. } | Self::Ids, Yaml::List(items)) => self.parse_ids(items),
             (Self::Roles, Yaml::List(items)) if items.is_empty() => Err(refuse()),
             (Self::Roles, Yaml::List(items)) => parse_words(ROLES, items).ok_or_else(refuse),
             (Self::Features, Yaml::List(items)) => parse_words(FEATURES, items).ok_or_else(refuse),
@@ -168,7 +177,7 @@ impl Kind {
             | Self::Roles
             | Self::Features
             | Self::Ids
-            | Self::Approvers
+            | Self::Approvers { .. }
             | Self::Effects
             | Self::Maps(_) => return None,
         })

@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use super::key::Key;
 use super::kind::Kind;
-use super::{deserialize, servers};
+use super::{deserialize, rules, servers};
 
 /// Declares a struct of one section and, as `ROWS`, its keys. A field that is not named as its key says `as "KEY"`.
 macro_rules! keys {
@@ -137,9 +137,14 @@ keys! {
         review_ttl as "plan_review_pending_ttl_minutes": Duration = whole(1, 1440), "60";
         /// Who may approve.
         #[serde(deserialize_with = "deserialize::approvers")]
-        approvers as "plan_review_approvers": Approvers = Kind::Approvers, "requester";
+        approvers as "plan_review_approvers": Approvers = Kind::Approvers { same: false }, "requester";
         /// How many different people must approve.
         quorum as "plan_review_quorum": u32 = whole(1, 10), "1";
+        /// Who may approve tool calls. `None` means those who may approve plans.
+        #[serde(deserialize_with = "deserialize::approvers_or_same")]
+        approval_approvers: Option<Approvers> = Kind::Approvers { same: true }, "same";
+        /// How many different people must approve a tool call.
+        approval_quorum: u32 = whole(1, 10), "1";
     }
 }
 
@@ -276,7 +281,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let of_slack: Vec<Key> = of_chats.iter().map(in_english).collect();
     let of_reviews: Vec<Key> = of_chats
         .iter()
-        .filter(|row| row.path.starts_with("plan_review_"))
+        .filter(|row| row.path.starts_with("plan_review_") || row.path.starts_with("approval_"))
         .copied()
         .collect();
     let of_console = [
@@ -304,6 +309,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     section("agent", AgentLive::ROWS);
     section("model", Model::ROWS);
     section("tools", Tools::ROWS);
+    keys.push(Key::hot("rules", Kind::Maps(&rules::LIST), "[]"));
     keys.push(Key::fixed("templates", Kind::Folder, "''"));
     keys.extend(of_telemetry.iter().map(|row| row.below("telemetry")));
     keys

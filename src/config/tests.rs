@@ -218,7 +218,7 @@ zebra_crossing: 1
             "config.yaml:17: agent.mode: found dream, allowed react or plan",
             "config.yaml:18: agent.max_iterations: found many, allowed 1 to 1000",
             "config.yaml:21: tools.mcp_servers: server x: command is a list of texts, the program first (put numbers in quotes); allowed a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read} and scope: {TOOL: [ARGUMENT, …]}",
-            "config.yaml:22: zebra_crossing: unknown key, allowed here: server, channels, store, agent, model, tools, templates, telemetry",
+            "config.yaml:22: zebra_crossing: unknown key, allowed here: server, channels, store, agent, model, tools, rules, templates, telemetry",
             "env COUNTERSIGN__AGENT__HISTORY_LIMIT: agent.history_limit: found -1, allowed 0 to 1000",
             "env COUNTERSIGN__AGENT__HISTROY_LIMIT: unknown key, did you mean COUNTERSIGN__AGENT__HISTORY_LIMIT?",
             "env COUNTERSIGN__MODEL__PARALLEL_TOOL_CALLS: model.parallel_tool_calls: not valid YAML, allowed true or false",
@@ -308,7 +308,7 @@ fn rules_between_keys() {
         &format!("{quorum}}}}}\n"),
         &[],
         &[
-            "config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1 to 1: needs plan_review_approvers: anyone or a list when over 1",
+            "config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1 to 1: needs plan_review_approvers: anyone, not_requester or a list when over 1",
         ],
     );
     problems(
@@ -316,12 +316,39 @@ fn rules_between_keys() {
         &[],
         &["config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1 to 1: plan_review_approvers lists 1"],
     );
-    loaded(&format!("{quorum}, plan_review_approvers: anyone}}}}\n"), &[]);
+    for several in ["anyone", "not_requester", "[ou_a, ou_b]", "[od-a]"] {
+        loaded(&format!("{quorum}, plan_review_approvers: {several}}}}}\n"), &[]);
+    }
+    // Of calls: their own approvers, else those of plans.
+    let of_calls = |rest: &str| format!("channels: {{slack: {{approval_quorum: 2, {rest}}}}}\n");
+    for (few, why) in [
+        (
+            "approval_approvers: same",
+            "needs plan_review_approvers: anyone, not_requester or a list when over 1",
+        ),
+        (
+            "approval_approvers: requester, plan_review_approvers: anyone",
+            "needs approval_approvers: anyone, not_requester or a list when over 1",
+        ),
+        ("approval_approvers: [U1]", "approval_approvers lists 1"),
+    ] {
+        let problem = format!("config.yaml:1: channels.slack.approval_quorum: found 2, allowed 1 to 1: {why}");
+        problems(&of_calls(few), &[], &[&problem]);
+    }
+    for several in [
+        "plan_review_approvers: anyone",
+        "approval_approvers: not_requester",
+        "approval_approvers: [S0614TZR7]",
+    ] {
+        loaded(&of_calls(several), &[]);
+    }
     // A refused key has no consequences: one problem, not two.
     problems(
         &format!("{quorum}, plan_review_approvers: nobody}}}}\n"),
         &[],
-        &["config.yaml:1: channels.lark.plan_review_approvers: found nobody, allowed requester, anyone or a list of user ids, each once"],
+        &[
+            "config.yaml:1: channels.lark.plan_review_approvers: found nobody, allowed requester, anyone, not_requester or a list of user and group ids, each once",
+        ],
     );
     let open = [("COUNTERSIGN__SERVER__BIND", "0.0.0.0:80")];
     problems(
@@ -394,6 +421,7 @@ fn hot_keys_are_the_promised_ones() {
     for key in KEYS.iter() {
         let name = key.path.rsplit('.').next().unwrap();
         let hot = name.starts_with("plan_review_")
+            || name.starts_with("approval_")
             || (key.path.starts_with("channels.")
                 && [
                     "enabled",
@@ -407,7 +435,7 @@ fn hot_keys_are_the_promised_ones() {
                 .contains(&name))
             || key.path.starts_with("agent.")
             || key.path.starts_with("model.")
-            || key.path == "telemetry.log_level";
+            || ["rules", "telemetry.log_level"].contains(&key.path);
         assert_eq!(key.reload == Reload::Hot, hot, "{}", key.path);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign_agent::domain::handshake::{Act, Actor, Refusal};
+use countersign_agent::domain::handshake::{Act, Actor, Refusal, Right};
 use countersign_agent::domain::{AskedAgain, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice};
 use serde_json::json;
 
@@ -37,9 +37,15 @@ pub(super) async fn ask_again(
     reviews: bool,
 ) -> Result<Notice, StoreError> {
     let gate = &record.gate;
-    if !rights.may_act(&Act::Cancel, actor, gate) {
-        session.audit_act("refused", gate, None, actor, json!({}));
-        return Ok(refused(Refusal::NotEntitled, record, rights));
+    // Who may give the task up may have it asked for again.
+    match rights.may(actor.user.as_deref().unwrap_or_default(), &Act::Cancel, gate) {
+        _ if actor.by_token => (),
+        Right::Yes | Right::Through(_) => (),
+        Right::Unknown(groups) => return Ok(Notice::GroupUnknown { groups }),
+        Right::No => {
+            session.audit_act("refused", gate, None, actor, json!({}));
+            return Ok(refused(Refusal::NotEntitled, record, rights));
+        }
     }
     if let Some(first) = &record.asked_again {
         // The platform's repetition of a press hears what the first one heard.

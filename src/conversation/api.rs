@@ -3,14 +3,15 @@
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
-    ActionId, ActionStatus, Approver, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, TurnId, TurnReason, Via,
-    console_person,
+    Action, ActionId, ActionStatus, Approver, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Outbound, TurnId, TurnReason,
+    Via, console_person,
 };
 
 use crate::store::{ActionRecord, GateRecord, StoreError, TurnRow, Tx};
 
 use super::Conversations;
-use super::settle::{GateOutcome, RowOutcome, count_votes, lapse, latest_review, settle, settle_row};
+use super::paint;
+use super::settle::{GateOutcome, RowOutcome, lapse, latest_review, settle, settle_row};
 use super::stop::end_turn;
 
 /// A decision as the API takes it.
@@ -35,6 +36,9 @@ pub enum DecideError {
     /// In the console channel: this user is not one of the approvers.
     #[error("this user may not decide this")]
     Forbidden,
+    /// Whether this user may decide depends on these groups, which could not be looked up.
+    #[error("the members of a group of approvers could not be looked up; send the request again")]
+    GroupUnknown(Vec<String>),
     /// Decided before, by whom and when. `None` when the gateway closed it.
     #[error("already decided")]
     Conflict {
@@ -92,12 +96,9 @@ impl Conversations {
         }
         let id = &record.gate.id;
         let refused = match settle(&mut tx, &record, &act, asked.feedback.as_deref(), &actor, &rights).await? {
-            GateOutcome::Decided(_) | GateOutcome::Voted { .. } => None,
+            GateOutcome::Decided(_) | GateOutcome::Voted { .. } | GateOutcome::RowsDecided(_) => None,
             GateOutcome::Already(first) => Some(taken(&first)),
-            GateOutcome::Refused(Refusal::NotEntitled) => Some(DecideError::Forbidden),
-            GateOutcome::Refused(Refusal::NoWords) => Some(DecideError::Invalid("feedback: must say what to change".to_owned())),
-            // The API shows all, and a gate that is closed is told above.
-            GateOutcome::Refused(Refusal::NotShownWhole | Refusal::Decided | Refusal::Lapsed) => Some(DecideError::Gone),
+            GateOutcome::Refused(refusal) => Some(refused(refusal)),
         };
         if let Some(error) = refused {
             // That its time was over, or that somebody tried, is kept.
@@ -112,7 +113,13 @@ impl Conversations {
     /// How many votes of this gate count now.
     #[must_use]
     pub fn votes(&self, record: &GateRecord) -> u32 {
-        count_votes(record, &self.rights(record.gate.conversation.channel))
+        self.rights(record.gate.conversation.channel).count(record, None, None)
+    }
+
+    /// The card of this open gate as it stands: the approvals that count now, and its `rows`.
+    #[must_use]
+    pub fn open_card(&self, record: &GateRecord, rows: &[Action]) -> Outbound {
+        paint::open(record, rows, &self.rights(record.gate.conversation.channel))
     }
 
     /// Approves or rejects one action. `gate`: the question that is answered. It must be named once the outcome of the call was
@@ -173,16 +180,21 @@ impl Conversations {
             };
         }
         let rights = self.rights(channel);
-        match settle_row(&mut tx, &record, &found.action, &act, feedback_of(&asked), &actor, &rights).await? {
-            RowOutcome::Decided(action) => {
+        let feedback = feedback_of(&asked);
+        let outcome = settle_row(&mut tx, &record, &found.action, &act, feedback.as_deref(), &actor, &rights).await?;
+        match outcome {
+            RowOutcome::Decided(_) | RowOutcome::Voted(_) => {
+                let now = tx.action(id).await?.ok_or(DecideError::NotFound)?;
                 tx.commit().await?;
-                Ok(ActionRecord { action, ..found })
+                Ok(now)
             }
             RowOutcome::Already(action) => Err(action.decision.as_ref().map_or(DecideError::NotFound, taken)),
-            RowOutcome::NotEntitled => {
-                tx.audit_act("refused", &record.gate, Some(id), &actor, serde_json::json!({}));
-                tx.commit().await?;
-                Err(DecideError::Forbidden)
+            RowOutcome::Refused(refusal) => {
+                if refusal == Refusal::NotEntitled {
+                    tx.audit_act("refused", &record.gate, Some(id), &actor, serde_json::json!({}));
+                    tx.commit().await?;
+                }
+                Err(refused(refusal))
             }
         }
     }
@@ -207,7 +219,7 @@ impl Conversations {
         let channel = turn.conversation.channel;
         let actor = self.api_actor(channel, user, principal);
         let user = actor.user.as_deref().unwrap_or_default();
-        if !actor.by_token && turn.user != user && !self.rights(channel).approve(user, &turn.user) {
+        if !actor.by_token && turn.user != user && !self.rights(channel).approves_plans(user, &turn.user) {
             return Err(DecideError::Forbidden);
         }
         let asked = tx.signals(id).await?.iter().any(|signal| signal.kind == SignalKind::Cancel);
@@ -238,6 +250,16 @@ impl Conversations {
             event_id: None,
             now: self.clock.now(),
         }
+    }
+}
+
+/// The error for a decision that has no effect. The API shows all, and a gate that is closed is told before.
+fn refused(refusal: Refusal) -> DecideError {
+    match refusal {
+        Refusal::NotEntitled => DecideError::Forbidden,
+        Refusal::GroupUnknown(groups) => DecideError::GroupUnknown(groups),
+        Refusal::NoWords => DecideError::Invalid("feedback: must say what to change".to_owned()),
+        Refusal::NotShownWhole | Refusal::Decided | Refusal::Lapsed => DecideError::Gone,
     }
 }
 

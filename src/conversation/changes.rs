@@ -7,7 +7,6 @@ use countersign_agent::domain::{DecisionKind, Millis, Notice};
 use crate::store::{InboxRow, InboxState, StoreError, Tx};
 
 use super::rights::Rights;
-use super::settle::count_votes;
 use super::stop::{end_turn, open_gate};
 use super::{paint, say};
 
@@ -45,8 +44,8 @@ pub(super) async fn handle_edit(session: &mut Tx, row: &InboxRow, message_id: &s
     };
     session.signal(&turn, SignalKind::Edited, None, Some(&row.inbound.sender)).await?;
     if let Some(gate) = open_gate(session, &turn).await? {
-        let votes = session.gate(&gate.id).await?.map_or(0, |record| count_votes(&record, rights));
-        if let Some(card) = paint::edited(&gate.card, votes) {
+        let record = session.gate(&gate.id).await?;
+        if let Some(card) = record.and_then(|record| paint::edited(&record, rights)) {
             session.repaint_card(&gate, &format!("edited {}", row.id), card).await?;
         }
     }

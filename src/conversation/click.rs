@@ -2,16 +2,15 @@
 
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Barrier, Click, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice,
-    Via,
+    Action, ActionId, ActionStatus, Click, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice, Via,
 };
 
 use crate::store::{GateRecord, Read, StoreError, Tx};
 
 use super::again::{ask_again, has_button};
-use super::notices::{after, done, refused, row_done, too_late};
+use super::notices::{after, done, refused, row_done, too_late, vote_recorded};
 use super::rights::Rights;
-use super::settle::{GateOutcome, RowOutcome, count_votes, lapse, latest_review, settle, settle_row, words_under_way};
+use super::settle::{GateOutcome, RowOutcome, lapse, latest_review, settle, settle_row, words_under_way};
 use super::{ClickAnswer, Conversations, paint};
 
 impl Conversations {
@@ -31,6 +30,17 @@ impl Conversations {
     }
 
     async fn click_once(&self, inbound: &Inbound, click: &Click) -> Result<ClickAnswer, StoreError> {
+        let answer = self.press(inbound, click).await?;
+        let Notice::GroupUnknown { groups } = &answer.notice else {
+            return Ok(answer);
+        };
+        self.groups.look_up(inbound.conversation.channel, groups).await;
+        self.press(inbound, click).await
+    }
+
+    /// Decides a click by what is known of the groups. One that depends on a group that is not known leaves nothing behind: sent again by
+    /// the platform, it is a fresh press.
+    async fn press(&self, inbound: &Inbound, click: &Click) -> Result<ClickAnswer, StoreError> {
         let mut tx = self.ledger.begin_in(&inbound.conversation).await?;
         let fresh = tx.insert_handled(inbound).await?;
         let press = Press {
@@ -47,7 +57,9 @@ impl Conversations {
             None => None,
         };
         let answer = answer.unwrap_or_else(|| ClickAnswer::notice(Notice::UnknownReview {}));
-        tx.commit().await?;
+        if !matches!(answer.notice, Notice::GroupUnknown { .. }) {
+            tx.commit().await?;
+        }
         tracing::info!(event_id = %inbound.event_key, notice = answer.notice.key(), fresh, "click decided");
         Ok(answer)
     }
@@ -113,8 +125,8 @@ impl Press<'_> {
         if !has_button(record) {
             return self.closed(session, record).await;
         }
-        if let Some(barrier) = self.barrier(record) {
-            return Ok(Some(self.barred(session, record, barrier)));
+        if let Some(barred) = self.barred(session, record) {
+            return Ok(Some(barred));
         }
         let notice = ask_again(session, record, &self.actor, &self.rights, self.reviews).await?;
         let card = match (&record.decision, session.gate(&record.gate.id).await?) {
@@ -134,8 +146,8 @@ impl Press<'_> {
         let Some(act) = act_of(self.click, record.gate.kind) else {
             return Ok(None);
         };
-        if let Some(barrier) = self.barrier(&record) {
-            return Ok(Some(self.barred(session, &record, barrier)));
+        if let Some(barred) = self.barred(session, &record) {
+            return Ok(Some(barred));
         }
         if !self.fresh {
             return self.repeated(session, record, &act).await;
@@ -149,10 +161,11 @@ impl Press<'_> {
                         card: Some(paint::decided(&record.gate.card, &decision, &rows)),
                     }
                 }
-                GateOutcome::Voted { votes, quorum } => ClickAnswer {
-                    notice: Notice::VoteRecorded { votes, quorum },
-                    card: Some(paint::open(&record.gate.card, votes, &[])),
-                },
+                GateOutcome::Voted { votes, quorum } => {
+                    let notice = Notice::VoteRecorded { votes, quorum };
+                    self.open_card(session, &record, notice).await?
+                }
+                GateOutcome::RowsDecided(kind) => self.open_card(session, &record, done(record.gate.kind, kind)).await?,
                 GateOutcome::Already(first) => {
                     let record = GateRecord {
                         decision: Some(first),
@@ -165,8 +178,20 @@ impl Press<'_> {
         ))
     }
 
+    /// The answer with the card, which is still open.
+    async fn open_card(&self, session: &mut Tx, record: &GateRecord, notice: Notice) -> Result<ClickAnswer, StoreError> {
+        let rows = session.actions_of_gate(&record.gate.id).await?;
+        let now = session.gate(&record.gate.id).await?;
+        let card = paint::open(now.as_ref().unwrap_or(record), &rows, &self.rights);
+        Ok(ClickAnswer { notice, card: Some(card) })
+    }
+
     /// The platform's repetition of a press hears what the first one heard, and does nothing.
     async fn repeated(&self, session: &mut Tx, record: GateRecord, act: &Act) -> Result<Option<ClickAnswer>, StoreError> {
+        if record.gate.kind == GateKind::ToolApproval {
+            let notice = self.row_notice(session, &record, None, act).await?;
+            return Ok(Some(ClickAnswer::notice(notice)));
+        }
         let notice = match self.rights.settle(&record, act, None, &self.actor) {
             Err(Refusal::Decided | Refusal::Lapsed) => {
                 lapse(session, &record.gate, self.actor.now).await?;
@@ -175,7 +200,7 @@ impl Press<'_> {
             }
             Err(refusal) => refused(refusal, &record, &self.rights),
             Ok(_) => Notice::VoteRecorded {
-                votes: count_votes(&record, &self.rights),
+                votes: self.rights.count(&record, None, None),
                 quorum: record.gate.quorum,
             },
         };
@@ -204,36 +229,61 @@ impl Press<'_> {
             ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::AskAgain | ClickVerb::Unknown => return Ok(None),
         };
         if record.decision.is_none()
-            && let Some(barrier) = self.barrier(&record)
+            && let Some(barred) = self.barred(session, &record)
         {
-            return Ok(Some(self.barred(session, &record, barrier)));
+            return Ok(Some(barred));
         }
-        let outcome = if self.fresh {
-            settle_row(session, &record, &row, &act, reason, &self.actor, &self.rights).await?
-        } else if record.decision.is_none() && !self.rights.may_act(&act, &self.actor, &record.gate) {
-            RowOutcome::NotEntitled
-        } else {
-            RowOutcome::Already(row)
-        };
-        let notice = match outcome {
-            RowOutcome::NotEntitled => {
-                self.audit_refused(session, &record);
-                return Ok(Some(ClickAnswer::notice(refused(Refusal::NotEntitled, &record, &self.rights))));
+        let notice = if self.fresh || record.decision.is_some() {
+            match settle_row(session, &record, &row, &act, reason.as_deref(), &self.actor, &self.rights).await? {
+                RowOutcome::Decided(row) => row_done(&row),
+                RowOutcome::Voted(row) => vote_recorded(&row),
+                RowOutcome::Already(row) => self.already(&row, &record),
+                RowOutcome::Refused(Refusal::NotEntitled) => {
+                    self.audit_refused(session, &record);
+                    return Ok(Some(ClickAnswer::notice(self.rights.not_entitled(&record.gate, Some(&row)))));
+                }
+                RowOutcome::Refused(refusal) => {
+                    return Ok(Some(ClickAnswer::notice(refused(refusal, &record, &self.rights))));
+                }
             }
-            RowOutcome::Decided(row) => row_done(&row),
-            RowOutcome::Already(row) => match &row.decision {
-                Some(decision) if decision.event_id == self.actor.event_id => row_done(&row),
-                Some(decision) => after(decision, &record.gate),
-                None => too_late(&record, false),
-            },
+        } else {
+            self.row_notice(session, &record, Some(&row), &act).await?
         };
         let now = session.gate(&gate_id).await?.unwrap_or(record);
         let rows = session.actions_of_gate(&gate_id).await?;
         let card = match &now.decision {
             Some(decision) => paint::decided(&now.gate.card, decision, &rows),
-            None => paint::open(&now.gate.card, 0, &rows),
+            None => paint::open(&now, &rows, &self.rights),
         };
         Ok(Some(ClickAnswer { notice, card: Some(card) }))
+    }
+
+    /// For the person who pressed a button of a row that waits no more.
+    fn already(&self, row: &Action, record: &GateRecord) -> Notice {
+        match &row.decision {
+            Some(decision) if decision.event_id == self.actor.event_id => row_done(row),
+            Some(decision) => after(decision, &record.gate),
+            None => too_late(record, false),
+        }
+    }
+
+    /// What the platform's repetition of a press at the open tool approval of `record` hears: at `one` row, or at all.
+    async fn row_notice(&self, session: &mut Read, record: &GateRecord, one: Option<&Action>, act: &Act) -> Result<Notice, StoreError> {
+        let rows = session.actions_of_gate(&record.gate.id).await?;
+        let decided_so = |row: &&Action| {
+            row.decision
+                .as_ref()
+                .is_some_and(|decision| decision.event_id == self.actor.event_id)
+        };
+        if let Some(row) = rows.iter().find(decided_so).or(one.filter(|row| !row.status.waits())) {
+            return Ok(self.already(row, record));
+        }
+        let id = one.map(|row| &row.id);
+        Ok(match self.rights.settle_rows(record, &rows, id, act, None, &self.actor) {
+            Ok(settled) => settled.waiting.first().map_or(Notice::UnknownReview {}, vote_recorded),
+            Err(Refusal::NotEntitled) => self.rights.not_entitled(&record.gate, one),
+            Err(refusal) => refused(refusal, record, &self.rights),
+        })
     }
 
     /// A call that is asked about again keeps its id. A button of an earlier card must not answer the later question, so a press on such a
@@ -289,14 +339,13 @@ impl Press<'_> {
         Ok(Some(ClickAnswer { notice, card }))
     }
 
-    /// The rule of the settings that keeps the one who pressed from deciding here.
-    fn barrier(&self, record: &GateRecord) -> Option<Barrier> {
-        self.rights.barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)
-    }
-
-    fn barred(&self, session: &mut Tx, record: &GateRecord, barrier: Barrier) -> ClickAnswer {
+    /// The answer to a press that a rule of the settings keeps from counting. `None` means no rule does.
+    fn barred(&self, session: &mut Tx, record: &GateRecord) -> Option<ClickAnswer> {
+        let notice = self
+            .rights
+            .barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)?;
         self.audit_refused(session, record);
-        ClickAnswer::notice(Notice::NotServed { barrier })
+        Some(ClickAnswer::notice(notice))
     }
 
     fn audit_refused(&self, session: &mut Tx, record: &GateRecord) {

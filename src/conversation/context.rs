@@ -1,5 +1,6 @@
 //! All that the meaning of a message depends on, loaded beforehand.
 
+use countersign_agent::domain::handshake::Right;
 use countersign_agent::domain::{Addressed, Gate, GateId, LaneId, Millis, Notice, QueueMode, TurnId};
 
 use crate::store::{GateRecord, TurnRow};
@@ -93,8 +94,12 @@ pub(super) enum ReplyTo {
 
 impl MessageContext {
     /// Is the chat one that we serve, and the sender one whom we listen to?
-    pub(super) fn is_heard(&self) -> bool {
-        self.rights.chat(&self.chat) && self.rights.hear(&self.sender)
+    pub(super) fn hears(&self) -> Right {
+        if self.rights.chat(&self.chat) {
+            self.rights.hears(&self.sender)
+        } else {
+            Right::No
+        }
     }
 
     /// May the sender give us tasks?

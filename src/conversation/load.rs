@@ -24,6 +24,7 @@ const DELIVERY: Duration = Duration::from_secs(25);
 pub(super) async fn load_context(
     session: &mut Tx,
     live: &Live,
+    rights: Rights,
     row: &InboxRow,
     message: &InboundMessage,
     bot: Option<&str>,
@@ -62,7 +63,6 @@ pub(super) async fn load_context(
     } else {
         Vec::new()
     };
-    let rights = Rights::of(place.channel, channel);
     let phrase = Phrase::of(&said, direct);
     let closed = if phrase.is_listed() {
         closed_lately(session, row, &rights, now).await?
@@ -172,6 +172,6 @@ async fn closed_lately(session: &mut Read, row: &InboxRow, rights: &Rights, now:
     let newest = session.list_reviews(&query).await?.items.into_iter().next();
     Ok(newest.filter(|record| {
         let lately = record.decision.as_ref().is_some_and(|decision| decision.at >= since);
-        lately && say::same_chat(&record.gate.conversation, place) && rights.approve(sender, &record.gate.requester)
+        lately && say::same_chat(&record.gate.conversation, place) && rights.approves_plans(sender, &record.gate.requester)
     }))
 }

@@ -1,6 +1,6 @@
 //! What a person is told about their act at a gate.
 
-use countersign_agent::domain::handshake::Refusal;
+use countersign_agent::domain::handshake::{Refusal, RowVotes};
 use countersign_agent::domain::{Action, AskedAgain, Decision, DecisionKind, Gate, GateKind, Notice};
 
 use crate::store::GateRecord;
@@ -27,12 +27,19 @@ pub(super) fn row_done(row: &Action) -> Notice {
     }
 }
 
+/// For the person whose approval is one of several that a row of a tool approval needs.
+pub(super) fn vote_recorded(row: &RowVotes) -> Notice {
+    Notice::VoteRecorded {
+        votes: row.votes,
+        quorum: row.needed,
+    }
+}
+
 /// For a person whose act has no effect.
 pub(super) fn refused(refusal: Refusal, record: &GateRecord, rights: &Rights) -> Notice {
     match refusal {
-        Refusal::NotEntitled => Notice::NotEntitled {
-            requester: rights.named(&record.gate),
-        },
+        Refusal::NotEntitled => rights.not_entitled(&record.gate, None),
+        Refusal::GroupUnknown(groups) => Notice::GroupUnknown { groups },
         Refusal::NotShownWhole => Notice::NotShownWhole {},
         Refusal::NoWords => Notice::EmptyFeedback {},
         Refusal::Decided | Refusal::Lapsed => too_late(record, false),

@@ -1,6 +1,10 @@
 //! How a gate's card looks after something happened to it: painted from the card as it was posted.
 
-use countersign_agent::domain::{Action, AskedAgain, CardState, Decision, Outbound, PlanCard};
+use countersign_agent::domain::{Action, AskedAgain, CardState, Decision, GateKind, Outbound, PlanCard};
+
+use crate::store::GateRecord;
+
+use super::rights::Rights;
 
 /// Longest goal inside a notice, characters.
 const GOAL_LIMIT: usize = 80;
@@ -22,14 +26,24 @@ pub(super) fn asked_again(card: &Outbound, decision: &Decision, asked: Option<&A
     }
 }
 
-/// Still open, with `votes` approvals so far.
-pub(super) fn open(card: &Outbound, votes: u32, rows: &[Action]) -> Outbound {
-    card.painted(CardState::Open { votes }, rows)
+/// Still open, with the approvals so far, as they count by `rights`: of the gate, or of each of its `rows`.
+pub(super) fn open(record: &GateRecord, rows: &[Action], rights: &Rights) -> Outbound {
+    let votes = match record.gate.kind {
+        GateKind::ToolApproval => 0,
+        GateKind::PlanReview | GateKind::Question | GateKind::Budget => rights.count(record, None, None),
+    };
+    let mut card = record.gate.card.painted(CardState::Open { votes }, rows);
+    if let Outbound::ApprovalCard(card) = &mut card {
+        for row in &mut card.actions {
+            row.votes = rights.count(record, Some(&row.id), row.approvers.as_ref());
+        }
+    }
+    card
 }
 
 /// The plan card with the note that its request was edited; none for other cards.
-pub(super) fn edited(card: &Outbound, votes: u32) -> Option<Outbound> {
-    match open(card, votes, &[]) {
+pub(super) fn edited(record: &GateRecord, rights: &Rights) -> Option<Outbound> {
+    match open(record, &[], rights) {
         Outbound::PlanCard(mut plan) => {
             plan.request_edited = true;
             Some(Outbound::PlanCard(plan))

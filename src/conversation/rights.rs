@@ -2,37 +2,42 @@
 
 use std::borrow::Cow;
 
-use countersign_agent::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Settlement};
-use countersign_agent::domain::{Approvers, Barrier, ChannelKind, Gate, Via, console_person};
+use countersign_agent::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Right, RowsSettlement, Settlement};
+use countersign_agent::domain::{
+    Action, ActionId, Approvers, Barrier, ChannelKind, Gate, GateKind, Notice, Outbound, Via, Vote, console_person,
+};
 
 use crate::config::ChannelLive;
 use crate::store::GateRecord;
 
+use super::groups::Members;
+
 /// The rules of one channel at this moment.
 #[derive(Clone, Debug)]
 pub(super) struct Rights {
-    approvers: Approvers,
+    channel: ChannelKind,
+    /// Who may approve plans.
+    plans: Approvers,
+    /// Who may approve tool calls.
+    calls: Approvers,
     chats: Vec<String>,
     users: Vec<String>,
     external: bool,
-    /// Ids are made up by those who use them, so they are compared in one form.
-    console: bool,
+    /// Who belongs to the groups among the approvers, as far as it is known.
+    members: Members,
 }
 
 impl Rights {
     /// The rules in force.
-    pub(super) fn of(kind: ChannelKind, channel: &ChannelLive) -> Self {
-        let console = kind == ChannelKind::Console;
-        let approvers = match &channel.approvers {
-            Approvers::Listed(ids) if console => Approvers::Listed(ids.iter().map(|id| console_person(id)).collect()),
-            approvers => approvers.clone(),
-        };
+    pub(super) fn of(kind: ChannelKind, channel: &ChannelLive, members: Members) -> Self {
         Self {
-            approvers,
+            channel: kind,
+            plans: channel.approvers_of(GateKind::PlanReview).clone(),
+            calls: channel.approvers_of(GateKind::ToolApproval).clone(),
             chats: channel.allowed_chats.clone(),
             users: channel.allowed_users.clone(),
             external: channel.allow_external,
-            console,
+            members,
         }
     }
 
@@ -46,15 +51,20 @@ impl Rights {
         self.external || teams.iter().all(|team| team == tenant)
     }
 
-    /// The rule of the settings that bars a person of these organisations from deciding at `gate`, if there is one.
-    pub(super) fn barrier(&self, user: &str, teams: &[String], gate: &Gate) -> Option<Barrier> {
+    /// What a person of these organisations is told whom a rule of the settings bars from deciding at `gate`. `None` means no rule does.
+    pub(super) fn barrier(&self, user: &str, teams: &[String], gate: &Gate) -> Option<Notice> {
         let place = &gate.conversation;
+        let barred = |barrier| Some(Notice::NotServed { barrier });
         if !self.chat(&place.chat) {
-            Some(Barrier::Chat)
-        } else if !self.inside(teams, &place.tenant) {
-            Some(Barrier::Organisation)
-        } else {
-            (!self.hear(user)).then_some(Barrier::Person)
+            return barred(Barrier::Chat);
+        }
+        if !self.inside(teams, &place.tenant) {
+            return barred(Barrier::Organisation);
+        }
+        match self.hears(user) {
+            Right::Yes | Right::Through(_) => None,
+            Right::No => barred(Barrier::Person),
+            Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
         }
     }
 
@@ -65,53 +75,127 @@ impl Rights {
 
     /// Is anything of what `user` says our business? A listed approver counts even if not on the list of users: an admin who
     /// names an approver means it, while `anyone` means anyone of the people whom we serve.
-    pub(super) fn hear(&self, user: &str) -> bool {
-        self.ask(user) || matches!(&self.approvers, Approvers::Listed(ids) if ids.iter().any(|id| id == user))
+    pub(super) fn hears(&self, user: &str) -> Right {
+        if self.ask(user) {
+            return Right::Yes;
+        }
+        self.listed(user, &self.plans).or(self.listed(user, &self.calls))
     }
 
-    /// May `user` approve what `requester` asked for?
-    pub(super) fn approve(&self, user: &str, requester: &str) -> bool {
-        self.hear(user) && self.approvers.allow(user, &self.one_form(requester))
+    /// Is `user` one of a list, or a member of a group in it?
+    fn listed(&self, user: &str, approvers: &Approvers) -> Right {
+        let Approvers::Listed(ids) = approvers else { return Right::No };
+        let one = |id: &String| match self.members.get(id) {
+            _ if self.one_form(id) == user => Right::Yes,
+            _ if !self.channel.is_group(id) => Right::No,
+            Some(members) if members.contains(user) => Right::Through(id.clone()),
+            Some(_) => Right::No,
+            None => Right::Unknown(vec![id.clone()]),
+        };
+        ids.iter().map(one).fold(Right::No, Right::or)
     }
 
-    /// An id of the settings or the ledger in the form that ids of this channel come in.
-    fn one_form<'a>(&self, id: &'a str) -> Cow<'a, str> {
-        if self.console {
-            Cow::Owned(console_person(id))
-        } else {
-            Cow::Borrowed(id)
+    /// May `user` approve what `requester` asked for, where `approvers` are asked?
+    fn right(&self, user: &str, requester: &str, approvers: &Approvers) -> Right {
+        match approvers {
+            Approvers::Listed(_) => self.listed(user, approvers),
+            _ if !approvers.allow(user, &self.one_form(requester)) => Right::No,
+            _ => match self.hears(user) {
+                // The group has them heard; they may as everybody may.
+                Right::Through(_) => Right::Yes,
+                right => right,
+            },
         }
     }
 
-    /// May `user` do this at `gate`?
-    pub(super) fn may(&self, user: &str, act: &Act, gate: &Gate) -> bool {
-        handshake::may(act, user, &self.one_form(&gate.requester), |by| self.approve(by, &gate.requester))
+    /// Is it known that `user` may approve a plan of `requester`?
+    pub(super) fn approves_plans(&self, user: &str, requester: &str) -> bool {
+        self.right(user, requester, &self.plans).is_given()
     }
 
-    /// May `actor` do this at `gate`? The holder of the API token may.
-    pub(super) fn may_act(&self, act: &Act, actor: &Actor, gate: &Gate) -> bool {
-        actor.by_token || self.may(actor.user.as_deref().unwrap_or_default(), act, gate)
+    /// Who is asked at gates of this kind, where no call asks others.
+    pub(super) fn approvers(&self, kind: GateKind) -> &Approvers {
+        match kind {
+            GateKind::ToolApproval => &self.calls,
+            GateKind::PlanReview | GateKind::Question | GateKind::Budget => &self.plans,
+        }
     }
 
-    /// What `act` comes to at `record` by these rights. The API shows all of a card.
+    /// An id of the settings or the ledger in the form that ids of this channel come in. On the console ids are made up by those who use
+    /// them, so they are compared in one form.
+    fn one_form<'a>(&self, id: &'a str) -> Cow<'a, str> {
+        match self.channel {
+            ChannelKind::Console => Cow::Owned(console_person(id)),
+            ChannelKind::Lark | ChannelKind::Slack => Cow::Borrowed(id),
+        }
+    }
+
+    /// May `user` do this at `gate`; of calls, at one of them at least?
+    pub(super) fn may(&self, user: &str, act: &Act, gate: &Gate) -> Right {
+        handshake::may(act, user, &self.one_form(&gate.requester), |by| {
+            let right = |approvers| self.right(by, &gate.requester, approvers);
+            match &gate.card {
+                Outbound::ApprovalCard(card) => {
+                    let rows = card.actions.iter().map(|row| right(row.approvers.as_ref().unwrap_or(&self.calls)));
+                    rows.fold(Right::No, Right::or)
+                }
+                _ => right(self.approvers(gate.kind)),
+            }
+        })
+    }
+
+    /// What `act` comes to at `record`, which asks for no calls, by these rights.
     pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Settlement, Refusal> {
+        let requester = self.one_form(&record.gate.requester);
+        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate.requester, approvers);
+        handshake::settle(&self.standing(record, &requester, actor), act, actor, right, words)
+    }
+
+    /// What `act` comes to at `one` of the calls that `record` asks for, or at all that wait, by these rights.
+    pub(super) fn settle_rows(
+        &self,
+        record: &GateRecord,
+        rows: &[Action],
+        one: Option<&ActionId>,
+        act: &Act,
+        words: Option<&str>,
+        actor: &Actor,
+    ) -> Result<RowsSettlement, Refusal> {
+        let requester = self.one_form(&record.gate.requester);
+        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate.requester, approvers);
+        handshake::settle_rows(&self.standing(record, &requester, actor), rows, one, act, actor, right, words)
+    }
+
+    /// The API shows all of a card.
+    fn standing<'a>(&'a self, record: &'a GateRecord, requester: &'a str, actor: &Actor) -> GateStanding<'a> {
         let gate = &record.gate;
-        let requester = self.one_form(&gate.requester);
-        let standing = GateStanding::of(gate, &record.votes, record.decision.is_some());
-        let standing = GateStanding {
-            requester: &requester,
+        let standing = GateStanding::of(gate, self.approvers(gate.kind), &record.votes, record.decision.is_some());
+        GateStanding {
+            requester,
             shown_whole: standing.shown_whole || actor.via == Via::Api,
             ..standing
-        };
-        handshake::settle(&standing, act, actor, |by| self.approve(by, &gate.requester), words)
+        }
     }
 
-    /// Who may, for the refusal: ids, comma separated.
-    pub(super) fn named(&self, gate: &Gate) -> String {
-        match &self.approvers {
-            Approvers::Requester => gate.requester.clone(),
-            Approvers::Anyone => String::new(),
-            Approvers::Listed(ids) => ids.join(", "),
+    /// How many of the votes of `record` for the gate, or for `row` of it, count by these rights. `own`: the people whom the row asks.
+    pub(super) fn count(&self, record: &GateRecord, row: Option<&ActionId>, own: Option<&Approvers>) -> u32 {
+        let gate = &record.gate;
+        let approvers = own.unwrap_or(self.approvers(gate.kind));
+        let votes: Vec<Vote> = record.votes.iter().filter(|vote| vote.row.as_ref() == row).cloned().collect();
+        let right = |user: &str, approvers: &Approvers| self.right(user, &gate.requester, approvers);
+        let counted = Vote::approvers(&votes, |vote| handshake::stands(vote, approvers, right));
+        u32::try_from(counted.len()).unwrap_or(u32::MAX)
+    }
+
+    /// For a person who may not decide at `gate`, or about `row` of it: who may.
+    pub(super) fn not_entitled(&self, gate: &Gate, row: Option<&Action>) -> Notice {
+        let own = row.and_then(|row| row.approvers.as_ref());
+        let named = |requester: String| Notice::NotEntitled { requester };
+        match own.unwrap_or(self.approvers(gate.kind)) {
+            Approvers::Requester => named(gate.requester.clone()),
+            Approvers::Anyone => named(String::new()),
+            Approvers::NotRequester => Notice::OwnTask {},
+            Approvers::Listed(ids) => named(ids.join(", ")),
         }
     }
 
@@ -119,11 +203,21 @@ impl Rights {
     #[cfg(test)]
     pub(super) fn for_test(approvers: Approvers, users: &[&str]) -> Self {
         Self {
-            approvers,
+            channel: ChannelKind::Slack,
+            plans: approvers.clone(),
+            calls: approvers,
             chats: Vec::new(),
             users: users.iter().map(|id| (*id).to_owned()).collect(),
             external: false,
-            console: false,
+            members: Members::new(),
         }
+    }
+
+    /// These rights, with the members of a group.
+    #[cfg(test)]
+    pub(super) fn knowing(mut self, group: &str, members: &[&str]) -> Self {
+        let members = members.iter().map(|id| (*id).to_owned()).collect();
+        self.members.insert(group.to_owned(), std::sync::Arc::new(members));
+        self
     }
 }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use countersign_agent::domain::handshake::Act;
+use countersign_agent::domain::handshake::{Act, Right};
 use countersign_agent::domain::{DecisionKind, Gate, GateKind, Notice, QueueMode, TurnId};
 
 use crate::store::GateRecord;
@@ -28,6 +28,8 @@ pub(super) enum Meaning {
     Tell(&'static str, Notice),
     /// Not entitled to what was tried at this gate: a word back, and a line in the trail.
     Refuse(Box<Gate>),
+    /// It depends on who is in these groups, which is not known: look that up, and look again.
+    GroupUnknown(Vec<String>),
     /// Tell where the sender's task stands.
     Status,
     /// It cannot be told yet: the card that it may answer is under way. Look again when the card is there.
@@ -46,11 +48,17 @@ pub(super) enum Meaning {
 
 /// Decides what the message of `context` means; the first rule that fits wins.
 pub(super) fn route(context: &MessageContext) -> Meaning {
-    if !context.is_heard() {
+    let heard = context.hears();
+    if heard == Right::No {
         return Meaning::Ignore("not allowed");
     }
     if context.is_to_others() {
         return Meaning::Ignore("said to others");
+    }
+    if !heard.is_given() {
+        // Nobody but an approver's: whether it is one matters where they may decide.
+        let unknown = answer(context).filter(|meaning| matches!(meaning, Meaning::GroupUnknown(_)));
+        return unknown.unwrap_or(Meaning::Ignore("not allowed"));
     }
     if context.attachment_only {
         return tell_if_called(context, "no text", Notice::NotText {});
@@ -83,8 +91,11 @@ fn meaning_of_command(context: &MessageContext, command: &ChatCommand) -> Meanin
     match command {
         ChatCommand::Stop => match context.replied_gate().filter(|gate| gate.requester != context.sender) {
             // Somebody else's card: `/stop` there is a refusal by reply, for those who may.
-            Some(gate) if context.rights.may(&context.sender, &Act::Cancel, gate) => Meaning::Stop(Some(gate.turn_id.clone())),
-            Some(gate) => Meaning::Refuse(Box::new(gate.clone())),
+            Some(gate) => match context.rights.may(&context.sender, &Act::Cancel, gate) {
+                Right::Yes | Right::Through(_) => Meaning::Stop(Some(gate.turn_id.clone())),
+                Right::Unknown(groups) => Meaning::GroupUnknown(groups),
+                Right::No => Meaning::Refuse(Box::new(gate.clone())),
+            },
             None => Meaning::Stop(None),
         },
         ChatCommand::New if !context.may_ask() => Meaning::Ignore("not allowed"),
@@ -152,11 +163,12 @@ fn nearest_gate(context: &MessageContext) -> GateChoice<'_> {
 /// what it would say there is not what was asked.
 fn others_gate<'a>(context: &MessageContext, others: &[&'a Gate]) -> GateChoice<'a> {
     let others: Vec<&Gate> = others.iter().copied().filter(|gate| gate.kind != GateKind::Question).collect();
-    let entitled: Vec<&Gate> = others
-        .iter()
-        .copied()
-        .filter(|gate| context.rights.may(&context.sender, &Act::Approve, gate))
-        .collect();
+    let right = |gate: &Gate| context.rights.may(&context.sender, &Act::Approve, gate);
+    let entitled: Vec<&Gate> = others.iter().copied().filter(|gate| right(gate).is_given()).collect();
+    let maybe = others.iter().copied().find(|gate| matches!(right(gate), Right::Unknown(_)));
+    if let Some(gate) = maybe.filter(|_| entitled.is_empty()) {
+        return GateChoice::Gate(gate);
+    }
     match (others.as_slice(), entitled.is_empty()) {
         // Their own closed review is nearer to them than somebody else's, which is not theirs to decide.
         (_, true) if context.closed.is_some() => GateChoice::Nothing,
@@ -194,11 +206,13 @@ fn answer(context: &MessageContext) -> Option<Meaning> {
     let Some(act) = act_at(gate.kind, &context.phrase, &context.said.text) else {
         return Some(Meaning::Ignore("empty"));
     };
-    if context.rights.may(&context.sender, &act, gate) {
-        if act == Act::Approve && gate.card.hides() {
+    match context.rights.may(&context.sender, &act, gate) {
+        Right::Yes | Right::Through(_) if act == Act::Approve && gate.card.hides() => {
             return Some(Meaning::Tell("not shown whole", Notice::NotShownWhole {}));
         }
-        return Some(Meaning::Answer(Box::new(gate.clone()), act));
+        Right::Yes | Right::Through(_) => return Some(Meaning::Answer(Box::new(gate.clone()), act)),
+        Right::Unknown(groups) => return Some(Meaning::GroupUnknown(groups)),
+        Right::No => {}
     }
     if context.reply_is_card() || (context.phrase.is_listed() && context.is_addressed()) {
         return Some(Meaning::Refuse(Box::new(gate.clone())));

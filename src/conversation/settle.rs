@@ -1,7 +1,9 @@
 //! Settling gates: [`handshake`] judges the act, and this file writes the result down. Text, buttons and the API all come here.
 
-use countersign_agent::domain::handshake::{self, Act, Actor, Refusal, Settlement};
-use countersign_agent::domain::{Action, Decision, DecisionKind, Gate, GateKind, Millis, Vote};
+use std::borrow::Cow;
+
+use countersign_agent::domain::handshake::{Act, Actor, Refusal, RowVotes, RowsSettlement, Settlement};
+use countersign_agent::domain::{Action, ActionId, Decision, DecisionKind, Gate, GateKind, Millis};
 use serde_json::json;
 
 use crate::store::{GateRecord, Read, StoreError, Tx};
@@ -21,6 +23,8 @@ pub(super) enum GateOutcome {
         /// Needed.
         quorum: u32,
     },
+    /// Some of its rows took such a decision; others wait for other people.
+    RowsDecided(DecisionKind),
     /// Somebody was first, with this; or its time was over.
     Already(Decision),
     /// It has no effect.
@@ -36,27 +40,39 @@ pub(super) async fn settle(
     actor: &Actor,
     rights: &Rights,
 ) -> Result<GateOutcome, StoreError> {
-    let gate = &record.gate;
-    let mut settled = rights.settle(record, act, words, actor);
+    let mut record = Cow::Borrowed(record);
+    if record.gate.kind == GateKind::ToolApproval {
+        return settle_all_rows(session, &record, act, words, actor, rights).await;
+    }
+    let mut settled = rights.settle(&record, act, words, actor);
     if settled.is_ok() && *act == Act::Approve {
         // A vote is a row of its own: it counts together with those that others gave meanwhile.
-        let counted = record_vote(session, record, actor).await?;
+        let counted = record_vote(session, &record, actor, rights).await?;
         settled = rights.settle(&counted, act, words, actor);
+        record = Cow::Owned(counted);
     }
+    let gate = &record.gate;
     match settled {
         Ok(Settlement::Decided(decision)) => close(session, gate, decision, actor).await,
         Ok(Settlement::Voted { votes }) => {
-            let card = paint::open(&gate.card, votes, &[]);
+            let card = paint::open(&record, &[], rights);
             session.repaint_card(gate, &format!("votes {votes}"), card).await?;
             let quorum = gate.quorum;
             Ok(GateOutcome::Voted { votes, quorum })
         }
-        Err(Refusal::Decided) => first_decision(session, gate).await,
-        Err(Refusal::Lapsed) => {
+        Err(refusal) => refused(session, gate, refusal, actor).await,
+    }
+}
+
+/// The outcome of an act that is refused, with what follows from it.
+async fn refused(session: &mut Tx, gate: &Gate, refusal: Refusal, actor: &Actor) -> Result<GateOutcome, StoreError> {
+    match refusal {
+        Refusal::Decided => first_decision(session, gate).await,
+        Refusal::Lapsed => {
             lapse(session, gate, actor.now).await?;
             first_decision(session, gate).await
         }
-        Err(refusal) => {
+        refusal => {
             if refusal == Refusal::NotEntitled {
                 session.audit_act("refused", gate, None, actor, json!({}));
             }
@@ -66,22 +82,22 @@ pub(super) async fn settle(
 }
 
 /// Records an approval; gives the gate with it.
-async fn record_vote(session: &mut Tx, record: &GateRecord, actor: &Actor) -> Result<GateRecord, StoreError> {
+async fn record_vote(session: &mut Tx, record: &GateRecord, actor: &Actor, rights: &Rights) -> Result<GateRecord, StoreError> {
     let gate = &record.gate;
-    if let Some(vote) = actor.vote()
+    let right = rights.may(actor.user.as_deref().unwrap_or_default(), &Act::Approve, gate);
+    if let Some(vote) = actor.vote(&right, None)
         && session.vote(&gate.id, &vote).await?
         && gate.quorum > 1
     {
-        session.audit_act("vote", gate, None, actor, json!({"digest": gate.digest}));
+        session.audit_act("vote", gate, None, actor, json!({"digest": gate.digest, "group": vote.group}));
     }
-    let counted = session.gate(&gate.id).await?;
-    counted.ok_or_else(|| StoreError::Corrupt(format!("gate {} is gone", gate.id)))
+    counted(session, gate).await
 }
 
-/// How many votes count by the rights of this moment, for people to read.
-pub(super) fn count_votes(record: &GateRecord, rights: &Rights) -> u32 {
-    let counted = Vote::approvers(&record.votes, |by| rights.approve(by, &record.gate.requester));
-    u32::try_from(counted.len()).unwrap_or(u32::MAX)
+/// The gate with all votes that were given so far.
+async fn counted(session: &mut Tx, gate: &Gate) -> Result<GateRecord, StoreError> {
+    let counted = session.gate(&gate.id).await?;
+    counted.ok_or_else(|| StoreError::Corrupt(format!("gate {} is gone", gate.id)))
 }
 
 /// Gives the gate its one decision; its open rows follow it.
@@ -149,10 +165,12 @@ pub(super) async fn words_under_way(session: &mut Read, record: &GateRecord) -> 
 pub(super) enum RowOutcome {
     /// The row took this decision.
     Decided(Action),
+    /// One of several approvals of the row.
+    Voted(RowVotes),
     /// Somebody was first, or the row does not ask.
     Already(Action),
-    /// The actor may not do this here.
-    NotEntitled,
+    /// It has no effect.
+    Refused(Refusal),
 }
 
 /// Approves or rejects one row, for `reason`; with the last row the gate is settled too.
@@ -161,39 +179,99 @@ pub(super) async fn settle_row(
     record: &GateRecord,
     row: &Action,
     act: &Act,
-    reason: Option<String>,
+    reason: Option<&str>,
     actor: &Actor,
     rights: &Rights,
 ) -> Result<RowOutcome, StoreError> {
-    let gate = &record.gate;
-    if record.decision.is_none() && !rights.may_act(act, actor, gate) {
-        return Ok(RowOutcome::NotEntitled);
+    let settled = settle_rows(session, record, Some(&row.id), act, reason, actor, rights).await?;
+    match settled {
+        Ok(RowsSettlement { mut waiting, .. }) if !waiting.is_empty() => Ok(RowOutcome::Voted(waiting.remove(0))),
+        Ok(_) => Ok(RowOutcome::Decided(row_now(session, row).await?)),
+        Err(Refusal::Decided | Refusal::Lapsed) => Ok(RowOutcome::Already(row_now(session, row).await?)),
+        Err(refusal) => Ok(RowOutcome::Refused(refusal)),
     }
-    let mut settled = None;
-    if record.decision.is_none() {
-        let rows = session.actions_of_gate(&gate.id).await?;
-        settled = handshake::settle_row(&rows, &row.id, *act == Act::Approve, reason, actor);
-    }
-    if let Some(decided) = &settled {
-        let status = decided.row.kind.of_open_rows();
-        if session.decide_action(&row.id, status, &decided.row).await? {
-            session.audit_act("action_decision", gate, Some(&row.id), actor, json!({"status": status}));
-        } else {
-            settled = None;
-        }
-    }
-    let rows = session.actions_of_gate(&gate.id).await?;
-    let now = rows.iter().find(|other| other.id == row.id).cloned();
-    let now = now.ok_or_else(|| StoreError::Corrupt(format!("action {} is gone", row.id)))?;
-    let Some(settled) = settled else {
-        return Ok(RowOutcome::Already(now));
+}
+
+async fn row_now(session: &mut Tx, row: &Action) -> Result<Action, StoreError> {
+    let found = session.action(&row.id).await?.map(|record| record.action);
+    found.ok_or_else(|| StoreError::Corrupt(format!("action {} is gone", row.id)))
+}
+
+/// Approves or rejects all rows that wait and that the actor may decide.
+async fn settle_all_rows(
+    session: &mut Tx,
+    record: &GateRecord,
+    act: &Act,
+    words: Option<&str>,
+    actor: &Actor,
+    rights: &Rights,
+) -> Result<GateOutcome, StoreError> {
+    let settled = match settle_rows(session, record, None, act, words, actor, rights).await? {
+        Ok(settled) => settled,
+        Err(refusal) => return refused(session, &record.gate, refusal, actor).await,
     };
-    match settled.gate {
-        None => {
-            let card = paint::open(&gate.card, 0, &rows);
-            session.repaint_card(gate, &format!("row {}", row.id), card).await?;
+    // Of several rows the one is told that misses most.
+    let furthest = settled.waiting.iter().max_by_key(|row| row.needed.saturating_sub(row.votes));
+    Ok(match (settled.gate, furthest, settled.decided.first()) {
+        (Some(decision), _, _) => GateOutcome::Decided(decision),
+        (None, Some(row), _) => GateOutcome::Voted {
+            votes: row.votes,
+            quorum: row.needed,
+        },
+        (None, None, Some((_, decision))) => GateOutcome::RowsDecided(decision.kind),
+        (None, None, None) => GateOutcome::Refused(Refusal::NotEntitled),
+    })
+}
+
+/// Carries out `act` at the row `one`, or at all rows: votes, decisions of rows and of the gate, the repaint and the trail.
+async fn settle_rows(
+    session: &mut Tx,
+    record: &GateRecord,
+    one: Option<&ActionId>,
+    act: &Act,
+    words: Option<&str>,
+    actor: &Actor,
+    rights: &Rights,
+) -> Result<Result<RowsSettlement, Refusal>, StoreError> {
+    let gate = &record.gate;
+    let rows = session.actions_of_gate(&gate.id).await?;
+    let mut settled = match rights.settle_rows(record, &rows, one, act, words, actor) {
+        Ok(settled) => settled,
+        refused => return Ok(refused),
+    };
+    if !settled.votes.is_empty() {
+        for vote in &settled.votes {
+            if session.vote(&gate.id, vote).await? {
+                let details = json!({"digest": gate.digest, "group": vote.group});
+                session.audit_act("vote", gate, vote.row.as_ref(), actor, details);
+            }
         }
-        Some(decision) => drop(close(session, gate, decision, actor).await?),
+        // A vote is a row of its own: it counts together with those that others gave meanwhile.
+        let counted = counted(session, gate).await?;
+        settled = match rights.settle_rows(&counted, &rows, one, act, words, actor) {
+            Ok(settled) => settled,
+            refused => return Ok(refused),
+        };
     }
-    Ok(RowOutcome::Decided(now))
+    for (id, decision) in &settled.decided {
+        let status = decision.kind.of_open_rows();
+        if !session.decide_action(id, status, decision).await? {
+            return Ok(Err(Refusal::Decided));
+        }
+        session.audit_act("action_decision", gate, Some(id), actor, json!({"status": status}));
+    }
+    match &settled.gate {
+        None => repaint(session, gate, rights).await?,
+        Some(decision) => drop(close(session, gate, decision.clone(), actor).await?),
+    }
+    Ok(Ok(settled))
+}
+
+/// The card of an open tool approval, as its rows stand now.
+async fn repaint(session: &mut Tx, gate: &Gate, rights: &Rights) -> Result<(), StoreError> {
+    let record = counted(session, gate).await?;
+    let rows = session.actions_of_gate(&gate.id).await?;
+    let settled = rows.iter().filter(|row| !row.status.waits()).count();
+    let change = format!("rows {settled} votes {}", record.votes.len());
+    session.repaint_card(gate, &change, paint::open(&record, &rows, rights)).await
 }

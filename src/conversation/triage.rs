@@ -30,6 +30,8 @@ enum RowEnd {
     Task,
     /// Not yet: the bot's own id, or whether the card was there to read, is not known.
     Wait,
+    /// Not before it is known who is in these groups.
+    LookUp(Vec<String>),
 }
 
 impl Conversations {
@@ -103,21 +105,43 @@ impl Conversations {
     /// One try of [`Conversations::triage_row`].
     async fn handle_row(&self, row: &InboxRow, behind: bool) -> Result<bool, StoreError> {
         let mut tx = self.ledger.begin_in(&row.inbound.conversation).await?;
-        let end = match &row.inbound.body {
-            InboundBody::Message(message) => self.handle_message(&mut tx, row, message, behind).await?,
+        let mut end = self.end_of(&mut tx, row, behind, false).await?;
+        if let RowEnd::LookUp(groups) = &end {
+            // No transaction waits for a platform.
+            drop(tx);
+            self.groups.look_up(row.inbound.conversation.channel, groups).await;
+            tx = self.ledger.begin_in(&row.inbound.conversation).await?;
+            end = self.end_of(&mut tx, row, behind, true).await?;
+        }
+        self.finish_row(tx, row, end).await
+    }
+
+    /// What becomes of the row. `looked_up`: the groups that it depends on were asked for.
+    async fn end_of(&self, tx: &mut Tx, row: &InboxRow, behind: bool, looked_up: bool) -> Result<RowEnd, StoreError> {
+        Ok(match &row.inbound.body {
+            InboundBody::Message(message) => match self.handle_message(tx, row, message, behind).await? {
+                RowEnd::LookUp(groups) if looked_up => {
+                    say::tell(tx, row, Notice::GroupUnknown { groups }).await?;
+                    RowEnd::Done("group unknown")
+                }
+                end => end,
+            },
             _ if behind => RowEnd::Wait,
-            InboundBody::Recalled { message_id } => RowEnd::Done(changes::handle_recall(&mut tx, row, message_id, self.clock.now()).await?),
+            InboundBody::Recalled { message_id } => RowEnd::Done(changes::handle_recall(tx, row, message_id, self.clock.now()).await?),
             InboundBody::Edited { message_id } => {
                 let rights = self.rights(row.inbound.conversation.channel);
-                RowEnd::Done(changes::handle_edit(&mut tx, row, message_id, &rights).await?)
+                RowEnd::Done(changes::handle_edit(tx, row, message_id, &rights).await?)
             }
-            InboundBody::Joined => RowEnd::Done(changes::handle_join(&mut tx, row).await?),
-            InboundBody::Left => RowEnd::Done(changes::handle_leave(&mut tx, row, self.clock.now()).await?),
+            InboundBody::Joined => RowEnd::Done(changes::handle_join(tx, row).await?),
+            InboundBody::Left => RowEnd::Done(changes::handle_leave(tx, row, self.clock.now()).await?),
             // Decided in the request, or a task from the beginning; such a row is never left over.
             InboundBody::Click(_) | InboundBody::Again { .. } => RowEnd::Done("handled"),
-        };
+        })
+    }
+
+    async fn finish_row(&self, mut tx: Tx, row: &InboxRow, end: RowEnd) -> Result<bool, StoreError> {
         let (taken, name) = match end {
-            RowEnd::Wait => return Ok(false),
+            RowEnd::Wait | RowEnd::LookUp(_) => return Ok(false),
             RowEnd::Done(name) => (tx.triaged(row.id, name).await?, name),
             RowEnd::Task => {
                 let lane = row.inbound.conversation.lane(&row.inbound.sender);
@@ -167,11 +191,12 @@ impl Conversations {
             return Ok(RowEnd::Done("our own"));
         }
         let place = &row.inbound.conversation;
-        if !self.rights(place.channel).inside(&row.inbound.sender_teams, &place.tenant) {
+        let rights = self.rights(place.channel);
+        if !rights.inside(&row.inbound.sender_teams, &place.tenant) {
             return Ok(RowEnd::Done("of another organisation"));
         }
         let live = self.settings.current();
-        let Some(context) = load_context(tx, &live, row, message, bot.as_deref(), self.clock.now()).await? else {
+        let Some(context) = load_context(tx, &live, rights, row, message, bot.as_deref(), self.clock.now()).await? else {
             return Ok(RowEnd::Done("not for us"));
         };
         let mut meaning = route(&context);
@@ -200,9 +225,9 @@ impl Conversations {
                 say::tell(tx, row, notice).await?;
                 Ok(RowEnd::Done(why))
             }
+            Meaning::GroupUnknown(groups) => Ok(RowEnd::LookUp(groups)),
             Meaning::Refuse(gate) => {
-                let requester = context.rights.named(&gate);
-                say::tell(tx, row, Notice::NotEntitled { requester }).await?;
+                say::tell(tx, row, context.rights.not_entitled(&gate, None)).await?;
                 tx.audit_act("refused", &gate, None, &actor, serde_json::json!({}));
                 Ok(RowEnd::Done("not entitled"))
             }
@@ -217,7 +242,7 @@ impl Conversations {
                 };
                 match settle(tx, &record, &act, Some(&context.said.text), &actor, &context.rights).await? {
                     // The card tells everybody; the mark tells the one who answered that they were understood.
-                    GateOutcome::Decided(_) => say::mark_seen(tx, row).await?,
+                    GateOutcome::Decided(_) | GateOutcome::RowsDecided(_) => say::mark_seen(tx, row).await?,
                     GateOutcome::Voted { votes, quorum } => say::tell(tx, row, Notice::VoteRecorded { votes, quorum }).await?,
                     GateOutcome::Already(first) => say::tell(tx, row, after(&first, &gate)).await?,
                     GateOutcome::Refused(refusal) => say::tell(tx, row, refused(refusal, &record, &context.rights)).await?,

@@ -12,6 +12,7 @@ mod login;
 mod page;
 mod people;
 mod record;
+mod rules;
 mod talk;
 mod tasks;
 mod timeline;
@@ -36,6 +37,7 @@ pub(super) fn routes(gateway: &Gateway) -> Router<Gateway> {
         .route("/console/", get(page::show))
         .route("/console/live", get(live::live))
         .route("/console/turn/{id}", get(record::show))
+        .route("/console/rules", get(rules::show).post(rules::test))
         .route("/console/say", post(act::say))
         .route("/console/decide", post(act::decide))
         .route("/console/login", get(login::show).post(login::enter))

@@ -138,6 +138,7 @@ impl From<DecideError> for ApiError {
         match failure {
             DecideError::NotFound => Self::not_found("there is nothing with this id"),
             DecideError::Forbidden => Self::forbidden("this person may not decide this"),
+            DecideError::GroupUnknown(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", failure.to_string()),
             DecideError::Conflict { by, through_api, at } => {
                 let road = if through_api { "the API, in the name of " } else { "" };
                 let by = by.as_deref().unwrap_or("the system");

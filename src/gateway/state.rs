@@ -1,6 +1,6 @@
 //! What every handler and worker shares.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,9 +17,9 @@ use super::body::BodyRoom;
 use super::console::Readers;
 use super::health::Since;
 use super::refusals::Refusals;
-use crate::channels::{Channel, DeliveryError, LarkHook, SLACK_APP, SlackClient, SlackHook};
+use crate::channels::{BoxFuture, Channel, DeliveryError, LarkHook, SLACK_APP, SlackClient, SlackHook};
 use crate::config::Settings;
-use crate::conversation::Conversations;
+use crate::conversation::{Conversations, GroupDirectory};
 use crate::lanes::{Intervals, Runner};
 use crate::store::Ledger;
 use crate::telemetry::Meters;
@@ -48,6 +48,21 @@ impl Channels {
             ChannelKind::Slack => &*self.slack,
             ChannelKind::Console => &*self.console,
         }
+    }
+}
+
+/// The platforms know who belongs to their groups.
+impl GroupDirectory for Channels {
+    fn members<'a>(&'a self, channel: ChannelKind, group: &'a str) -> BoxFuture<'a, Option<HashSet<String>>> {
+        Box::pin(async move {
+            match self.out(channel).group_members(group).await {
+                Ok(members) => Some(members.into_iter().collect()),
+                Err(error) => {
+                    warn!(channel = channel.as_str(), group, %error, "who is in a group of approvers was not told");
+                    None
+                }
+            }
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! A stored turn as others may see it, in domain types.
 
-use countersign_agent::domain::{Budget, GateId, Message, Plan, Todo};
+use countersign_agent::domain::{Budget, GateId, Message, Plan, Todo, ToolSpec};
 use countersign_agent::reducer::{self, Capsule, Env, Turn};
 
 use super::state::read;
@@ -66,10 +66,16 @@ impl Runner {
         })
     }
 
-    /// Names of the action tools that this process offers to the model.
+    /// The action tools that this process offers to the model.
+    #[must_use]
+    pub fn tool_specs(&self) -> Vec<ToolSpec> {
+        self.engine.tools.specs()
+    }
+
+    /// Their names.
     #[must_use]
     pub fn tool_names(&self) -> Vec<String> {
-        self.engine.tools.specs().into_iter().map(|spec| spec.name).collect()
+        self.tool_specs().into_iter().map(|spec| spec.name).collect()
     }
 
     /// The turn's messages as the model sees them, with the marker of an open plan review.
@@ -82,6 +88,8 @@ impl Runner {
         let env = Env {
             now: self.engine.clock.now(),
             tools: &specs,
+            rules: &[],
+            chat: &row.conversation.chat,
             prompts: &self.engine.templates,
         };
         Ok(reducer::view(&turn, &env, &self.settings.current().agent.system_prompt))

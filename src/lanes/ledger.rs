@@ -177,6 +177,10 @@ impl Journal for LedgerJournal {
         })
     }
 
+    fn chat(&self) -> &str {
+        &self.lease.conversation.chat
+    }
+
     /// The card that waits for an edit is triage's business.
     fn edits(&self) -> BoxFuture<'_, Result<Vec<i64>, JournalError>> {
         Box::pin(async move {
@@ -200,8 +204,8 @@ impl Journal for LedgerJournal {
             let opened = entry.effects.iter().any(|effect| matches!(effect, Effect::OpenGate(_)));
             let finished = entry.effects.iter().any(|effect| matches!(effect, Effect::Finish));
             let live = self.settings.current();
-            let approvers = &live.channel(self.lease.conversation.channel).approvers;
-            let events = write_step(&mut tx, &self.lease, &mut row, entry, approvers, now).await?;
+            let live = live.channel(self.lease.conversation.channel);
+            let events = write_step(&mut tx, &self.lease, &mut row, entry, live, now).await?;
             tx.commit().await?;
             row.state = String::new();
             *self.row() = row;

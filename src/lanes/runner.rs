@@ -103,7 +103,9 @@ impl Runner {
                 parallel_tool_calls: live.model.parallel_tool_calls,
             }
         };
+        let settings = parts.settings.clone();
         let engine = Engine {
+            rules: Arc::new(move || Arc::clone(&settings.current().rules)),
             call_setup: Arc::new(call_setup),
             clock: parts.clock,
             ids: parts.ids,
@@ -298,6 +300,8 @@ impl Runner {
         let env = Env {
             now: self.engine.clock.now(),
             tools: &[],
+            rules: &[],
+            chat: &lease.conversation.chat,
             prompts: &self.engine.templates,
         };
         let incident = self.engine.ids.token()[..8].to_owned();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use countersign_agent::domain::{Conversation, Inbound, digest128};
+use countersign_agent::domain::{Conversation, Inbound, Vote, digest128};
 
 /// First de-duplication key: channel, app, kind and event id.
 pub(super) fn event_key(inbound: &Inbound) -> Vec<u8> {
@@ -46,9 +46,12 @@ pub(super) fn message_ref(place: &Conversation, message_id: &str) -> Vec<u8> {
     .to_vec()
 }
 
-/// A voter.
-pub(super) fn voter_key(user: &str) -> Vec<u8> {
-    digest128(&[user]).to_vec()
+/// A voter; at a tool approval a voter about one row.
+pub(super) fn voter_key(vote: &Vote) -> Vec<u8> {
+    match &vote.row {
+        None => digest128(&[&vote.by]).to_vec(),
+        Some(row) => digest128(&["row", row.as_str(), &vote.by]).to_vec(),
+    }
 }
 
 /// Text for a column that is shown or filtered but never an identity. Postgres refuses NUL in TEXT.

@@ -25,6 +25,7 @@ mod outbox_claim;
 mod page;
 mod postgres;
 mod prune;
+mod recorded;
 mod schema;
 mod seal;
 mod signals;

@@ -8,8 +8,8 @@ use countersign_agent::model::{ModelLive, Provider};
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{FakeModel, Script, Step, call, say};
-use crate::support::scripts::reporter;
-use crate::support::world::{DIRECT, GROUP, World, place, plan};
+use crate::support::scripts::{plan, reporter};
+use crate::support::world::{DIRECT, GROUP, World, place};
 
 const KEY: &str = "sk-ant-canary-0123456789";
 const HERE: &[(&str, &str)] = &[("MODEL__PROVIDER", "anthropic"), ("MODEL__API_KEY", KEY)];

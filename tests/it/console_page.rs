@@ -9,7 +9,7 @@ use crate::support::raw::{Reply, headers, send};
 use crate::support::world::World;
 
 /// Posts a form as the script of our own page does; `more` are further headers.
-async fn form(world: &World, path: &str, fields: &[(&str, &str)], more: &[(&str, &str)]) -> Reply {
+pub(crate) async fn form(world: &World, path: &str, fields: &[(&str, &str)], more: &[(&str, &str)]) -> Reply {
     let mut body = String::new();
     for (name, value) in fields {
         let escaped: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();

@@ -61,6 +61,7 @@ mod redis_topologies;
 mod reload;
 mod replicas;
 mod requirements;
+mod rules;
 mod run_bash;
 mod secrets;
 mod servers;

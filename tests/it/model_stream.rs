@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::fake_model::{FakeModel, Script, Step, Then, call, say};
 use crate::support::model_wire::Wire;
-use crate::support::scripts::reporter;
-use crate::support::world::{DIRECT, GROUP, World, place, plan};
+use crate::support::scripts::{plan, reporter};
+use crate::support::world::{DIRECT, GROUP, World, place};
 
 const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
 

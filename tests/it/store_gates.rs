@@ -71,6 +71,8 @@ fn vote(store: &Store, by: &str, principal: Option<&str>) -> Vote {
         principal: principal.map(str::to_owned),
         at: store.clock.now(),
         event_id: None,
+        row: None,
+        group: None,
     }
 }
 

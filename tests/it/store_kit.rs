@@ -340,6 +340,8 @@ pub(crate) fn action(turn: &TurnRow, id: &str, status: ActionStatus, now: Millis
         arguments: json!({"path": "a.md", "content": "x\u{0}y"}),
         justification: "Write a.md".to_owned(),
         preview: None,
+        quorum: 1,
+        approvers: None,
         status,
         position: 0,
         created_at: now,

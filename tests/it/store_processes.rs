@@ -207,6 +207,8 @@ async fn approve(store: &Store, gate: &Gate, by: &str) -> bool {
         principal: None,
         at: now,
         event_id: None,
+        row: None,
+        group: None,
     };
     tx.vote(&gate.id, &vote).await.unwrap();
     let votes = tx.gate(&gate.id).await.unwrap().unwrap().votes.len();
@@ -473,5 +475,7 @@ fn vote(store: &Store) -> Vote {
         principal: None,
         at: store.clock.now(),
         event_id: None,
+        row: None,
+        group: None,
     }
 }

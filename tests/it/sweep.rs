@@ -11,8 +11,8 @@ use crate::support::badinput::{Record, Request, Secrets, Values, bases, expand, 
 use crate::support::fake_model::{call, say};
 use crate::support::quiet::{heard, quiet, stored};
 use crate::support::raw::{Reply, push};
-use crate::support::scripts::{feedback, reporter};
-use crate::support::world::{GROUP, World, last, plan, user_words};
+use crate::support::scripts::{feedback, plan, reporter};
+use crate::support::world::{GROUP, World, last, user_words};
 
 const SEED: &str = "整理笔记";
 /// Columns of the ledger that are keys or stand in indexes.

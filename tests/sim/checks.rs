@@ -123,7 +123,7 @@ pub async fn sent(life: &mut Life<'_>, actor: ActorId, called: &Called) -> Resul
     match decision.via {
         Via::Grant => evidence::grant(life, &turn, &rows, row, step.as_deref()).await?,
         Via::System if life.live.agent.approval == ApprovalMode::Never && row.effect == EffectClass::Write => {}
-        Via::System | Via::Api => return Err(format!("call {number} ran, and nobody was asked")),
+        Via::System | Via::Api | Via::Rule => return Err(format!("call {number} ran, and nobody was asked")),
         Via::Text | Via::Button => evidence::row(life, &held.state, &rows, row, called).await?,
     }
     let runs = life.runs.by_call.entry(number).or_default();

@@ -4,16 +4,17 @@ mod answer;
 mod chance;
 mod mishap;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::channels::BoxFuture;
 use countersign::config::{Live, Settings};
-use countersign::conversation::Conversations;
+use countersign::conversation::{Conversations, GroupDirectory};
 use countersign::lanes::{Intervals, Runner, RunnerParts};
 use countersign::store::SimulatedCommit;
-use countersign_agent::domain::{Failpoint, Ids, Inbound, InboundBody, Millis, Mode};
+use countersign_agent::domain::{ChannelKind, Failpoint, Ids, Inbound, InboundBody, Millis, Mode};
 use countersign_agent::tools::{Tool, ToolError, ToolOutput, Toolbox};
 use futures_util::FutureExt;
 
@@ -27,6 +28,16 @@ use super::script::{Author, Model, Played, TOOLS};
 use super::stage::{ActorId, Called, Stage, Want, unpaced};
 use super::told;
 use chance::Move;
+
+/// No setting here names a group.
+#[derive(Debug)]
+struct NoGroups;
+
+impl GroupDirectory for NoGroups {
+    fn members<'a>(&'a self, _: ChannelKind, _: &'a str) -> BoxFuture<'a, Option<HashSet<String>>> {
+        Box::pin(std::future::ready(None))
+    }
+}
 
 /// Steps in which a life comes to rest once nobody disturbs it any more.
 const PATIENCE: usize = 6000;
@@ -137,7 +148,7 @@ impl<'a> Life<'a> {
         });
         let process = |name: &str, dice: &mut Dice| Process {
             ledger: lab.ledger.clone(),
-            conversations: Conversations::new(lab.ledger.clone(), settings.clone(), lab.clock.clone()),
+            conversations: Conversations::new(lab.ledger.clone(), settings.clone(), lab.clock.clone(), Arc::new(NoGroups)),
             runner: runner.clone(),
             clock: lab.clock.clone(),
             scene: Arc::clone(&stage.scene),

@@ -7,13 +7,13 @@
 //!   1. Look through the workspace and read the files ["list_files", "read_file"]
 //!   2. Write a summary of the main points to `summary.md` ["write_file"]
 //!   3. Read `summary.md` back and compare ["read_file"]
-//!   an OK allows: write_file
+//!   an OK allows: write_file {"path":"summary.md"} × 1
 //! ann: Revise("Write it to report.md instead")
 //! plan 2: Summarize the notes in summary.md
 //!   1. Look through the workspace and read the files ["list_files", "read_file"]
 //!   2. Write a summary of the main points to `report.md`; with the change asked for: "Write it to report.md instead" ["write_file"]
 //!   3. Read `report.md` back and compare ["read_file"]
-//!   an OK allows: write_file
+//!   an OK allows: write_file {"path":"report.md"} × 1
 //! ann: Approve
 //! final_answer:
 //! [demo model] The plan was carried out step by step:

@@ -12,6 +12,7 @@ mod notice;
 mod plan;
 mod pattern;
 mod coverage;
+mod rule;
 mod tool;
 mod action;
 mod gate;
@@ -44,5 +45,8 @@ pub use outbound::{
 pub use pattern::{ArgumentSense, fits, matches, normal};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
 pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode};
+pub use rule::{
+    COMMAND_TOOL, Demand, JudgedCall, Judgement, LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport, Rule, Ruling, judge,
+};
 pub use tool::{Definition, Definitions, EffectClass, Scope, ScopeArgument, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 pub use turn::{Budget, Limit, Meter, SignalKind, TurnReason, TurnStatus};

@@ -14,7 +14,7 @@ mod task;
 mod notebook;
 
 pub use agent::{Agent, AgentBuilder, BuildError};
-pub use drive::{CallSetup, Engine, RETRY, RunEnd};
+pub use drive::{CallSetup, Engine, RETRY, RuleSource, RunEnd};
 pub use journal::{Journal, JournalError, OutsideInput, Sending, StepRecord, row_verdicts, status_at_end, unread_outcomes};
 pub use notebook::{FORMAT, Keeper, Notebook, OpenGate, RestoreError, TaskError, TimelineEntry, Verdict, VerdictEffect, VerdictError};
 pub use observers::{HookError, Observer, Observers};

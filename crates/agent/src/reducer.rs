@@ -25,7 +25,7 @@ mod observe;
 mod tests;
 
 pub use again::begin_again;
-pub use calls::OpenCall;
+pub use calls::{OpenCall, denied};
 pub use capsule::{Artifact, Capsule, StepSnapshot, memory};
 pub use finish::open_steps;
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};
@@ -41,7 +41,8 @@ pub use turn::{
 };
 
 use crate::domain::{
-    Action, ActionStatus, Event, GateId, GateKind, Millis, Notice, Outbound, PromptLanguage, ToolCall, ToolResult, ToolSpec, TurnReason,
+    Action, ActionStatus, Event, GateId, GateKind, Millis, Notice, Outbound, PromptLanguage, Rule, ToolCall, ToolResult, ToolSpec,
+    TurnReason,
 };
 
 /// What the model said.
@@ -102,7 +103,7 @@ pub enum Input {
         /// Working time spent, milliseconds.
         millis: u64,
     },
-    /// A call of [`Next::RunTools`] that a person approved was not sent: what it would change is no longer what they were shown.
+    /// A call of [`Next::RunTools`] was not sent: a rule forbids it by now, or what it would change is no longer what people were shown who approved it.
     Outdated {
         /// The call.
         call_id: String,
@@ -184,6 +185,13 @@ pub enum Effect {
         /// The gate that asks for it now.
         gate: Option<GateId>,
     },
+    /// A rule denies this proposed call, which a person may have approved, and which was not sent.
+    ActionDenied {
+        /// `act_…`.
+        action: String,
+        /// The rule's, in place of the person's.
+        decision: crate::domain::Decision,
+    },
     /// Open a gate and wait.
     OpenGate(Box<GateOpening>),
     /// Put this on the timeline.
@@ -206,6 +214,10 @@ pub struct Env<'a> {
     pub now: Millis,
     /// Action tools on offer (the state tools are the agent's own).
     pub tools: &'a [ToolSpec],
+    /// The administrator's rules about calls, as they are now.
+    pub rules: &'a [Rule],
+    /// The chat of the turn, as rules name it.
+    pub chat: &'a str,
     /// Prompt templates.
     pub prompts: &'a crate::template::Templates,
 }

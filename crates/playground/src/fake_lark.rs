@@ -100,5 +100,6 @@ fn routes(shared: Shared) -> Router {
         .route("/open-apis/im/v1/messages/{id}/reply", post(handlers::reply))
         .route("/open-apis/im/v1/messages/{id}", patch(handlers::patch))
         .route("/open-apis/im/v1/messages/{id}/reactions", post(handlers::react))
+        .route("/open-apis/contact/v3/users/find_by_department", get(handlers::members))
         .with_state(shared)
 }

@@ -149,6 +149,7 @@ fn piece(element: &Value) -> String {
     let text = |name: &str| element[name].as_str().unwrap_or_default();
     let plain = match text("type") {
         "user" => format!("@{}", text("user_id")),
+        "usergroup" => format!("@{}", text("usergroup_id")),
         "link" if !text("text").is_empty() => text("text").to_owned(),
         "link" => text("url").to_owned(),
         "emoji" => format!(":{}:", text("name")),
@@ -175,7 +176,7 @@ fn rendered(text: &str) -> String {
             break;
         };
         let (head, label) = token.split_once('|').unwrap_or((token, ""));
-        match (head.strip_prefix('@'), label) {
+        match (head.strip_prefix('@').or(head.strip_prefix("!subteam^")), label) {
             (Some(user), _) => {
                 out.push('@');
                 out.push_str(user);

@@ -53,6 +53,8 @@ pub(super) struct Memory {
     pub(super) recalled: BTreeSet<String>,
     /// Chats of people's messages.
     pub(super) chats: BTreeMap<String, String>,
+    /// The members of user groups and departments, by the group's id.
+    pub(super) groups: BTreeMap<String, Vec<String>>,
     faults: Vec<(String, Fault)>,
     held: BTreeSet<String>,
 }
@@ -113,6 +115,12 @@ impl Stage {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on these people belong to the user group or department `id`.
+    pub fn set_group(&self, id: &str, members: &[&str]) {
+        let members = members.iter().map(|id| (*id).to_owned()).collect();
+        self.lock().groups.insert(id.to_owned(), members);
     }
 
     pub(super) fn now(&self) -> Millis {

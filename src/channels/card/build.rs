@@ -8,7 +8,7 @@ use crate::channels::wording::{
     AskKind, Audience, capitalized, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key, state_key,
     words_key,
 };
-use countersign_agent::domain::{ActionView, CardState, Outbound, PlanEnd, StepView};
+use countersign_agent::domain::{ActionView, CardState, ChannelKind, Outbound, PlanEnd, StepView};
 
 /// Makes one card.
 pub(super) struct Builder<'a> {
@@ -34,7 +34,7 @@ impl<'a> Card<'a> {
 
     /// A call by itself, without buttons.
     pub(in crate::channels) fn call(words: CardWords<'_>, number: usize, row: &'a ActionView) -> Call<'a> {
-        Builder { words, caps: Caps::ALL }.call(number, row, None)
+        Builder { words, caps: Caps::ALL }.call(number, row, CardLine::new(), None)
     }
 }
 
@@ -97,8 +97,7 @@ impl Builder<'_> {
         let line = |key: &str| self.asking(&format!("{family}.{key}"), whom, values.clone());
         let intro = vec![line("intro")];
         let waits: Vec<CardLine> = whom.waits().then(|| line("waits")).into_iter().collect();
-        let others = whom.listed().is_some() || whom.anyone();
-        match (self.words.surface.is_text(), others) {
+        match (self.words.surface.is_text(), whom.others()) {
             (false, _) => Asks {
                 intro,
                 waits,
@@ -113,17 +112,22 @@ impl Builder<'_> {
     }
 
     /// Our words `key`, which name those who are asked: the people who may approve, else the requester where others read along.
-    fn asking(&self, key: &str, whom: Audience<'_>, mut values: Value) -> CardLine {
+    pub(super) fn asking(&self, key: &str, whom: Audience<'_>, mut values: Value) -> CardLine {
         let person = |id: &str| Span::Person(id.to_owned());
         let mut people = CardLine::new();
         for id in whom.named() {
             people.extend((!people.is_empty()).then(|| plain(" ")));
-            people.push(person(id));
+            // No message of Lark's mentions a department.
+            if ChannelKind::Lark.is_group(id) {
+                people.extend(self.around("", "foot.department", json!({}), "id", vec![person(id)]));
+            } else {
+                people.push(person(id));
+            }
         }
         people.extend((whom.more() > 0).then(|| Span::Ours(format!(" +{}", whom.more()))));
         let requester = match whom.by_name() {
             Some(id) => (self.words.knows)(id).then(|| person(id)),
-            None => (whom.listed().is_some() || whom.anyone()).then(|| person(whom.requester)),
+            None => whom.others().then(|| person(whom.requester)),
         };
         let mut holes = Holes::default();
         let (people, requester) = (holes.put(people), holes.put(requester.into_iter().collect()));

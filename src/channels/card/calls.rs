@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::build::{Builder, lines, tool};
-use super::{ButtonStyle, Call, CallAsk, Card, Exhibit, Head, Part, Tone, ours};
+use super::line::plain;
+use super::{ButtonStyle, Call, CallAsk, Card, CardLine, Exhibit, Head, Part, Tone, ours};
 use crate::channels::wording::{AskKind, Audience, is_open, one_line, prompt_key, sure_key};
 use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
 
@@ -17,7 +18,7 @@ impl Builder<'_> {
         parts.extend(self.note("note", card.note.as_deref()));
         let gate = open.then_some(&card.gate_id);
         let rows = card.actions.iter().take(self.caps.calls).enumerate();
-        parts.extend(rows.map(|(at, row)| Part::Call(Box::new(self.call(at + 1, row, gate)))));
+        parts.extend(rows.map(|(at, row)| Part::Call(Box::new(self.call(at + 1, row, self.need(card, row), gate)))));
         let more = self.more("approval.more_actions", card.actions.len(), self.caps.calls);
         parts.extend(more.map(|more| one("more", ours(&more))));
         if open {
@@ -59,7 +60,24 @@ impl Builder<'_> {
         head
     }
 
-    pub(super) fn call<'a>(&self, number: usize, row: &'a ActionView, gate: Option<&'a GateId>) -> Call<'a> {
+    /// Who must approve a call that waits, where it is not who the card says, and how many have.
+    fn need(&self, card: &ApprovalCard, row: &ActionView) -> CardLine {
+        let mut line = CardLine::new();
+        if !(is_open(&card.state) && row.status.waits()) {
+            return line;
+        }
+        if let Some(approvers) = &row.approvers {
+            line.extend(self.asking("approval.own", Audience::call(card, approvers), json!({})));
+        }
+        if row.quorum > 1 {
+            let votes = self.say("approval.votes", json!({"votes": row.votes, "quorum": row.quorum}));
+            line.extend((!line.is_empty()).then(|| plain(" ")));
+            line.push(plain(&votes));
+        }
+        line
+    }
+
+    pub(super) fn call<'a>(&self, number: usize, row: &'a ActionView, need: CardLine, gate: Option<&'a GateId>) -> Call<'a> {
         let exhibit = |key: &str, text: String| Exhibit {
             label: self.word(key),
             text,
@@ -82,6 +100,7 @@ impl Builder<'_> {
             status: self.word(&format!("action.{}", row.status.as_str())),
             justification: (!why.is_empty()).then_some(why),
             warning: row.warning().map(|key| self.word(key)),
+            need,
             preview: beside("approval.preview", &row.preview),
             arguments: exhibit("approval.arguments", arguments),
             output: beside("approval.output", &row.output),

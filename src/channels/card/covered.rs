@@ -15,14 +15,14 @@ impl Builder<'_> {
     /// Our words `key`, which are told how many calls there are, and the calls: one behind the words, several on a line each. `whole`: a
     /// person approves them, so each is told as long as it is.
     pub(super) fn calls_under(&self, key: &str, calls: &[&DeclaredCall], whole: bool) -> Vec<CardLine> {
-        let words = ours(&self.say(key, json!({"count": calls.len()})));
+        let words = self.say(key, json!({"count": calls.len()}));
         if let [only] = calls {
-            return vec![[words, self.in_words(only, whole)].concat()];
+            return vec![[ours(&words), self.in_words(only, whole)].concat()];
         }
         let room = if whole { calls.len() } else { self.caps.rows };
         let bullet = |call: &&DeclaredCall| [ours("• "), self.in_words(call, whole)].concat();
         let more = self.more("call.more", calls.len(), room).map(|more| ours(&more));
-        std::iter::once(words)
+        std::iter::once(ours(words.trim_end()))
             .chain(calls.iter().take(room).map(bullet))
             .chain(more)
             .collect()
@@ -30,7 +30,13 @@ impl Builder<'_> {
 
     /// `write summary.md (once)`.
     fn in_words(&self, call: &DeclaredCall, whole: bool) -> CardLine {
-        let shown = |text: &str| if whole { text.to_owned() } else { one_line(text, self.caps.line) };
+        let shown = |text: &str| {
+            if whole {
+                text.to_owned()
+            } else {
+                one_line(text, self.caps.line / 3)
+            }
+        };
         // A text stands as it is; as JSON what is no text or goes over several lines.
         let value = |value: &Value| match value {
             Value::String(text) if !text.is_empty() && !text.contains(char::is_control) => Span::Foreign(shown(text)),

@@ -62,7 +62,9 @@ pub fn step_lines(templates: &Templates, locale: Locale, steps: &[StepView], mar
 pub fn call_blocks(templates: &Templates, locale: Locale, calls: &[ActionView]) -> Vec<PageBlock> {
     let words = words(templates, locale);
     let lines = calls.iter().enumerate();
-    lines.map(|(at, row)| call(&Card::call(words, at + 1, row))).collect()
+    lines
+        .map(|(at, row)| call(&Card::call(words, at + 1, row), String::new()))
+        .collect()
 }
 
 /// Markdown as safe HTML.
@@ -125,7 +127,7 @@ impl Encoder<'_> {
                     page.blocks.extend((!answer.text.is_empty()).then(|| prose(&answer.text)));
                     self.quiet(&answer.ours, &mut page.blocks);
                 }
-                Part::Call(row) => page.blocks.push(call(row)),
+                Part::Call(row) => page.blocks.push(call(row, self.plain(&row.need))),
             }
         }
         page.foot = card.foot.iter().map(|line| self.plain(line)).collect();
@@ -222,7 +224,8 @@ fn head(head: &Head) -> CardPage {
     }
 }
 
-fn call(call: &Call<'_>) -> PageBlock {
+/// `need`: who must approve it, and how many have, in words.
+fn call(call: &Call<'_>, need: String) -> PageBlock {
     PageBlock::Call(Box::new(CallLine {
         number: call.number,
         tool: call.row.tool.clone(),
@@ -232,6 +235,7 @@ fn call(call: &Call<'_>) -> PageBlock {
         status_word: call.status.clone(),
         justification: call.justification.clone().unwrap_or_default(),
         warning: call.warning.clone(),
+        need: Some(need).filter(|need| !need.is_empty()),
         hidden: call.hidden.clone(),
         open: call.ask.is_some(),
         preview: call.preview.clone(),

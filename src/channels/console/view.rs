@@ -90,6 +90,7 @@ pub struct CallLine {
     pub(super) status_word: String,
     pub(super) justification: String,
     pub(super) warning: Option<String>,
+    pub(super) need: Option<String>,
     pub(super) hidden: Option<String>,
     pub(super) open: bool,
     pub(super) preview: Option<Exhibit>,

@@ -67,6 +67,8 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::Done {} => "success",
         Notice::AlreadyDecided { .. }
         | Notice::NotEntitled { .. }
+        | Notice::OwnTask {}
+        | Notice::GroupUnknown { .. }
         | Notice::NotServed { .. }
         | Notice::Expired { .. }
         | Notice::AskedBefore { .. }
@@ -196,6 +198,7 @@ fn call(call: &Call<'_>) -> Vec<Value> {
     )];
     said.extend(call.justification.iter().map(|why| escape::inline(why)));
     said.extend(call.warning.iter().map(|warning| format!("⚠️ {warning}")));
+    said.extend((!call.need.is_empty()).then(|| line(&call.need)));
     let mut elements = vec![markdown(&format!("act_{number}"), &said.join("\n"))];
     for (name, shown) in call.exhibits() {
         let code = format!("{}\n{}", shown.label, escape::code_block(&shown.text));

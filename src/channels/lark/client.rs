@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use countersign_agent::domain::{ChannelKind, Clock, Locale, Millis, Outbound, OutboxOp, ReactionMark};
 use countersign_agent::template::Templates;
-use reqwest::Method;
+use reqwest::{Method, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
@@ -24,6 +24,10 @@ use token::Tokens;
 
 /// Room for a text message, bytes of its JSON. The platform takes 150 KB for the whole request.
 const MAX_TEXT_BYTES: usize = 100_000;
+
+/// Members of a department on a page, as many as the platform gives; and pages that are read.
+const MEMBERS_PAGE: usize = 50;
+const MEMBERS_PAGES: usize = 20;
 
 /// Lark, outward.
 #[derive(Debug)]
@@ -136,6 +140,38 @@ impl LarkClient {
         }
     }
 
+    /// Those who belong directly to the department `group`, all pages.
+    async fn members(&self, group: &str) -> Result<Vec<String>, DeliveryError> {
+        let nonsense = |why: &str| DeliveryError::from(LarkFailure::nonsense(why));
+        let place = format!("{}/open-apis/contact/v3/users/find_by_department", self.base_url);
+        let size = MEMBERS_PAGE.to_string();
+        let mut query = vec![
+            ("department_id", group.to_owned()),
+            ("department_id_type", String::from("open_department_id")),
+            ("user_id_type", String::from("open_id")),
+            ("page_size", size),
+        ];
+        let mut members = Vec::new();
+        for _ in 0..MEMBERS_PAGES {
+            self.limiter.wait(rates(None), BatchSizes::MAX_WAIT).await?;
+            let url = Url::parse_with_params(&place, &query).map_err(|_| nonsense("base_url"))?;
+            let answer = self.send(Method::GET, url.as_str(), &Value::Null).await?;
+            let data = &answer["data"];
+            let users = data["items"].as_array().into_iter().flatten();
+            members.extend(users.filter_map(|user| user["open_id"].as_str().map(str::to_owned)));
+            match data["page_token"].as_str().filter(|_| data["has_more"] == true) {
+                None if data["has_more"] == true => return Err(nonsense("find_by_department names no next page")),
+                None => return Ok(members),
+                Some(next) => {
+                    query.retain(|(name, _)| *name != "page_token");
+                    query.push(("page_token", next.to_owned()));
+                }
+            }
+        }
+        let most = MEMBERS_PAGE * MEMBERS_PAGES;
+        Err(DeliveryError::Gone(format!("the department {group} has more than {most} members")))
+    }
+
     /// `msg_type` and `content` of a message.
     fn compose(&self, content: &Outbound, delivery: &Delivery) -> Result<Value, DeliveryError> {
         if !delivery.plain
@@ -191,6 +227,10 @@ impl Channel for LarkClient {
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {
         Box::pin(self.ask_identity())
+    }
+
+    fn group_members<'a>(&'a self, group: &'a str) -> BoxFuture<'a, Result<Vec<String>, DeliveryError>> {
+        Box::pin(self.members(group))
     }
 }
 

@@ -11,7 +11,7 @@ use super::fallback::fallback;
 use super::rich_text;
 use crate::channels::card::{self, Answer, Ask, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface};
 use crate::channels::wording::one_line;
-use countersign_agent::domain::{Locale, Outbound};
+use countersign_agent::domain::{ChannelKind, Locale, Outbound};
 use countersign_agent::template::Templates;
 use parts::{bold, text};
 
@@ -135,6 +135,7 @@ fn call_blocks(call: &Call<'_>) -> Vec<Value> {
     ]];
     lines.extend(call.justification.iter().map(|why| vec![text(&escape::inert(why))]));
     lines.extend(call.warning.iter().map(|warning| vec![text(&format!("⚠️ {warning}"))]));
+    lines.extend((!call.need.is_empty()).then(|| line(&call.need)));
     let mut elements = vec![parts::lines(lines)];
     for (_, shown) in call.exhibits() {
         elements.push(parts::section(vec![text(&shown.label)]));
@@ -215,10 +216,12 @@ fn mrkdwn(line: &CardLine) -> String {
     line.iter().map(spell).collect()
 }
 
-/// `id` as a mention, else as text.
+/// The person or group `id` as a mention, else as text.
 fn person(id: &str) -> Value {
     if escape::is_user(id) {
         json!({"type": "user", "user_id": id})
+    } else if ChannelKind::Slack.is_group(id) {
+        json!({"type": "usergroup", "usergroup_id": id})
     } else {
         text(&escape::inert(&one_line(id, 128)))
     }

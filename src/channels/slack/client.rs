@@ -158,6 +158,19 @@ impl SlackClient {
         }
     }
 
+    /// Those who belong to the user group `group`. Its answer has no pages.
+    async fn members(&self, group: &str) -> Result<Vec<String>, DeliveryError> {
+        let answer = self
+            .paced(Method::GroupMembers, "", &json!({"usergroup": group}), BatchSizes::MAX_WAIT)
+            .await?;
+        let users = answer["users"].as_array().ok_or_else(|| DeliveryError::Retry {
+            reason: String::from("usergroups.users.list lists no users"),
+            after: None,
+            uncertain: false,
+        })?;
+        Ok(users.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect())
+    }
+
     /// The message that an earlier try of `delivery` posted. Where we may not look, it is taken as not there: one
     /// message too many is better than none. Where we must wait to look, we wait.
     async fn find(&self, delivery: &Delivery, since: Millis) -> Result<Option<String>, DeliveryError> {
@@ -262,6 +275,10 @@ impl Channel for SlackClient {
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {
         Box::pin(self.ask_identity())
+    }
+
+    fn group_members<'a>(&'a self, group: &'a str) -> BoxFuture<'a, Result<Vec<String>, DeliveryError>> {
+        Box::pin(self.members(group))
     }
 }
 

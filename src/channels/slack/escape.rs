@@ -1,7 +1,7 @@
 //! Foreign text on its way into Slack: after these functions it can be read, but it can no longer be a mention, a
 //! broadcast, a link or an entity of ours.
 
-use countersign_agent::domain::visible;
+use countersign_agent::domain::{ChannelKind, visible};
 
 /// Word joiner: breaks a token without changing what people see.
 const JOINER: char = '\u{2060}';
@@ -71,8 +71,11 @@ pub(super) fn is_user(id: &str) -> bool {
     id.starts_with(['U', 'W']) && (2..=32).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
-/// The mention of `id` in mrkdwn and in `text`, if it is a Slack user id.
+/// The mention of `id` in mrkdwn and in `text`, if it is the id of a Slack user or user group.
 pub(super) fn mention(id: &str) -> Option<String> {
+    if ChannelKind::Slack.is_group(id) {
+        return Some(format!("<!subteam^{id}>"));
+    }
     is_user(id).then(|| format!("<@{id}>"))
 }
 
@@ -99,11 +102,22 @@ mod tests {
         assert_eq!(mrkdwn_within("🙂🙂🙂", 5, "…"), "🙂\n…");
     }
 
-    /// M-5: only what can be a user's id becomes a mention.
+    /// M-5: only what can be the id of a user or a user group becomes a mention.
     #[test]
-    fn only_users_are_mentioned() {
+    fn only_users_and_groups_are_mentioned() {
+        assert_eq!(mention("S0614TZR7").as_deref(), Some("<!subteam^S0614TZR7>"));
         assert_eq!(mention("U0ALICE01").as_deref(), Some("<@U0ALICE01>"));
-        for id in ["api client", "U", "u0alice", "C0GENERAL", "U1> <!here", ""] {
+        for id in [
+            "api client",
+            "U",
+            "u0alice",
+            "S",
+            "Sam",
+            "S1> <!here",
+            "C0GENERAL",
+            "U1> <!here",
+            "",
+        ] {
             assert_eq!(mention(id), None, "{id}");
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use countersign_agent::domain::{ApprovalCard, Approvers, BudgetCard, Outbound, PlanCard};
+use countersign_agent::domain::{ApprovalCard, Approvers, BudgetCard, ChannelKind, Outbound, PlanCard};
 
 /// People named on one card; more are counted.
 const MAX_NAMED: usize = 10;
@@ -47,6 +47,14 @@ impl<'a> Audience<'a> {
         }
     }
 
+    /// Of one call that asks other people than the card does.
+    pub(in crate::channels) fn call(card: &'a ApprovalCard, approvers: &'a Approvers) -> Self {
+        Self {
+            approvers,
+            ..Self::calls(card)
+        }
+    }
+
     pub(in crate::channels) fn limit(card: &'a BudgetCard) -> Self {
         Self {
             approvers: &card.approvers,
@@ -60,7 +68,7 @@ impl<'a> Audience<'a> {
     pub(in crate::channels) fn listed(self) -> Option<&'a [String]> {
         match self.approvers {
             Approvers::Listed(ids) if *ids != [self.requester] => Some(ids),
-            Approvers::Listed(_) | Approvers::Requester | Approvers::Anyone => None,
+            Approvers::Listed(_) | Approvers::Requester | Approvers::Anyone | Approvers::NotRequester => None,
         }
     }
 
@@ -69,14 +77,25 @@ impl<'a> Audience<'a> {
         self.group && *self.approvers == Approvers::Anyone
     }
 
-    /// Does the requester wait for others?
+    /// Does it ask somebody in the chat, but not the requester?
+    pub(in crate::channels) fn not_requester(self) -> bool {
+        *self.approvers == Approvers::NotRequester
+    }
+
+    /// Are others asked than the requester alone?
+    pub(in crate::channels) fn others(self) -> bool {
+        self.listed().is_some() || self.anyone() || self.not_requester()
+    }
+
+    /// Does the requester wait for others? They may be a member of a group that is asked.
     pub(in crate::channels) fn waits(self) -> bool {
-        self.listed().is_some_and(|ids| !ids.iter().any(|id| id == self.requester))
+        let may = |id: &String| id == self.requester || is_group(id);
+        self.not_requester() || self.listed().is_some_and(|ids| !ids.iter().any(may))
     }
 
     /// The requester alone is asked, by name where others read along.
     pub(in crate::channels) fn by_name(self) -> Option<&'a str> {
-        (self.group && self.listed().is_none() && !self.anyone()).then_some(self.requester)
+        (self.group && !self.others()).then_some(self.requester)
     }
 
     /// How many of those who may approve are not named.
@@ -91,16 +110,22 @@ impl<'a> Audience<'a> {
 
     /// Adds to the values of our words who is asked; `people` and `requester` as the platform names them.
     pub(in crate::channels) fn tell(self, values: &mut Value, slack: bool, people: &str, requester: &str) {
-        let asks = match (self.listed(), self.anyone()) {
-            (Some(_), _) => "listed",
-            (None, true) => "anyone",
-            (None, false) => "requester",
+        let asks = match (self.listed(), self.anyone(), self.not_requester()) {
+            (Some(_), _, _) => "listed",
+            (None, true, _) => "anyone",
+            (None, false, true) => "not_requester",
+            (None, false, false) => "requester",
         };
         values["asks"] = json!(asks);
         values["people"] = json!(people);
         values["requester"] = json!(requester);
         values["slack"] = json!(slack);
     }
+}
+
+/// Does `id` name a group, on whatever platform?
+pub(in crate::channels) fn is_group(id: &str) -> bool {
+    [ChannelKind::Lark, ChannelKind::Slack].iter().any(|channel| channel.is_group(id))
 }
 
 /// The person who is mentioned before a text in a group.

@@ -129,12 +129,20 @@ fn lists_of_ids() {
     refused(Kind::Ids, "[oc_1, oc_1]", &format!("found oc_1 in the list, {allowed}"));
     refused(Kind::Ids, "['oc 1']", &format!("found oc 1 in the list, {allowed}"));
     assert_eq!(Kind::Ids.parse(&yaml::parse("[a,\n b,\n 7]").unwrap()).unwrap_err().line, 3);
-    for good in ["requester", "anyone", "[ou_1]"] {
-        assert!(check(Kind::Approvers, good).is_ok(), "{good}");
+    let approvers = |same| Kind::Approvers { same };
+    for good in ["requester", "anyone", "not_requester", "[ou_1]", "[ou_1, od-1]"] {
+        assert!(check(approvers(false), good).is_ok(), "{good}");
+        assert!(check(approvers(true), good).is_ok(), "{good}");
     }
     for bad in ["everyone", "[]", "[ou_1, ou_1]", "1"] {
-        assert!(check(Kind::Approvers, bad).is_err(), "{bad}");
+        assert!(check(approvers(true), bad).is_err(), "{bad}");
     }
+    assert!(check(approvers(true), "same").is_ok());
+    refused(
+        approvers(false),
+        "same",
+        "found same, allowed requester, anyone, not_requester or a list of user and group ids, each once",
+    );
 }
 
 /// S3-3: components are named once each and kept in the prompt's order; none is fine, an unknown one is not.

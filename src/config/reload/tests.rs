@@ -113,7 +113,7 @@ fn another(key: &Key, folder: &str) -> Option<String> {
     let first = |values: &[&str]| values.iter().find(|value| !is(value)).map(|value| (*value).to_owned());
     match key.kind {
         Kind::Flag => first(&["true", "false"]),
-        // A quorum of two is kept by `anyone`.
+        // A quorum of two is met by `anyone`, which calls share.
         Kind::Whole { min, max } => first(&[&(min + 1).to_string(), &min.to_string(), &max.to_string()]),
         Kind::Text | Kind::Secret => Some("another-text-or-secret".to_owned()),
         Kind::Choice(words) => first(words),
@@ -125,9 +125,10 @@ fn another(key: &Key, folder: &str) -> Option<String> {
         Kind::Prefix => Some("another".to_owned()),
         Kind::Folder => Some(format!("'{folder}'")),
         Kind::Ids => Some("[another]".to_owned()),
-        Kind::Approvers => first(&["requester"]),
+        Kind::Approvers { .. } => first(&["requester"]),
         Kind::Effects => Some("{another: read}".to_owned()),
         Kind::Features => Some("[output_format]".to_owned()),
+        Kind::Maps(_) if key.path == "rules" => Some("[{tool: another, then: deny}]".to_owned()),
         Kind::Maps(_) => Some("[{name: another, command: [another]}]".to_owned()),
     }
 }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use countersign_agent::domain::{ActionId, DecisionKind, GateId};
+use countersign_agent::domain::{ActionId, DecisionKind, GateId, GateKind};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ const STATUSES: &[&str] = &[
 pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<ListParams>) -> Result<Json<Value>, ApiError> {
     let query = params.query(STATUSES, Some("pending"))?;
     let records = gateway.ledger.read().await?.list_actions(&query).await?;
-    Ok(Json(page(records, |record| views::action(&record))))
+    Ok(Json(page(records, |record| view(&gateway, &record))))
 }
 
 /// `GET /actions/{id}`.
@@ -31,7 +31,7 @@ pub(in crate::gateway) async fn one(
     Id(id): Id,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(Json(views::action(&find(&gateway, &ActionId::new(id)).await?)))
+    Ok(Json(view(&gateway, &find(&gateway, &ActionId::new(id)).await?)))
 }
 
 /// Body of a decision.
@@ -77,7 +77,13 @@ pub(in crate::gateway) async fn decide(
             },
         )
         .await?;
-    Ok(Json(views::action(&find(&gateway, &id).await?)))
+    Ok(Json(view(&gateway, &find(&gateway, &id).await?)))
+}
+
+/// The approvers are read now, as they are at a decision.
+fn view(gateway: &Gateway, record: &ActionRecord) -> Value {
+    let live = gateway.settings.current();
+    views::action(record, live.channel(record.channel).approvers_of(GateKind::ToolApproval))
 }
 
 async fn find(gateway: &Gateway, id: &ActionId) -> Result<ActionRecord, ApiError> {

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use countersign_agent::domain::{Approvers, DecisionKind, GateId, GateKind};
+use countersign_agent::domain::{DecisionKind, GateId, GateKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -91,11 +91,6 @@ async fn find(gateway: &Gateway, id: &GateId) -> Result<GateRecord, ApiError> {
 
 /// The approvers are read now, as they are at a decision.
 async fn view(gateway: &Gateway, session: &mut Read, record: &GateRecord) -> Result<Value, ApiError> {
-    let approvers = match &gateway.settings.current().channel(record.gate.conversation.channel).approvers {
-        Approvers::Requester => Value::from("requester"),
-        Approvers::Anyone => Value::from("anyone"),
-        Approvers::Listed(ids) => Value::from(ids.clone()),
-    };
     let approved = record
         .decision
         .as_ref()
@@ -105,5 +100,7 @@ async fn view(gateway: &Gateway, session: &mut Read, record: &GateRecord) -> Res
     } else {
         Vec::new()
     };
-    Ok(views::review(record, &approvers, &calls))
+    let live = gateway.settings.current();
+    let channel = live.channel(record.gate.conversation.channel);
+    Ok(views::review(record, channel.approvers_of(record.gate.kind), &calls))
 }

@@ -1,8 +1,8 @@
 //! The API's JSON, built from stored rows; shapes as promised, absent members are null.
 
 use countersign_agent::domain::{
-    API_TOKEN, Action, ActionStatus, Budget, Complexity, CoverageKind, CoveredBy, Decision, DecisionKind, Gate, GateKind, InboundBody,
-    Locale, Message, Meter, Millis, Outbound, Plan, Step, StepView,
+    API_TOKEN, Action, ActionStatus, Approvers, Budget, Complexity, CoverageKind, CoveredBy, Decision, DecisionKind, Gate, GateKind,
+    InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, Step, StepView, Vote,
 };
 use countersign_agent::template::Templates;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub(super) fn decision(decision: &Decision) -> Value {
 }
 
 /// A review: the gate of a plan (or a question, or a budget) with what is decided about it. `calls`: those of its turn.
-pub(super) fn review(record: &GateRecord, approvers: &Value, calls: &[Action]) -> Value {
+pub(super) fn review(record: &GateRecord, approvers: &Approvers, calls: &[Action]) -> Value {
     let gate = &record.gate;
     let status = match record.decision.as_ref().map(|decision| decision.kind) {
         None => "pending",
@@ -63,14 +63,12 @@ pub(super) fn review(record: &GateRecord, approvers: &Value, calls: &[Action]) -
         "plan_version": gate.plan_version,
         "digest": gate.digest,
         "steps": steps.iter().map(step_view).collect::<Vec<_>>(),
-        "approvers": approvers,
+        "approvers": approvers_of(approvers),
         "quorum": gate.quorum,
         "replaces": gate.replaces,
         "grants": grants(gate, calls),
         "asks": match &gate.card { Outbound::PlanCard(card) => &card.still_asks[..], _ => &[] },
-        "votes": record.votes.iter().map(|vote| json!({
-            "by": vote.by, "via": vote.via, "principal": vote.principal, "at": vote.at.rfc3339(), "event_id": vote.event_id,
-        })).collect::<Vec<_>>(),
+        "votes": votes(&record.votes),
         "message_id": gate.card_message,
         "created_at": gate.opened_at.rfc3339(),
         "expires_at": gate.expires_at.rfc3339(),
@@ -101,12 +99,35 @@ fn grants(gate: &Gate, calls: &[Action]) -> Vec<Value> {
     grants.collect()
 }
 
+/// As the configuration spells them.
+fn approvers_of(approvers: &Approvers) -> Value {
+    match approvers {
+        Approvers::Requester => json!("requester"),
+        Approvers::Anyone => json!("anyone"),
+        Approvers::NotRequester => json!("not_requester"),
+        Approvers::Listed(ids) => json!(ids),
+    }
+}
+
+fn votes(votes: &[Vote]) -> Vec<Value> {
+    let vote = |vote: &Vote| {
+        json!({
+            "by": vote.by, "via": vote.via, "principal": vote.principal, "group": vote.group, "at": vote.at.rfc3339(),
+            "event_id": vote.event_id,
+        })
+    };
+    votes.iter().map(vote).collect()
+}
+
 fn step_view(step: &StepView) -> Value {
     json!({ "id": step.id, "content": step.content, "intent": step.intent, "status": step.status, "tools": step.tools })
 }
 
-pub(super) fn action(record: &ActionRecord) -> Value {
+/// `approvers`: those of the channel's setting, who are asked where the call has none of its own. A call that nobody is asked about has none.
+pub(super) fn action(record: &ActionRecord, approvers: &Approvers) -> Value {
     let action = &record.action;
+    let asks = action.gate_id.is_some();
+    let approvers = action.approvers.as_ref().unwrap_or(approvers);
     json!({
         "id": action.id,
         "turn_id": action.turn_id,
@@ -118,6 +139,9 @@ pub(super) fn action(record: &ActionRecord) -> Value {
         "justification": action.justification,
         "preview": action.preview,
         "covered_by": action.covered_by.as_ref().map(|by| json!({"kind": by.kind, "id": by.id})),
+        "approvers": asks.then(|| approvers_of(approvers)),
+        "quorum": asks.then(|| action.quorum.max(1)),
+        "votes": votes(&record.votes),
         "status": action.status,
         "channel": record.channel,
         "chat_id": record.chat,

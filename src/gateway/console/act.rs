@@ -97,6 +97,7 @@ async fn review(scene: &Scene, id: &GateId, kind: DecisionKind, feedback: Option
             scene,
             error,
             gate.conversation.channel,
+            gate.kind,
             &gate.requester,
             record.decision.map(|decision| decision.kind),
         )?,
@@ -110,12 +111,17 @@ async fn action(scene: &Scene, id: &ActionId, gate: Option<GateId>, kind: Decisi
     };
     let asked = decision(scene, found.channel, kind, reason);
     Ok(match gateway.conversations.decide_action(id, gate.as_ref(), asked).await {
+        Ok(record) if record.action.status.waits() => Notice::VoteRecorded {
+            votes: u32::try_from(record.votes.len()).unwrap_or(u32::MAX),
+            quorum: record.action.quorum,
+        },
         Ok(_) if kind == DecisionKind::Approve => Notice::Approved {},
         Ok(_) => Notice::Rejected {},
         Err(error) => refused(
             scene,
             error,
             found.channel,
+            GateKind::ToolApproval,
             &found.user,
             found.action.decision.map(|decision| decision.kind),
         )?,
@@ -159,14 +165,14 @@ fn refused(
     scene: &Scene,
     error: DecideError,
     channel: ChannelKind,
+    gate: GateKind,
     requester: &str,
     before: Option<DecisionKind>,
 ) -> Result<Notice, ApiError> {
     Ok(match error {
         DecideError::NotFound => Notice::UnknownReview {},
-        DecideError::Forbidden => Notice::NotEntitled {
-            requester: entitled(scene, requester),
-        },
+        DecideError::Forbidden => not_entitled(scene, gate, requester),
+        DecideError::GroupUnknown(groups) => Notice::GroupUnknown { groups },
         DecideError::Conflict { by, through_api, at } => Notice::AlreadyDecided {
             kind: before.unwrap_or(DecisionKind::Approve),
             by: by.map(|by| scene.name(channel, &by)),
@@ -182,12 +188,14 @@ fn refused(
     })
 }
 
-/// Names of those who may decide in the console, where alone anybody is refused.
-fn entitled(scene: &Scene, requester: &str) -> String {
+/// Who may decide in the console, where alone anybody is refused.
+fn not_entitled(scene: &Scene, gate: GateKind, requester: &str) -> Notice {
     let name = |id: &String| scene.person(id).name;
-    match &scene.live.console.approvers {
-        Approvers::Listed(ids) => ids.iter().map(name).collect::<Vec<_>>().join(", "),
-        Approvers::Requester | Approvers::Anyone => scene.person(requester).name,
+    let named = |requester: String| Notice::NotEntitled { requester };
+    match scene.live.console.approvers_of(gate) {
+        Approvers::NotRequester => Notice::OwnTask {},
+        Approvers::Listed(ids) => named(ids.iter().map(name).collect::<Vec<_>>().join(", ")),
+        Approvers::Requester | Approvers::Anyone => named(scene.person(requester).name),
     }
 }
 
@@ -204,7 +212,8 @@ async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Res
             | Notice::VoteRecorded { .. }
             | Notice::AskingAgain { .. },
         ) => (StatusCode::OK, "good"),
-        Some(Notice::NotEntitled { .. }) => (StatusCode::FORBIDDEN, "bad"),
+        Some(Notice::NotEntitled { .. } | Notice::OwnTask {}) => (StatusCode::FORBIDDEN, "bad"),
+        Some(Notice::GroupUnknown { .. }) => (StatusCode::SERVICE_UNAVAILABLE, "bad"),
         Some(Notice::UnknownReview {}) => (StatusCode::NOT_FOUND, "bad"),
         Some(Notice::Expired { .. } | Notice::TooOldToAsk {}) => (StatusCode::GONE, "bad"),
         Some(Notice::EmptyFeedback {}) => (StatusCode::UNPROCESSABLE_ENTITY, "bad"),

@@ -88,6 +88,7 @@ pub(super) fn policy(templates: &Templates, locale: Locale, live: &ChannelLive) 
     let mut text = match &live.approvers {
         Approvers::Requester => say("console.policy.requester", json!({})),
         Approvers::Anyone => say("console.policy.anyone", json!({})),
+        Approvers::NotRequester => say("console.policy.not_requester", json!({})),
         Approvers::Listed(ids) => {
             let names: Vec<String> = ids.iter().map(|id| person(templates, locale, id).name).collect();
             say("console.policy.listed", json!({"ids": names.join(", ")}))

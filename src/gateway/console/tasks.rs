@@ -1,6 +1,6 @@
 //! What waits for a person, in every channel, and the last tasks.
 
-use countersign_agent::domain::{Action, CardState, ChannelKind, EffectClass, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
+use countersign_agent::domain::{Action, ChannelKind, EffectClass, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -80,9 +80,8 @@ pub(super) async fn waiting(session: &mut Read, scene: &Scene) -> Result<Value, 
         let Some(record) = session.gate(&id).await?.filter(|record| record.decision.is_none()) else {
             continue;
         };
-        let votes = scene.gateway.conversations.votes(&record);
         let rows = session.actions_of_gate(&id).await?;
-        let mut card = record.gate.card.painted(CardState::Open { votes }, &rows);
+        let mut card = scene.gateway.conversations.open_card(&record, &rows);
         show_whole(&mut card, &rows);
         all.extend(
             scene

@@ -5,8 +5,8 @@ use std::time::Duration;
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Answer, Approvers, CardState, Decision, DecisionKind, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
-    ReactionMark, TurnReason, TurnStatus,
+    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
+    ReactionMark, TurnReason, TurnStatus, Via,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
 use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
@@ -15,17 +15,18 @@ use tracing::{debug, info};
 
 use super::split::split;
 use super::successor::{carry_votes, succeed};
+use crate::config::ChannelLive;
 use crate::lanes::state::encode;
 use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Signal, StoreError, TurnRow, Tx, event_id, outbox_key};
 
 /// Writes everything that a step changed into `tx` and `row`, under the fence of `lease`; gives the events that it appended.
-/// A card that opens says who may approve now: `approvers`.
+/// A card that opens says who may approve now, by the channel's settings: `live`.
 pub(super) async fn write_step(
     tx: &mut Tx,
     lease: &Lease,
     row: &mut TurnRow,
     entry: StepRecord<'_>,
-    approvers: &Approvers,
+    live: &ChannelLive,
     now: Millis,
 ) -> Result<Vec<EventRow>, StoreError> {
     let StepRecord {
@@ -42,12 +43,16 @@ pub(super) async fn write_step(
         match effect {
             Effect::Say(content) => say(tx, row, content).await?,
             Effect::Progress => show_progress(tx, row, before, turn).await?,
-            Effect::Propose(action) => tx.insert_action(lease, &action).await?,
+            Effect::Propose(action) => {
+                tx.insert_action(lease, &action).await?;
+                audit_ruling(tx, &action);
+            }
+            Effect::ActionDenied { action, decision } => deny(tx, lease, &ActionId::new(action), &decision).await?,
             Effect::ActionMoved { action, status, gate } => {
                 tx.move_action(lease, &ActionId::new(action), status, gate.as_ref()).await?;
             }
             Effect::OpenGate(mut opening) => {
-                opening.card.ask(approvers.clone());
+                opening.card.ask(live.approvers_of(opening.kind).clone());
                 open_gate(tx, lease, row, *opening, turn.state.policy.ttl_ms, now).await?;
             }
             Effect::Emit { iteration, event, summary } => {
@@ -76,6 +81,36 @@ pub(super) async fn write_step(
     tx.save_turn(lease, row).await?;
     tx.consume(lease, heard).await?;
     Ok(events)
+}
+
+/// A rule of the administrator took the place of what people decided about this call.
+async fn deny(tx: &mut Tx, lease: &Lease, id: &ActionId, decision: &Decision) -> Result<(), StoreError> {
+    tx.deny_action(lease, id, decision).await?;
+    let record = tx.action(id).await?;
+    let action = record.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))?.action;
+    audit_ruling(tx, &action);
+    if let Some(gate) = &action.gate_id
+        && let Some(record) = tx.gate(gate).await?
+        && let Some(decision) = &record.decision
+    {
+        repaint(tx, &record.gate, decision).await?;
+    }
+    Ok(())
+}
+
+/// A decision by a rule is in the trail like one by a person.
+fn audit_ruling(tx: &mut Tx, action: &Action) {
+    let Some(decision) = action.decision.as_ref().filter(|decision| decision.via == Via::Rule) else {
+        return;
+    };
+    tx.audit(AuditEntry {
+        kind: "action_decision",
+        turn_id: Some(action.turn_id.clone()),
+        gate_id: action.gate_id.clone(),
+        action_id: Some(action.id.clone()),
+        principal: None,
+        details: json!({ "status": action.status, "via": decision.via, "rule": decision.event_id, "tool": action.tool }),
+    });
 }
 
 /// One row for each message, in order: a restart sends those that are left, each under its own key.
@@ -338,7 +373,8 @@ pub(super) async fn repaint(session: &mut Tx, gate: &Gate, decision: &Decision) 
         &rows,
     );
     // Distinct per look of the card: each row that gets done, or never will, repaints it.
-    let over = |row: &&Action| row.result.is_some() || matches!(row.status, ActionStatus::Expired | ActionStatus::Unknown);
+    let denied = |row: &Action| row.decision.as_ref().is_some_and(|decision| decision.via == Via::Rule);
+    let over = |row: &&Action| row.result.is_some() || denied(row) || matches!(row.status, ActionStatus::Expired | ActionStatus::Unknown);
     let done = rows.iter().filter(over).count().to_string();
     session.repaint_card(gate, &format!("rows {done}"), content).await
 }

@@ -1,7 +1,7 @@
 //! Proposed tool calls: intent, sent, done.
 
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, ChannelKind, CoveredBy, Decision, EffectClass, GateId, Millis, ToolResult, TurnId,
+    Action, ActionId, ActionStatus, Approvers, ChannelKind, CoveredBy, Decision, EffectClass, GateId, Millis, ToolResult, TurnId, Vote,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,6 +25,8 @@ pub struct ActionRecord {
     pub chat: String,
     /// Requester of its turn.
     pub user: String,
+    /// The approvals of it so far, where it needs several.
+    pub votes: Vec<Vote>,
 }
 
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
@@ -47,21 +49,36 @@ struct Call {
     preview: Option<String>,
     #[serde(default)]
     covered_by: Option<CoveredBy>,
+    #[serde(default)]
+    quorum: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    approvers: Option<Approvers>,
 }
 
 impl Read {
     /// One action.
     pub async fn action(&mut self, id: &ActionId) -> Result<Option<ActionRecord>> {
-        sqlx::query(concat!(
+        let row = sqlx::query(concat!(
             "SELECT ",
             columns!(),
             ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id WHERE actions.id = $1"
         ))
         .bind(&*keys::shown(id.as_str()))
         .fetch_optional(&mut *self.conn)
-        .await?
-        .map(|row| read_record(&row))
-        .transpose()
+        .await?;
+        match row {
+            Some(row) => Ok(Some(self.with_row_votes(read_record(&row)?).await?)),
+            None => Ok(None),
+        }
+    }
+
+    async fn with_row_votes(&mut self, record: ActionRecord) -> Result<ActionRecord> {
+        let Some(gate) = &record.action.gate_id else {
+            return Ok(record);
+        };
+        let mut votes = self.votes(gate).await?;
+        votes.retain(|vote| vote.row.as_ref() == Some(&record.action.id));
+        Ok(ActionRecord { votes, ..record })
     }
 
     /// The actions of a gate, by position.
@@ -108,9 +125,14 @@ impl Read {
             id: "actions.id",
         };
         let rows = list.rows(&mut self.conn, query).await?;
-        page(&rows, query.limit, read_record, |record| {
+        let records = page(&rows, query.limit, read_record, |record| {
             Cursor::new(record.action.created_at, record.action.id.as_str())
-        })
+        })?;
+        let mut items = Vec::with_capacity(records.items.len());
+        for record in records.items {
+            items.push(self.with_row_votes(record).await?);
+        }
+        Ok(Page { items, next: records.next })
     }
 }
 
@@ -142,6 +164,8 @@ impl Tx {
             justification: action.justification.clone(),
             preview: action.preview.clone(),
             covered_by: action.covered_by.clone(),
+            quorum: action.quorum,
+            approvers: action.approvers.clone(),
         })?)
         .bind(action.decision.as_ref().map(encode).transpose()?)
         .bind(action.result.as_ref().map(encode).transpose()?)
@@ -187,6 +211,25 @@ impl Tx {
         }
     }
 
+    /// A rule denies a call that was approved and not sent, or that waits for its question.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost, or when the call was sent.
+    pub async fn deny_action(&mut self, lease: &Lease, id: &ActionId, decision: &Decision) -> Result<()> {
+        self.prove_lease(lease).await?;
+        let denied =
+            sqlx::query("UPDATE actions SET status = 'rejected', decision = $1 WHERE id = $2 AND status IN ('approved', 'pending')")
+                .bind(encode(decision)?)
+                .bind(id.as_str())
+                .execute(&mut *self.conn)
+                .await?;
+        if denied.rows_affected() == 0 {
+            Err(StoreError::Stale)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Stores the result (`done`).
     ///
     /// # Errors
@@ -207,6 +250,14 @@ impl Tx {
 }
 
 fn read(row: &AnyRow) -> Result<Action> {
+    Ok(Action {
+        result: row.maybe_json("result")?,
+        ..read_call(row)?
+    })
+}
+
+/// An action without what came of it.
+pub(super) fn read_call(row: &AnyRow) -> Result<Action> {
     let call: Call = row.json("call")?;
     Ok(Action {
         id: ActionId::new(row.text("id")?),
@@ -219,12 +270,14 @@ fn read(row: &AnyRow) -> Result<Action> {
         justification: call.justification,
         preview: call.preview,
         covered_by: call.covered_by,
+        quorum: call.quorum,
+        approvers: call.approvers,
         status: named("status", row.text("status")?)?,
         position: unsigned("position", row.int("position")?)?,
         created_at: Millis(row.int("created_at")?),
         expires_at: row.maybe_int("expires_at")?.map(Millis),
         decision: row.maybe_json("decision")?,
-        result: row.maybe_json("result")?,
+        result: None,
     })
 }
 
@@ -234,6 +287,7 @@ fn read_record(row: &AnyRow) -> Result<ActionRecord> {
         channel: channel(row)?,
         chat: row.text("chat")?,
         user: row.text("user_id")?,
+        votes: Vec::new(),
     })
 }
 

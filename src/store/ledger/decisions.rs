@@ -51,7 +51,7 @@ impl Read {
 }
 
 impl Tx {
-    /// Adds a vote, once per person. Gives `false` when an earlier one stands. A person's own vote takes the place of one that the API gave in
+    /// Adds a vote, once per row and person. Gives `false` when an earlier one stands. A person's own vote takes the place of one that the API gave in
     /// their name.
     pub async fn vote(&mut self, gate: &GateId, vote: &Vote) -> Result<bool> {
         let added = sqlx::query(
@@ -60,7 +60,7 @@ impl Tx {
                WHERE votes.principal IS NOT NULL AND excluded.principal IS NULL",
         )
         .bind(gate.as_str())
-        .bind(keys::voter_key(&vote.by))
+        .bind(keys::voter_key(vote))
         .bind(vote.at.0)
         .bind(encode(vote)?)
         .bind(vote.principal.as_deref())

@@ -20,11 +20,11 @@ on_both! {
     a_model_that_claims_an_approval_has_none,
 }
 
-pub(super) const WRITE: &[(&str, &[&str])] = &[("写报告", &["write_file"])];
+pub(crate) const WRITE: &[(&str, &[&str])] = &[("写报告", &["write_file"])];
 pub(super) const READ: &[(&str, &[&str])] = &[("读取笔记", &["read_file"])];
 
 /// The tool messages of the only turn in the chat.
-pub(super) async fn tool_words(world: &World) -> Vec<String> {
+pub(crate) async fn tool_words(world: &World) -> Vec<String> {
     let turn = world.turns_in(world.on.chat("c1")).await.remove(0);
     let messages = world.api.messages(&turn).await;
     messages
@@ -35,7 +35,7 @@ pub(super) async fn tool_words(world: &World) -> Vec<String> {
 }
 
 /// The actions of the chat, newest first.
-pub(super) async fn actions(world: &World, status: &str) -> Vec<Value> {
+pub(crate) async fn actions(world: &World, status: &str) -> Vec<Value> {
     let chat = world.on.chat("c1");
     world.api.get(&format!("/api/v1/actions?chat={chat}&status={status}")).await["items"]
         .as_array()

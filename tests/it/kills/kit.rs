@@ -165,6 +165,9 @@ impl Handshake {
             written[0]
         );
         assert_eq!(written[0]["decision"]["via"], "grant");
+        let reviews = self.world.api.get("/api/v1/reviews?status=approved").await;
+        let used = &reviews["items"][0]["grants"][0]["used"];
+        assert_eq!(*used, 1, "the use is journaled with the intent");
         assert!(self.world.file("report.md").is_some());
         self.same_when_pushed_again().await;
     }

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::asked::{Asked, asked, goes_on, writes};
 use crate::support::fake_model::{Gate, Script, call, say};
 use crate::support::platform::{On, on_both};
-use crate::support::scripts::gated;
+use crate::support::scripts::{gated, plan};
 use crate::support::stores::Pairing;
-use crate::support::world::{GROUP, World, plan};
+use crate::support::world::{GROUP, World};
 
 const STEPS: usize = 8;
 const PLAN: (&str, &str) = ("AGENT__MODE", "plan");

@@ -15,10 +15,10 @@ use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, Step, call};
 use crate::support::fleet::{Fleet, LONG};
 use crate::support::platform::On;
-use crate::support::scripts::reporter;
+use crate::support::scripts::{plan, reporter};
 use crate::support::servers::PostgresServer;
 use crate::support::stores::fresh_database;
-use crate::support::world::{DIRECT, plan};
+use crate::support::world::DIRECT;
 
 /// Far below the lease of 30 s, far above what it takes.
 const SOON: Duration = Duration::from_secs(12);

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::history::tasks_in;
 use crate::support::fake_model::{call, say};
-use crate::support::scripts::feedback;
-use crate::support::world::{place, plan};
+use crate::support::scripts::{feedback, plan};
+use crate::support::world::place;
 
 /// In the request of a task that the model has a question about.
 pub const ASKS: &str = "颜色未定";

@@ -5,7 +5,7 @@ use countersign_agent::domain::Addressed;
 use serde_json::{Value, json};
 
 use super::fake_model::{Gate, Step, call, say};
-use super::world::{last, place, plan, step};
+use super::world::{last, place};
 
 /// The feedback of the last `<plan_feedback>` block, if the last user message is one.
 pub fn feedback(request: &Value) -> Option<String> {
@@ -93,6 +93,34 @@ pub fn in_order(answers: Vec<Value>) -> impl Fn(&Value) -> Value + Send + Sync +
         }
         answers[place(request).min(answers.len() - 1)].clone()
     }
+}
+
+/// `plan()` with these steps as (content, tools).
+pub fn plan(goal: &str, steps: &[(&str, &[&str])]) -> Value {
+    let steps: Vec<Value> = steps
+        .iter()
+        .enumerate()
+        .map(|(at, (content, tools))| step(at + 1, content, tools))
+        .collect();
+    json!({ "overall_goal_ui": goal, "complexity": "complex", "internal_plan": steps })
+}
+
+/// A step. `write_file PATH` declares one call, `write_file` any number of them at any path, and so does a server's tool for its `text`; other
+/// tools are only named.
+pub fn step(number: usize, content: &str, tools: &[&str]) -> Value {
+    let name = |tool: &&str| tool.split(' ').next().unwrap_or_default().to_owned();
+    let call = |tool: &&str| match tool.split_once(' ') {
+        Some((tool, path)) => Some(json!({ "tool": tool, "arguments": { "path": path } })),
+        None => {
+            let argument = [("write_file", "path"), ("__", "text")]
+                .iter()
+                .find(|(name, _)| tool.contains(name));
+            argument.map(|(_, argument)| json!({ "tool": tool, "arguments": { *argument: "**" }, "times": 1000 }))
+        }
+    };
+    let names: Vec<String> = tools.iter().map(name).collect();
+    let calls: Vec<Value> = tools.iter().filter_map(call).collect();
+    json!({ "id": number.to_string(), "content": content, "tools": names, "calls": calls })
 }
 
 /// A complex plan.

@@ -14,7 +14,7 @@ use countersign::store::StoreError;
 use countersign_agent::domain::{Clock, Ids};
 use countersign_agent::tools::{Tool, Toolbox};
 use countersign_playground::{BOT, FakeLark, FakeSlack, Posted, Snapshot, Stage, Tenant};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::api::{Api, PATIENCE};
@@ -487,26 +487,4 @@ pub fn user_words(request: &Value) -> String {
         .filter_map(|message| message["content"].as_str())
         .collect::<Vec<_>>()
         .join("\n---\n")
-}
-
-/// A step. `write_file PATH` declares one call, `write_file` any number of them at any path; other tools are only named.
-pub fn step(number: usize, content: &str, tools: &[&str]) -> Value {
-    let name = |tool: &&str| tool.split(' ').next().unwrap_or_default().to_owned();
-    let call = |tool: &&str| match tool.split_once(' ') {
-        Some((tool, path)) => Some(json!({ "tool": tool, "arguments": { "path": path } })),
-        None => (*tool == "write_file").then(|| json!({ "tool": tool, "arguments": { "path": "**" }, "times": 1000 })),
-    };
-    let names: Vec<String> = tools.iter().map(name).collect();
-    let calls: Vec<Value> = tools.iter().filter_map(call).collect();
-    json!({ "id": number.to_string(), "content": content, "tools": names, "calls": calls })
-}
-
-/// `plan()` with these steps as (content, tools).
-pub fn plan(goal: &str, steps: &[(&str, &[&str])]) -> Value {
-    let steps: Vec<Value> = steps
-        .iter()
-        .enumerate()
-        .map(|(at, (content, tools))| step(at + 1, content, tools))
-        .collect();
-    json!({ "overall_goal_ui": goal, "complexity": "complex", "internal_plan": steps })
 }

@@ -74,6 +74,7 @@ const KNOWN_CYCLES: &[&[&str]] = &[
         "src/gateway/console/page.rs",
         "src/gateway/console/people.rs",
         "src/gateway/console/record.rs",
+        "src/gateway/console/rules.rs",
         "src/gateway/console/talk.rs",
         "src/gateway/console/tasks.rs",
         "src/gateway/console/timeline.rs",

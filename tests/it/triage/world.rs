@@ -1,14 +1,17 @@
 //! A chat without a platform: a real ledger, its `Conversations`, and a worker and dispatcher reduced to what triage sees of them.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign::channels::BoxFuture;
 use countersign::config::{Live, Settings};
-use countersign::conversation::Conversations;
+use countersign::conversation::{Conversations, GroupDirectory};
 use countersign::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, TurnRow, Tx, outbox_key};
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, ClickTarget, ClickVerb, Clock, Gate, GateId, GateKind, Inbound, InboundBody, Millis, Notice, Outbound,
-    TurnId, TurnStatus,
+    Action, ActionId, ActionStatus, ChannelKind, ClickTarget, ClickVerb, Clock, Gate, GateId, GateKind, Inbound, InboundBody, Millis,
+    Notice, Outbound, TurnId, TurnStatus,
 };
 
 use crate::store_kit::{Store, stores};
@@ -22,8 +25,40 @@ pub struct World {
     pub conversations: Conversations,
     pub clock: Clock,
     pub live: Live,
+    /// Who belongs to the groups.
+    pub directory: Arc<Directory>,
     posted: u32,
     pub store: Store,
+}
+
+/// A platform that knows who belongs to its groups. One that is not set here cannot be looked up.
+#[derive(Debug, Default)]
+pub struct Directory {
+    groups: Mutex<HashMap<String, HashSet<String>>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Directory {
+    pub fn set(&self, group: &str, members: &[&str]) {
+        let members = members.iter().map(|id| (*id).to_owned()).collect();
+        self.groups.lock().unwrap().insert(group.to_owned(), members);
+    }
+
+    pub fn fail(&self, group: &str) {
+        self.groups.lock().unwrap().remove(group);
+    }
+
+    /// The groups that it was asked for, in order.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl GroupDirectory for Directory {
+    fn members<'a>(&'a self, _: ChannelKind, group: &'a str) -> BoxFuture<'a, Option<HashSet<String>>> {
+        self.asked.lock().unwrap().push(group.to_owned());
+        Box::pin(std::future::ready(self.groups.lock().unwrap().get(group).cloned()))
+    }
 }
 
 /// One thing that went out.
@@ -48,12 +83,14 @@ impl World {
         let (ledger, clock) = (store.ledger.clone(), store.clock.clone());
         let mut live = live();
         edit(&mut live);
-        let conversations = Conversations::new(ledger.clone(), Settings::new(live.clone()), clock.clone());
+        let directory = Arc::<Directory>::default();
+        let conversations = Conversations::new(ledger.clone(), Settings::new(live.clone()), clock.clone(), directory.clone());
         let world = Self {
             ledger,
             conversations,
             clock,
             live,
+            directory,
             posted: 0,
             store,
         };
@@ -72,7 +109,7 @@ impl World {
     pub fn conversations_with(&self, edit: impl FnOnce(&mut Live)) -> Conversations {
         let mut live = self.live.clone();
         edit(&mut live);
-        Conversations::new(self.ledger.clone(), Settings::new(live), self.clock.clone())
+        Conversations::new(self.ledger.clone(), Settings::new(live), self.clock.clone(), self.directory.clone())
     }
 
     /// A second passes; then `words` come in and are triaged.

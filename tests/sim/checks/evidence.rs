@@ -214,7 +214,7 @@ pub async fn countersigned(life: &mut Life<'_>, turn: &str, requester: &str, pla
         Via::Text | Via::Button => {
             consent(life, &decision, requester, &gates, &[])?;
         }
-        Via::Api | Via::System | Via::Grant => return Err(format!("a plan approved by {}", decision.via.as_str())),
+        Via::Api | Via::System | Via::Grant | Via::Rule => return Err(format!("a plan approved by {}", decision.via.as_str())),
     }
     Ok(grants)
 }

@@ -78,7 +78,7 @@ fn in_time(id: &str, decision: &Decision, expires_at: Millis) -> Result<(), Stri
         // A task may be stopped at any time.
         (DecisionKind::Cancel | DecisionKind::Supersede, _) => true,
         (_, Via::Text | Via::Button) => !lapsed,
-        (_, Via::Api | Via::System | Via::Grant) => true,
+        (_, Via::Api | Via::System | Via::Grant | Via::Rule) => true,
     };
     if fits {
         Ok(())

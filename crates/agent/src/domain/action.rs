@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ActionId, CoveredBy, Decision, EffectClass, GateId, Millis, TurnId};
+use super::{ActionId, Approvers, CoveredBy, Decision, EffectClass, GateId, Millis, TurnId};
 
 /// Where an action stands. `pending` asks a person; a granted call starts as `approved`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -90,6 +90,12 @@ pub struct Action {
     pub justification: String,
     /// What the call would change, as its tool foresaw it when people were asked, capped; none for a granted call.
     pub preview: Option<String>,
+    /// Different people needed to approve it; its gate may ask for more. 0 in older rows.
+    #[serde(default)]
+    pub quorum: u32,
+    /// Who may approve it. `None` means the people of the channel's setting.
+    #[serde(default)]
+    pub approvers: Option<Approvers>,
     /// Where it stands.
     pub status: ActionStatus,
     /// Order within the batch.

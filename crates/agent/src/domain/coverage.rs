@@ -192,6 +192,18 @@ pub struct CoveredBy {
     pub grant: Option<usize>,
 }
 
+impl CoveredBy {
+    /// The rule of this id.
+    #[must_use]
+    pub fn rule(id: String) -> Self {
+        Self {
+            kind: CoverageKind::Rule,
+            id,
+            grant: None,
+        }
+    }
+}
+
 /// See [`CoveredBy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

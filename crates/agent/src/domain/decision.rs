@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ActionStatus, Millis};
+use super::{ActionId, ActionStatus, Millis};
 
 /// How a gate was settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -88,6 +88,8 @@ pub enum Via {
     System,
     /// An approved plan that declared the tool.
     Grant,
+    /// A rule of the administrator.
+    Rule,
 }
 
 impl Via {
@@ -100,6 +102,7 @@ impl Via {
             Self::Api => "api",
             Self::System => "system",
             Self::Grant => "grant",
+            Self::Rule => "rule",
         }
     }
 }
@@ -120,7 +123,7 @@ pub struct Decision {
     pub text: Option<String>,
     /// When it was recorded.
     pub at: Millis,
-    /// Evidence: the event that carried it.
+    /// Evidence: the event that carried it; the rule's id where a rule decided.
     pub event_id: Option<String>,
     /// Everybody whose approval counted; empty when the gate was not approved by people.
     #[serde(default)]
@@ -168,7 +171,7 @@ pub struct Approver {
 /// [`Vote::principal`] of what the holder of the API's token does in somebody's name.
 pub const API_TOKEN: &str = "api";
 
-/// One person's approval of one gate; unique per gate and person.
+/// One person's approval of one gate, or of one row of it; unique per gate, row and person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vote {
     /// The person.
@@ -182,16 +185,22 @@ pub struct Vote {
     pub at: Millis,
     /// Evidence.
     pub event_id: Option<String>,
+    /// The call, at a tool approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<ActionId>,
+    /// The group as whose member the person gave it. `None` means they are named themselves, or everybody may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 impl Vote {
-    /// Those whose `votes` count: people who `may` approve, and the holder of the API token, who is one voter in whosever name it speaks.
-    pub fn approvers(votes: &[Self], may: impl Fn(&str) -> bool) -> Vec<Approver> {
+    /// Those whose `votes` count: people whose vote `stands`, and the holder of the API token, who is one voter in whosever name it speaks.
+    pub fn approvers(votes: &[Self], stands: impl Fn(&Self) -> bool) -> Vec<Approver> {
         let approver = |vote: &Self| Approver {
             by: vote.by.clone(),
             through_api: vote.principal.is_some(),
         };
-        let people = votes.iter().filter(|vote| vote.principal.is_none() && may(&vote.by));
+        let people = votes.iter().filter(|vote| vote.principal.is_none() && stands(vote));
         let token = votes.iter().rfind(|vote| vote.principal.is_some());
         people.chain(token).map(approver).collect()
     }

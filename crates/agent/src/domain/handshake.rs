@@ -2,7 +2,12 @@
 //!
 //! Pure, and the only place of these rules: chat messages, buttons, the API and the library ask here, and then write down the answer.
 
-use super::{Action, ActionId, ActionStatus, Approver, Decision, DecisionKind, Gate, GateKind, Millis, Via, Vote};
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use super::{ActionId, Approver, Approvers, Decision, DecisionKind, Gate, GateKind, Millis, Via, Vote};
+pub use rows::{RowVotes, RowsSettlement, needed, settle_rows, votes_of_row};
 
 /// What a person says at an open gate: an approval, a change or a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,15 +102,21 @@ impl Actor {
         }
     }
 
-    /// The approval of this actor.
-    pub fn vote(&self) -> Option<Vote> {
+    /// The approval of this actor, who has this `right`; of one row of a tool approval, or of the gate.
+    pub fn vote(&self, right: &Right, row: Option<&ActionId>) -> Option<Vote> {
         let by = self.user.clone()?;
+        let group = match right {
+            Right::Through(group) if !self.by_token => Some(group.clone()),
+            Right::Through(_) | Right::Yes | Right::No | Right::Unknown(_) => None,
+        };
         Some(Vote {
             by,
             via: self.via,
             principal: self.by_token.then(|| super::API_TOKEN.to_owned()),
             at: self.now,
             event_id: self.event_id.clone(),
+            row: row.cloned(),
+            group,
         })
     }
 
@@ -119,6 +130,42 @@ impl Actor {
     }
 }
 
+/// May a person approve, by the settings of this moment?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// They may.
+    Yes,
+    /// They may, as a member of this group.
+    Through(String),
+    /// They may not.
+    No,
+    /// Nobody knows: they may be in these groups, which could not be looked up.
+    Unknown(Vec<String>),
+}
+
+impl Right {
+    /// Is it known that they may?
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        matches!(self, Self::Yes | Self::Through(_))
+    }
+
+    /// The better of two rights.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
+            (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
+            (Self::Unknown(mut groups), Self::Unknown(more)) => {
+                groups.extend(more);
+                Self::Unknown(groups)
+            }
+            (Self::Unknown(groups), Self::No) | (Self::No, Self::Unknown(groups)) => Self::Unknown(groups),
+            (Self::No, Self::No) => Self::No,
+        }
+    }
+}
+
 /// The part of a gate that the rules read.
 #[derive(Clone, Copy, Debug)]
 pub struct GateStanding<'a> {
@@ -126,7 +173,9 @@ pub struct GateStanding<'a> {
     pub kind: GateKind,
     /// Whose task it is.
     pub requester: &'a str,
-    /// Different people needed to approve a plan.
+    /// Who may approve, by the settings of this moment.
+    pub approvers: &'a Approvers,
+    /// Different people needed to approve: a plan, or each call.
     pub quorum: u32,
     /// When it lapses.
     pub expires_at: Millis,
@@ -140,10 +189,11 @@ pub struct GateStanding<'a> {
 
 impl<'a> GateStanding<'a> {
     /// A stored gate, of whose card the actor has seen what it shows.
-    pub fn of(gate: &'a Gate, votes: &'a [Vote], decided: bool) -> Self {
+    pub fn of(gate: &'a Gate, approvers: &'a Approvers, votes: &'a [Vote], decided: bool) -> Self {
         Self {
             kind: gate.kind,
             requester: &gate.requester,
+            approvers,
             quorum: gate.quorum,
             expires_at: gate.expires_at,
             shown_whole: !gate.card.hides(),
@@ -152,8 +202,8 @@ impl<'a> GateStanding<'a> {
         }
     }
 
-    /// Different people needed to approve.
-    pub fn needed(&self) -> u32 {
+    /// Different people needed to approve it as a whole. Calls are approved one by one: see [`needed`].
+    fn needed(&self) -> u32 {
         if self.kind == GateKind::PlanReview { self.quorum.max(1) } else { 1 }
     }
 }
@@ -171,7 +221,7 @@ pub enum Settlement {
 }
 
 /// Why an act has no effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Somebody was first.
     Decided,
@@ -179,13 +229,16 @@ pub enum Refusal {
     Lapsed,
     /// The actor may not do this here.
     NotEntitled,
+    /// Whether the actor may do this depends on these groups, which could not be looked up.
+    GroupUnknown(Vec<String>),
     /// There is more to decide about than the card shows.
     NotShownWhole,
     /// Changes without words.
     NoWords,
 }
 
-/// What `act` of `actor` comes to at `gate`. `approves`: may this person approve here, by the settings of this moment?
+/// What `act` of `actor` comes to at `gate`, which asks for no calls. `right`: may this person approve where these people are asked, by the
+/// settings of this moment?
 ///
 /// Everybody who may approve may do everything. A requester who may not approve may change and refuse. The holder of the API token may do
 /// everything, and is one voter in whosever name it speaks. `words`: what was said, kept with an approval.
@@ -193,19 +246,18 @@ pub fn settle(
     gate: &GateStanding<'_>,
     act: &Act,
     actor: &Actor,
-    approves: impl Fn(&str) -> bool,
+    right: impl Fn(&str, &Approvers) -> Right,
     words: Option<&str>,
 ) -> Result<Settlement, Refusal> {
-    check(gate, act, actor, &approves)?;
+    let own = check(gate, gate.approvers, act, actor, &right)?;
     let mut approvers = Vec::new();
     if *act == Act::Approve {
-        approvers = actor.approver();
-        if gate.needed() > 1 {
-            approvers = Vote::approvers(&with_own(gate.votes, actor), approves);
-            let counted = u32::try_from(approvers.len()).unwrap_or(u32::MAX);
-            if counted < gate.needed() {
-                return Ok(Settlement::Voted { votes: counted });
-            }
+        approvers = counted(gate.needed(), gate.votes.to_vec(), actor, actor.vote(&own, None), |vote| {
+            stands(vote, gate.approvers, &right)
+        });
+        let counted = u32::try_from(approvers.len()).unwrap_or(u32::MAX);
+        if counted < gate.needed() {
+            return Ok(Settlement::Voted { votes: counted });
         }
     }
     let (kind, text) = act.decides(words);
@@ -215,10 +267,17 @@ pub fn settle(
     }))
 }
 
-/// The votes with that of `actor`. Everybody has one; a person's own takes the place of one that the API gave in their name.
-fn with_own(votes: &[Vote], actor: &Actor) -> Vec<Vote> {
-    let mut votes = votes.to_vec();
-    if let Some(own) = actor.vote() {
+/// Those whose approval counts, with that of `actor`, where `needed` are needed.
+fn counted(needed: u32, votes: Vec<Vote>, actor: &Actor, own: Option<Vote>, stands: impl Fn(&Vote) -> bool) -> Vec<Approver> {
+    if needed <= 1 {
+        return actor.approver();
+    }
+    Vote::approvers(&with_own(votes, own), stands)
+}
+
+/// The votes with this one. Everybody has one; a person's own takes the place of one that the API gave in their name.
+fn with_own(mut votes: Vec<Vote>, own: Option<Vote>) -> Vec<Vote> {
+    if let Some(own) = own {
         match votes.iter_mut().find(|vote| vote.by == own.by) {
             Some(earlier) if earlier.principal.is_some() && own.principal.is_none() => *earlier = own,
             Some(_) => (),
@@ -228,245 +287,62 @@ fn with_own(votes: &[Vote], actor: &Actor) -> Vec<Vote> {
     votes
 }
 
-/// May `actor` do this at `gate` now?
-pub fn check(gate: &GateStanding<'_>, act: &Act, actor: &Actor, approves: impl Fn(&str) -> bool) -> Result<(), Refusal> {
+/// Does a vote that was given count where `approvers` are asked now? One that somebody gave as a member of a group counts as long as the
+/// group is asked, also after they have left it.
+pub fn stands(vote: &Vote, approvers: &Approvers, right: impl Fn(&str, &Approvers) -> Right) -> bool {
+    let group_is_asked = vote.group.as_deref().is_some_and(|group| approvers.names(group));
+    group_is_asked || right(&vote.by, approvers).is_given()
+}
+
+/// The right by which `actor` may do this now where `approvers` are asked.
+fn check(
+    gate: &GateStanding<'_>,
+    approvers: &Approvers,
+    act: &Act,
+    actor: &Actor,
+    right: impl Fn(&str, &Approvers) -> Right,
+) -> Result<Right, Refusal> {
+    is_open(gate, actor)?;
+    let right = right_of(gate, approvers, act, actor, right)?;
+    match act {
+        Act::Approve if !gate.shown_whole => Err(Refusal::NotShownWhole),
+        Act::Revise(text) if text.trim().is_empty() => Err(Refusal::NoWords),
+        Act::Approve | Act::Revise(_) | Act::Cancel | Act::Reject(_) => Ok(right),
+    }
+}
+
+fn is_open(gate: &GateStanding<'_>, actor: &Actor) -> Result<(), Refusal> {
     if gate.decided {
         return Err(Refusal::Decided);
     }
     if actor.now >= gate.expires_at {
         return Err(Refusal::Lapsed);
     }
-    let user = actor.user.as_deref().unwrap_or_default();
-    if !actor.by_token && !may(act, user, gate.requester, approves) {
-        return Err(Refusal::NotEntitled);
+    Ok(())
+}
+
+fn right_of(
+    gate: &GateStanding<'_>,
+    approvers: &Approvers,
+    act: &Act,
+    actor: &Actor,
+    right: impl Fn(&str, &Approvers) -> Right,
+) -> Result<Right, Refusal> {
+    if actor.by_token {
+        return Ok(Right::Yes);
     }
-    match act {
-        Act::Approve if !gate.shown_whole => Err(Refusal::NotShownWhole),
-        Act::Revise(text) if text.trim().is_empty() => Err(Refusal::NoWords),
-        Act::Approve | Act::Revise(_) | Act::Cancel | Act::Reject(_) => Ok(()),
+    let user = actor.user.as_deref().unwrap_or_default();
+    match may(act, user, gate.requester, |by| right(by, approvers)) {
+        Right::No => Err(Refusal::NotEntitled),
+        Right::Unknown(groups) => Err(Refusal::GroupUnknown(groups)),
+        given @ (Right::Yes | Right::Through(_)) => Ok(given),
     }
 }
 
 /// May `user` do this to what `requester` asked for? A requester who is not an approver may change and refuse, never approve.
-pub fn may(act: &Act, user: &str, requester: &str, approves: impl Fn(&str) -> bool) -> bool {
-    approves(user) || (user == requester && *act != Act::Approve)
-}
-
-/// The effect of approving or rejecting one row of a tool approval.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RowSettlement {
-    /// How the row is decided.
-    pub row: Decision,
-    /// How its gate is decided, when no other row waits.
-    pub gate: Option<Decision>,
-}
-
-/// Approves or rejects the row `id` of `rows`, all those of one gate. The right to do so was checked. `None` means it does not wait.
-pub fn settle_row(rows: &[Action], id: &ActionId, approve: bool, reason: Option<String>, actor: &Actor) -> Option<RowSettlement> {
-    rows.iter().find(|row| row.id == *id && row.status.waits())?;
-    let kind = if approve { DecisionKind::Approve } else { DecisionKind::Reject };
-    let row = Decision {
-        approvers: if approve { actor.approver() } else { Vec::new() },
-        ..actor.decision(kind, reason)
-    };
-    let after: Vec<ActionStatus> = rows
-        .iter()
-        .map(|other| if other.id == *id { kind.of_open_rows() } else { other.status })
-        .collect();
-    let gate = DecisionKind::by_rows(&after).map(|kind| {
-        let mut approvers = Vec::new();
-        for other in rows {
-            let decision = if other.id == *id { Some(&row) } else { other.decision.as_ref() };
-            for approver in decision.iter().flat_map(|decision| &decision.approvers) {
-                if !approvers.contains(approver) {
-                    approvers.push(approver.clone());
-                }
-            }
-        }
-        Decision {
-            approvers,
-            ..actor.decision(kind, None)
-        }
-    });
-    Some(RowSettlement { row, gate })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::EffectClass;
-    use crate::domain::TurnId;
-
-    const NOW: Millis = Millis(100);
-
-    fn person(user: &str) -> Actor {
-        Actor::person(user, Via::Text, "evt", NOW)
+pub fn may(act: &Act, user: &str, requester: &str, right: impl Fn(&str) -> Right) -> Right {
+    if user == requester && *act != Act::Approve {
+        return Right::Yes;
     }
-
-    fn token(user: &str) -> Actor {
-        Actor {
-            by_token: true,
-            principal: Some("api".to_owned()),
-            via: Via::Api,
-            ..person(user)
-        }
-    }
-
-    /// A plan of `u1` that needs `quorum` approvals, until 200.
-    fn plan(quorum: u32, votes: &[Vote]) -> GateStanding<'_> {
-        GateStanding {
-            kind: GateKind::PlanReview,
-            requester: "u1",
-            quorum,
-            expires_at: Millis(200),
-            shown_whole: true,
-            votes,
-            decided: false,
-        }
-    }
-
-    /// `a` and `b` may approve.
-    fn approves(user: &str) -> bool {
-        ["a", "b"].contains(&user)
-    }
-
-    fn says(gate: &GateStanding<'_>, act: &Act, actor: &Actor) -> Result<Settlement, Refusal> {
-        settle(gate, act, actor, approves, None)
-    }
-
-    fn makers(settled: Result<Settlement, Refusal>) -> Vec<(String, bool)> {
-        match settled {
-            Ok(Settlement::Decided(decision)) => decision.approvers.into_iter().map(|one| (one.by, one.through_api)).collect(),
-            other => panic!("not decided: {other:?}"),
-        }
-    }
-
-    /// design: what each verb means at each kind of gate.
-    #[test]
-    fn an_act_means_what_its_gate_can_take() {
-        let why = || Some("why".to_owned());
-        let change = || Act::Revise("why".to_owned());
-        let all = [Act::Approve, change(), Act::Cancel, Act::Reject(why())];
-        let at = |kind| all.clone().map(|act| act.at(kind));
-        let task = [Some(Act::Approve), Some(change()), Some(Act::Cancel), Some(Act::Cancel)];
-        assert_eq!(at(GateKind::PlanReview), task);
-        assert_eq!(at(GateKind::Budget), task);
-        assert_eq!(at(GateKind::Question), [None, Some(change()), Some(Act::Cancel), Some(Act::Cancel)]);
-        let reject = |reason| Some(Act::Reject(reason));
-        assert_eq!(
-            at(GateKind::ToolApproval),
-            [Some(Act::Approve), reject(why()), reject(None), reject(why())]
-        );
-        assert_eq!(Act::Revise(" ".to_owned()).at(GateKind::ToolApproval), reject(None));
-    }
-
-    /// design: approvers may do everything, a requester who is none may change and refuse, others nothing, the API's token everything.
-    #[test]
-    fn rights() {
-        let gate = plan(1, &[]);
-        let change = Act::Revise("x".to_owned());
-        for act in [&Act::Approve, &change, &Act::Cancel] {
-            assert!(says(&gate, act, &person("a")).is_ok());
-            assert!(says(&gate, act, &token("u9")).is_ok());
-            assert_eq!(says(&gate, act, &person("u9")), Err(Refusal::NotEntitled));
-            let own = says(&gate, act, &person("u1"));
-            assert_eq!(own.is_ok(), *act != Act::Approve, "{own:?}");
-        }
-    }
-
-    /// design: a gate is decided once, until its time is over, and only by those who have seen what it is about.
-    #[test]
-    fn refusals() {
-        let gate = plan(1, &[]);
-        let at = |now| Actor { now, ..person("a") };
-        assert!(says(&gate, &Act::Approve, &at(Millis(199))).is_ok());
-        assert_eq!(says(&gate, &Act::Approve, &at(Millis(200))), Err(Refusal::Lapsed));
-        let decided = GateStanding { decided: true, ..gate };
-        assert_eq!(says(&decided, &Act::Cancel, &at(Millis(200))), Err(Refusal::Decided));
-        let hidden = GateStanding {
-            shown_whole: false,
-            ..gate
-        };
-        assert_eq!(says(&hidden, &Act::Approve, &person("a")), Err(Refusal::NotShownWhole));
-        assert!(says(&hidden, &Act::Cancel, &person("a")).is_ok());
-        assert_eq!(says(&gate, &Act::Revise(" \n".to_owned()), &person("a")), Err(Refusal::NoWords));
-    }
-
-    /// design: so many different people; the holder of the token is one voter in whosever name; a vote of somebody who may not approve any
-    /// more does not count.
-    #[test]
-    fn quorum() {
-        let vote = |actor: &Actor| actor.vote().unwrap();
-        let one = [vote(&person("a"))];
-        assert_eq!(says(&plan(2, &[]), &Act::Approve, &person("a")), Ok(Settlement::Voted { votes: 1 }));
-        assert_eq!(
-            says(&plan(2, &one), &Act::Approve, &person("a")),
-            Ok(Settlement::Voted { votes: 1 })
-        );
-        assert_eq!(
-            makers(says(&plan(2, &one), &Act::Approve, &person("b"))),
-            [("a".to_owned(), false), ("b".to_owned(), false)]
-        );
-        assert_eq!(
-            makers(says(&plan(2, &one), &Act::Approve, &token("b"))),
-            [("a".to_owned(), false), ("b".to_owned(), true)]
-        );
-        assert_eq!(
-            says(&plan(2, &one), &Act::Approve, &token("a")),
-            Ok(Settlement::Voted { votes: 1 }),
-            "they have voted themselves"
-        );
-        let by_token = [vote(&token("a"))];
-        assert_eq!(
-            says(&plan(2, &by_token), &Act::Approve, &token("b")),
-            Ok(Settlement::Voted { votes: 1 })
-        );
-        let gone = [vote(&person("c"))];
-        assert_eq!(
-            says(&plan(2, &gone), &Act::Approve, &person("a")),
-            Ok(Settlement::Voted { votes: 1 })
-        );
-        let calls = GateStanding {
-            kind: GateKind::ToolApproval,
-            ..plan(2, &[])
-        };
-        assert_eq!(makers(says(&calls, &Act::Approve, &person("a"))), [("a".to_owned(), false)]);
-    }
-
-    /// design: with the last row the gate is decided, approved if one row was; its makers are all who approved a row.
-    #[test]
-    fn rows() {
-        let row = |id: &str, status| Action {
-            id: ActionId::new(id),
-            turn_id: TurnId::new("t"),
-            gate_id: None,
-            call_id: String::new(),
-            position: 0,
-            tool: "write_file".to_owned(),
-            effect: EffectClass::Write,
-            arguments: serde_json::Value::Null,
-            justification: String::new(),
-            preview: None,
-            status,
-            decision: None,
-            covered_by: None,
-            result: None,
-            created_at: NOW,
-            expires_at: None,
-        };
-        let mut rows = [row("1", ActionStatus::Pending), row("2", ActionStatus::Unknown)];
-        let first = settle_row(&rows, &ActionId::new("1"), true, None, &person("a")).unwrap();
-        assert_eq!((first.row.kind, first.gate), (DecisionKind::Approve, None));
-        (rows[0].status, rows[0].decision) = (ActionStatus::Approved, Some(first.row));
-        assert_eq!(
-            settle_row(&rows, &ActionId::new("1"), false, None, &person("b")),
-            None,
-            "it does not wait any more"
-        );
-        let last = settle_row(&rows, &ActionId::new("2"), false, Some("no".to_owned()), &person("b")).unwrap();
-        assert_eq!((last.row.kind, last.row.text.as_deref()), (DecisionKind::Reject, Some("no")));
-        let gate = last.gate.unwrap();
-        assert_eq!((gate.kind, gate.by.as_deref(), gate.text), (DecisionKind::Approve, Some("b"), None));
-        assert_eq!(gate.approvers, person("a").approver());
-    }
+    right(user)
 }

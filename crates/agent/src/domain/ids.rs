@@ -106,6 +106,20 @@ impl ChannelKind {
         }
     }
 
+    /// Does `id` name a group of people here: a Slack user group (`S…`) or a Lark department (`od-…`)?
+    #[must_use]
+    pub fn is_group(self, id: &str) -> bool {
+        let is_id = |rest: &str| (1..=128).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        match self {
+            Self::Lark => id.strip_prefix("od-").is_some_and(is_id),
+            Self::Slack => id
+                .strip_prefix('S')
+                .is_some_and(|rest| is_id(rest) && rest == rest.to_ascii_uppercase()),
+            // People choose their own names here.
+            Self::Console => false,
+        }
+    }
+
     /// Key of the small fact that holds the user id of the bot `app` on this platform.
     #[must_use]
     pub fn bot_fact(self, app: &str) -> String {

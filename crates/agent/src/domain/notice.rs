@@ -55,6 +55,10 @@ pub enum Notice {
     NotServed { barrier: Barrier },
     /// You may not decide this; `who` names who may (ids, comma separated) or is empty for the requester.
     NotEntitled { requester: String },
+    /// Everybody but the person whose task it is may approve it, and they tried.
+    OwnTask {},
+    /// Who is in these groups (ids) could not be looked up, so the act counts for nothing.
+    GroupUnknown { groups: Vec<String> },
     /// The gate lapsed; nothing ran.
     Expired {
         goal: String,

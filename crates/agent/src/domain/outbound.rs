@@ -377,6 +377,15 @@ pub struct ActionView {
     /// foreign text.
     #[serde(default)]
     pub preview: Option<String>,
+    /// Different people needed to approve it. 0 on older cards, which need one.
+    #[serde(default)]
+    pub quorum: u32,
+    /// Who may approve it. `None` means the approvers of the card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approvers: Option<Approvers>,
+    /// Approvals so far, while it waits.
+    #[serde(default)]
+    pub votes: u32,
     /// Where it stands.
     pub status: ActionStatus,
     /// It was approved, and asks again: what it would change is no longer what its preview showed.

@@ -143,6 +143,9 @@ pub struct Policy {
     pub ttl_ms: i64,
     /// Different people needed to approve a plan.
     pub quorum: u32,
+    /// Different people needed to approve a tool call that asks.
+    #[serde(default = "one")]
+    pub approval_quorum: u32,
     /// Model calls per turn.
     pub max_iterations: u64,
     /// Working time per turn, milliseconds.
@@ -180,6 +183,11 @@ pub struct Policy {
     pub prompt_language: PromptLanguage,
 }
 
+/// A quorum that no setting raised.
+fn one() -> u32 {
+    1
+}
+
 /// What a configuration without a line about it says.
 impl Default for Policy {
     fn default() -> Self {
@@ -188,6 +196,7 @@ impl Default for Policy {
             require_confirmation: true,
             ttl_ms: 60 * 60_000,
             quorum: 1,
+            approval_quorum: one(),
             max_iterations: 50,
             timeout_ms: 300_000,
             max_tokens: 0,

@@ -13,7 +13,7 @@ use super::notebook::{Notebook, Page, RestoreError};
 use super::observers::{Observer, Observers};
 use super::task::Task;
 use super::{ModelHealth, Timings};
-use crate::domain::{Clock, EffectClass, Failpoint, Ids, Mode, Policy};
+use crate::domain::{Clock, EffectClass, Failpoint, Ids, Mode, Policy, Rule};
 use crate::model::ChatModel;
 use crate::reducer::{self, Beginning, Turn};
 use crate::template::{TemplateError, Templates};
@@ -64,6 +64,7 @@ impl Agent {
             #[cfg(feature = "mcp")]
             servers: Servers::default(),
             policy: Policy::default(),
+            rules: Vec::new(),
             system_prompt: String::new(),
             parallel_tool_calls: true,
             clock: Clock::system(),
@@ -135,6 +136,7 @@ pub struct AgentBuilder {
     #[cfg(feature = "mcp")]
     servers: Servers,
     policy: Policy,
+    rules: Vec<Rule>,
     system_prompt: String,
     parallel_tool_calls: bool,
     clock: Clock,
@@ -169,6 +171,13 @@ impl AgentBuilder {
     #[must_use]
     pub fn servers(mut self, servers: Servers) -> Self {
         self.servers = servers;
+        self
+    }
+
+    /// Rules about calls ([`Rule`]). They outrank what an approved plan covers, and an approval of people too.
+    #[must_use]
+    pub fn rules(mut self, rules: Vec<Rule>) -> Self {
+        self.rules = rules;
         self
     }
 
@@ -266,7 +275,9 @@ impl AgentBuilder {
         let tools = Toolbox::new(self.tools, &BTreeMap::new());
         #[cfg(feature = "mcp")]
         let tools = tools.with_servers(self.servers);
+        let rules: Arc<[Rule]> = self.rules.into();
         let engine = Engine {
+            rules: Arc::new(move || Arc::clone(&rules)),
             call_setup: Arc::new(move || call_setup.clone()),
             clock: self.clock,
             ids: self.ids,

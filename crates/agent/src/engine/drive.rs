@@ -11,7 +11,7 @@ use super::JournalError;
 use super::journal::{Journal, StepRecord};
 use super::observers::Observers;
 use super::{ModelHealth, Timings};
-use crate::domain::{Clock, Failpoint, Ids, Millis, ToolSpec};
+use crate::domain::{Clock, Failpoint, Ids, Millis, Rule, ToolSpec};
 use crate::model::ChatModel;
 use crate::reducer::{self, Env, Input, Next, Room, Turn};
 use crate::template::Templates;
@@ -31,11 +31,16 @@ pub struct CallSetup {
     pub parallel_tool_calls: bool,
 }
 
+/// Gives the rules in force.
+pub type RuleSource = Arc<dyn Fn() -> Arc<[Rule]> + Send + Sync>;
+
 /// Everything that turns have in common. A turn and its journal are given to each call. [`super::Agent`] wraps it for most programs.
 #[derive(Clone)]
 pub struct Engine {
     /// Gives the model and the settings of the next call.
     pub call_setup: Arc<dyn Fn() -> CallSetup + Send + Sync>,
+    /// Gives the administrator's rules about calls; asked anew for every step and every write call.
+    pub rules: RuleSource,
     /// Wall clock.
     pub clock: Clock,
     /// Random ids.
@@ -171,9 +176,12 @@ impl Engine {
     /// Takes one step: reducer, observers, then journal. The step is undone when this gives `false` or an error.
     async fn take_step(&self, run: &mut Run<'_>, input: Input, edited: bool, heard: &[i64]) -> Result<bool, JournalError> {
         let before = run.turn.state.clone();
+        let rules = (self.rules)();
         let env = Env {
             now: self.clock.now(),
             tools: &run.specs,
+            rules: &rules,
+            chat: run.journal.chat(),
             prompts: &self.templates,
         };
         if edited {

@@ -15,7 +15,7 @@ use super::drive::{Engine, RETRY, Run};
 use super::journal::Sending;
 use super::model_call::interrupted;
 use crate::domain::{ActionId, ToolResult};
-use crate::reducer::{CallOutcome, Input, OpenCall};
+use crate::reducer::{self, CallOutcome, Env, Input, OpenCall};
 use crate::tools::{Halt, HaltReason, MAX_OUTPUT_BYTES, ToolError, ToolOutput};
 
 /// A call that was sent and not answered, and what a reader is told of it.
@@ -25,7 +25,7 @@ struct UnknownOutcome(ToolResult);
 enum WriteOutcome {
     /// It was sent, now or before a crash, and this is its answer. `None` means that whether it ran is unknown.
     Sent(Option<ToolResult>),
-    /// It was not sent, and must not be before a person has seen what it would change now.
+    /// It was not sent, and must not be: a rule forbids it, or a person has to see first what it would change now.
     Outdated,
     /// The turn is being stopped: it was not sent and is not now, or it did not end in its grace and its row stays `running`.
     Stopped,
@@ -102,7 +102,7 @@ impl Engine {
         let Some(id) = call.action.as_deref().map(ActionId::new) else {
             return Err(JournalError::Corrupt(format!("call {} has no row in actions", call.call.id)));
         };
-        let outdated = begins && self.is_outdated(call).await;
+        let outdated = begins && (self.is_denied(run, call) || self.is_outdated(call).await);
         match run.journal.sending(&id, begins && !outdated).await? {
             Sending::Now => (),
             // Only of a call that was never sent: one that was may have changed the thing itself.
@@ -151,6 +151,19 @@ impl Engine {
         }
         self.failpoint.reach("action_journaled");
         Ok(WriteOutcome::Sent(Some(result)))
+    }
+
+    /// Does a rule forbid the call by now? It may be newer than the approval.
+    fn is_denied(&self, run: &Run<'_>, call: &OpenCall) -> bool {
+        let rules = (self.rules)();
+        let env = Env {
+            now: self.clock.now(),
+            tools: &run.specs,
+            rules: &rules,
+            chat: run.journal.chat(),
+            prompts: &self.templates,
+        };
+        reducer::denied(&env, call)
     }
 
     async fn invoke(&self, call: &OpenCall, halt: &Halt) -> Result<ToolResult, UnknownOutcome> {

@@ -147,6 +147,11 @@ pub trait Journal: Send + Sync {
     /// decision of the open gate. A gate whose time is over is settled here.
     fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<OutsideInput>, JournalError>>;
 
+    /// The chat of the turn, as rules name it; blank where there is none.
+    fn chat(&self) -> &str {
+        ""
+    }
+
     /// Unread edits of the request. They need no step of their own: the next one takes them along.
     fn edits(&self) -> BoxFuture<'_, Result<Vec<i64>, JournalError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))

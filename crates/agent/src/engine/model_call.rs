@@ -94,6 +94,8 @@ impl Engine {
         let env = Env {
             now: self.clock.now(),
             tools: &run.specs,
+            rules: &[],
+            chat: run.journal.chat(),
             prompts: &self.templates,
         };
         reducer::prompt(run.turn, &env, &call_setup.system_prompt, history, room)

@@ -186,7 +186,12 @@ impl Notebook {
         reason: Option<String>,
     ) -> Result<VerdictEffect, VerdictError> {
         let actor = self.actor(by);
-        self.change(|page| page.decide_call(gate, call, approve, reason, &actor).map(Some))
+        let act = if approve {
+            Verdict::Approve
+        } else {
+            Verdict::Reject(reason.clone())
+        };
+        self.change(|page| page.decide_rows(gate, Some(call), &act, reason.as_deref(), &actor).map(Some))
             .map(|heard| heard.unwrap_or(VerdictEffect::Waits))
     }
 

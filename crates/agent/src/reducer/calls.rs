@@ -4,6 +4,7 @@
 //! approved call that never ran and will not run any more is `expired`: it was neither refused nor did it fail.
 
 mod approval;
+mod standing;
 mod words;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use super::finish::End;
 use super::step::Reducer;
 use super::{CallOutcome, Effect, Next, WriteRecord, compose, gates};
 
+pub use standing::denied;
 pub(super) use words::{describe, justification};
 
 /// A call of the current batch.
@@ -60,6 +62,7 @@ impl Reducer<'_> {
         if self.limit_reached() {
             self.answer_unrun();
         }
+        self.answer_denied();
         let waits = || self.turn.state.calls.open.iter().filter(|call| call.answer.is_none());
         if waits().next().is_none() {
             return self.finish_batch();
@@ -130,15 +133,20 @@ impl Reducer<'_> {
         self.advance();
     }
 
-    /// A call whose ground has changed since a person approved it asks again.
+    /// A call whose ground has changed since a person approved it asks again. One that a rule forbids by now is denied.
     pub(super) fn ask_again(&mut self, call_id: &str, millis: u64) {
         self.turn.state.budget.millis.used = self.turn.state.budget.millis.used.saturating_add(millis);
+        let env = self.env;
         let approved = |open: &&mut OpenCall| {
             open.call.id == call_id && open.answer.is_none() && open.status == ActionStatus::Approved && open.action.is_some()
         };
         if let Some(open) = self.turn.state.calls.open.iter_mut().find(approved) {
-            // One that may have run is still asked about as such.
-            open.status = if open.lost { ActionStatus::Unknown } else { ActionStatus::Pending };
+            // One that may have run is still asked about as such; not where a rule forbids it, whatever a person says.
+            open.status = if open.lost && !denied(&env, open) {
+                ActionStatus::Unknown
+            } else {
+                ActionStatus::Pending
+            };
         }
         self.advance();
     }

@@ -3,6 +3,7 @@
 mod play;
 mod watch;
 mod again;
+mod admin_rules;
 mod approvals;
 mod blocks;
 mod book_keeping;

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use countersign_agent::domain::ChannelKind;
 use serde_json::Value;
 
 use super::{is_user, units};
@@ -88,7 +89,7 @@ impl Faults {
     }
 }
 
-/// Markup that we did not make: every `<`, `>` and `&` is part of a user's mention, a web link, a date or an escape.
+/// Markup that we did not make: every `<`, `>` and `&` is part of the mention of a user or user group, a web link, a date or an escape.
 pub(super) fn mrkdwn(faults: &mut Faults, at: &str, text: &str) {
     let mut rest = text;
     while let Some(found) = rest.find(['<', '>', '&']) {
@@ -123,6 +124,9 @@ pub(super) fn mrkdwn(faults: &mut Faults, at: &str, text: &str) {
 fn is_ours(token: &str) -> bool {
     if let Some(id) = token.strip_prefix('@') {
         return is_user(id);
+    }
+    if let Some(id) = token.strip_prefix("!subteam^") {
+        return ChannelKind::Slack.is_group(id);
     }
     let target = token.split('|').next().unwrap_or_default();
     is_link(target) || token.starts_with("!date^")

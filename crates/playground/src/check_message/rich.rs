@@ -1,5 +1,6 @@
 //! Rich text: sections, lists, quotes and preformatted text, and the elements inside them.
 
+use countersign_agent::domain::ChannelKind;
 use serde_json::Value;
 
 use super::faults::{Faults, is_link};
@@ -64,7 +65,13 @@ fn inline(faults: &mut Faults, at: &str, part: &Value, known: &[&str]) {
                 faults.known(at, element, &["type", "name", "unicode", "style"]);
                 faults.string(at, element, "name", 255);
             }
-            // `broadcast`, `usergroup`, `channel` and `team` exist, and call people whom nobody asked for.
+            "usergroup" => {
+                faults.known(at, element, &["type", "usergroup_id", "style"]);
+                if !element["usergroup_id"].as_str().is_some_and(|id| ChannelKind::Slack.is_group(id)) {
+                    faults.add(at, format_args!("{} is no user group", element["usergroup_id"]));
+                }
+            }
+            // `broadcast`, `channel` and `team` exist, and call people whom nobody asked for.
             other => faults.add(at, format_args!("an element that we do not make: {other:?}")),
         }
     }

@@ -1,6 +1,7 @@
 //! The fake Lark's endpoints.
 
 use axum::Json;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +17,10 @@ use crate::stage::{Fault, broken};
 const STALE_TOKEN: i64 = 99_991_663;
 /// Malformed content.
 const BAD_CONTENT: i64 = 230_001;
+/// Wrong parameters of a list of members.
+const BAD_MEMBERS: i64 = 40_003;
+/// The app may not see the department.
+const NO_DEPARTMENT: i64 = 40_004;
 /// The message is not there.
 const GONE: i64 = 230_011;
 
@@ -132,6 +137,66 @@ pub(super) async fn react(State(shared): State<Shared>, Path(id): Path<String>, 
     shared.stage.lock().mark(id, emoji);
     shared.stage.tell_change();
     finish(json!({ "reaction_id": "r_1" }), lost)
+}
+
+/// Query of the members of a department. No other parameter is known here.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MembersQuery {
+    department_id: String,
+    department_id_type: String,
+    user_id_type: String,
+    page_size: usize,
+    page_token: Option<String>,
+}
+
+/// `GET /contact/v3/users/find_by_department`.
+pub(super) async fn members(
+    State(shared): State<Shared>,
+    query: Result<Query<MembersQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Response {
+    let query = match query {
+        Ok(Query(query)) if query.is_right() => query,
+        other => {
+            shared.stage.lock().violation(format!("members of a department: {other:?}"));
+            return failure(BAD_MEMBERS, "param error");
+        }
+    };
+    let lost = match begin(&shared, "members", &headers, &Value::Null).await {
+        Ok(lost) => lost,
+        Err(answer) => return answer,
+    };
+    let Some(all) = shared.stage.lock().groups.get(&query.department_id).cloned() else {
+        return failure(NO_DEPARTMENT, "no dept authority error");
+    };
+    let Some(from) = query
+        .page_token
+        .as_deref()
+        .map_or(Some(0), |token| token.strip_prefix("from_")?.parse().ok())
+    else {
+        return failure(BAD_MEMBERS, "page_token");
+    };
+    let rest = all.get(from..).unwrap_or_default();
+    let page: Vec<Value> = rest
+        .iter()
+        .take(query.page_size)
+        .map(|id| json!({ "open_id": id, "name": id }))
+        .collect();
+    let mut data = json!({ "has_more": rest.len() > page.len(), "items": page });
+    if rest.len() > page.len() {
+        data["page_token"] = json!(format!("from_{}", from + page.len()));
+    }
+    finish(data, lost)
+}
+
+impl MembersQuery {
+    fn is_right(&self) -> bool {
+        self.department_id.starts_with("od-")
+            && self.department_id_type == "open_department_id"
+            && self.user_id_type == "open_id"
+            && (1..=50).contains(&self.page_size)
+    }
 }
 
 /// Every call but the one for a token: its fault, then its token. `Err` is the answer; `Ok(true)`: do the work, lose the answer.

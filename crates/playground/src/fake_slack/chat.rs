@@ -208,6 +208,22 @@ pub(super) fn user(arguments: &Value) -> Answer {
     Ok(json!({ "user": { "id": id, "name": id.to_lowercase(), "real_name": id, "is_bot": false } }))
 }
 
+/// `usergroups.users.list`.
+pub(super) fn members(shared: &Shared, arguments: &Value) -> Answer {
+    let group = text(arguments, "usergroup")?;
+    let known = ["usergroup", "include_disabled", "team_id"];
+    if let Some(name) = arguments
+        .as_object()
+        .and_then(|all| all.keys().find(|name| !known.contains(&name.as_str())))
+    {
+        return Err(Refusal::objection("invalid_arguments", name.as_str()));
+    }
+    let members = shared.stage.lock().groups.get(group).cloned();
+    members
+        .map(|users| json!({ "users": users }))
+        .ok_or_else(|| Refusal::fair("no_such_subteam"))
+}
+
 /// `conversations.replies`: the root first, then its replies, oldest first.
 pub(super) fn replies(shared: &Shared, arguments: &Value) -> Answer {
     let (channel, root) = (text(arguments, "channel")?, text(arguments, "ts")?);

@@ -106,6 +106,7 @@ fn act(shared: &Shared, method: &str, arguments: &Value) -> Answer {
         "views.open" => chat::open(shared, arguments),
         "reactions.add" => chat::react(shared, arguments),
         "users.info" => chat::user(arguments),
+        "usergroups.users.list" => chat::members(shared, arguments),
         "conversations.replies" => chat::replies(shared, arguments),
         "conversations.history" => chat::history(shared, arguments),
         other => Err(Refusal::objection("unknown_method", other)),
@@ -123,6 +124,7 @@ fn endpoint(method: &str, arguments: &Value) -> &'static str {
         "views.open" => "form",
         "reactions.add" => "react",
         "users.info" => "user",
+        "usergroups.users.list" => "members",
         "conversations.replies" => "replies",
         "conversations.history" => "history",
         _ => "unknown",
@@ -135,7 +137,13 @@ fn arguments(method: &str, headers: &HeaderMap, body: &[u8]) -> Answer {
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let reads = ["users.info", "conversations.replies", "conversations.history"].contains(&method);
+    let reads = [
+        "users.info",
+        "usergroups.users.list",
+        "conversations.replies",
+        "conversations.history",
+    ]
+    .contains(&method);
     let posts = method.starts_with("chat.") || method.starts_with("views.");
     let media = kind.split(';').next().unwrap_or_default().trim();
     let value = match media {

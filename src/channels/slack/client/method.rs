@@ -24,6 +24,8 @@ pub(super) enum Method {
     OpenView,
     /// `auth.test`.
     Identity,
+    /// `usergroups.users.list`.
+    GroupMembers,
 }
 
 /// "Generally one a second and channel, short bursts are fine."
@@ -41,6 +43,9 @@ const REACTIONS: &[(&str, Rate)] = &[("reactions.add", REACT)];
 const LOOK: &[(&str, Rate)] = &[("conversations", tier(1200, 4))];
 /// Tier 4, 100 a minute.
 const WHISPER: &[(&str, Rate)] = &[("chat.postEphemeral", tier(600, 19))];
+
+/// Tier 2, 20 a minute.
+const GROUPS: &[(&str, Rate)] = &[("usergroups.users.list", tier(3000, 4))];
 
 /// What that comes to for the dispatcher.
 pub(super) const BATCHES: BatchSizes = BatchSizes {
@@ -68,6 +73,7 @@ impl Method {
             Self::History => "conversations.history",
             Self::OpenView => "views.open",
             Self::Identity => "auth.test",
+            Self::GroupMembers => "usergroups.users.list",
         }
     }
 
@@ -83,6 +89,7 @@ impl Method {
             Self::React => REACTIONS,
             Self::Whisper => WHISPER,
             Self::Replies | Self::History => LOOK,
+            Self::GroupMembers => GROUPS,
             Self::Post | Self::OpenView | Self::Identity => &[],
         };
         Rates {

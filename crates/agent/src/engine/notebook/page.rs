@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::{VerdictEffect, VerdictError};
 use crate::domain::SignalKind;
-use crate::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Settlement};
+use crate::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Right, Settlement};
 use crate::domain::{
-    Action, ActionId, ActionStatus, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound, ToolResult,
-    TurnReason, TurnStatus, Via, Vote,
+    Action, ActionId, ActionStatus, Approvers, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound,
+    ToolResult, TurnReason, TurnStatus, Via, Vote,
 };
 use crate::engine::JournalError;
 use crate::engine::journal::{OutsideInput, StepRecord, row_verdicts, status_at_end, unread_outcomes};
@@ -56,6 +56,9 @@ pub struct OpenGate {
     pub quorum: u32,
     /// The approvals so far, when several are needed.
     pub votes: Vec<String>,
+    /// The approvals of single calls so far, when several are needed.
+    #[serde(default)]
+    pub row_votes: Vec<(ActionId, String)>,
     /// When it was opened.
     pub opened_at: Millis,
     /// When it lapses.
@@ -70,6 +73,7 @@ impl OpenGate {
         GateStanding {
             kind: self.kind,
             requester: "",
+            approvers: &Approvers::Anyone,
             quorum: self.quorum,
             expires_at: self.expires_at,
             shown_whole: !self.card.hides(),
@@ -79,15 +83,25 @@ impl OpenGate {
     }
 
     fn stored_votes(&self) -> Vec<Vote> {
-        let vote = |by: &String| Vote {
+        let vote = |by: &String, row: Option<ActionId>| Vote {
             by: by.clone(),
             via: Via::Api,
             principal: None,
             at: self.opened_at,
             event_id: None,
+            row,
+            group: None,
         };
-        self.votes.iter().map(vote).collect()
+        let whole = self.votes.iter().map(|by| vote(by, None));
+        whole
+            .chain(self.row_votes.iter().map(|(row, by)| vote(by, Some(row.clone()))))
+            .collect()
     }
+}
+
+/// The embedding program decides who may say what.
+fn everybody(_: &str, _: &Approvers) -> Right {
+    Right::Yes
 }
 
 /// Every verdict on a question is an answer to it: a bare no is not read as consent.
@@ -103,7 +117,7 @@ fn answer(act: Act) -> Act {
 
 fn refused(refusal: Refusal, gate: &GateId) -> VerdictError {
     match refusal {
-        Refusal::Decided | Refusal::NotEntitled => VerdictError::NotOpen(gate.to_string()),
+        Refusal::Decided | Refusal::NotEntitled | Refusal::GroupUnknown(_) => VerdictError::NotOpen(gate.to_string()),
         Refusal::Lapsed => VerdictError::Lapsed,
         Refusal::NotShownWhole => VerdictError::Hidden,
         Refusal::NoWords => VerdictError::Invalid("changes need words"),
@@ -300,6 +314,12 @@ impl Page {
                     row.gate_id = gate.or(row.gate_id.take());
                 }
             }
+            Effect::ActionDenied { action, decision } => {
+                if let Ok(row) = self.row(&ActionId::new(action)) {
+                    row.status = ActionStatus::Rejected;
+                    row.decision = Some(decision);
+                }
+            }
             Effect::OpenGate(opening) => self.open(*opening, now),
             Effect::Emit { iteration, event, summary } => {
                 let seq = self.events.last().map_or(1, |last| last.seq + 1);
@@ -335,6 +355,7 @@ impl Page {
             card,
             quorum: opening.quorum.max(1),
             votes,
+            row_votes: Vec::new(),
             opened_at: now,
             expires_at: Millis(now.0.saturating_add(self.state.policy.ttl_ms)),
             decision: None,
@@ -345,9 +366,11 @@ impl Page {
         let gate = self.open_gate(id)?;
         let act = if gate.kind == GateKind::Question { answer(act) } else { act };
         let act = act.at(gate.kind).ok_or(VerdictError::Invalid("it makes no sense at this gate"))?;
+        if gate.kind == GateKind::ToolApproval {
+            return self.decide_rows(id, None, &act, None, actor);
+        }
         let votes = gate.stored_votes();
-        // The embedding program decides who may say what.
-        let settled = handshake::settle(&gate.standing(&votes), &act, actor, |_| true, None).map_err(|refusal| refused(refusal, id))?;
+        let settled = handshake::settle(&gate.standing(&votes), &act, actor, everybody, None).map_err(|refusal| refused(refusal, id))?;
         if act == Act::Approve
             && let (Some(by), Some(gate)) = (&actor.user, &mut self.gate)
             && !gate.votes.contains(by)
@@ -363,26 +386,35 @@ impl Page {
         }
     }
 
-    pub(super) fn decide_call(
+    /// Decides the call `one`, or all that wait.
+    pub(super) fn decide_rows(
         &mut self,
-        gate: &GateId,
-        id: &ActionId,
-        approve: bool,
-        reason: Option<String>,
+        id: &GateId,
+        one: Option<&ActionId>,
+        act: &Act,
+        reason: Option<&str>,
         actor: &Actor,
     ) -> Result<VerdictEffect, VerdictError> {
-        let open = self.open_gate(gate)?;
-        let standing = GateStanding {
-            // A call is decided on its own, whatever the card hides of others.
-            shown_whole: true,
-            ..open.standing(&[])
-        };
-        handshake::check(&standing, &Act::Approve, actor, |_| true).map_err(|refusal| refused(refusal, gate))?;
-        let settled = handshake::settle_row(&self.rows_of(gate), id, approve, reason, actor);
-        let settled = settled.ok_or_else(|| VerdictError::NoCall(id.to_string()))?;
-        let row = self.row(id)?;
-        row.status = settled.row.kind.of_open_rows();
-        row.decision = Some(settled.row);
+        let open = self.open_gate(id)?;
+        let votes = open.stored_votes();
+        let settled = handshake::settle_rows(&open.standing(&votes), &self.rows_of(id), one, act, actor, everybody, reason);
+        let settled = settled.map_err(|refusal| match (refusal, one) {
+            (Refusal::Decided, Some(row)) if open.decision.is_none() => VerdictError::NoCall(row.to_string()),
+            (refusal, _) => refused(refusal, id),
+        })?;
+        for (row, decision) in settled.decided {
+            let row = self.row(&row)?;
+            row.status = decision.kind.of_open_rows();
+            row.decision = Some(decision);
+        }
+        if let Some(gate) = &mut self.gate {
+            let given = settled.votes.into_iter().filter_map(|vote| Some((vote.row?, vote.by)));
+            for vote in given {
+                if !gate.row_votes.contains(&vote) {
+                    gate.row_votes.push(vote);
+                }
+            }
+        }
         match settled.gate {
             None => Ok(VerdictEffect::Waits),
             Some(decision) => {

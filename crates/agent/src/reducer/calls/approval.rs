@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, CoverageKind, CoveredBy, Decision,
-    DecisionKind, EffectClass, Event, GateId, GateKind, Outbound, TurnId, Via, covering, on_one_card,
+    DecisionKind, EffectClass, Event, GateId, GateKind, Outbound, Ruling, TurnId, Via, covering, on_one_card,
 };
 use crate::reducer::step::Reducer;
 use crate::reducer::{Effect, GateOpening, OpenGate, ReviewOutcome, RowVerdict, compose, gates};
 
 use super::justification;
+use super::standing::judged;
 use super::{OpenCall, call_digest};
 
 /// How a call stands before it runs.
@@ -48,6 +49,12 @@ impl Reducer<'_> {
         let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
         // It may have run already, and that is for a person to weigh.
         let lost_before = || state.calls.lost(&call_digest(&open.call.name, &arguments));
+        match judged(&self.env, open).map(|judgement| judgement.then) {
+            Some(Ruling::Allow) if !lost_before() => return CallStanding::Runs(None),
+            // What is denied is answered before anybody is asked.
+            Some(Ruling::Allow | Ruling::Ask(_) | Ruling::Deny) => return CallStanding::Asks,
+            None => {}
+        }
         let grant = self.covering_grant(&open.call.name, &arguments);
         match (effect, state.policy.approval) {
             (EffectClass::Read, _) => CallStanding::Runs(None),
@@ -74,12 +81,17 @@ impl Reducer<'_> {
         let unsent = |call: &&mut OpenCall| !call.lost && matches!(call.status, ActionStatus::Approved | ActionStatus::Expired);
         let unused = state.calls.open.iter_mut().filter(unsent);
         let grants: Vec<usize> = unused.filter_map(|call| call.grant.take()).collect();
-        if let ReviewOutcome::Approved(approval) = &mut state.review.outcome {
-            for at in grants {
-                if let Some(grant) = approval.grants.get_mut(at) {
-                    grant.used = grant.used.saturating_sub(1);
-                }
-            }
+        for grant in grants {
+            self.give_back(grant);
+        }
+    }
+
+    /// Gives back a use of this grant.
+    pub(super) fn give_back(&mut self, grant: usize) {
+        if let ReviewOutcome::Approved(approval) = &mut self.turn.state.review.outcome
+            && let Some(grant) = approval.grants.get_mut(grant)
+        {
+            grant.used = grant.used.saturating_sub(1);
         }
     }
 
@@ -114,7 +126,7 @@ impl Reducer<'_> {
             kind: GateKind::ToolApproval,
             digest: gates::digest(&parts),
             plan_version: 0,
-            quorum: 1,
+            quorum: self.turn.state.policy.approval_quorum,
             card: Outbound::ApprovalCard(card),
             replaces: None,
         };
@@ -142,6 +154,7 @@ impl Reducer<'_> {
     fn approval_row(&mut self, open: &OpenCall) -> ActionView {
         let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
         let id = open.action.clone().unwrap_or_else(|| self.mint("act"));
+        let demand = self.demand(&open.call.id);
         ActionView {
             id: ActionId::new(id),
             tool: open.call.name.clone(),
@@ -150,6 +163,9 @@ impl Reducer<'_> {
             arguments: serde_json::to_string_pretty(&arguments).unwrap_or_default(),
             hidden: 0,
             preview: None,
+            quorum: demand.quorum.unwrap_or(1),
+            approvers: demand.approvers,
+            votes: 0,
             status: open.status,
             outdated: open.status == ActionStatus::Pending && open.action.is_some(),
             output: None,
@@ -167,6 +183,7 @@ impl Reducer<'_> {
     ) {
         let (decision, covered_by) = decided.unzip();
         let effect = self.effect_of(call_id);
+        let demand = self.demand(call_id);
         let calls = &mut self.turn.state.calls.open;
         let Some((position, open)) = calls.iter_mut().enumerate().find(|(_, open)| open.call.id == call_id) else {
             return;
@@ -182,6 +199,8 @@ impl Reducer<'_> {
             justification: justification(&open.call.name, &arguments),
             arguments,
             preview: None,
+            quorum: demand.quorum.unwrap_or(1),
+            approvers: demand.approvers,
             status,
             position: u32::try_from(position).unwrap_or(u32::MAX),
             created_at: self.env.now,
@@ -213,12 +232,14 @@ impl Reducer<'_> {
             return;
         }
         let state = &self.turn.state;
-        let grant = state
-            .calls
-            .open
-            .iter()
-            .find(|open| open.call.id == call_id)
-            .and_then(|open| open.grant);
+        let open = state.calls.open.iter().find(|open| open.call.id == call_id);
+        let grant = open.and_then(|open| open.grant);
+        let rule = open.filter(|_| grant.is_none()).and_then(|open| self.allowing_rule(open));
+        if let Some(rule) = rule {
+            let decided = (self.ruled(DecisionKind::Approve, &rule), Some(CoveredBy::rule(rule)));
+            let id = self.mint("act");
+            return self.propose(call_id, &id, ActionStatus::Approved, None, Some(decided));
+        }
         let card = state.review.approved_card.as_ref().filter(|_| grant.is_some());
         let covered_by = card.map(|card| CoveredBy {
             kind: CoverageKind::Plan,

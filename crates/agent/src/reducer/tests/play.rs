@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     Action, ActionStatus, Answer, ApprovalMode, ArgumentSense, Decision, DecisionKind, EffectClass, Event, GateKind, Grant, Message,
-    Millis, Notice, Outbound, Policy, Role, Scope, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
+    Millis, Notice, Outbound, Policy, Role, Rule, Scope, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
 };
 use crate::reducer::{
     Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin,
@@ -45,6 +45,7 @@ static PROMPTS: LazyLock<Templates> = LazyLock::new(|| Templates::load(None).unw
 pub(super) struct Play {
     pub(super) turn: Turn,
     pub(super) tools: Vec<ToolSpec>,
+    pub(super) rules: Vec<Rule>,
     /// Effects of the last step.
     pub(super) last: Vec<Effect>,
     /// Effects of all steps.
@@ -82,6 +83,7 @@ impl Play {
         Self {
             turn,
             tools: tools(),
+            rules: Vec::new(),
             last: Vec::new(),
             all: Vec::new(),
             watch: Watch::default(),
@@ -98,6 +100,7 @@ impl Play {
         let mut play = Self {
             turn: begin_again(self.turn.clone(), id, seed, policy, false),
             tools: self.tools.clone(),
+            rules: self.rules.clone(),
             last: Vec::new(),
             all: Vec::new(),
             watch: Watch::default(),
@@ -112,6 +115,8 @@ impl Play {
         Env {
             now: Millis(self.now),
             tools: &self.tools,
+            rules: &self.rules,
+            chat: "oc_1",
             prompts: &PROMPTS,
         }
     }
@@ -197,7 +202,7 @@ impl Play {
         }
     }
 
-    /// No write runs without a grant, a policy that asks nobody, or a person's approval of its row.
+    /// No write runs without a grant, a rule, a policy that asks nobody, or a person's approval of its row.
     fn assert_allowed(&self, call_id: &str) {
         let state = &self.turn.state;
         let open = state.calls.open.iter().find(|open| open.call.id == call_id).expect("an open call");
@@ -216,7 +221,11 @@ impl Play {
         let granted = state.approval().is_some_and(|approval| approval.grants.iter().any(covers)) && effect == EffectClass::Write;
         let unasked = effect == EffectClass::Write && state.policy.approval == ApprovalMode::Never;
         let granted = granted && state.policy.approval != ApprovalMode::Always;
-        assert!(approved_row || granted || unasked, "{} runs unasked", open.call.name);
+        let by_rule = |decision: &Decision| decision.kind == DecisionKind::Approve && decision.via == Via::Rule;
+        let ruled = self.all.iter().any(|effect| {
+            matches!(effect, Effect::Propose(action) if action.id.as_str() == row && action.decision.as_ref().is_some_and(by_rule))
+        });
+        assert!(approved_row || granted || unasked || ruled, "{} runs unasked", open.call.name);
         assert!(!state.review_pending());
     }
 

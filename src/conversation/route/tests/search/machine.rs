@@ -1,21 +1,25 @@
 //! The machine that is searched: states, moves, and what must hold between them.
 
+mod acts;
 mod rules;
+mod workers;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use countersign_agent::domain::handshake::{Act, Actor, Settlement};
-use countersign_agent::domain::{ActionStatus, Approvers, Click, ClickVerb, DecisionKind, Gate, GateKind, Millis, TurnStatus, Via, Vote};
+use countersign_agent::domain::handshake::Act;
+use countersign_agent::domain::{ActionStatus, Approvers, Click, ClickVerb, DecisionKind, Gate, GateKind, Millis, TurnStatus};
 
+use super::{EVENTS, FEWER_EVENTS};
 use crate::conversation::click::act_of;
 use crate::conversation::rights::Rights;
 use crate::conversation::route::tests::{decided, gate, kind, said, turn, undecided};
 use crate::conversation::route::{Meaning, ReplyTo, route};
-use crate::store::GateRecord;
 
 /// The requester, and another member of the chat.
 const PEOPLE: [&str; 2] = ["u1", "u2"];
+/// The group that the other member belongs to.
+const GROUP: &str = "S1";
 const WORDS: [&str; 4] = ["OK", "取消", "第二步先备份", "/stop"];
 
 /// The gate's card.
@@ -72,6 +76,10 @@ pub(super) struct State {
     lapsed: bool,
     /// How often each person approved; the ledger keeps one vote a person.
     votes: [u8; 2],
+    /// How often each person approved each row.
+    row_votes: [[u8; 2]; 2],
+    /// The other member has left the group.
+    left: bool,
     /// Kind, and who. `None` means ourselves.
     decision: Option<(DecisionKind, Option<usize>)>,
     rows: [ActionStatus; 2],
@@ -96,6 +104,8 @@ impl State {
             card: Card::Waiting,
             lapsed: false,
             votes: [0; 2],
+            row_votes: [[0; 2]; 2],
+            left: false,
             decision: None,
             rows: [row; 2],
             stop: false,
@@ -124,6 +134,8 @@ pub(super) enum Move {
     },
     Card(Card),
     Lapse,
+    /// The other member leaves the group.
+    Leave,
     /// Its lease runs out, and the worker does not know.
     LoseLease(usize),
     /// A worker's next step.
@@ -152,14 +164,18 @@ pub(super) struct Machine {
     pub(super) kind: GateKind,
     pub(super) quorum: u32,
     pub(super) approvers: Approvers,
+    /// How many things happen.
+    pub(super) events: u32,
     fault: Option<Fault>,
-    rights: Rights,
+    /// Before and after the other member has left the group.
+    rights: [Rights; 2],
     /// Meanings of `route`, which depend on little of a state.
     routed: RefCell<HashMap<Asked, Said>>,
 }
 
-/// What the meaning of words depends on: words, who, in reply, said after the card, the card, the decision, does the turn wait.
-type Asked = (usize, usize, bool, bool, Card, Option<DecisionKind>, bool);
+/// What the meaning of words depends on: words, who, in reply, said after the card, the card, the decision, does the turn wait, and has the
+/// other member left the group.
+type Asked = (usize, usize, bool, bool, Card, Option<DecisionKind>, bool, bool);
 
 /// What `route` makes of words.
 #[derive(Clone, Debug)]
@@ -172,10 +188,16 @@ enum Said {
 
 impl Machine {
     pub(super) fn new(kind: GateKind, quorum: u32, approvers: Approvers) -> Self {
+        let rows_vote = kind == GateKind::ToolApproval && quorum > 1;
         Self {
             kind,
             quorum,
-            rights: Rights::for_test(approvers.clone(), &[]),
+            events: if rows_vote || approvers.names(GROUP) {
+                FEWER_EVENTS
+            } else {
+                EVENTS
+            },
+            rights: [&[PEOPLE[1]] as &[&str], &[]].map(|members| Rights::for_test(approvers.clone(), &[]).knowing(GROUP, members)),
             approvers,
             fault: None,
             routed: RefCell::default(),
@@ -192,6 +214,21 @@ impl Machine {
 
     fn has(&self, fault: Fault) -> bool {
         self.fault == Some(fault)
+    }
+
+    fn rights(&self, left: bool) -> &Rights {
+        &self.rights[usize::from(left)]
+    }
+
+    /// By the words of the setting: may this person approve now?
+    fn entitled(&self, who: usize, left: bool) -> bool {
+        match &self.approvers {
+            Approvers::Requester => who == 0,
+            Approvers::Anyone => true,
+            Approvers::NotRequester => who != 0,
+            // Who is in another group than this one cannot be looked up.
+            Approvers::Listed(_) => self.approvers.names(PEOPLE[who]) || (self.approvers.names(GROUP) && who == 1 && !left),
+        }
     }
 
     fn gate(&self, card: Card) -> Gate {
@@ -234,6 +271,9 @@ impl Machine {
         if !state.lapsed {
             moves.push(Move::Lapse);
         }
+        if !state.left && self.approvers.names(GROUP) {
+            moves.push(Move::Leave);
+        }
         for (at, worker) in state.workers.iter().enumerate() {
             if matches!(worker, Worker::Holds { stale: false } | Worker::Read { stale: false, .. }) {
                 moves.push(Move::LoseLease(at));
@@ -255,6 +295,7 @@ impl Machine {
             Move::Press { who, verb, row } => self.press(&mut next, *who, *verb, *row),
             Move::Card(card) => next.card = *card,
             Move::Lapse => next.lapsed = true,
+            Move::Leave => next.left = true,
             Move::LoseLease(at) => match &mut next.workers[*at] {
                 Worker::Holds { stale } | Worker::Read { stale, .. } => *stale = true,
                 Worker::Idle => {}
@@ -297,7 +338,16 @@ impl Machine {
         self.lapse(state);
         let open = state.decision.is_none();
         let waits = state.outcome == Outcome::Waits;
-        let asked = (words, who, reply, after, state.card, state.decision.map(|(kind, _)| kind), waits);
+        let asked = (
+            words,
+            who,
+            reply,
+            after,
+            state.card,
+            state.decision.map(|(kind, _)| kind),
+            waits,
+            state.left,
+        );
         let said = self.routed.borrow().get(&asked).cloned();
         let said = said.unwrap_or_else(|| self.routed.borrow_mut().entry(asked).or_insert(self.route(asked)).clone());
         match said {
@@ -318,10 +368,10 @@ impl Machine {
         }
     }
 
-    fn route(&self, (words, who, reply, after, card, decision, waits): Asked) -> Said {
+    fn route(&self, (words, who, reply, after, card, decision, waits, left): Asked) -> Said {
         let gate = self.gate(card);
         let mut context = said(WORDS[words]).by(PEOPLE[who]);
-        context.rights = self.rights.clone();
+        context.rights = self.rights(left).clone();
         context.at = Millis(if after { 2_000 } else { 900 });
         context.fresh = true;
         let record = match decision {
@@ -359,20 +409,13 @@ impl Machine {
         if state.decision.is_some() && !self.has(Fault::SecondDecisionCounts) {
             return;
         }
-        let gate = self.gate(state.card);
         if let Some(row) = row {
-            let (act, kind) = if verb == ClickVerb::Approve {
-                (Act::Approve, DecisionKind::Approve)
+            let act = if verb == ClickVerb::Approve {
+                Act::Approve
             } else {
-                (Act::Reject(None), DecisionKind::Reject)
+                Act::Reject(None)
             };
-            if self.rights.may(PEOPLE[who], &act, &gate) && state.rows[row].waits() {
-                state.rows[row] = kind.of_open_rows();
-                if let Some(kind) = DecisionKind::by_rows(&state.rows) {
-                    self.decide(state, kind, Some(who));
-                }
-            }
-            return;
+            return self.settle_rows(state, who, Some(row), &act);
         }
         let click = Click {
             verb,
@@ -383,94 +426,5 @@ impl Machine {
         if let Some(act) = act_of(&click, self.kind) {
             self.settle(state, who, &act);
         }
-    }
-
-    fn settle(&self, state: &mut State, who: usize, act: &Act) {
-        let gate = self.gate(state.card);
-        if *act == Act::Approve && self.rights.may(PEOPLE[who], act, &gate) {
-            let most = if self.has(Fault::VotesByPress) { 2 } else { 1 };
-            state.votes[who] = (state.votes[who] + 1).min(most);
-        }
-        let actor = Actor::person(PEOPLE[who], Via::Text, "evt", gate.opened_at);
-        let record = GateRecord {
-            votes: self.votes(state),
-            ..undecided(&gate)
-        };
-        if let Ok(Settlement::Decided(decision)) = self.rights.settle(&record, act, None, &actor) {
-            self.decide(state, decision.kind, Some(who));
-        }
-    }
-
-    fn votes(&self, state: &State) -> Vec<Vote> {
-        let vote = |who: usize| Vote {
-            by: PEOPLE[who].to_owned(),
-            via: Via::Text,
-            principal: None,
-            at: Millis(1),
-            event_id: None,
-        };
-        (0..PEOPLE.len())
-            .flat_map(|who| (0..state.votes[who]).map(move |_| vote(who)))
-            .collect()
-    }
-
-    /// The next step of a worker. `None` means it has nothing to do.
-    fn worked(&self, state: &State, at: usize) -> Option<State> {
-        let mut next = state.clone();
-        match state.workers[at] {
-            Worker::Idle => {
-                let held = matches!(
-                    state.workers[1 - at],
-                    Worker::Holds { stale: false } | Worker::Read { stale: false, .. }
-                );
-                // Woken by whatever was written, or by time.
-                let due = state.outcome == Outcome::Waits && self.news(&mut next) != News::Nothing;
-                if held || !due {
-                    return None;
-                }
-                next = state.clone();
-                next.workers[at] = Worker::Holds { stale: false };
-            }
-            Worker::Holds { stale } => {
-                let news = if state.outcome == Outcome::Waits {
-                    self.news(&mut next)
-                } else {
-                    News::Nothing
-                };
-                next.workers[at] = Worker::Read { stale, news };
-            }
-            Worker::Read { stale, news } => {
-                next.workers[at] = Worker::Idle;
-                // The fence: what was read under a lease that is lost is written nowhere.
-                if (!stale || self.has(Fault::NoFence)) && news != News::Nothing {
-                    next.went += 1;
-                    next.outcome = match news {
-                        News::Stop => Outcome::Stopped,
-                        News::Undeliverable => Outcome::Undeliverable,
-                        News::Decided(kind, rows) => Outcome::Went(kind, rows),
-                        News::Nothing => next.outcome,
-                    };
-                    // Nothing stays open behind a turn that is over.
-                    if matches!(next.outcome, Outcome::Stopped | Outcome::Undeliverable) {
-                        self.decide(&mut next, DecisionKind::Cancel, None);
-                    }
-                }
-            }
-        }
-        Some(next)
-    }
-
-    /// As `Runner::news` reads it: a stop first, then the card that never came, then the decision, then time.
-    fn news(&self, state: &mut State) -> News {
-        if state.stop {
-            return News::Stop;
-        }
-        if state.decision.is_none() && state.card == Card::Never {
-            return News::Undeliverable;
-        }
-        if !self.has(Fault::LapseUnread) {
-            self.lapse(state);
-        }
-        state.decision.map_or(News::Nothing, |(kind, _)| News::Decided(kind, state.rows))
     }
 }

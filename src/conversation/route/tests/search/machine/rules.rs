@@ -1,6 +1,6 @@
 //! What must hold between the states of the machine.
 
-use countersign_agent::domain::{DecisionKind, GateKind};
+use countersign_agent::domain::{ActionStatus, DecisionKind, GateKind};
 
 use super::{Card, Machine, Outcome, PEOPLE, State};
 
@@ -43,23 +43,42 @@ impl Machine {
         if before.waiting.len() > after.waiting.len() && after.card == Card::Unheard && after.decision.is_none() {
             return Some(String::from("words were lost before the card's receipt was known"));
         }
-        self.unentitled(after)
+        self.voted(before, after).or_else(|| self.unentitled(before, after))
     }
 
-    /// Approved by too few, or by somebody who may not.
-    fn unentitled(&self, state: &State) -> Option<String> {
-        let Some((DecisionKind::Approve, by)) = state.decision else {
+    /// A vote of somebody who may not approve; or one that is gone.
+    fn voted(&self, before: &State, after: &State) -> Option<String> {
+        let all = |state: &State, who: usize| state.votes[who] + state.row_votes[0][who] + state.row_votes[1][who];
+        for (who, name) in PEOPLE.iter().enumerate() {
+            if all(after, who) > all(before, who) && !self.entitled(who, before.left) {
+                return Some(format!("a vote of {name}"));
+            }
+            if all(after, who) < all(before, who) {
+                return Some(format!("a vote of {name} is gone"));
+            }
+        }
+        None
+    }
+
+    /// Approved by too few, or by somebody who may not. A vote counts for as long as the gate is open, whoever leaves the group.
+    fn unentitled(&self, before: &State, after: &State) -> Option<String> {
+        let quorum = usize::try_from(self.quorum).unwrap_or(usize::MAX);
+        let few = |votes: [u8; 2]| votes.iter().filter(|votes| **votes > 0).count() < quorum;
+        for (at, row) in after.rows.iter().enumerate() {
+            if *row == ActionStatus::Approved && before.rows[at].waits() && quorum > 1 && few(after.row_votes[at]) {
+                return Some(format!("row {at} approved by too few"));
+            }
+        }
+        let Some((DecisionKind::Approve, by)) = after.decision.filter(|_| before.decision.is_none()) else {
             return None;
         };
         let Some(by) = by else {
             return Some(String::from("approved by nobody"));
         };
-        if self.kind != GateKind::ToolApproval && !self.approvers.allow(PEOPLE[by], PEOPLE[0]) {
+        if self.kind != GateKind::ToolApproval && !self.entitled(by, before.left) {
             return Some(format!("approved by {}", PEOPLE[by]));
         }
-        let entitled = (0..PEOPLE.len()).filter(|who| state.votes[*who] > 0 && self.approvers.allow(PEOPLE[*who], PEOPLE[0]));
-        let quorum = usize::try_from(self.quorum).unwrap_or(usize::MAX);
-        (self.kind == GateKind::PlanReview && entitled.count() < quorum).then(|| String::from("approved by too few"))
+        (self.kind == GateKind::PlanReview && few(after.votes)).then(|| String::from("approved by too few"))
     }
 
     /// From here the processes alone must come to a state in which nobody waits for nothing.

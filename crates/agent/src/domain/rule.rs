@@ -1,0 +1,200 @@
+//! Rules of the administrator about calls: which calls they fit, and which of them counts. Pure: the reducer asks here, and so does the replay
+//! of recorded calls.
+
+mod replay;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::pattern::{fits, matches};
+use super::{Approvers, EffectClass, Scope, digest128};
+
+pub use replay::{LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport};
+
+/// The tool whose argument is a command. A command does whatever it likes, so no pattern says what it may do.
+pub const COMMAND_TOOL: &str = "run_bash";
+
+/// An entry of `rules`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Pattern of the tool's name.
+    pub tool: String,
+    /// Patterns of arguments, by name. Each must be there and match.
+    pub arguments: BTreeMap<String, Value>,
+    /// Chats in which it holds; empty: all.
+    pub chats: Vec<String>,
+    /// The effect class that the tool must have; `None`: any.
+    pub effect: Option<EffectClass>,
+    /// What happens to a call that it fits.
+    pub then: Ruling,
+}
+
+/// What a rule says of the calls that it fits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ruling {
+    /// It runs without asking.
+    Allow,
+    /// It asks a person, whatever else would let it run.
+    Ask(Demand),
+    /// It does not run, even if a person approved it.
+    Deny,
+}
+
+/// Whom a rule has asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Demand {
+    /// Who may approve; `None`: the approvers of the channel.
+    pub approvers: Option<Approvers>,
+    /// Different people needed; `None`: as many as in the channel.
+    pub quorum: Option<u32>,
+}
+
+/// What rules look at.
+#[derive(Clone, Copy, Debug)]
+pub struct JudgedCall<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// Its effect class.
+    pub effect: EffectClass,
+    /// An object.
+    pub arguments: &'a Value,
+    /// How the tool uses its arguments.
+    pub scope: &'a Scope,
+    /// The chat in which the call is made.
+    pub chat: &'a str,
+}
+
+/// What the rules say of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement<'a> {
+    /// The rule that counts.
+    pub rule: &'a Rule,
+    /// What it says. Of several rules that ask, it has the most people of any, and the approvers of the first that needs the most.
+    pub then: Ruling,
+}
+
+impl Rule {
+    /// Stands for all that the rule says: 8 hex digits. A rule that is changed is another rule; its place in the list does not count.
+    #[must_use]
+    pub fn id(&self) -> String {
+        // Maps with text keys cannot fail, and are in order.
+        let text = serde_json::to_string(self).unwrap_or_default();
+        hex::encode(&digest128(&[&text])[..4])
+    }
+
+    /// On one line, as it may stand in the configuration.
+    #[must_use]
+    pub fn described(&self) -> String {
+        let quoted = |text: &String| Value::from(text.as_str()).to_string();
+        let list = |texts: &[String]| format!("[{}]", texts.iter().map(quoted).collect::<Vec<_>>().join(", "));
+        let mut parts = vec![format!("tool: {}", quoted(&self.tool))];
+        if !self.arguments.is_empty() {
+            let pairs = self.arguments.iter().map(|(name, value)| format!("{}: {value}", quoted(name)));
+            parts.push(format!("where: {{{}}}", pairs.collect::<Vec<_>>().join(", ")));
+        }
+        if !self.chats.is_empty() {
+            parts.push(format!("chats: {}", list(&self.chats)));
+        }
+        if let Some(effect) = self.effect {
+            parts.push(format!("effect: {}", effect.as_str()));
+        }
+        parts.push(format!("then: {}", self.then.as_str()));
+        if let Ruling::Ask(Demand { approvers, quorum }) = &self.then {
+            parts.extend(approvers.as_ref().map(|approvers| match approvers {
+                Approvers::Listed(ids) => format!("approvers: {}", list(ids)),
+                word => format!(
+                    "approvers: {}",
+                    serde_json::to_value(word).unwrap_or_default().as_str().unwrap_or_default()
+                ),
+            }));
+            parts.extend(quorum.map(|quorum| format!("quorum: {quorum}")));
+        }
+        format!("{{{}}}", parts.join(", "))
+    }
+
+    /// Does it say something about this call?
+    fn fits(&self, call: &JudgedCall<'_>) -> bool {
+        let argument = |(name, pattern): (&String, &Value)| {
+            let value = call.arguments.get(name);
+            value.is_some_and(|value| matches(pattern, value, call.scope.sense_of(name)))
+        };
+        fits(&self.tool, call.tool)
+            && (self.chats.is_empty() || self.chats.iter().any(|chat| chat == call.chat))
+            && self.effect.is_none_or(|effect| effect == call.effect)
+            && (self.then != Ruling::Allow || self.may_allow(call))
+            && self.arguments.iter().all(argument)
+    }
+
+    /// What destroys, and what carries out commands, is allowed only by its full name; a command only word for word.
+    fn may_allow(&self, call: &JudgedCall<'_>) -> bool {
+        let is_command = call.tool == COMMAND_TOOL;
+        let by_full_name = self.tool == call.tool || !(is_command || call.effect == EffectClass::Destructive);
+        by_full_name && !(is_command && self.has_open_argument())
+    }
+
+    /// Is there a `*` in the pattern of an argument?
+    #[must_use]
+    pub fn has_open_argument(&self) -> bool {
+        self.arguments
+            .values()
+            .any(|value| value.as_str().is_some_and(|text| text.contains('*')))
+    }
+}
+
+impl Ruling {
+    /// Its word in the configuration.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask(_) => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// What `rules` say of `call`; `None`: nothing. `deny` beats `ask`, and `ask` beats `allow`, in whatever order they stand.
+#[must_use]
+pub fn judge<'a>(rules: &'a [Rule], call: &JudgedCall<'_>) -> Option<Judgement<'a>> {
+    // The agent's own bookkeeping is no business of rules.
+    if call.effect == EffectClass::State {
+        return None;
+    }
+    let fitting: Vec<&Rule> = rules.iter().filter(|rule| rule.fits(call)).collect();
+    let first = |then: &Ruling| fitting.iter().copied().find(|rule| rule.then == *then);
+    let plain = |rule: &'a Rule| Judgement {
+        then: rule.then.clone(),
+        rule,
+    };
+    let denied = first(&Ruling::Deny).map(plain);
+    denied
+        .or_else(|| strictest_ask(&fitting))
+        .or_else(|| first(&Ruling::Allow).map(plain))
+}
+
+/// All rules that ask as one: the most people that any of them needs. Of those that say who may approve, the one that needs most people counts.
+fn strictest_ask<'a>(fitting: &[&'a Rule]) -> Option<Judgement<'a>> {
+    let asks = fitting.iter().filter_map(|rule| match &rule.then {
+        Ruling::Ask(demand) => Some((*rule, demand)),
+        Ruling::Allow | Ruling::Deny => None,
+    });
+    let all: Vec<(&'a Rule, &Demand)> = asks.collect();
+    // Of equal ones `max_by_key` gives the last; here the first in the list counts.
+    let (rule, demand) = all
+        .iter()
+        .rev()
+        .max_by_key(|(_, demand)| (demand.approvers.is_some(), demand.quorum))?;
+    Some(Judgement {
+        rule,
+        then: Ruling::Ask(Demand {
+            approvers: demand.approvers.clone(),
+            quorum: all.iter().filter_map(|(_, demand)| demand.quorum).max(),
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests;

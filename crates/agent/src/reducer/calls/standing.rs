@@ -1,0 +1,124 @@
+//! What the administrator's rules do to the calls of a batch.
+
+use serde_json::Value;
+
+use crate::domain::{ActionStatus, Decision, DecisionKind, Demand, EffectClass, JudgedCall, Judgement, Ruling, Scope, Via, judge};
+use crate::reducer::step::Reducer;
+use crate::reducer::{Effect, Env, Next, OpenCall, compose};
+
+/// Does a rule forbid this call now? Asked once more when it is sent: the rule may be newer than the approval.
+#[must_use]
+pub fn denied(env: &Env<'_>, open: &OpenCall) -> bool {
+    judged(env, open).is_some_and(|judgement| judgement.then == Ruling::Deny)
+}
+
+pub(super) fn judged<'a>(env: &Env<'a>, open: &OpenCall) -> Option<Judgement<'a>> {
+    if env.rules.is_empty() {
+        return None;
+    }
+    let spec = env.tools.iter().find(|spec| spec.name == open.call.name);
+    let call = JudgedCall {
+        tool: &open.call.name,
+        // One whose tool is gone since counts as what most tools are.
+        effect: spec.map_or(EffectClass::Write, |spec| spec.effect),
+        arguments: &serde_json::from_str(&open.call.arguments).unwrap_or_default(),
+        scope: spec.map_or(&Scope::Every, |spec| &spec.scope),
+        chat: env.chat,
+    };
+    judge(env.rules, &call)
+}
+
+impl Reducer<'_> {
+    /// Id of the rule that allows this open call.
+    pub(super) fn allowing_rule(&self, open: &OpenCall) -> Option<String> {
+        let judgement = judged(&self.env, open).filter(|judgement| judgement.then == Ruling::Allow);
+        judgement.map(|judgement| judgement.rule.id())
+    }
+
+    /// How many people must approve this call, and who may: what the policy says and what a rule asks for, whichever is stricter.
+    pub(super) fn demand(&self, call_id: &str) -> Demand {
+        let open = self.turn.state.calls.open.iter().find(|open| open.call.id == call_id);
+        let ruling = open.and_then(|open| judged(&self.env, open)).map(|judgement| judgement.then);
+        let asked = match ruling {
+            Some(Ruling::Ask(demand)) => demand,
+            Some(Ruling::Allow | Ruling::Deny) | None => Demand::default(),
+        };
+        let quorum = self.turn.state.policy.approval_quorum.max(asked.quorum.unwrap_or(1));
+        Demand {
+            quorum: Some(quorum),
+            ..asked
+        }
+    }
+
+    /// Answers the waiting calls that a rule denies now, whatever allowed them before.
+    pub(super) fn answer_denied(&mut self) {
+        // What the engine was given may have been sent. It comes back to us with a result, or as not sent.
+        let given = match &self.turn.state.next {
+            Next::RunTools { calls } => calls.clone(),
+            Next::Start | Next::CallModel { .. } | Next::Wait | Next::Nothing => Vec::new(),
+        };
+        let waits = |open: &OpenCall| match open.status {
+            ActionStatus::Pending => open.answer.is_none(),
+            ActionStatus::Approved => open.answer.is_none() && !given.contains(&open.call.id),
+            ActionStatus::Rejected
+            | ActionStatus::Expired
+            | ActionStatus::Running
+            | ActionStatus::Executed
+            | ActionStatus::Failed
+            | ActionStatus::Unknown => false,
+        };
+        let waiting = self.turn.state.calls.open.iter().filter(|open| waits(open));
+        let denied = waiting.filter_map(|open| {
+            let judgement = judged(&self.env, open).filter(|judgement| judgement.then == Ruling::Deny)?;
+            Some((open.call.id.clone(), judgement.rule.id()))
+        });
+        let denied: Vec<(String, String)> = denied.collect();
+        for (call_id, rule) in denied {
+            self.deny(&call_id, &rule);
+        }
+    }
+
+    fn deny(&mut self, call_id: &str, rule: &str) {
+        let ours = self.ours();
+        let Some(open) = self.turn.state.calls.open.iter_mut().find(|open| open.call.id == call_id) else {
+            return;
+        };
+        let key = if open.lost { "call.lost_denied" } else { "call.denied" };
+        open.answer = Some(compose::not_run(&open.call.name, &ours.answer(key, Value::Null)));
+        open.status = ActionStatus::Rejected;
+        let (row, lost) = (open.action.clone(), open.lost);
+        if let Some(grant) = open.grant.take().filter(|_| !lost) {
+            self.give_back(grant);
+        }
+        let decision = self.ruled(DecisionKind::Reject, rule);
+        let action = match row {
+            Some(action) => {
+                self.effect(Effect::ActionDenied {
+                    action: action.clone(),
+                    decision,
+                });
+                action
+            }
+            None => {
+                let id = self.mint("act");
+                self.propose(call_id, &id, ActionStatus::Rejected, None, Some((decision, None)));
+                id
+            }
+        };
+        self.action_moved(action, ActionStatus::Rejected);
+    }
+
+    /// What the rule of this id decided.
+    pub(super) fn ruled(&self, kind: DecisionKind, rule: &str) -> Decision {
+        Decision {
+            kind,
+            by: None,
+            via: Via::Rule,
+            through_api: false,
+            text: None,
+            at: self.env.now,
+            event_id: Some(rule.to_owned()),
+            approvers: Vec::new(),
+        }
+    }
+}

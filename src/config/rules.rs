@@ -1,0 +1,256 @@
+//! `rules`: what an entry of the list may be, how a wrong one is told, and a list that stands in a file of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config::{Config, ConfigError, Map, Value, ValueKind};
+use countersign_agent::domain::{Approvers, COMMAND_TOOL, ChannelKind, Demand, EffectClass, Rule, Ruling};
+use countersign_agent::template::yaml::{self, Entry, Node, Yaml};
+use serde::{Deserialize, Deserializer};
+
+use super::deserialize;
+use super::kind::{Kind, ListOfMaps, Refusal};
+use super::problem::{Place, Problem, Report};
+
+/// What is allowed, in words.
+const ALLOWED: &str = "a list of {tool: PATTERN, where: {ARGUMENT: VALUE or PATTERN}, chats: [IDS], effect: read, write or destructive, then: allow, ask or deny}, with ask perhaps approvers and quorum";
+/// The kind of `rules`.
+pub(super) const LIST: ListOfMaps = ListOfMaps {
+    allowed: ALLOWED,
+    read: read_list,
+    hide: ValueKind::clone,
+};
+/// Most rules: each is compared with each call.
+const MOST: usize = 500;
+/// The most people that a rule may ask for.
+const MOST_PEOPLE: i64 = 10;
+
+const EFFECT: Kind = Kind::Choice(&["read", "write", "destructive"]);
+const THEN: Kind = Kind::Choice(&["allow", "ask", "deny"]);
+const QUORUM: Kind = Kind::Whole { min: 1, max: MOST_PEOPLE };
+
+/// The list as the layers keep it.
+///
+/// # Errors
+/// [`Refusal`] for the first entry that is none.
+fn read_list(items: &[Node]) -> Result<ValueKind, Refusal> {
+    if let Some(surplus) = items.get(MOST) {
+        return Err(refused(surplus.line, &format!("more than {MOST} rules")));
+    }
+    let read = items.iter().map(|item| match &item.value {
+        Yaml::Map(entries) => Ok(Value::new(None, ValueKind::Table(read_one(item.line, entries)?))),
+        _ => Err(refused(item.line, "an entry is no {tool, …}")),
+    });
+    Ok(ValueKind::Array(read.collect::<Result<_, _>>()?))
+}
+
+fn read_one(line: u64, entries: &[Entry]) -> Result<Map<String, Value>, Refusal> {
+    let mut rule = Map::new();
+    for Entry { key, node } in entries {
+        let kind = match key.as_str() {
+            "tool" | "where" => None,
+            "chats" => Some(Kind::Ids),
+            "effect" => Some(EFFECT),
+            "then" => Some(THEN),
+            "approvers" => Some(Kind::Approvers { same: false }),
+            "quorum" => Some(QUORUM),
+            _ => return Err(refused(node.line, &format!("unknown member {}", key.escape_debug()))),
+        };
+        let value = match (kind, &node.value) {
+            (Some(kind), _) => kind.parse(node).map_err(|Refusal { line, why }| Refusal {
+                line,
+                why: format!("{key}: {why}"),
+            })?,
+            (None, Yaml::Text(tool)) if key == "tool" && is_tool(tool) => tool.as_str().into(),
+            (None, Yaml::Map(entries)) if key == "where" => read_arguments(node.line, entries)?,
+            (None, _) if key == "tool" => {
+                let why = "tool is the name of a tool, or a pattern of names with *, in quotes: \"jira__*\"";
+                return Err(refused(node.line, why));
+            }
+            (None, _) => return Err(refused(node.line, "where is {ARGUMENT: VALUE or PATTERN}")),
+        };
+        if rule.insert(key.clone(), Value::new(None, value)).is_some() {
+            return Err(refused(node.line, &format!("{key} twice")));
+        }
+    }
+    check_members(line, &rule)?;
+    Ok(rule)
+}
+
+/// Texts, numbers and booleans, each argument once.
+fn read_arguments(line: u64, entries: &[Entry]) -> Result<ValueKind, Refusal> {
+    let mut arguments = Map::new();
+    for Entry { key, node } in entries {
+        let wrong = |why: &str| Err(refused(node.line, &format!("where: {}: {why}", key.escape_debug())));
+        let value: ValueKind = match &node.value {
+            Yaml::Text(text) => text.as_str().into(),
+            Yaml::Flag(flag) => (*flag).into(),
+            Yaml::Float(number) => (*number).into(),
+            Yaml::Whole(number) => match i64::try_from(*number) {
+                Ok(number) => number.into(),
+                Err(_) => return wrong("the number is too large"),
+            },
+            Yaml::Null | Yaml::List(_) | Yaml::Map(_) => return wrong("must be a text, a number, true or false"),
+        };
+        if key.is_empty() || arguments.insert(key.clone(), Value::new(None, value)).is_some() {
+            return wrong("each argument has a name, and stands here once");
+        }
+    }
+    if arguments.is_empty() {
+        return Err(refused(line, "where names no argument: leave it out"));
+    }
+    Ok(ValueKind::Table(arguments))
+}
+
+/// What holds between the members of a rule.
+fn check_members(line: u64, rule: &Map<String, Value>) -> Result<(), Refusal> {
+    let wrong = |why: String| Err(refused(line, &why));
+    for needed in ["tool", "then"] {
+        if !rule.contains_key(needed) {
+            return wrong(format!("a rule needs {needed}"));
+        }
+    }
+    let rule: RuleEntry = Value::new(None, ValueKind::Table(rule.clone()))
+        .try_deserialize()
+        .map_err(|_| refused(line, "a member has the wrong type"))?;
+    if rule.then != Word::Ask && (rule.approvers.is_some() || rule.quorum.is_some()) {
+        return wrong("approvers and quorum go with then: ask".to_owned());
+    }
+    let rule = Rule::from(rule);
+    if let Ruling::Ask(Demand {
+        approvers: Some(approvers),
+        quorum: Some(quorum),
+    }) = &rule.then
+    {
+        let most = most_people(approvers);
+        if *quorum > most {
+            return wrong(format!("quorum: found {quorum}, allowed 1 to {most} with these approvers"));
+        }
+    }
+    if rule.then == Ruling::Allow {
+        if rule.effect == Some(EffectClass::Destructive) && rule.tool.contains('*') {
+            return wrong("a rule that allows destructive calls names its tool in full, without *".to_owned());
+        }
+        if rule.tool == COMMAND_TOOL && rule.has_open_argument() {
+            return wrong(format!(
+                "a rule that allows {COMMAND_TOOL} has no * in where: a command can hold others"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// So many different people can approve.
+fn most_people(approvers: &Approvers) -> u32 {
+    match approvers {
+        Approvers::Requester => 1,
+        Approvers::Anyone | Approvers::NotRequester => u32::MAX,
+        // Nobody knows here how many a group has.
+        Approvers::Listed(ids)
+            if ids
+                .iter()
+                .any(|id| ChannelKind::Lark.is_group(id) || ChannelKind::Slack.is_group(id)) =>
+        {
+            u32::MAX
+        }
+        Approvers::Listed(ids) => u32::try_from(ids.len()).unwrap_or(u32::MAX),
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// A rule as it is written.
+#[derive(Deserialize)]
+struct RuleEntry {
+    tool: String,
+    #[serde(default, rename = "where")]
+    arguments: BTreeMap<String, serde_json::Value>,
+    #[serde(default)]
+    chats: Vec<String>,
+    #[serde(default)]
+    effect: Option<EffectClass>,
+    then: Word,
+    #[serde(default, deserialize_with = "some_approvers")]
+    approvers: Option<Approvers>,
+    #[serde(default)]
+    quorum: Option<u32>,
+}
+
+fn some_approvers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Approvers>, D::Error> {
+    deserialize::approvers(deserializer).map(Some)
+}
+
+impl From<RuleEntry> for Rule {
+    fn from(entry: RuleEntry) -> Self {
+        Self {
+            tool: entry.tool,
+            arguments: entry.arguments,
+            chats: entry.chats,
+            effect: entry.effect,
+            then: match entry.then {
+                Word::Allow => Ruling::Allow,
+                Word::Ask => Ruling::Ask(Demand {
+                    approvers: entry.approvers,
+                    quorum: entry.quorum,
+                }),
+                Word::Deny => Ruling::Deny,
+            },
+        }
+    }
+}
+
+/// The rules as the program reads them.
+pub(super) fn of(all: &Config) -> Result<Arc<[Rule]>, ConfigError> {
+    let entries: Vec<RuleEntry> = all.get("rules")?;
+    Ok(entries.into_iter().map(Rule::from).collect())
+}
+
+/// Reads rules that stand in a text of their own, `name`: a list, or a map of which `rules` is read.
+///
+/// # Errors
+/// What is wrong with it, with its line.
+pub fn parse_rules(name: &str, text: &str) -> Result<Vec<Rule>, Vec<Problem>> {
+    let read = read_text(text).map_err(|Refusal { line, why }| {
+        let mut report = Report::default();
+        report.problem(Place::File(name).at(line), "rules", why);
+        report.problems
+    })?;
+    // Every member passed its kind.
+    let entries = Value::new(None, read).try_deserialize::<Vec<RuleEntry>>().unwrap_or_default();
+    Ok(entries.into_iter().map(Rule::from).collect())
+}
+
+fn read_text(text: &str) -> Result<ValueKind, Refusal> {
+    let root = yaml::parse(text).map_err(|error| Refusal {
+        line: error.line.unwrap_or(0),
+        why: format!("not valid YAML: {}", error.why),
+    })?;
+    let list = match &root.value {
+        Yaml::Map(entries) => match entries.iter().find(|entry| entry.key == "rules") {
+            Some(entry) => &entry.node,
+            None => return Err(refused(root.line, "there is neither a list nor a member rules")),
+        },
+        _ => &root,
+    };
+    Kind::Maps(&LIST).parse(list)
+}
+
+fn is_tool(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-*".contains(&byte))
+}
+
+fn refused(line: u64, what: &str) -> Refusal {
+    Refusal {
+        line,
+        why: format!("{what}; allowed {ALLOWED}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

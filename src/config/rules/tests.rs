@@ -1,0 +1,138 @@
+//! How rules are read, and how wrong ones are told.
+
+use std::path::Path;
+
+use countersign_agent::domain::{Approvers, Demand, EffectClass, Rule, Ruling};
+use serde_json::json;
+
+use super::parse_rules;
+use crate::config::{Loaded, load};
+
+fn loaded(yaml: &str) -> Result<Loaded, String> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), yaml).unwrap();
+    load(Some(file.path() as &Path), std::iter::empty()).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        lines.join("\n").replace(&file.path().display().to_string(), "FILE")
+    })
+}
+
+const GOOD: &str = "\
+rules:
+  - tool: \"jira__*\"
+    where: {project: \"OPS*\", Priority: 3, urgent: true, share: 0.5}
+    chats: [oc_ops]
+    effect: write
+    then: ask
+    approvers: [ou_a, ou_b]
+    quorum: 2
+  - {tool: write_file, where: {path: 'out/**'}, then: allow}
+  - {tool: '*', effect: destructive, then: deny}
+  - {tool: run_bash, where: {command: make test}, then: allow}
+  - {tool: x, then: ask}
+";
+
+/// interface §2: rules reach the program as they are written; the same list stands in a file of its own, alone or under `rules`.
+#[test]
+fn rules_are_read() {
+    let live = loaded(GOOD).unwrap().live;
+    assert_eq!(live.rules.len(), 5);
+    assert_eq!(
+        live.rules[0],
+        Rule {
+            tool: "jira__*".to_owned(),
+            arguments: serde_json::from_value(json!({"project": "OPS*", "Priority": 3, "urgent": true, "share": 0.5})).unwrap(),
+            chats: vec!["oc_ops".to_owned()],
+            effect: Some(EffectClass::Write),
+            then: Ruling::Ask(Demand {
+                approvers: Some(Approvers::Listed(vec!["ou_a".to_owned(), "ou_b".to_owned()])),
+                quorum: Some(2),
+            }),
+        }
+    );
+    assert_eq!(live.rules[4].then, Ruling::Ask(Demand::default()));
+    let described: Vec<String> = live.rules.iter().map(|rule| format!("- {}\n", rule.described())).collect();
+    assert_eq!(
+        parse_rules("again", &described.concat()).unwrap(),
+        *live.rules,
+        "what is described reads back"
+    );
+    let list = GOOD.strip_prefix("rules:\n").unwrap();
+    for text in [GOOD, list, &format!("agent: {{approval: nonsense}}\n{GOOD}")] {
+        assert_eq!(parse_rules("r.yaml", text).unwrap(), *live.rules, "{text}");
+    }
+    assert_eq!(parse_rules("r.yaml", "rules:\n").unwrap(), []);
+    assert_eq!(loaded("rules:\n").unwrap().live.rules.len(), 0);
+    let told = parse_rules("r.yaml", "\n- {tool: a, then: maybe}\n").unwrap_err();
+    assert!(
+        told[0]
+            .to_string()
+            .starts_with("r.yaml:2: rules: then: found maybe, allowed allow, ask or deny"),
+        "{told:?}"
+    );
+    for (text, told) in [
+        ("agent: {}", "neither a list nor a member rules"),
+        ("[", "not valid YAML"),
+        ("rules: 3", "allowed a list of"),
+    ] {
+        assert!(parse_rules("r", text).unwrap_err()[0].to_string().contains(told), "{text}");
+    }
+}
+
+/// interface §2: every mistake in a rule is told with its line and what is allowed.
+#[test]
+fn wrong_rules_are_told() {
+    for (entry, told) in [
+        ("write_file", "an entry is no {tool"),
+        ("{then: deny}", "a rule needs tool"),
+        ("{tool: a}", "a rule needs then"),
+        ("{tool: 'a b', then: deny}", "tool is the name of a tool"),
+        ("{tool: 3, then: deny}", "tool is the name of a tool"),
+        ("{tool: '', then: deny}", "tool is the name of a tool"),
+        ("{tool: a, then: maybe}", "then: found maybe, allowed allow, ask or deny"),
+        (
+            "{tool: a, then: deny, effect: state}",
+            "effect: found state, allowed read, write or destructive",
+        ),
+        ("{tool: a, then: deny, chats: oc_1}", "chats: found oc_1, allowed a list"),
+        ("{tool: a, then: deny, where: [x]}", "where is {ARGUMENT"),
+        ("{tool: a, then: deny, where: {}}", "where names no argument"),
+        (
+            "{tool: a, then: deny, where: {x: [1]}}",
+            "where: x: must be a text, a number, true or false",
+        ),
+        (
+            "{tool: a, then: deny, where: {x:}}",
+            "where: x: must be a text, a number, true or false",
+        ),
+        ("{tool: a, then: deny, where: {x: 1, x: 2}}", "stands here once"),
+        ("{tool: a, then: deny, when: now}", "unknown member when"),
+        ("{tool: a, tool: b, then: deny}", "tool twice"),
+        ("{tool: a, then: deny, quorum: 2}", "approvers and quorum go with then: ask"),
+        (
+            "{tool: a, then: allow, approvers: anyone}",
+            "approvers and quorum go with then: ask",
+        ),
+        ("{tool: a, then: ask, quorum: 11}", "quorum: found 11, allowed 1 to 10"),
+        (
+            "{tool: a, then: ask, approvers: nobody}",
+            "approvers: found nobody, allowed requester",
+        ),
+        ("{tool: a, then: ask, approvers: [x], quorum: 2}", "quorum: found 2, allowed 1 to 1"),
+        (
+            "{tool: a, then: ask, approvers: requester, quorum: 2}",
+            "quorum: found 2, allowed 1 to 1",
+        ),
+        ("{tool: 'a*', effect: destructive, then: allow}", "names its tool in full"),
+        ("{tool: run_bash, where: {command: 'ls *'}, then: allow}", "has no * in where"),
+    ] {
+        let told_of = loaded(&format!("rules:\n  - {{tool: z, then: deny}}\n  - {entry}\n")).unwrap_err();
+        assert!(told_of.contains(told) && told_of.contains("FILE:3: rules: "), "{entry}: {told_of}");
+    }
+    let many = "  - {tool: a, then: deny}\n".repeat(501);
+    assert!(
+        loaded(&format!("rules:\n{many}"))
+            .unwrap_err()
+            .contains("FILE:502: rules: more than 500 rules")
+    );
+}

@@ -1,0 +1,107 @@
+//! `/console/rules`: an administrator tries rules on the recorded calls before they go into the configuration. Nothing is saved here.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Html, IntoResponse, Response};
+use countersign_agent::domain::{LetThrough, Millis, Replay, ReplayCounts, ReplayReport};
+use serde_json::{Value, json};
+
+use super::Form;
+use super::assets::Assets;
+use super::locale::PageLocale;
+use super::page::merge;
+use crate::config::parse_rules;
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+
+/// How far back calls are looked at.
+const DAYS: u64 = 30;
+/// What problems of the text call it.
+const NAME: &str = "rules";
+
+/// `GET /console/rules`: the rules in force.
+pub(super) async fn show(State(gateway): State<Gateway>, language: PageLocale) -> Response {
+    let rules = &gateway.settings.current().rules;
+    let text: String = rules.iter().map(|rule| format!("- {}\n", rule.described())).collect();
+    page(&gateway, language, StatusCode::OK, &text, json!({}))
+}
+
+/// `POST /console/rules`: the rules of the form, and what they would have done.
+pub(super) async fn test(
+    State(gateway): State<Gateway>,
+    language: PageLocale,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let form = Form::read(&gateway, &headers, body).await?;
+    let text = form.get("rules");
+    let rules = match parse_rules(NAME, text) {
+        Ok(rules) => rules,
+        Err(problems) => {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let values = json!({ "problems": problems });
+            return Ok(page(&gateway, language, StatusCode::UNPROCESSABLE_ENTITY, text, values));
+        }
+    };
+    let tools = gateway.runner.tool_specs();
+    let mut replay = Replay::new(&rules, &tools);
+    let span = Duration::from_secs(DAYS * 24 * 60 * 60);
+    let since = Millis(gateway.clock.now().0.saturating_sub(Millis(0).plus(span).0));
+    gateway
+        .ledger
+        .read()
+        .await?
+        .each_recorded_call(since, |call| replay.add(call))
+        .await?;
+    let values = json!({ "report": report(&gateway, &language, &replay.report()) });
+    Ok(page(&gateway, language, StatusCode::OK, text, values))
+}
+
+fn report(gateway: &Gateway, language: &PageLocale, report: &ReplayReport) -> Value {
+    let say = |key: &str, values: Value| gateway.templates.say(language.locale, &format!("console.rules.{key}"), values);
+    let row = |id: Option<String>, name: &str, counts: &ReplayCounts| {
+        json!({ "id": id, "name": name, "counts": {
+            "calls": counts.calls, "asked_less": counts.asked_less, "asked_more": counts.asked_more,
+            "denied": counts.denied, "let_through": counts.let_through,
+        }})
+    };
+    let rules: Vec<Value> = report
+        .rules
+        .iter()
+        .map(|(rule, counts)| row(Some(rule.id()), &rule.described(), counts))
+        .collect();
+    let mut tools: Vec<Value> = report.tools.iter().map(|(tool, counts)| row(None, tool, counts)).collect();
+    tools.push(row(None, &say("all", json!({})), &report.all));
+    let refusal = |one: &LetThrough| {
+        let by = one.by.clone().unwrap_or_else(|| say("a_rule", json!({})));
+        json!({
+            "at": one.at.rfc3339(), "chat": one.chat, "by": say("refused", json!({ "by": by })), "tool": one.tool,
+            "arguments": one.arguments, "rule": one.rule, "action": one.action,
+        })
+    };
+    let surplus = report.all.let_through.saturating_sub(report.let_through.len() as u64);
+    json!({
+        "parts": [
+            { "title": say("by_rule", json!({})), "rows": rules },
+            { "title": say("by_tool", json!({})), "rows": tools },
+        ],
+        "refusals": report.let_through.iter().map(refusal).collect::<Vec<_>>(),
+        "more": (surplus > 0).then(|| say("more", json!({ "count": surplus }))),
+    })
+}
+
+fn page(gateway: &Gateway, language: PageLocale, code: StatusCode, text: &str, more: Value) -> Response {
+    let mut values = json!({
+        "locale": language.locale.as_str(),
+        "assets": Assets::of(&gateway.templates),
+        "days": DAYS,
+        "text": text,
+        "problems": [],
+        "report": null,
+    });
+    merge(&mut values, more);
+    (code, Html(gateway.templates.page("rules.html", values))).into_response()
+}

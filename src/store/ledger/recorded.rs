@@ -1,0 +1,41 @@
+//! Recorded calls, one after another, for those who look at all of them.
+
+use countersign_agent::domain::{Millis, RecordedCall};
+
+use super::Result;
+use super::actions::read_call;
+use super::sql::Columns;
+use super::transaction::Read;
+
+/// Rows read at a time.
+const PAGE: i64 = 1000;
+
+impl Read {
+    /// Gives `see` every call that was proposed since then, newest first, without its result.
+    pub async fn each_recorded_call(&mut self, since: Millis, mut see: impl FnMut(&RecordedCall)) -> Result<()> {
+        let mut before = (i64::MAX, String::new());
+        loop {
+            let rows = sqlx::query(
+                "SELECT actions.id, actions.turn_id, actions.gate_id, actions.position, actions.status, actions.created_at,
+                   actions.expires_at, actions.call, actions.decision, turns.chat
+                 FROM actions JOIN turns ON turns.id = actions.turn_id
+                 WHERE actions.created_at >= $1 AND actions.created_at <= $2 AND (actions.created_at < $2 OR actions.id < $3)
+                 ORDER BY actions.created_at DESC, actions.id DESC LIMIT $4",
+            )
+            .bind(since.0)
+            .bind(before.0)
+            .bind(&before.1)
+            .bind(PAGE)
+            .fetch_all(&mut *self.conn)
+            .await?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            before = (last.int("created_at")?, last.text("id")?);
+            for row in &rows {
+                see(&RecordedCall {
+                    action: read_call(row)?,
+                    chat: row.text("chat")?,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The administrator's rules on a running gateway: they deny, ask and allow, whatever plans, people and settings say.
+
+mod replayed;
+
+use serde_json::{Value, json};
+
+use crate::handshake::actions::{WRITE, actions, tool_words};
+use crate::support::api::eventually;
+use crate::support::fake_model::{call, say};
+use crate::support::platform::{On, on_both};
+use crate::support::quiet::stored;
+use crate::support::scripts::{clarified, finished, in_order, planned, reads, writes};
+use crate::support::world::{GROUP, World};
+
+on_both! {
+    deny_beats_an_approved_plan,
+    deny_beats_an_approval_that_was_given_before_it,
+    ask_beats_a_setting_that_asks_nobody,
+    allow_spares_asking_where_everything_asks,
+    a_destructive_call_is_allowed_by_its_full_name_alone,
+    a_rule_holds_in_its_chats,
+}
+
+/// The words to the model about a denied call.
+const FORBIDDEN: &str = "a rule of the administrator forbids this call";
+
+/// What the trail says of decisions by rules.
+async fn ruled(world: &World) -> Vec<Value> {
+    let details = stored(world, "SELECT details FROM audit WHERE kind = 'action_decision' ORDER BY seq").await;
+    let details = details.iter().map(|text| serde_json::from_str::<Value>(text).unwrap());
+    details.filter(|details| details["via"] == "rule").collect()
+}
+
+/// interface §9 H: a denied call does not run under an approved plan, reads included; nobody is asked, the model hears why, the trail has it.
+async fn deny_beats_an_approved_plan(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let rules = "[{tool: write_file, where: {path: 'secret/**'}, then: deny}, {tool: write_file, then: allow}, {tool: read_file, where: {path: notes.md}, then: deny}]";
+    let script = in_order(vec![
+        planned("写", WRITE),
+        clarified(),
+        writes(&["./secret/a.md"]),
+        reads(),
+        finished(),
+        say("写不了"),
+    ]);
+    let world = World::start_on(on, &[("RULES", rules)], script).await;
+    world.say(u, c, "写", GROUP).await;
+    let plan = world.plan_card(c).await;
+    world.tap(u, c, &plan, "approve", None).await;
+    world.hears(c, "写不了").await;
+    assert_eq!((world.file("secret/a.md"), world.titled(c, "操作确认")), (None, 0));
+    let words = tool_words(&world).await;
+    let told = words.iter().filter(|word| word.contains(FORBIDDEN)).count();
+    assert_eq!(told, 2, "{words:?}");
+    let denied = actions(&world, "rejected").await;
+    assert_eq!(denied.len(), 2);
+    for row in &denied {
+        assert_eq!(
+            (&row["decision"]["via"], &row["decision"]["kind"], &row["covered_by"]),
+            (&json!("rule"), &json!("reject"), &Value::Null)
+        );
+    }
+    let trail = ruled(&world).await;
+    assert!(
+        trail.len() == 2
+            && trail
+                .iter()
+                .all(|entry| entry["status"] == "rejected" && entry["rule"].as_str().unwrap().len() == 8),
+        "{trail:?}"
+    );
+    world.end().await;
+}
+
+/// interface §9 H: a rule that is saved while people are asked beats the approval that they give afterwards; the card says that the call did not run.
+async fn deny_beats_an_approval_that_was_given_before_it(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let script = in_order(vec![writes(&["a.md", "b.md"]), say("好了")]);
+    let mut world = World::by_file_on(on, &[], &[], "rules: []\n", script).await;
+    world.say(u, c, "写", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    let rule = "rules:\n  - {tool: write_file, where: {path: a.md}, then: deny}\n";
+    std::fs::write(world.folder.path().join("config.yaml"), rule).unwrap();
+    let process = world.child();
+    eventually("the rule in force", || async {
+        process
+            .log()
+            .contains("in force for every turn that starts now: rules")
+            .then_some(())
+    })
+    .await;
+    world.say(u, c, "同意", crate::support::people::reply(&card.id)).await;
+    world.hears(c, "好了").await;
+    assert_eq!((world.file("a.md"), world.file("b.md").is_some()), (None, true));
+    let denied = actions(&world, "rejected").await;
+    assert_eq!((denied.len(), &denied[0]["decision"]["via"]), (1, &json!("rule")));
+    assert!(denied[0]["gate_id"].is_string(), "it stays a row of its card");
+    assert!(tool_words(&world).await[0].contains(FORBIDDEN));
+    assert_eq!(ruled(&world).await.len(), 1);
+    world.repainted(&card, "已拒绝").await;
+    world.end().await;
+}
+
+/// interface §9 H: `ask` beats `approval: never`; it asks for reads too.
+async fn ask_beats_a_setting_that_asks_nobody(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let rules = "[{tool: '*_file', then: ask}, {tool: write_file, then: allow}]";
+    let script = in_order(vec![writes(&["a.md"]), reads(), say("好了")]);
+    let world = World::start_on(on, &[("RULES", rules), ("AGENT__APPROVAL", "never")], script).await;
+    world.say(u, c, "写", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    assert_eq!(world.file("a.md"), None);
+    world.tap(u, c, &card, "approve", None).await;
+    let card = world
+        .seen("the card of the read", |seen| {
+            let cards: Vec<_> = seen.in_chat(c).filter(|card| card.title() == Some("操作确认")).cloned().collect();
+            (cards.len() == 2).then(|| cards[1].clone())
+        })
+        .await;
+    assert!(card.words().contains("notes.md"), "{}", card.words());
+    world.tap(u, c, &card, "approve", None).await;
+    world.hears(c, "好了").await;
+    let executed = actions(&world, "executed").await;
+    let effects: Vec<&Value> = executed.iter().map(|row| &row["effect"]).collect();
+    assert_eq!(effects, ["read", "write"]);
+    assert!(tool_words(&world).await[1].contains("ship the report"));
+    world.end().await;
+}
+
+/// interface §9 H: `allow` spares asking under `approval: always`; the API and the trail name the rule.
+async fn allow_spares_asking_where_everything_asks(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let rules = "[{tool: write_file, where: {path: 'out/*'}, then: allow}]";
+    let script = in_order(vec![writes(&["out/a.md"]), writes(&["out/b/c.md"]), say("好了")]);
+    let world = World::start_on(on, &[("RULES", rules), ("AGENT__APPROVAL", "always")], script).await;
+    world.say(u, c, "写", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    assert!(
+        world.file("out/a.md").is_some() && card.words().contains("out/b/c.md"),
+        "{}",
+        card.words()
+    );
+    let ran = actions(&world, "executed").await.remove(0);
+    assert_eq!(
+        (&ran["decision"]["via"], &ran["covered_by"]["kind"]),
+        (&json!("rule"), &json!("rule"))
+    );
+    let trail = ruled(&world).await;
+    assert_eq!((trail.len(), &trail[0]["rule"]), (1, &ran["covered_by"]["id"]));
+    assert_eq!(trail[0]["status"], "approved");
+    world.tap(u, c, &card, "reject", None).await;
+    world.hears(c, "好了").await;
+    world.end().await;
+}
+
+/// interface §9 H: a pattern never allows a command; its full name does.
+async fn a_destructive_call_is_allowed_by_its_full_name_alone(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let command = || call([("run_bash", json!({ "command": "echo done > made.md" }))]);
+    for (rules, asks) in [
+        ("[{tool: '*', then: allow}]", true),
+        ("[{tool: run_bash, where: {command: 'echo done > made.md'}, then: allow}]", false),
+    ] {
+        let script = in_order(vec![command(), say("好了")]);
+        let world = World::start_on(on, &[("RULES", rules), ("TOOLS__RUN_BASH", "true")], script).await;
+        world.say(u, c, "写", GROUP).await;
+        if asks {
+            let card = world.card_titled(c, "操作确认").await;
+            assert_eq!(world.file("made.md"), None);
+            world.tap(u, c, &card, "reject", None).await;
+        }
+        world.hears(c, "好了").await;
+        assert_eq!(world.file("made.md").is_some(), !asks, "{rules}");
+        world.end().await;
+    }
+}
+
+/// interface §2: `chats` names where a rule holds.
+async fn a_rule_holds_in_its_chats(on: On) {
+    let (c1, c2, u) = (on.chat("c1"), on.chat("c2"), on.user("u1"));
+    let rules = format!("[{{tool: write_file, chats: [{c1}], then: deny}}]");
+    let script = in_order(vec![writes(&["a.md"]), say("好了")]);
+    let world = World::start_on(on, &[("RULES", &rules), ("AGENT__APPROVAL", "never")], script).await;
+    world.say(u, c1, "写", GROUP).await;
+    world.hears(c1, "好了").await;
+    assert_eq!(world.file("a.md"), None);
+    world.say(u, c2, "写", GROUP).await;
+    world.hears(c2, "好了").await;
+    assert!(world.file("a.md").is_some());
+    world.end().await;
+}
