@@ -1,6 +1,7 @@
 //! The handshake over HTTP, encrypted and signed: a plan waits, the right person answers, only then work is done.
 
 pub(crate) mod actions;
+mod again;
 mod approvals;
 mod changes;
 mod commands;

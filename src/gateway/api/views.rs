@@ -73,6 +73,9 @@ pub(super) fn review(record: &GateRecord, approvers: &Approvers, calls: &[Action
         "created_at": gate.opened_at.rfc3339(),
         "expires_at": gate.expires_at.rfc3339(),
         "decision": record.decision.as_ref().map(decision),
+        "asked_again": record.asked_again.as_ref().map(|asked| json!({
+            "by": asked.by, "principal": asked.through_api.then_some(API_TOKEN), "at": asked.at.rfc3339(),
+        })),
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod play;
 mod watch;
+mod again;
 mod admin_rules;
 mod approvals;
 mod blocks;

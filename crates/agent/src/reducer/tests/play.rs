@@ -9,8 +9,8 @@ use crate::domain::{
     Message, Millis, Notice, Outbound, Policy, Role, Rule, Scope, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
 };
 use crate::reducer::{
-    Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin, offered,
-    prompt, step,
+    Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin,
+    begin_again, offered, prompt, step,
 };
 use crate::template::Templates;
 
@@ -90,6 +90,25 @@ impl Play {
             calls: 0,
             now: 1_000,
         }
+    }
+
+    /// The turn that takes up what this one left when its review expired, begun under the settings of now.
+    pub(super) fn again(&self, change: impl FnOnce(&mut Policy)) -> Self {
+        let mut policy = policy();
+        change(&mut policy);
+        let (id, seed) = (String::from("turn_2"), String::from("ffeeddccbbaa99887766554433221100"));
+        let mut play = Self {
+            turn: begin_again(self.turn.clone(), id, seed, policy, false),
+            tools: self.tools.clone(),
+            rules: self.rules.clone(),
+            last: Vec::new(),
+            all: Vec::new(),
+            watch: Watch::default(),
+            calls: self.calls,
+            now: self.now,
+        };
+        play.feed(Input::Start);
+        play
     }
 
     pub(super) fn env(&self) -> Env<'_> {
