@@ -15,6 +15,7 @@ mod pattern;
 mod coverage;
 mod rule;
 mod tool;
+mod approvers;
 mod action;
 mod gate;
 mod decision;
@@ -27,6 +28,7 @@ mod failpoint;
 pub(crate) mod foreign;
 
 pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
+pub use approvers::Approvers;
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
 pub use coverage::{Arguments, CoverageGap, CoverageKind, CoveredBy, DeclaredCall, Grant, covering};
@@ -34,7 +36,7 @@ pub use decision::{API_TOKEN, Approver, AskedAgain, Decision, DecisionKind, Via,
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
 pub use foreign::{is_invisible, one_line, visible};
-pub use gate::{Approvers, Gate, GateKind};
+pub use gate::{Gate, GateKind};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
 pub use message::{Message, Role, ToolCall};
