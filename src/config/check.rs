@@ -117,7 +117,7 @@ fn check_quorum(section: &str, channel: ChannelKind, own: &ChannelLive, rule: &m
 fn most_approvers(channel: ChannelKind, key: &str, approvers: &Approvers) -> (u32, String) {
     match approvers {
         Approvers::Requester => (1, format!("needs {key}: anyone, not_requester or a list when over 1")),
-        Approvers::Anyone | Approvers::NotRequester => (u32::MAX, String::new()),
+        Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => (u32::MAX, String::new()),
         // Nobody knows here how many a group has.
         Approvers::Listed(ids) if ids.iter().any(|id| channel.is_group(id)) => (u32::MAX, String::new()),
         Approvers::Listed(ids) => (u32::try_from(ids.len()).unwrap_or(u32::MAX), format!("{key} lists {}", ids.len())),

@@ -20,6 +20,8 @@ pub(super) const LIST: ListOfMaps = ListOfMaps {
     read: read_list,
     hide: ValueKind::clone,
 };
+/// Bytes of a pattern: each call is compared with every rule.
+const MAX_PATTERN: usize = 1024;
 /// Most rules: each is compared with each call.
 const MOST: usize = 500;
 /// The most people that a rule may ask for.
@@ -83,6 +85,7 @@ fn read_arguments(line: u64, entries: &[Entry]) -> Result<ValueKind, Refusal> {
     for Entry { key, node } in entries {
         let wrong = |why: &str| Err(refused(node.line, &format!("where: {}: {why}", key.escape_debug())));
         let value: ValueKind = match &node.value {
+            Yaml::Text(text) if text.len() > MAX_PATTERN => return wrong(&format!("at most {MAX_PATTERN} bytes")),
             Yaml::Text(text) => text.as_str().into(),
             Yaml::Flag(flag) => (*flag).into(),
             Yaml::Float(number) => (*number).into(),
@@ -144,7 +147,7 @@ fn check_members(line: u64, rule: &Map<String, Value>) -> Result<(), Refusal> {
 fn most_people(approvers: &Approvers) -> u32 {
     match approvers {
         Approvers::Requester => 1,
-        Approvers::Anyone | Approvers::NotRequester => u32::MAX,
+        Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => u32::MAX,
         // Nobody knows here how many a group has.
         Approvers::Listed(ids)
             if ids

@@ -187,10 +187,8 @@ impl Conversations {
         }
         let rights = self.rights(&record.gate.conversation);
         let feedback = feedback_of(&asked);
-        let given = rights.may(actor.user.as_deref().unwrap_or_default(), &act, &record.gate).is_given();
-        if let Some(draft) = asked.edit.clone()
-            && (actor.by_token || given)
-        {
+        // Part of the approval: where that is refused, nothing of it is committed.
+        if let Some(draft) = asked.edit.clone() {
             edit(&mut tx, &record, &found.action, draft, &actor).await?;
         }
         let outcome = settle_row(&mut tx, &record, &found.action, &act, feedback.as_deref(), &actor, &rights).await?;
@@ -203,6 +201,8 @@ impl Conversations {
             RowOutcome::Already(action) => Err(action.decision.as_ref().map_or(DecideError::NotFound, taken)),
             RowOutcome::Refused(refusal) => {
                 if refusal == Refusal::NotEntitled {
+                    drop(tx);
+                    let mut tx = self.ledger.begin_in(&record.gate.conversation).await?;
                     tx.audit_act("refused", &record.gate, Some(id), &actor, json!({}));
                     tx.commit().await?;
                 }
@@ -277,15 +277,11 @@ fn refused(refusal: Refusal) -> DecideError {
 
 /// Writes the call with a person's arguments in the place of the model's, in the transaction of their approval.
 async fn edit(tx: &mut Tx, record: &GateRecord, row: &Action, draft: CallDraft, actor: &Actor) -> Result<(), DecideError> {
-    // The other people would approve, or have approved, what they did not see.
-    if row.quorum.max(record.gate.quorum) > 1 || !record.votes.is_empty() {
-        return Err(DecideError::NotEditable(
-            "several people approve this call, so nobody changes it alone: approve it as it is, or reject it with the reason".to_owned(),
-        ));
-    }
+    let voted = record.votes.iter().any(|vote| vote.row.as_ref() == Some(&row.id));
+    let editable = draft.check(row, record.gate.quorum, voted);
+    editable.map_err(|why| DecideError::NotEditable(why.to_string()))?;
     let mut edited = row.clone();
-    let put = draft.put_into(&mut edited, &actor.decision(DecisionKind::Approve, None));
-    put.map_err(|why| DecideError::NotEditable(why.to_string()))?;
+    draft.put_into(&mut edited, &actor.decision(DecisionKind::Approve, None));
     if tx.edit_action(&edited).await? {
         let details = json!({ "tool": row.tool, "before": row.arguments, "after": edited.arguments });
         tx.audit_act("action_edited", &record.gate, Some(&row.id), actor, details);

@@ -61,7 +61,12 @@ impl Rights {
         if !self.inside(teams, &place.tenant) {
             return barred(Barrier::Organisation);
         }
-        match self.hears(user) {
+        let asked_here = match &gate.card {
+            Outbound::ApprovalCard(card) => card.actions.iter().filter_map(|row| row.approvers.as_ref()).collect(),
+            _ => Vec::new(),
+        };
+        let listed = asked_here.into_iter().map(|approvers| self.listed(user, approvers));
+        match listed.fold(self.hears(user), Right::or) {
             Right::Yes | Right::Through(_) => None,
             Right::No => barred(Barrier::Person),
             Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
@@ -84,7 +89,11 @@ impl Rights {
 
     /// Is `user` one of a list, or a member of a group in it?
     fn listed(&self, user: &str, approvers: &Approvers) -> Right {
-        let Approvers::Listed(ids) = approvers else { return Right::No };
+        let ids = match approvers {
+            Approvers::Listed(ids) => ids,
+            Approvers::All(all) => return all.iter().map(|each| self.listed(user, each)).fold(Right::No, Right::or),
+            Approvers::Requester | Approvers::Anyone | Approvers::NotRequester => return Right::No,
+        };
         let one = |id: &String| match self.members.get(id) {
             _ if self.one_form(id) == user => Right::Yes,
             _ if !self.channel.is_group(id) => Right::No,
@@ -99,6 +108,10 @@ impl Rights {
     fn right(&self, user: &str, requester: &str, approvers: &Approvers) -> Right {
         match approvers {
             Approvers::Listed(_) => self.listed(user, approvers),
+            Approvers::All(all) => all
+                .iter()
+                .map(|each| self.right(user, requester, each))
+                .fold(Right::Yes, Right::and),
             _ if !approvers.allow(user, &self.one_form(requester)) => Right::No,
             _ => match self.hears(user) {
                 // The group has them heard; they may as everybody may.
@@ -191,9 +204,9 @@ impl Rights {
     pub(super) fn not_entitled(&self, gate: &Gate, row: Option<&Action>) -> Notice {
         let own = row.and_then(|row| row.approvers.as_ref());
         let named = |requester: String| Notice::NotEntitled { requester };
-        match own.unwrap_or(self.approvers(gate.kind)) {
+        match own.unwrap_or(self.approvers(gate.kind)).named() {
             Approvers::Requester => named(gate.requester.clone()),
-            Approvers::Anyone => named(String::new()),
+            Approvers::Anyone | Approvers::All(_) => named(String::new()),
             Approvers::NotRequester => Notice::OwnTask {},
             Approvers::Listed(ids) => named(ids.join(", ")),
         }

@@ -76,8 +76,8 @@ impl Runner {
     ///
     /// # Errors
     /// What is to be mended.
-    pub async fn draft(&self, tool: &str, arguments: &str) -> Result<CallDraft, String> {
-        self.engine.draft(tool, arguments).await
+    pub async fn draft(&self, tool: &str, arguments: &str, chat: &str) -> Result<CallDraft, String> {
+        self.engine.draft(tool, arguments, chat).await
     }
 
     /// Names of the action tools that this process offers to the model in a turn that begins now in this chat.

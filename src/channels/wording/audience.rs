@@ -66,20 +66,20 @@ impl<'a> Audience<'a> {
 
     /// The people who may approve, where they are not the requester alone or everybody.
     pub(in crate::channels) fn listed(self) -> Option<&'a [String]> {
-        match self.approvers {
+        match self.approvers.named() {
             Approvers::Listed(ids) if *ids != [self.requester] => Some(ids),
-            Approvers::Listed(_) | Approvers::Requester | Approvers::Anyone | Approvers::NotRequester => None,
+            Approvers::Listed(_) | Approvers::Requester | Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => None,
         }
     }
 
     /// Does it ask somebody in the chat?
     pub(in crate::channels) fn anyone(self) -> bool {
-        self.group && *self.approvers == Approvers::Anyone
+        self.group && *self.approvers.named() == Approvers::Anyone
     }
 
     /// Does it ask somebody in the chat, but not the requester?
     pub(in crate::channels) fn not_requester(self) -> bool {
-        *self.approvers == Approvers::NotRequester
+        *self.approvers.named() == Approvers::NotRequester
     }
 
     /// Are others asked than the requester alone?

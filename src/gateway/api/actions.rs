@@ -69,11 +69,11 @@ pub(in crate::gateway) async fn decide(
     let edit = match &arguments {
         Some(_) if kind != DecisionKind::Approve => return Err(ApiError::invalid("arguments: only an approval can change them")),
         Some(arguments) => {
-            let tool = find(&gateway, &id).await?.action.tool;
+            let found = find(&gateway, &id).await?;
             Some(
                 gateway
                     .runner
-                    .draft(&tool, &arguments.to_string())
+                    .draft(&found.action.tool, &arguments.to_string(), &found.chat)
                     .await
                     .map_err(ApiError::arguments)?,
             )

@@ -108,6 +108,7 @@ fn approvers_of(approvers: &Approvers) -> Value {
         Approvers::Anyone => json!("anyone"),
         Approvers::NotRequester => json!("not_requester"),
         Approvers::Listed(ids) => json!(ids),
+        Approvers::All(all) => json!({ "all": all.iter().map(approvers_of).collect::<Vec<_>>() }),
     }
 }
 

@@ -130,7 +130,13 @@ async fn action(
         return Ok(Notice::UnknownReview {});
     };
     let edit = match arguments {
-        Some(text) => Some(gateway.runner.draft(&found.action.tool, text).await.map_err(ApiError::arguments)?),
+        Some(text) => Some(
+            gateway
+                .runner
+                .draft(&found.action.tool, text, &found.chat)
+                .await
+                .map_err(ApiError::arguments)?,
+        ),
         None => None,
     };
     let asked = ApiDecision {
@@ -220,10 +226,10 @@ fn refused(
 fn not_entitled(scene: &Scene, (chat, gate): (&str, GateKind), requester: &str) -> Notice {
     let name = |id: &String| scene.person(id).name;
     let named = |requester: String| Notice::NotEntitled { requester };
-    match scene.live.in_chat(ChannelKind::Console, chat).approvers_of(gate) {
+    match scene.live.in_chat(ChannelKind::Console, chat).approvers_of(gate).named() {
         Approvers::NotRequester => Notice::OwnTask {},
         Approvers::Listed(ids) => named(ids.iter().map(name).collect::<Vec<_>>().join(", ")),
-        Approvers::Requester | Approvers::Anyone => named(scene.person(requester).name),
+        Approvers::Requester | Approvers::Anyone | Approvers::All(_) => named(scene.person(requester).name),
     }
 }
 

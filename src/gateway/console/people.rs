@@ -85,9 +85,9 @@ pub(super) fn bot() -> Person {
 /// The rule of approval in a sentence.
 pub(super) fn policy(templates: &Templates, locale: Locale, live: &ChannelLive) -> String {
     let say = |key: &str, values| templates.say(locale, key, values);
-    let mut text = match &live.approvers {
+    let mut text = match live.approvers.named() {
         Approvers::Requester => say("console.policy.requester", json!({})),
-        Approvers::Anyone => say("console.policy.anyone", json!({})),
+        Approvers::Anyone | Approvers::All(_) => say("console.policy.anyone", json!({})),
         Approvers::NotRequester => say("console.policy.not_requester", json!({})),
         Approvers::Listed(ids) => {
             let names: Vec<String> = ids.iter().map(|id| person(templates, locale, id).name).collect();

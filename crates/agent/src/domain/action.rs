@@ -143,22 +143,45 @@ pub struct CallDraft {
     pub preview: Option<String>,
     /// Digest of what it would replace.
     pub base: Option<String>,
+    /// People needed for a call with these arguments, as a rule of the administrator asks now.
+    pub quorum: u32,
+    /// Who may approve such a call, if a rule says so.
+    pub approvers: Option<Approvers>,
 }
 
 /// Why a draft cannot take the place of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is not known whether this call ran: approve it as it is, or reject it")]
-pub struct NotEditable;
+pub enum NotEditable {
+    /// Run again, it must be the same call.
+    #[error("it is not known whether this call ran: approve it as it is, or reject it")]
+    OutcomeLost,
+    /// The others would approve, or have approved, what they did not see.
+    #[error("several people approve this call, so nobody changes it alone: approve it as it is, or reject it with the reason")]
+    SeveralPeople,
+    /// A rule asks other or more people about the changed call.
+    #[error(
+        "a rule of the administrator asks other people about a call with these arguments: reject it with the reason, so that the agent asks for the other one"
+    )]
+    OtherPeople,
+}
 
 impl CallDraft {
-    /// Puts the draft into the place of the call of `row`, as part of `approval`.
+    /// May the draft take the place of the call of `row`? `quorum`: people that its gate asks for. `voted`: somebody has approved the call.
     ///
     /// # Errors
-    /// [`NotEditable`]: the outcome of the call was lost. Run again, it must be the same call.
-    pub fn put_into(self, row: &mut Action, approval: &Decision) -> Result<(), NotEditable> {
-        if row.status == ActionStatus::Unknown {
-            return Err(NotEditable);
+    /// [`NotEditable`].
+    pub fn check(&self, row: &Action, quorum: u32, voted: bool) -> Result<(), NotEditable> {
+        let needed = row.quorum.max(quorum);
+        match row.status {
+            ActionStatus::Unknown => Err(NotEditable::OutcomeLost),
+            _ if needed > 1 || voted => Err(NotEditable::SeveralPeople),
+            _ if self.quorum > 1 || (self.approvers.is_some() && self.approvers != row.approvers) => Err(NotEditable::OtherPeople),
+            _ => Ok(()),
         }
+    }
+
+    /// Puts the draft into the place of the call of `row`, as part of `approval`. [`CallDraft::check`] said that it may.
+    pub fn put_into(self, row: &mut Action, approval: &Decision) {
         let before = row.edited.take().map(|edit| edit.original);
         row.edited = Some(CallEdit {
             by: approval.by.clone(),
@@ -168,6 +191,5 @@ impl CallDraft {
             base: self.base,
         });
         (row.arguments, row.justification, row.preview) = (self.arguments, self.justification, self.preview);
-        Ok(())
     }
 }

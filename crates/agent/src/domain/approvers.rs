@@ -15,6 +15,8 @@ pub enum Approvers {
     NotRequester,
     /// These user ids, and the members of these groups.
     Listed(Vec<String>),
+    /// Those whom all of these allow. Several rules ask for one call.
+    All(Vec<Approvers>),
 }
 
 impl Approvers {
@@ -26,12 +28,30 @@ impl Approvers {
             Self::Anyone => true,
             Self::NotRequester => user != requester,
             Self::Listed(_) => self.names(user),
+            Self::All(all) => all.iter().all(|each| each.allow(user, requester)),
         }
+    }
+
+    /// What a card names: of several, those that name people, else those who are not the requester.
+    #[must_use]
+    pub fn named(&self) -> &Self {
+        let Self::All(all) = self else { return self };
+        let rank = |each: &&Self| match each {
+            Self::Listed(_) => 0,
+            Self::NotRequester => 1,
+            Self::Requester => 2,
+            Self::Anyone | Self::All(_) => 3,
+        };
+        all.iter().min_by_key(rank).unwrap_or(self)
     }
 
     /// Is this id of a person or a group in the list?
     #[must_use]
     pub fn names(&self, id: &str) -> bool {
-        matches!(self, Self::Listed(ids) if ids.iter().any(|listed| listed == id))
+        match self {
+            Self::Listed(ids) => ids.iter().any(|listed| listed == id),
+            Self::All(all) => all.iter().any(|each| each.names(id)),
+            Self::Requester | Self::Anyone | Self::NotRequester => false,
+        }
     }
 }

@@ -52,9 +52,9 @@ impl ActionView {
 
     /// What the names of those take whom this row asks for itself.
     fn people(&self) -> usize {
-        match &self.approvers {
+        match self.approvers.as_ref().map(Approvers::named) {
             Some(Approvers::Listed(ids)) => ids.iter().take(NAMED).map(|id| PERSON + UNIT * id.len().min(ID)).sum(),
-            Some(Approvers::Requester | Approvers::Anyone | Approvers::NotRequester) | None => 0,
+            Some(Approvers::Requester | Approvers::Anyone | Approvers::NotRequester | Approvers::All(_)) | None => 0,
         }
     }
 

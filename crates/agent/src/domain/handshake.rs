@@ -150,6 +150,21 @@ impl Right {
         matches!(self, Self::Yes | Self::Through(_))
     }
 
+    /// The lesser of two rights.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::No, _) | (_, Self::No) => Self::No,
+            (Self::Unknown(mut groups), Self::Unknown(more)) => {
+                groups.extend(more);
+                Self::Unknown(groups)
+            }
+            (Self::Unknown(groups), _) | (_, Self::Unknown(groups)) => Self::Unknown(groups),
+            (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
+            (Self::Yes, Self::Yes) => Self::Yes,
+        }
+    }
+
     /// The better of two rights.
     #[must_use]
     pub fn or(self, other: Self) -> Self {

@@ -30,8 +30,8 @@ pub enum ArgumentSense {
 /// The text that the tool will use, or the pattern of it: one spelling for all that mean the same.
 ///
 /// Texts are in Unicode's composed form (NFC). A path is relative, without `.` and doubled `/`. A URL has its host in lower case, and no
-/// default port, user, password or fragment. `None` means that the tool refuses every such value: a path that is absolute or has `..`, no
-/// URL. A URL's host takes a `*` only as `*.example.com`; any other is `None`.
+/// default port, user, password or fragment. `None` means that nothing can be compared with it: a path that is absolute or has `..`, a text
+/// that is no URL, a host that ends in a dot. A URL's host takes a `*` only as `*.example.com`; any other is `None`.
 #[must_use]
 pub fn normal(text: &str, sense: ArgumentSense) -> Option<String> {
     match sense {
@@ -41,16 +41,51 @@ pub fn normal(text: &str, sense: ArgumentSense) -> Option<String> {
     }
 }
 
+/// What a comparison of a value with a pattern says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// It matches.
+    Match,
+    /// It does not.
+    Mismatch,
+    /// The value cannot be compared: it is too long for a pattern, or has no normal spelling. What allows a call needs a match; what forbids one
+    /// takes this as one.
+    Unclear,
+}
+
 /// Does `value` match `pattern`? Texts match by `*` and `**`, every other value only an equal one.
 #[must_use]
 pub fn matches(pattern: &Value, value: &Value, sense: ArgumentSense) -> bool {
-    let (Value::String(pattern), Value::String(value)) = (pattern, value) else {
-        return pattern == value;
+    compare(pattern, value, sense) == Comparison::Match
+}
+
+/// Compares `value` with `pattern`: see [`matches`].
+#[must_use]
+pub fn compare(pattern: &Value, value: &Value, sense: ArgumentSense) -> Comparison {
+    let (pattern, value) = match (pattern, value) {
+        (Value::String(pattern), Value::String(value)) => (pattern, value),
+        (Value::Number(pattern), Value::Number(value)) if pattern != value => {
+            return known(pattern.as_f64().is_some_and(|pattern| value.as_f64() == Some(pattern)) && !(pattern.is_i64() && value.is_i64()));
+        }
+        _ => return known(pattern == value),
     };
-    match (normal(pattern, sense), normal(value, sense)) {
-        (Some(pattern), Some(value)) => fits(&pattern, &value),
-        (None, _) | (_, None) => false,
+    // No value matches such a pattern.
+    let Some(pattern) = normal(pattern, sense) else {
+        return Comparison::Mismatch;
+    };
+    match normal(value, sense) {
+        Some(value) if is_too_long(&pattern, &value) => Comparison::Unclear,
+        Some(value) => known(fits(&pattern, &value)),
+        None => Comparison::Unclear,
     }
+}
+
+fn known(matches: bool) -> Comparison {
+    if matches { Comparison::Match } else { Comparison::Mismatch }
+}
+
+fn is_too_long(pattern: &str, text: &str) -> bool {
+    pattern != "**" && pattern.contains('*') && pattern != text && text.chars().count() > MAX_TEXT
 }
 
 /// Does `text` fit the pattern, both as they are? For names of tools, and for values in their normal spelling.
@@ -59,7 +94,7 @@ pub fn fits(pattern: &str, text: &str) -> bool {
     if pattern == "**" || pattern == text {
         return true;
     }
-    if !pattern.contains('*') || text.chars().count() > MAX_TEXT {
+    if !pattern.contains('*') || is_too_long(pattern, text) {
         return false;
     }
     let marks = marks(pattern);
@@ -128,7 +163,7 @@ fn normal_path(path: &str) -> Option<String> {
 fn normal_url(text: &str) -> Option<String> {
     let mut url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let host = url.host_str()?;
-    if host.strip_prefix("*.").unwrap_or(host).contains('*') {
+    if host.strip_prefix("*.").unwrap_or(host).contains('*') || host.ends_with('.') {
         return None;
     }
     url.set_username("").ok()?;
@@ -241,11 +276,31 @@ mod tests {
         }
     }
 
+    /// interface §9: a rule that forbids must not be passed by what cannot be compared, so such a value is told from one that does not match.
+    #[test]
+    fn what_cannot_be_compared_is_unclear() {
+        let of = |pattern: &str, value: &str, sense| compare(&json!(pattern), &json!(value), sense);
+        let long = format!("DROP {}", "x".repeat(MAX_TEXT));
+        assert_eq!(of("**DROP**", &long, ArgumentSense::Text), Comparison::Unclear);
+        assert_eq!(of("DROP", &long, ArgumentSense::Text), Comparison::Mismatch);
+        assert_eq!(of("secrets/**", "out/../secrets/a", ArgumentSense::Path), Comparison::Unclear);
+        for url in ["https://evil.example./x", "https://a*b.evil.example/", "no url"] {
+            assert_eq!(of("https://evil.example/**", url, ArgumentSense::Url), Comparison::Unclear, "{url}");
+        }
+        assert_eq!(
+            of("https://*", "https://evil.example/", ArgumentSense::Url),
+            Comparison::Mismatch,
+            "no such pattern"
+        );
+    }
+
     /// interface §5: numbers and booleans match exactly, and so does everything that is no text.
     #[test]
     fn values() {
         let same = |pattern: Value, value: Value| matches(&pattern, &value, ArgumentSense::Text);
         assert!(same(json!(1), json!(1)));
+        assert!(same(json!(1), json!(1.0)), "the same number");
+        assert!(!same(json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_992_i64)));
         assert!(same(json!(true), json!(true)));
         assert!(same(json!({"a": ["b*"]}), json!({"a": ["b*"]})));
         assert!(!same(json!({"a": ["b*"]}), json!({"a": ["bc"]})));
@@ -270,7 +325,7 @@ mod tests {
     proptest! {
         /// design: one pure function decides; it agrees with the definition on every text.
         #[test]
-        fn stars_are_what_they_are_said_to_be(pattern in "[ab/?*]{0,8}", text in "[ab/?]{0,8}") {
+        fn stars_are_what_they_are_said_to_be(pattern in "[ab/?#&*]{0,8}", text in "[ab/?#&]{0,8}") {
             let chars = |text: &str| text.chars().collect::<Vec<_>>();
             prop_assert_eq!(fits(&pattern, &text), slow(&chars(&pattern), &chars(&text)));
         }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::fits;
+
 /// Language of what people read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Locale {
@@ -202,19 +204,6 @@ impl Policy {
 #[must_use]
 pub fn is_tool_of(patterns: &[String], name: &str) -> bool {
     patterns.iter().any(|pattern| fits(pattern, name))
-}
-
-fn fits(pattern: &str, name: &str) -> bool {
-    let Some((start, mut rest)) = pattern.split_once('*') else {
-        return pattern == name;
-    };
-    let Some(mut name) = name.strip_prefix(start) else { return false };
-    // The leftmost fit of each part leaves the most for the parts behind it.
-    while let Some((part, behind)) = rest.split_once('*') {
-        let Some(at) = name.find(part) else { return false };
-        (name, rest) = (&name[at + part.len()..], behind);
-    }
-    name.ends_with(rest)
 }
 
 /// A quorum that no setting raised.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::pattern::{fits, matches};
+use super::pattern::{Comparison, compare, fits};
 use super::{Approvers, EffectClass, Scope, digest128};
 
 pub use replay::{LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport};
@@ -72,7 +72,7 @@ pub struct JudgedCall<'a> {
 pub struct Judgement<'a> {
     /// The rule that counts.
     pub rule: &'a Rule,
-    /// What it says. Of several rules that ask, it has the most people of any, and the approvers of the first that needs the most.
+    /// What it says; several rules that ask are taken together.
     pub then: Ruling,
 }
 
@@ -118,8 +118,13 @@ impl Rule {
     /// Does it say something about this call?
     fn fits(&self, call: &JudgedCall<'_>) -> bool {
         let argument = |(name, pattern): (&String, &Value)| {
-            let value = call.arguments.get(name);
-            value.is_some_and(|value| matches(pattern, value, call.scope.sense_of(name)))
+            let Some(value) = call.arguments.get(name) else { return false };
+            match compare(pattern, value, call.scope.sense_of(name)) {
+                Comparison::Match => true,
+                Comparison::Mismatch => false,
+                // Whoever writes a call must not get past a rule by a spelling that nothing can be compared with.
+                Comparison::Unclear => self.then != Ruling::Allow,
+            }
         };
         fits(&self.tool, call.tool)
             && (self.chats.is_empty() || self.chats.iter().any(|chat| chat == call.chat))
@@ -175,22 +180,27 @@ pub fn judge<'a>(rules: &'a [Rule], call: &JudgedCall<'_>) -> Option<Judgement<'
         .or_else(|| first(&Ruling::Allow).map(plain))
 }
 
-/// All rules that ask as one: the most people that any of them needs. Of those that say who may approve, the one that needs most people counts.
+/// All rules that ask as one: the most people that any of them needs, and only people whom each of them allows. The order of the rules does
+/// not count.
 fn strictest_ask<'a>(fitting: &[&'a Rule]) -> Option<Judgement<'a>> {
     let asks = fitting.iter().filter_map(|rule| match &rule.then {
         Ruling::Ask(demand) => Some((*rule, demand)),
         Ruling::Allow | Ruling::Deny => None,
     });
     let all: Vec<(&'a Rule, &Demand)> = asks.collect();
-    // Of equal ones `max_by_key` gives the last; here the first in the list counts.
-    let (rule, demand) = all
+    let (rule, _) = all
         .iter()
-        .rev()
-        .max_by_key(|(_, demand)| (demand.approvers.is_some(), demand.quorum))?;
+        .max_by_key(|(rule, demand)| (demand.quorum, demand.approvers.is_some(), rule.id()))?;
+    let mut approvers: Vec<Approvers> = all.iter().filter_map(|(_, demand)| demand.approvers.clone()).collect();
+    approvers.sort_by_key(|approvers| serde_json::to_string(approvers).unwrap_or_default());
+    approvers.dedup();
     Some(Judgement {
         rule,
         then: Ruling::Ask(Demand {
-            approvers: demand.approvers.clone(),
+            approvers: match approvers.len() {
+                0 | 1 => approvers.pop(),
+                _ => Some(Approvers::All(approvers)),
+            },
             quorum: all.iter().filter_map(|(_, demand)| demand.quorum).max(),
         }),
     })

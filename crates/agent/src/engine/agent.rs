@@ -105,7 +105,7 @@ impl Agent {
     /// # Errors
     /// What is to be mended in the arguments.
     pub async fn draft(&self, tool: &str, arguments: &str) -> Result<CallDraft, String> {
-        self.engine.draft(tool, arguments).await
+        self.engine.draft(tool, arguments, "").await
     }
 
     /// A turn that has not begun, for a [`Journal`] of your own.

@@ -398,6 +398,10 @@ impl Page {
     ) -> Result<VerdictEffect, VerdictError> {
         let open = self.open_gate(id)?;
         let votes = open.stored_votes();
+        for row in self.rows_of(id).iter().filter(|row| one == Some(&row.id)) {
+            let voted = votes.iter().any(|vote| vote.row.as_ref() == one);
+            edit.iter().try_for_each(|draft| draft.check(row, open.quorum, voted))?;
+        }
         let settled = handshake::settle_rows(&open.standing(&votes), &self.rows_of(id), one, act, actor, everybody, reason);
         let settled = settled.map_err(|refusal| match (refusal, one) {
             (Refusal::Decided, Some(row)) if open.decision.is_none() => VerdictError::NoCall(row.to_string()),
@@ -406,7 +410,7 @@ impl Page {
         for (row, decision) in settled.decided {
             let row = self.row(&row)?;
             if let Some(draft) = &edit {
-                draft.clone().put_into(row, &decision)?;
+                draft.clone().put_into(row, &decision);
             }
             row.status = decision.kind.of_open_rows();
             row.decision = Some(decision);
