@@ -10,6 +10,7 @@ on_both! {
     an_api_vote_takes_no_persons_vote_away,
     a_decision_over_the_api_is_shown_as_such,
     an_outsider_neither_asks_nor_decides,
+    no_list_lets_an_outsider_in,
     outsiders_count_where_the_admin_allows_it,
     a_press_in_a_chat_that_is_no_longer_served_decides_nothing,
     a_requester_who_is_no_longer_served_is_told_why,
@@ -169,6 +170,27 @@ async fn an_outsider_neither_asks_nor_decides(on: On) {
     world.tap(u2, c, &card, "approve", None).await.done("确认");
     world.hears(c, "全部完成").await;
     world.end().await;
+}
+
+/// H-D: an outsider decides nothing, also not as a member of a group that may, or where everybody but the requester may.
+async fn no_list_lets_an_outsider_in(on: On) {
+    let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
+    let group = match on {
+        On::Lark => "od-0a1b2c3d",
+        On::Slack => "S0614TZR7",
+    };
+    for approvers in ["not_requester".to_owned(), format!("[{group}]")] {
+        let world = World::start_on(on, &[(APPROVERS, &approvers)], reporter).await;
+        world.chat.set_group(group, &[u2]);
+        world.say(u1, c, "整理笔记", GROUP).await;
+        let card = world.plan_card(c).await;
+        let heard = world.tap_as(u2, c, &card, "approve", |body| from_outside(on, body)).await;
+        heard.told("其他组织").await;
+        assert_eq!(world.review_of(&card).await["votes"], json!([]));
+        world.tap(u2, c, &card, "approve", None).await.done("确认");
+        world.hears(c, "全部完成").await;
+        world.end().await;
+    }
 }
 
 /// interface: with `allow_external: true` they ask and decide like one's own.

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign_agent::domain::{
-    ActionStatus, CardState, Clock, DecisionKind, EffectClass, Event, GateKind, Millis, Outbound, Policy, TurnReason, TurnStatus,
+    ActionStatus, CardState, Clock, DecisionKind, EffectClass, Event, GateKind, Millis, NotEditable, Outbound, Policy, TurnReason,
+    TurnStatus,
 };
-use countersign_agent::engine::{Outcome, TaskError, Verdict, VerdictEffect, VerdictError};
+use countersign_agent::engine::{Outcome, Task, TaskError, Verdict, VerdictEffect, VerdictError};
 use serde_json::json;
 
 use super::played::{Note, Played, agent, all_at_once, calls, ends, said, says, three_notes, waits};
@@ -170,6 +171,41 @@ async fn a_call_is_approved_with_other_arguments() {
         .find(|message| message.content.contains("edited: "))
         .unwrap();
     assert!(told.content.contains(r#"{"text":"by ann"}"#), "{}", told.content);
+}
+
+/// H-D: of a quorum for calls, each call counts its own people; a rejection settles a call at once.
+#[tokio::test]
+async fn a_quorum_of_people_for_each_call() {
+    let (model, note) = (two_notes(), Note::new(EffectClass::Destructive));
+    let policy = Policy {
+        approval_quorum: 2,
+        ..Policy::default()
+    };
+    let agent = agent(&model, &note).policy(policy).build().unwrap();
+    let mut task = agent.task("two notes");
+    let gate = waits(&mut task).await;
+    let calls = task.notebook().calls();
+    let book = task.notebook();
+    let draft = agent.draft("note", r#"{"text": "by ann"}"#).await.unwrap();
+    let alone = book.approve_edited(&gate.id, &calls[0].id, "ann", draft);
+    assert!(
+        matches!(alone, Err(VerdictError::NotEditable(NotEditable::SeveralPeople))),
+        "{alone:?}"
+    );
+    let approve = |call: usize, by: &str| book.decide_call(&gate.id, &calls[call].id, by, true, None).unwrap();
+    assert_eq!([approve(0, "ann"), approve(0, "ann")], [VerdictEffect::Waits; 2]);
+    assert_eq!(
+        book.decide(&gate.id, "bob", Verdict::Approve).unwrap(),
+        VerdictEffect::Waits,
+        "a vote for both"
+    );
+    assert_eq!(book.calls()[0].status, ActionStatus::Approved);
+    let stored = Task::deserialize(&task.serialize()).unwrap();
+    assert_eq!(stored.notebook().gate().unwrap().row_votes.len(), 3);
+    let no = book.decide_call(&gate.id, &calls[1].id, "ann", false, None).unwrap();
+    assert_eq!(no, VerdictEffect::Decided);
+    ends(&mut task).await;
+    assert_eq!(note.kept(), ["a"]);
 }
 
 /// S0-29: a gate lapses by the clock: a verdict after that does not count, and the next run ends the task.
