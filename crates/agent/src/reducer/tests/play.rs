@@ -94,19 +94,10 @@ impl Play {
 
     /// The turn that takes up what this one left when its review expired, begun under the settings of now.
     pub(super) fn again(&self, change: impl FnOnce(&mut Policy)) -> Self {
-        let mut policy = policy();
-        change(&mut policy);
-        let (id, seed) = (String::from("turn_2"), String::from("ffeeddccbbaa99887766554433221100"));
-        let mut play = Self {
-            turn: begin_again(self.turn.clone(), id, seed, policy, false),
-            tools: self.tools.clone(),
-            rules: self.rules.clone(),
-            last: Vec::new(),
-            all: Vec::new(),
-            watch: Watch::default(),
-            calls: self.calls,
-            now: self.now,
-        };
+        let mut play = Self::queued(change, "");
+        let policy = play.turn.state.policy;
+        play.turn = begin_again(self.turn.clone(), "turn_2".into(), "ffeeddcc".into(), policy, false);
+        play.calls = self.calls;
         play.feed(Input::Start);
         play
     }
