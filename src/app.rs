@@ -4,13 +4,13 @@ mod pins;
 mod reload;
 mod toolbox;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign_agent::domain::{Clock, Failpoint, Ids};
-use countersign_agent::engine::ModelSource;
 use countersign_agent::model::ModelLive;
 use countersign_agent::model::{ChatModel, Remote};
 use countersign_agent::template::{TemplateError, Templates};
@@ -25,7 +25,7 @@ use crate::channels::{ConsoleChannel, LarkClient, LarkHook, SlackClient, SlackHo
 use crate::config::{Boot, Live, Reloader, Settings};
 use crate::conversation::Conversations;
 use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, serve, start_workers};
-use crate::lanes::{Intervals, Runner, RunnerParts};
+use crate::lanes::{Intervals, ModelSource, Runner, RunnerParts};
 use crate::store::{Ledger, StoreError};
 use crate::telemetry::{Logs, Meters};
 pub use countersign_agent::tls::install as install_crypto;
@@ -325,21 +325,22 @@ impl Http {
     }
 }
 
-/// The model of the settings in force: the same one until they change, for it remembers what its server cannot do.
+/// The models of the settings in force: the same ones until they change, for a model remembers what its server cannot do.
 fn models(settings: &Settings, http: Http, fixed: Option<Arc<dyn ChatModel>>) -> ModelSource {
     if let Some(model) = fixed {
-        return Arc::new(move || Arc::clone(&model));
+        return Arc::new(move |_| Arc::clone(&model));
     }
     let settings = settings.clone();
-    let live = settings.current();
-    let latest = Mutex::new((pick(&live.model, &http), live));
-    Arc::new(move || {
+    let latest = Mutex::new((settings.current(), HashMap::new()));
+    Arc::new(move |profile| {
         let live = settings.current();
         let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if !Arc::ptr_eq(&latest.1, &live) {
-            *latest = (pick(&live.model, &http), live);
+        if !Arc::ptr_eq(&latest.0, &live) {
+            *latest = (Arc::clone(&live), HashMap::new());
         }
-        Arc::clone(&latest.0)
+        let name = live.model_name(profile).map(str::to_owned);
+        let model = latest.1.entry(name).or_insert_with(|| pick(live.model_of(profile), &http));
+        Arc::clone(model)
     })
 }
 

@@ -89,6 +89,9 @@ struct CheckArgs {
     /// Also try the database, the credentials of the enabled channels, the model's server, and the clock
     #[arg(long)]
     online: bool,
+    /// Print what holds in this chat, its profile's keys in place of its channel's
+    #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    chat: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -213,8 +216,8 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Serve => serve::serve(source(file), |_| String::new()).await,
         #[cfg(feature = "demo")]
         Command::Demo(args) => demo::demo(args).await,
-        Command::Check(CheckArgs { online }) => match load(file) {
-            Ok(loaded) => Box::pin(check::check(loaded, online)).await,
+        Command::Check(CheckArgs { online, chat }) => match load(file) {
+            Ok(loaded) => Box::pin(check::check(loaded, online, chat.as_deref())).await,
             Err(code) => Ok(code),
         },
         Command::Migrate => match load(file) {

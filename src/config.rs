@@ -3,6 +3,7 @@
 mod key;
 mod table;
 mod deserialize;
+mod sections;
 mod hint;
 mod kind;
 mod problem;
@@ -15,6 +16,9 @@ mod effective;
 mod values;
 mod source;
 mod settings;
+mod live;
+mod profiles;
+mod chat;
 mod summary;
 mod redis_address;
 mod rules;
@@ -23,9 +27,7 @@ mod reload;
 mod watch;
 mod workspace;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use ::config::{Config, ConfigError};
@@ -33,7 +35,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 pub use env::{environment, failpoint, lease, poll, terminal_locale};
 pub use key::{Key, Reload, Since};
+pub use live::Live;
 pub use problem::Problem;
+pub use profiles::{Profile, Profiles};
 pub use redis_address::{RedisAddress, RedisKind};
 pub use reload::{Candidate, Edit, Reloader};
 pub use rules::parse_rules;
@@ -44,12 +48,10 @@ pub use table::{AgentLive, ChannelLive, KEYS, LarkSecrets, Role, Server, SlackSe
 pub use values::Values;
 pub use watch::Watch;
 
-use countersign_agent::domain::{Approvers, ChannelKind, Continuation, GateKind, Locale, Policy, Rule};
-use countersign_agent::model::{ModelLive, Provider};
 use layer::Layer;
 use problem::Report;
-use table::{CoordinationKind, Model, ProviderKind, Store};
-use values::LayeredValues;
+use table::{CoordinationKind, Store};
+use values::{KeptValues, LayeredValues};
 
 /// Looked for in the working directory when no file is named.
 const DEFAULT_FILE: &str = "config.yaml";
@@ -69,14 +71,27 @@ pub struct Loaded {
     pub values: Values,
     /// Was there a file?
     pub has_file: bool,
-    /// Where values were set that are not defaults, by key.
-    origins: BTreeMap<&'static str, String>,
+    /// The layers, with the place of each value.
+    layers: KeptValues,
 }
 
 impl Loaded {
+    /// The keys in force in one chat as YAML, secrets as `***`, with the place each value was set at. `tools`: names of the tools that are
+    /// switched on. The channel is told from the form of the id.
+    #[must_use]
+    pub fn effective_in(&self, chat: &str, tools: &[String]) -> String {
+        chat::render(LayeredValues(&self.layers.0), &self.live, chat, tools)
+    }
+
+    /// A warning for each pattern of a profile that fits none of `tools` and can fit none of an MCP server.
+    #[must_use]
+    pub fn idle_patterns(&self, tools: &[String]) -> Vec<String> {
+        chat::idle_patterns(LayeredValues(&self.layers.0), &self.live, &self.boot.tools.mcp_servers, tools)
+    }
+
     /// Where the value of `path` was set; `default` if nowhere.
     fn origin(&self, path: &str) -> &str {
-        self.origins.get(path).map_or("default", String::as_str)
+        LayeredValues(&self.layers.0).origin(path).unwrap_or("default")
     }
 }
 
@@ -109,7 +124,6 @@ fn layered(
             check::check_rules(&boot, &live, all, &mut report);
             workspace::check_workspace(&boot, all, path, secrets, &mut report);
             if report.problems.is_empty() {
-                let origin = |key: &Key| Some((key.path, all.origin(key.path)?.to_owned()));
                 return Ok(Loaded {
                     boot,
                     live,
@@ -117,7 +131,7 @@ fn layered(
                     effective: effective::render(all),
                     values: Values::of(all),
                     has_file,
-                    origins: KEYS.iter().filter_map(origin).collect(),
+                    layers: KeptValues(all.0.clone()),
                 });
             }
         }
@@ -236,113 +250,6 @@ pub enum Coordination {
         /// `store.redis_prefix`.
         prefix: String,
     },
-}
-
-/// What a saved edit changes for turns that start afterwards.
-#[derive(Clone, Debug)]
-pub struct Live {
-    /// Lark.
-    pub lark: ChannelLive,
-    /// Slack.
-    pub slack: ChannelLive,
-    /// Console.
-    pub console: ChannelLive,
-    /// `channels.console.locale`; `None` is `auto`, the language of the reader.
-    pub console_locale: Option<Locale>,
-    /// `agent.*`.
-    pub agent: AgentLive,
-    /// `model.*`.
-    pub model: ModelLive,
-    /// `rules`.
-    pub rules: Arc<[Rule]>,
-    /// `telemetry.log_level`.
-    pub log_level: String,
-}
-
-impl Live {
-    fn of(all: &Config) -> Result<Self, ConfigError> {
-        Ok(Self {
-            lark: all.get("channels.lark")?,
-            slack: all.get("channels.slack")?,
-            console: all.get("channels.console")?,
-            // `auto` is no language.
-            console_locale: all.get("channels.console.locale").ok(),
-            agent: all.get("agent")?,
-            model: all.get::<Model>("model")?.into(),
-            rules: rules::of(all)?,
-            log_level: all.get_string("telemetry.log_level")?,
-        })
-    }
-
-    /// The hot keys of `channel`.
-    #[must_use]
-    pub fn channel(&self, channel: ChannelKind) -> &ChannelLive {
-        match channel {
-            ChannelKind::Lark => &self.lark,
-            ChannelKind::Slack => &self.slack,
-            ChannelKind::Console => &self.console,
-        }
-    }
-
-    /// The snapshot that a turn starting now in `channel` lives by.
-    #[must_use]
-    pub fn policy(&self, channel: ChannelKind) -> Policy {
-        let (own, agent) = (self.channel(channel), &self.agent);
-        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-        Policy {
-            review_enabled: own.review_enabled,
-            require_confirmation: own.require_confirmation,
-            ttl_ms: i64::try_from(own.review_ttl.as_millis()).unwrap_or(i64::MAX),
-            quorum: own.quorum,
-            approval_quorum: own.approval_quorum,
-            max_iterations: agent.max_iterations,
-            timeout_ms: millis(agent.turn_timeout),
-            max_tokens: agent.max_turn_tokens,
-            max_nudges: agent.max_plan_continuations,
-            reminder_interval: agent.reminder_interval,
-            max_planner_only: agent.max_planner_only,
-            history_limit: agent.history_limit,
-            approval: agent.approval,
-            session_mode: own.session_mode,
-            queue_mode: agent.queue_mode,
-            continuation: Continuation {
-                require_explicit_signal: agent.require_explicit_signal,
-                ..Continuation::default()
-            },
-            prompt_features: agent.prompt_features.clone(),
-            mode: agent.mode,
-            reflection: agent.reflection,
-            prompt_language: agent.prompt_language,
-        }
-    }
-}
-
-impl ChannelLive {
-    /// Who may approve at gates of this kind. Those who approve plans are asked about a limit, too.
-    #[must_use]
-    pub fn approvers_of(&self, kind: GateKind) -> &Approvers {
-        match kind {
-            GateKind::ToolApproval => self.approval_approvers.as_ref().unwrap_or(&self.approvers),
-            GateKind::PlanReview | GateKind::Question | GateKind::Budget => &self.approvers,
-        }
-    }
-}
-
-impl From<Model> for ModelLive {
-    fn from(model: Model) -> Self {
-        Self {
-            provider: match model.provider {
-                ProviderKind::Demo => Provider::Demo,
-                ProviderKind::OpenAi => Provider::OpenAi,
-                ProviderKind::Anthropic => Provider::Anthropic,
-            },
-            base_url: model.base_url,
-            name: model.name,
-            api_key: model.api_key,
-            timeout: model.timeout,
-            parallel_tool_calls: model.parallel_tool_calls,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use crate::config::Settings;
 use crate::store::Ledger;
 
-use countersign_agent::domain::{ChannelKind, Clock, Notice, Outbound};
+use countersign_agent::domain::{Clock, Conversation, Notice, Outbound};
 use groups::Groups;
 use rights::Rights;
 
@@ -72,14 +72,15 @@ impl Conversations {
         }
     }
 
-    /// Does a person confirm plans in this channel, by the settings of now?
-    fn reviews_plans(&self, channel: ChannelKind) -> bool {
-        let policy = self.settings.current().policy(channel);
+    /// Does a person confirm plans in this chat, by the settings of now?
+    fn reviews_plans(&self, place: &Conversation) -> bool {
+        let policy = self.settings.current().policy(place.channel, &place.chat);
         policy.review_enabled && policy.require_confirmation
     }
 
     /// The rights of this moment, by what is known of the groups.
-    fn rights(&self, channel: ChannelKind) -> Rights {
-        Rights::of(channel, self.settings.current().channel(channel), self.groups.known(channel))
+    fn rights(&self, place: &Conversation) -> Rights {
+        let members = self.groups.known(place.channel);
+        Rights::of(place.channel, self.settings.current().in_chat(place.channel, &place.chat), members)
     }
 }

@@ -8,7 +8,7 @@ mod leases;
 mod inspect;
 
 pub use inspect::{Details, plan_of};
-pub use runner::{Runner, RunnerParts};
+pub use runner::{ModelSource, Runner, RunnerParts};
 
 use std::time::Duration;
 

@@ -38,7 +38,10 @@ pub enum SlackReceived {
     /// A slash command, a message too: stored like an event, and told at once to the one who typed it.
     Command(Inbound),
     /// A slash command without a word behind it: a greeting to the one who typed it, and nothing is stored.
-    EmptyCommand,
+    EmptyCommand {
+        /// Where it was typed.
+        chat: String,
+    },
     /// A pressed button, decided while the request waits.
     Press {
         /// The click.

@@ -14,25 +14,34 @@ use crate::config::{self, Loaded};
 
 /// Every problem of the configuration and of the templates to stderr, or what it comes to when there is none; the effective YAML to stdout. `online`: also what
 /// the configuration points to, a line each.
-pub(super) async fn check(loaded: Loaded, online: bool) -> anyhow::Result<ExitCode> {
-    let Loaded { boot, live, effective, .. } = loaded;
+/// `chat`: the YAML says what holds there.
+pub(super) async fn check(loaded: Loaded, online: bool, chat: Option<&str>) -> anyhow::Result<ExitCode> {
+    let Loaded { boot, live, effective, .. } = &loaded;
     let mut sound = true;
     if let Err(error) = crate::template::load(boot.templates.as_deref()) {
         problem(&error.to_string());
         sound = false;
     }
-    if let Err(error) = crate::app::toolbox(&boot, &countersign_agent::tools::Reach::default()) {
-        problem(&error.to_string());
-        sound = false;
-    }
+    let tools = match crate::app::toolbox(boot, &countersign_agent::tools::Reach::default()) {
+        Ok(tools) => tools.specs().into_iter().map(|tool| tool.name).collect(),
+        Err(error) => {
+            problem(&error.to_string());
+            sound = false;
+            Vec::new()
+        }
+    };
     if sound {
-        for (name, words) in config::summary(&boot, &live) {
+        for warning in loaded.idle_patterns(&tools) {
+            problem(&warning);
+        }
+        for (name, words) in config::summary(boot, live) {
             problem(&format!("ok: {name}: {words}"));
         }
     }
-    result(effective.trim_end())?;
+    let shown = chat.map_or_else(|| effective.clone(), |chat| loaded.effective_in(chat, &tools));
+    result(shown.trim_end())?;
     if online {
-        for tried in online::try_all(&boot, &live).await? {
+        for tried in online::try_all(boot, live).await? {
             tried.print(&mut sound)?;
         }
     }

@@ -1,13 +1,18 @@
 //! The rules that hold between keys, all problems at once.
 
+use std::collections::HashMap;
+
 use countersign_agent::domain::{Approvers, ChannelKind, GateKind};
-use countersign_agent::model::Provider;
+use countersign_agent::model::{ModelLive, Provider};
 use countersign_agent::tools::McpReach;
 use secrecy::ExposeSecret;
 
+use super::Boot;
+use super::live::Live;
 use super::problem::Report;
+use super::profiles;
+use super::table::ChannelLive;
 use super::values::LayeredValues;
-use super::{Boot, Live};
 
 /// The warning beside each key that lets commands run while the API wants no token.
 const OWN_APPROVAL: &str =
@@ -42,7 +47,9 @@ pub(super) fn check_rules(boot: &Boot, live: &Live, layered: LayeredValues<'_>, 
     };
     check_secrets(boot, layered, &mut rule);
     check_quorums(live, &mut rule);
-    check_agent(boot, live, &mut rule);
+    check_agent(boot, &mut rule);
+    check_models(live, layered, &mut rule);
+    check_profiles(live, &mut rule);
     warn(boot, live, layered, report);
 }
 
@@ -73,28 +80,36 @@ fn check_secrets(boot: &Boot, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
 
 fn check_quorums(live: &Live, rule: &mut Note<'_>) {
     for channel in [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console] {
-        let own = live.channel(channel);
-        let key = |name: &str| format!("channels.{}.{name}", channel.as_str());
-        let of_calls = match own.approval_approvers {
-            Some(_) => "approval_approvers",
-            None => "plan_review_approvers",
-        };
-        for (quorum, value, named, approvers) in [
-            ("plan_review_quorum", own.quorum, "plan_review_approvers", &own.approvers),
-            (
-                "approval_quorum",
-                own.approval_quorum,
-                of_calls,
-                own.approvers_of(GateKind::ToolApproval),
-            ),
-        ] {
-            let (most, why) = most_approvers(channel, named, approvers);
-            rule(
-                &[&key(quorum), &key(named), &key("approval_approvers")],
-                value > most,
-                format!("found {value}, allowed 1 to {most}: {why}"),
-            );
+        check_quorum(&profiles::path(channel), channel, live.of_channel(channel), rule);
+    }
+    for profile in live.profiles.iter() {
+        for channel in profile.channels() {
+            check_quorum(&format!("profiles.{}", profile.name), channel, profile.in_channel(channel), rule);
         }
+    }
+}
+
+fn check_quorum(section: &str, channel: ChannelKind, own: &ChannelLive, rule: &mut Note<'_>) {
+    let key = |name: &str| format!("{section}.{name}");
+    let of_calls = match own.approval_approvers {
+        Some(_) => "approval_approvers",
+        None => "plan_review_approvers",
+    };
+    for (quorum, value, named, approvers) in [
+        ("plan_review_quorum", own.quorum, "plan_review_approvers", &own.approvers),
+        (
+            "approval_quorum",
+            own.approval_quorum,
+            of_calls,
+            own.approvers_of(GateKind::ToolApproval),
+        ),
+    ] {
+        let (most, why) = most_approvers(channel, named, approvers);
+        rule(
+            &[&key(quorum), &key(named), &key("approval_approvers")],
+            value > most,
+            format!("found {value}, allowed 1 to {most}: {why}"),
+        );
     }
 }
 
@@ -109,27 +124,77 @@ fn most_approvers(channel: ChannelKind, key: &str, approvers: &Approvers) -> (u3
     }
 }
 
-fn check_agent(boot: &Boot, live: &Live, rule: &mut Note<'_>) {
+/// A profile's model exists, and a chat has one profile.
+fn check_profiles(live: &Live, rule: &mut Note<'_>) {
+    let mut owner: HashMap<&str, &str> = HashMap::new();
+    for profile in live.profiles.iter() {
+        let key = |name: &str| format!("profiles.{}.{name}", profile.name);
+        if let Some(model) = &profile.model {
+            let names: Vec<&str> = live.models.keys().map(String::as_str).collect();
+            let known = match names[..] {
+                [] => "models has none".to_owned(),
+                _ => format!("models has {}", names.join(", ")),
+            };
+            rule(
+                &[&key("model"), "models"],
+                !live.models.contains_key(model),
+                format!("found {model}, which is no model: {known}"),
+            );
+        }
+        for chat in &profile.chats {
+            let other = owner.insert(chat, &profile.name);
+            rule(
+                &[&key("chats")],
+                other.is_some_and(|other| other != profile.name),
+                format!(
+                    "{chat} is in the profiles {} and {}: a chat has one profile at most",
+                    other.unwrap_or_default(),
+                    profile.name
+                ),
+            );
+        }
+    }
+}
+
+fn check_agent(boot: &Boot, rule: &mut Note<'_>) {
     rule(
         &["tools.run_bash", "tools.workspace"],
         boot.tools.run_bash && boot.tools.workspace.is_none(),
         "found true, needs tools.workspace: the folder that commands run in".into(),
     );
+}
+
+fn check_models(live: &Live, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
+    check_model("model", &live.model, rule);
+    for (name, model) in &live.models {
+        let section = format!("models.{name}");
+        let provider = format!("{section}.provider");
+        rule(
+            &[&provider, &section],
+            layered.at(&provider).is_none(),
+            "must be set: demo, openai or anthropic".into(),
+        );
+        check_model(&section, model, rule);
+    }
+}
+
+fn check_model(section: &str, model: &ModelLive, rule: &mut Note<'_>) {
+    let key = |name: &str| format!("{section}.{name}");
     rule(
-        &["model.provider"],
-        cfg!(not(feature = "demo")) && live.model.provider == Provider::Demo,
+        &[&key("provider")],
+        cfg!(not(feature = "demo")) && model.provider == Provider::Demo,
         "found demo, and this program was built without it (cargo feature `demo`): use openai or anthropic".into(),
     );
-    let provider = match live.model.provider {
+    let provider = match model.provider {
         Provider::Demo => return,
         Provider::OpenAi => "openai",
         Provider::Anthropic => "anthropic",
     };
-    for (key, value) in [("model.base_url", &live.model.base_url), ("model.name", &live.model.name)] {
+    for (name, value) in [("base_url", &model.base_url), ("name", &model.name)] {
         rule(
-            &[key, "model.provider"],
+            &[&key(name), &key("provider")],
             value.is_empty(),
-            format!("found a blank, must be set when model.provider is {provider}"),
+            format!("found a blank, must be set when {section}.provider is {provider}"),
         );
     }
 }

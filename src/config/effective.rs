@@ -11,26 +11,41 @@ use super::secret::{self, HIDDEN};
 use super::table::KEYS;
 use super::values::LayeredValues;
 
+/// A line of what is printed: the key's path, its value, and what is said behind it.
+pub(super) type Line = (String, String, String);
+
 /// Every key in the order of the table. What is not a default says behind `#` where it was set.
 pub(super) fn render(layered: LayeredValues<'_>) -> String {
+    render_lines(
+        KEYS.iter()
+            .map(|key| key_line(key, key.path, layered.at(key.path), layered.origin(key.path))),
+    )
+}
+
+/// The line of `key` at `path`, whose value was set at `origin`.
+pub(super) fn key_line(key: &Key, path: &str, value: Option<&Value>, origin: Option<&str>) -> Line {
+    let value = value.map_or_else(|| flow(&default(key)), |value| shown(key, value));
+    let note = match key.since {
+        Since::Later => "not in this version",
+        Since::Served => origin.unwrap_or_default(),
+    };
+    (path.to_owned(), value, note.to_owned())
+}
+
+/// The lines as nested YAML.
+pub(super) fn render_lines(lines: impl Iterator<Item = Line>) -> String {
     let mut out = String::new();
-    let mut open: Vec<&str> = Vec::new();
-    for key in KEYS.iter() {
-        let parts: Vec<&str> = key.path.split('.').collect();
+    let mut open: Vec<String> = Vec::new();
+    for (path, value, note) in lines {
+        let parts: Vec<&str> = path.split('.').collect();
         let Some((name, sections)) = parts.split_last() else { continue };
-        let shared = open.iter().zip(sections).take_while(|(a, b)| a == b).count();
+        let shared = open.iter().zip(sections).take_while(|(a, b)| a == *b).count();
         open.truncate(shared);
         for section in &sections[shared..] {
             line(&mut out, open.len(), section, "", "");
-            open.push(section);
+            open.push((*section).to_owned());
         }
-        let value = layered.at(key.path).map_or_else(|| flow(&default(key)), |value| shown(key, value));
-        let note = match (layered.origin(key.path), key.since) {
-            (_, Since::Later) => "not in this version",
-            (Some(origin), Since::Served) => origin,
-            (None, Since::Served) => "",
-        };
-        line(&mut out, open.len(), name, &value, note);
+        line(&mut out, open.len(), name, &value, &note);
     }
     out
 }
@@ -51,9 +66,15 @@ fn shown(key: &Key, value: &Value) -> String {
         ValueKind::String(text) if key.is_secret() && !text.is_empty() => quoted(HIDDEN),
         value => match key.kind {
             Kind::Maps(list) => flow(&(list.hide)(value)),
+            Kind::Sections(sections) => flow(&(sections.hide)(value)),
             _ => flow(value),
         },
     }
+}
+
+/// A text, or texts, as a value.
+pub(super) fn of_text(value: impl Into<ValueKind>) -> String {
+    flow(&value.into())
 }
 
 /// A value in YAML's flow style. Text that could be a URL loses its password.

@@ -122,8 +122,10 @@ mod tests {
                 "store",
                 "agent",
                 "model",
-                "tools",
+                "models",
                 "rules",
+                "profiles",
+                "tools",
                 "templates",
                 "telemetry"
             ]

@@ -1,6 +1,11 @@
 //! What is known of one key: path, kind and range, default, hot or restart, served or later.
 
+use config::ValueKind;
+
 use super::kind::Kind;
+
+/// What is said about a secret that was trimmed.
+pub(super) const TRIMMED: &str = "blanks round the secret are dropped";
 
 /// Is a saved edit of the key in force at once?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +53,18 @@ impl Key {
         self.kind.allowed()
     }
 
+    /// Drops the blanks round a secret; `true`: there were some.
+    pub(super) fn trim(&self, value: &mut ValueKind) -> bool {
+        if self.is_secret()
+            && let ValueKind::String(secret) = value
+            && secret.trim().len() < secret.len()
+        {
+            *secret = secret.trim().to_owned();
+            return true;
+        }
+        false
+    }
+
     pub(super) const fn hot(path: &'static str, kind: Kind, default: &'static str) -> Self {
         Self {
             path,
@@ -72,8 +89,11 @@ impl Key {
         }
     }
 
-    /// This row as a key of `section`. The table is made once, so its paths may stay for the life of the process.
+    /// This row as a key of `section`; of the file itself when that is blank. The table is made once, so its paths may stay for the life of the process.
     pub(super) fn below(self, section: &str) -> Self {
+        if section.is_empty() {
+            return self;
+        }
         Self {
             path: format!("{section}.{}", self.path).leak(),
             ..self

@@ -50,6 +50,32 @@ pub(super) enum Kind {
     Effects,
     /// A list of maps, as its own file reads them.
     Maps(&'static ListOfMaps),
+    /// 1 to 64 letters, digits, `-` and `_`.
+    Name,
+    /// A map or a list of sections that have a name each; all that is wrong in them is told at once.
+    Sections(&'static Sections),
+}
+
+/// What is special about one map or list of named sections.
+#[derive(Debug)]
+pub(super) struct Sections {
+    /// What is allowed, in words.
+    pub(super) allowed: &'static str,
+    /// What the layers keep of it, and what is to be said about it.
+    pub(super) read: fn(&Node) -> (ValueKind, Vec<Finding>),
+    /// The sections with `***` for every secret.
+    pub(super) hide: fn(&ValueKind) -> ValueKind,
+}
+
+/// Something about a member of named sections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    /// Where below the key, for example `ops.locale`.
+    pub(super) path: String,
+    /// Its line, and what is wrong.
+    pub(super) refusal: Refusal,
+    /// The value is taken all the same.
+    pub(super) is_warning: bool,
 }
 
 /// What is special about one list of maps.
@@ -86,7 +112,10 @@ impl Kind {
 
     /// May `*_FILE` in the environment name a file that holds the value?
     pub(super) fn may_be_in_a_file(self) -> bool {
-        matches!(self, Self::Secret | Self::Database | Self::Redis | Self::Maps(_))
+        matches!(
+            self,
+            Self::Secret | Self::Database | Self::Redis | Self::Maps(_) | Self::Sections(_)
+        )
     }
 
     /// What is allowed, in words.
@@ -114,6 +143,8 @@ impl Kind {
             ),
             Self::Effects => format!("tool names with {} each, for example {{web_fetch: read}}", either(EFFECTS)),
             Self::Maps(list) => list.allowed.into(),
+            Self::Name => "1 to 64 letters, digits, - and _".into(),
+            Self::Sections(sections) => sections.allowed.into(),
         }
     }
 
@@ -150,6 +181,11 @@ impl Kind {
             (Self::Features, Yaml::List(items)) => parse_words(FEATURES, items).ok_or_else(refuse),
             (Self::Effects, Yaml::Map(_)) => self.parse_effects(node),
             (Self::Maps(list), Yaml::List(items)) => (list.read)(items),
+            (Self::Sections(sections), _) => {
+                let (value, findings) = (sections.read)(node);
+                let wrong = findings.into_iter().find(|found| !found.is_warning);
+                wrong.map_or(Ok(value), |found| Err(found.refusal))
+            }
             (_, Yaml::Text(text)) if self.is_text() => self.parse_text(text).ok_or_else(refuse),
             _ => Err(refuse()),
         }
@@ -171,6 +207,7 @@ impl Kind {
                 (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte))
             }
             Self::Folder => text.is_empty() || Path::new(text).is_dir(),
+            Self::Name => (1..=64).contains(&text.chars().count()) && text.chars().all(|c| c.is_alphanumeric() || "-_".contains(c)),
             Self::Text | Self::Secret => true,
             Self::Flag
             | Self::Whole { .. }
@@ -179,7 +216,8 @@ impl Kind {
             | Self::Ids
             | Self::Approvers { .. }
             | Self::Effects
-            | Self::Maps(_) => return None,
+            | Self::Maps(_)
+            | Self::Sections(_) => return None,
         })
     }
 
@@ -235,8 +273,8 @@ impl Kind {
             (Self::Secret, Yaml::Flag(_)) => "true or false".into(),
             (Self::Secret, Yaml::List(_)) => "a list".into(),
             // Somewhere in it there may be a secret.
-            (Self::Maps(_), Yaml::Text(_)) => "a text".into(),
-            (Self::Maps(_), Yaml::List(_)) => "a list".into(),
+            (Self::Maps(_) | Self::Sections(_), Yaml::Text(_)) => "a text".into(),
+            (Self::Maps(_) | Self::Sections(_), Yaml::List(_)) => "a list".into(),
             _ => found(value),
         }
     }

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use config::{ConfigError, Map, Source, Value, ValueKind};
-use countersign_agent::template::yaml::{self, Node};
+use countersign_agent::template::yaml::{self, Node, Yaml};
 
-use super::key::{Key, Since};
+use super::key::{Key, Since, TRIMMED};
+use super::kind::Kind;
 use super::problem::{Place, Report};
 use super::table::KEYS;
 
@@ -26,6 +27,25 @@ impl Layer {
 
     /// Takes `node` as the value of `key`, or says what is wrong with it.
     pub(super) fn insert(&mut self, key: &Key, node: &Node, place: Place<'_>, report: &mut Report) {
+        if let Kind::Sections(sections) = key.kind {
+            let (value, findings) = (sections.read)(node);
+            for found in findings {
+                let path = if found.path.is_empty() {
+                    key.path.to_owned()
+                } else {
+                    format!("{}.{}", key.path, found.path)
+                };
+                let at = place.at(found.refusal.line);
+                if found.is_warning {
+                    report.warning(&at, &path, &found.refusal.why);
+                } else {
+                    report.problem(at, &path, found.refusal.why);
+                }
+            }
+            // What is good of it is looked at further, so that all that is wrong is told at once.
+            self.0.insert(key.path.to_owned(), placed(value, node, place));
+            return;
+        }
         let mut value = match key.kind.parse(node) {
             Ok(value) => value,
             Err(refused) => return report.problem(place.at(refused.line), key.path, refused.why),
@@ -38,12 +58,8 @@ impl Layer {
             }
             return;
         }
-        if key.is_secret()
-            && let ValueKind::String(secret) = &mut value
-            && secret.trim().len() < secret.len()
-        {
-            *secret = secret.trim().to_owned();
-            report.warning(&origin, key.path, "blanks round the secret are dropped");
+        if key.trim(&mut value) {
+            report.warning(&origin, key.path, TRIMMED);
         }
         if let ValueKind::Table(entries) = &mut value {
             // Maps are merged entry by entry, and only the entries keep their origin.
@@ -53,6 +69,26 @@ impl Layer {
         }
         self.0.insert(key.path.to_owned(), Value::new(Some(&origin), value));
     }
+}
+
+/// The value of `node`, and each value in it, with the place where it stands.
+fn placed(value: ValueKind, node: &Node, place: Place<'_>) -> Value {
+    let kind = match (value, &node.value) {
+        (ValueKind::Table(members), Yaml::Map(entries)) => {
+            let line = |name: &str| entries.iter().find(|entry| entry.key == name).map(|entry| &entry.node);
+            let members = members.into_iter().map(|(name, value)| {
+                let value = placed(value.kind, line(&name).unwrap_or(node), place);
+                (name, value)
+            });
+            ValueKind::Table(members.collect())
+        }
+        (ValueKind::Array(values), Yaml::List(items)) if values.len() == items.len() => {
+            let values = values.into_iter().zip(items).map(|(value, item)| placed(value.kind, item, place));
+            ValueKind::Array(values.collect())
+        }
+        (value, _) => value,
+    };
+    Value::new(Some(&place.at(node.line)), kind)
 }
 
 /// The default of `key`. A test proves that every default passes its own key.

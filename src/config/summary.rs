@@ -1,9 +1,11 @@
 //! What a configuration comes to, in a few lines, for `check` and the start.
 
+use countersign_agent::model::Provider;
 use secrecy::{ExposeSecret, SecretString};
 
+use super::live::Live;
 use super::secret::without_password;
-use super::{Boot, Coordination, Live, Provider};
+use super::{Boot, Coordination};
 
 /// What it comes to: a name and a few words each, no secret among them.
 #[must_use]

@@ -2,24 +2,28 @@
 //!
 //! To add a key, write one line into the struct of its section here, and document it in `config.yaml`. A `hot` struct is part of
 //! `Live`, whose values change with a saved edit; a `fixed` struct is part of `Boot`, whose values wait for a restart. A rule between
-//! two keys stands in `check.rs`, and a list of maps brings its own `Kind::Maps`, as `servers.rs` does.
+//! two keys stands in `check.rs`, and a list of maps brings its own `Kind::Maps`, as `servers.rs` does. Named sections, whose members are rows
+//! of this table again, are read by `sections.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use config::{Map, Value, ValueKind};
 use countersign_agent::domain::{
     ApprovalMode, Approvers, EffectClass, Locale, Mode, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode,
 };
+use countersign_agent::template::yaml::Node;
 use countersign_agent::tools::McpServer;
 use secrecy::SecretString;
 use serde::Deserialize;
 
 use super::key::Key;
-use super::kind::Kind;
-use super::{deserialize, rules, servers};
+use super::kind::{Finding, Kind, Sections};
+use super::sections::{self, Findings, Form, NAME};
+use super::{deserialize, rules, secret, servers};
 
 /// Declares a struct of one section and, as `ROWS`, its keys. A field that is not named as its key says `as "KEY"`.
 macro_rules! keys {
@@ -37,7 +41,7 @@ macro_rules! keys {
 
         impl $name {
             /// Its keys, in the order in which `config.yaml` documents them.
-            const ROWS: &[Key] = &[ $( Key::$class(keys!(@name $field $($key)?), $kind, $default), )* ];
+            pub(super) const ROWS: &[Key] = &[ $( Key::$class(keys!(@name $field $($key)?), $kind, $default), )* ];
         }
     };
     (@name $field:ident) => { stringify!($field) };
@@ -275,6 +279,95 @@ pub enum ProviderKind {
     Anthropic,
 }
 
+/// `models`: other models, by the names that profiles use. The members are the keys of `model`.
+const MODELS: Sections = Sections {
+    allowed: "{NAME: {provider, base_url, name, api_key, …}}, with the keys of `model`",
+    read: read_models,
+    hide: |models| {
+        let mut hidden = sections::hide(&OF_A_MODEL, models);
+        if let ValueKind::Table(models) = &mut hidden {
+            for model in models.values_mut() {
+                // The file says it.
+                if let ValueKind::Table(members) = &mut model.kind
+                    && members.contains_key(KEY_FILE)
+                {
+                    members.remove("api_key");
+                }
+            }
+        }
+        hidden
+    },
+};
+
+static OF_A_MODEL: LazyLock<Form> = LazyLock::new(|| Form {
+    rows: Model::ROWS.iter().copied().chain([Key::hot(KEY_FILE, Kind::Text, "''")]).collect(),
+    allowed: MODELS.allowed,
+    unknown: "no key of a model",
+});
+
+/// Names the file that holds the `api_key` of a model.
+pub(super) const KEY_FILE: &str = "api_key_file";
+
+fn read_models(node: &Node) -> (ValueKind, Vec<Finding>) {
+    let mut findings = Findings::default();
+    let mut models = sections::read_map(&OF_A_MODEL, node, &mut findings);
+    for (name, model) in &mut models {
+        if let ValueKind::Table(members) = &mut model.kind
+            && let Err(why) = take_key_from_file(members)
+        {
+            findings.note(&format!("{name}.{KEY_FILE}"), sections::line_of(node, name, KEY_FILE), why, false);
+        }
+    }
+    (ValueKind::Table(models), findings.0)
+}
+
+/// Reads the file that a model's section names, if it names one.
+fn take_key_from_file(members: &mut Map<String, Value>) -> Result<(), String> {
+    let file = match members.get(KEY_FILE).map(|value| &value.kind) {
+        Some(ValueKind::String(file)) if !file.is_empty() => file.clone(),
+        _ => return Ok(()),
+    };
+    if members.contains_key("api_key") {
+        return Err(String::from("api_key is set too: keep one of them"));
+    }
+    let key = secret::read_file(Path::new(&file)).map_err(|error| format!("{file:?} cannot be read: {error}"))?;
+    members.insert("api_key".into(), Value::new(None, key.trim()));
+    Ok(())
+}
+
+/// `profiles`: what differs in some chats.
+const PROFILES: Sections = Sections {
+    allowed: "[{name, chats: [ID, …], system_prompt, tools: [PATTERN, …], model: NAME, …}], with hot keys of a channel",
+    read: |node| {
+        let mut findings = Findings::default();
+        let profiles = sections::read_list(&OF_A_PROFILE, node, &mut findings);
+        (ValueKind::Array(profiles), findings.0)
+    },
+    hide: ValueKind::clone,
+};
+
+static OF_A_PROFILE: LazyLock<Form> = LazyLock::new(|| {
+    let own = [
+        Key::hot(NAME, Kind::Name, "''"),
+        Key::hot("chats", Kind::Ids, "[]"),
+        Key::hot("system_prompt", Kind::Text, "''"),
+        Key::hot("tools", Kind::Ids, "['*']"),
+        Key::hot("model", Kind::Text, "''"),
+    ];
+    Form {
+        rows: own.into_iter().chain(ChannelLive::of_chats().iter().copied()).collect(),
+        allowed: PROFILES.allowed,
+        unknown: "no hot key of a channel that a chat may have a value of its own for",
+    }
+});
+
+impl ChannelLive {
+    /// The keys that a profile may have another value for: all but `enabled`, which is about the whole channel.
+    pub(super) fn of_chats() -> &'static [Key] {
+        Self::ROWS.split_at(1).1
+    }
+}
+
 /// Every key, in the order in which `config.yaml` documents them. Keys that are in no struct are read by their path in `config.rs`.
 pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let (enabled, of_chats) = ChannelLive::ROWS.split_at(1);
@@ -294,6 +387,10 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         Key::hot("log_level", one_of(&["trace", "debug", "info", "warn", "error"]), "info"),
         Key::fixed("otlp_endpoint", Kind::Text, "''").later(),
     ];
+    let of_chats_and_models = [
+        Key::hot("models", Kind::Sections(&MODELS), "{}"),
+        Key::hot("profiles", Kind::Sections(&PROFILES), "[]"),
+    ];
     let mut keys = Vec::new();
     let mut section = |path: &str, rows: &[Key]| keys.extend(rows.iter().map(|row| row.below(path)));
     section("server", Server::ROWS);
@@ -308,10 +405,11 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     section("store", Store::ROWS);
     section("agent", AgentLive::ROWS);
     section("model", Model::ROWS);
+    section("", &of_chats_and_models);
     section("tools", Tools::ROWS);
-    keys.push(Key::hot("rules", Kind::Maps(&rules::LIST), "[]"));
-    keys.push(Key::fixed("templates", Kind::Folder, "''"));
-    keys.extend(of_telemetry.iter().map(|row| row.below("telemetry")));
+    section("", &[Key::hot("rules", Kind::Maps(&rules::LIST), "[]")]);
+    section("", &[Key::fixed("templates", Kind::Folder, "''")]);
+    section("telemetry", &of_telemetry);
     keys
 });
 

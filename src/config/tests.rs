@@ -1,12 +1,16 @@
 //! Layers: what wins, and what is told.
 
+mod profiles;
 mod secrets;
 
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
 
-use countersign_agent::domain::{ApprovalMode, Approvers, EffectClass, PromptFeature, PromptLanguage, QueueMode, SessionMode};
+use countersign_agent::domain::{
+    ApprovalMode, Approvers, ChannelKind, EffectClass, Locale, Policy, PromptFeature, PromptLanguage, QueueMode, SessionMode,
+};
+use countersign_agent::model::Provider;
 
 use super::*;
 
@@ -59,7 +63,7 @@ fn built_in_defaults() {
         (Locale::ZhCn, Locale::EnUs, Locale::ZhCn)
     );
     for kind in [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console] {
-        assert_eq!(live.policy(kind), Policy::default(), "what an embedding program begins with");
+        assert_eq!(live.policy(kind, "c"), Policy::default(), "what an embedding program begins with");
     }
     for channel in [&live.lark, &live.slack, &live.console] {
         assert!(channel.review_enabled && channel.require_confirmation);
@@ -88,7 +92,7 @@ fn built_in_defaults() {
     );
     assert!(!agent.require_explicit_signal);
     assert_eq!(agent.prompt_features, [PromptFeature::Continuation].into());
-    let continuation = live.policy(ChannelKind::Lark).continuation;
+    let continuation = live.policy(ChannelKind::Lark, "c").continuation;
     assert_eq!((continuation.max_iterations, continuation.patterns), (10, false));
     assert_eq!(
         (live.model.provider, live.model.timeout),
@@ -104,11 +108,14 @@ fn built_in_defaults() {
 fn plan_review_keys_reach_the_policy() {
     let yaml = "channels:\n  lark:\n    plan_review_enabled: false\n    plan_review_require_confirmation: false\n    plan_review_pending_ttl_minutes: 7\n    plan_review_approvers: [ou_a, ou_b]\n    plan_review_quorum: 2\n";
     let live = loaded(yaml, &[]).live;
-    let policy = live.policy(ChannelKind::Lark);
+    let policy = live.policy(ChannelKind::Lark, "c");
     assert!(!policy.review_enabled && !policy.require_confirmation);
     assert_eq!((policy.ttl_ms, policy.quorum), (420_000, 2));
     assert_eq!(live.lark.approvers, Approvers::Listed(vec!["ou_a".into(), "ou_b".into()]));
-    assert!(live.policy(ChannelKind::Console).review_enabled, "the console has its own switch");
+    assert!(
+        live.policy(ChannelKind::Console, "c").review_enabled,
+        "the console has its own switch"
+    );
 }
 
 /// S3-3, S3-7, S3-8: the features of the prompt and the wish for explicit signals reach the policy of a turn; a feature that does not
@@ -116,10 +123,10 @@ fn plan_review_keys_reach_the_policy() {
 #[test]
 fn continuation_keys_reach_the_policy() {
     let yaml = "agent:\n  require_explicit_signal: true\n  prompt_features: [output_format, core]\n";
-    let policy = loaded(yaml, &[]).live.policy(ChannelKind::Slack);
+    let policy = loaded(yaml, &[]).live.policy(ChannelKind::Slack, "c");
     assert!(policy.continuation.require_explicit_signal && !policy.continuation.patterns);
     assert_eq!(policy.prompt_features, [PromptFeature::Core, PromptFeature::OutputFormat].into());
-    let none = loaded("agent:\n  prompt_features: []\n", &[]).live.policy(ChannelKind::Slack);
+    let none = loaded("agent:\n  prompt_features: []\n", &[]).live.policy(ChannelKind::Slack, "c");
     assert!(none.prompt_features.is_empty());
     problems(
         "agent:\n  prompt_features: [continuation, telepathy]\n",
@@ -133,7 +140,7 @@ fn continuation_keys_reach_the_policy() {
 /// C19: the language of the prompts reaches the policy of a turn; English unless it is set, and nothing but the two.
 #[test]
 fn the_language_of_the_prompts_reaches_the_policy() {
-    let language = |yaml: &str| loaded(yaml, &[]).live.policy(ChannelKind::Lark).prompt_language;
+    let language = |yaml: &str| loaded(yaml, &[]).live.policy(ChannelKind::Lark, "c").prompt_language;
     assert_eq!(language(""), PromptLanguage::En);
     assert_eq!(language("agent:\n  prompt_language: zh\n"), PromptLanguage::Zh);
     problems(
@@ -218,7 +225,7 @@ zebra_crossing: 1
             "config.yaml:17: agent.mode: found dream, allowed react or plan",
             "config.yaml:18: agent.max_iterations: found many, allowed 1 to 1000",
             "config.yaml:21: tools.mcp_servers: server x: command is a list of texts, the program first (put numbers in quotes); allowed a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read} and scope: {TOOL: [ARGUMENT, …]}",
-            "config.yaml:22: zebra_crossing: unknown key, allowed here: server, channels, store, agent, model, tools, rules, templates, telemetry",
+            "config.yaml:22: zebra_crossing: unknown key, allowed here: server, channels, store, agent, model, models, profiles, tools, rules, templates, telemetry",
             "env COUNTERSIGN__AGENT__HISTORY_LIMIT: agent.history_limit: found -1, allowed 0 to 1000",
             "env COUNTERSIGN__AGENT__HISTROY_LIMIT: unknown key, did you mean COUNTERSIGN__AGENT__HISTORY_LIMIT?",
             "env COUNTERSIGN__MODEL__PARALLEL_TOOL_CALLS: model.parallel_tool_calls: not valid YAML, allowed true or false",
@@ -435,7 +442,7 @@ fn hot_keys_are_the_promised_ones() {
                 .contains(&name))
             || key.path.starts_with("agent.")
             || key.path.starts_with("model.")
-            || ["rules", "telemetry.log_level"].contains(&key.path);
+            || ["rules", "telemetry.log_level", "models", "profiles"].contains(&key.path);
         assert_eq!(key.reload == Reload::Hot, hot, "{}", key.path);
     }
 }

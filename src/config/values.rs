@@ -6,17 +6,30 @@ use std::fmt;
 use config::{Map, Value, ValueKind};
 
 use super::key::{Key, Reload, Since};
-use super::table::KEYS;
+use super::sections::NAME;
+use super::table::{KEY_FILE, KEYS};
 
 /// The layered values by path, each with its origin.
 #[derive(Clone, Copy)]
 pub(super) struct LayeredValues<'a>(pub(super) &'a Value);
+
+/// The layered values, kept. Holds secrets; shows none.
+#[derive(Clone)]
+pub(super) struct KeptValues(pub(super) Value);
+
+impl fmt::Debug for KeptValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeptValues")
+    }
+}
 
 impl<'a> LayeredValues<'a> {
     /// The value at `path`.
     pub(super) fn at(self, path: &str) -> Option<&'a Value> {
         path.split('.').try_fold(self.0, |value, name| match &value.kind {
             ValueKind::Table(table) => table.get(name),
+            // A list of sections, each of which has a name.
+            ValueKind::Array(sections) => sections.iter().find(|section| is_named(section, name)),
             _ => None,
         })
     }
@@ -24,9 +37,27 @@ impl<'a> LayeredValues<'a> {
     /// Where the value at `path` was set. `None` means it is a default.
     pub(super) fn origin(self, path: &str) -> Option<&'a str> {
         self.at(path).and_then(|value| match &value.kind {
-            // A map's entries come from different layers: name one that set some.
-            ValueKind::Table(table) => table.values().find_map(Value::origin).or(value.origin()),
+            // A map's entries come from different layers: name one that set some, always the same.
+            ValueKind::Table(table) => {
+                let places = table.values().filter_map(Value::origin);
+                places.min_by_key(|place| (place.len(), *place)).or(value.origin())
+            }
             _ => value.origin(),
+        })
+    }
+
+    /// The files that hold the keys of `models`, each with the key that names it.
+    pub(super) fn key_files(self) -> impl Iterator<Item = (String, &'a str)> {
+        let models = self.at("models").and_then(|models| match &models.kind {
+            ValueKind::Table(models) => Some(models),
+            _ => None,
+        });
+        models.into_iter().flatten().filter_map(move |(name, _)| {
+            let key = format!("models.{name}.{KEY_FILE}");
+            match &self.at(&key)?.kind {
+                ValueKind::String(file) if !file.is_empty() => Some((key, file.as_str())),
+                _ => None,
+            }
         })
     }
 
@@ -71,6 +102,11 @@ impl Values {
     pub(super) fn is_on(&self, path: &str) -> bool {
         self.0.get(path).is_some_and(is_on)
     }
+}
+
+fn is_named(section: &Value, name: &str) -> bool {
+    let ValueKind::Table(members) = &section.kind else { return false };
+    matches!(members.get(NAME), Some(Value { kind: ValueKind::String(own), .. }) if own == name)
 }
 
 fn is_blank(kind: &ValueKind) -> bool {

@@ -39,6 +39,11 @@ pub(super) fn check_workspace(boot: &Boot, layered: LayeredValues<'_>, file: &Pa
             .iter()
             .map(|(variable, path)| (format!("the secret of {variable},"), path.clone())),
     );
+    ours.extend(
+        layered
+            .key_files()
+            .map(|(key, file)| (format!("the secret of {key},"), PathBuf::from(file))),
+    );
     if let Some(templates) = &boot.templates {
         ours.push(("the templates".to_owned(), templates.clone()));
         if places(templates).iter().any(|folder| root.starts_with(folder) && *folder != root) {

@@ -136,14 +136,7 @@ impl Conversations {
         let Some(record) = record.filter(has_button) else {
             return Ok(Notice::UnknownReview {});
         };
-        let notice = ask_again(
-            &mut tx,
-            &record,
-            &actor,
-            &self.rights(place.channel),
-            self.reviews_plans(place.channel),
-        )
-        .await?;
+        let notice = ask_again(&mut tx, &record, &actor, &self.rights(&place), self.reviews_plans(&place)).await?;
         tx.commit().await?;
         Ok(notice)
     }

@@ -3,9 +3,10 @@
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Approver, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Outbound, TurnId, TurnReason,
-    Via, console_person,
+    Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Outbound, TurnId,
+    TurnReason, Via, console_person,
 };
+use serde_json::json;
 
 use crate::store::{ActionRecord, GateRecord, StoreError, TurnRow, Tx};
 
@@ -25,6 +26,8 @@ pub struct ApiDecision {
     pub user_id: String,
     /// Who holds the token, for the trail.
     pub principal: String,
+    /// Approving an action: with these arguments instead of the model's.
+    pub edit: Option<CallDraft>,
 }
 
 /// Why a decision was not taken.
@@ -52,6 +55,9 @@ pub enum DecideError {
     /// The call's outcome was lost and it is asked about again: the decision names another question, or none.
     #[error("asked about again")]
     AskedAgain,
+    /// The arguments of this call cannot be edited; says why.
+    #[error("{0}")]
+    NotEditable(String),
     /// Its time is over.
     #[error("expired")]
     Gone,
@@ -81,7 +87,7 @@ impl Conversations {
         let mut tx = self.ledger.begin_in(&place).await?;
         let named = tx.gate(id).await?.ok_or(DecideError::NotFound)?;
         let act = act_of(named.gate.kind, &asked)?;
-        let rights = self.rights(place.channel);
+        let rights = self.rights(&place);
         let actor = self.api_actor(place.channel, &asked.user_id, &asked.principal);
         if named.decision.as_ref().is_some_and(|decision| repeats(&actor, &act, decision)) {
             return Ok(named);
@@ -113,13 +119,13 @@ impl Conversations {
     /// How many votes of this gate count now.
     #[must_use]
     pub fn votes(&self, record: &GateRecord) -> u32 {
-        self.rights(record.gate.conversation.channel).count(record, None, None)
+        self.rights(&record.gate.conversation).count(record, None, None)
     }
 
     /// The card of this open gate as it stands: the approvals that count now, and its `rows`.
     #[must_use]
     pub fn open_card(&self, record: &GateRecord, rows: &[Action]) -> Outbound {
-        paint::open(record, rows, &self.rights(record.gate.conversation.channel))
+        paint::open(record, rows, &self.rights(&record.gate.conversation))
     }
 
     /// Approves or rejects one action. `gate`: the question that is answered. It must be named once the outcome of the call was
@@ -173,14 +179,20 @@ impl Conversations {
         // A row of unknown outcome is asked about again although it was decided once.
         let waits = found.action.status.waits() && record.decision.is_none();
         if !waits && let Some(decision) = found.action.decision.as_ref().or(record.decision.as_ref()) {
-            return if repeats(&actor, &act, decision) {
+            return if repeats(&actor, &act, decision) && is_same_edit(&found.action, asked.edit.as_ref()) {
                 Ok(found)
             } else {
                 Err(taken(decision))
             };
         }
-        let rights = self.rights(channel);
+        let rights = self.rights(&record.gate.conversation);
         let feedback = feedback_of(&asked);
+        let given = rights.may(actor.user.as_deref().unwrap_or_default(), &act, &record.gate).is_given();
+        if let Some(draft) = asked.edit.clone()
+            && (actor.by_token || given)
+        {
+            edit(&mut tx, &record, &found.action, draft, &actor).await?;
+        }
         let outcome = settle_row(&mut tx, &record, &found.action, &act, feedback.as_deref(), &actor, &rights).await?;
         match outcome {
             RowOutcome::Decided(_) | RowOutcome::Voted(_) => {
@@ -191,7 +203,7 @@ impl Conversations {
             RowOutcome::Already(action) => Err(action.decision.as_ref().map_or(DecideError::NotFound, taken)),
             RowOutcome::Refused(refusal) => {
                 if refusal == Refusal::NotEntitled {
-                    tx.audit_act("refused", &record.gate, Some(id), &actor, serde_json::json!({}));
+                    tx.audit_act("refused", &record.gate, Some(id), &actor, json!({}));
                     tx.commit().await?;
                 }
                 Err(refused(refusal))
@@ -219,7 +231,7 @@ impl Conversations {
         let channel = turn.conversation.channel;
         let actor = self.api_actor(channel, user, principal);
         let user = actor.user.as_deref().unwrap_or_default();
-        if !actor.by_token && turn.user != user && !self.rights(channel).approves_plans(user, &turn.user) {
+        if !actor.by_token && turn.user != user && !self.rights(&turn.conversation).approves_plans(user, &turn.user) {
             return Err(DecideError::Forbidden);
         }
         let asked = tx.signals(id).await?.iter().any(|signal| signal.kind == SignalKind::Cancel);
@@ -261,6 +273,30 @@ fn refused(refusal: Refusal) -> DecideError {
         Refusal::NoWords => DecideError::Invalid("feedback: must say what to change".to_owned()),
         Refusal::NotShownWhole | Refusal::Decided | Refusal::Lapsed => DecideError::Gone,
     }
+}
+
+/// Writes the call with a person's arguments in the place of the model's, in the transaction of their approval.
+async fn edit(tx: &mut Tx, record: &GateRecord, row: &Action, draft: CallDraft, actor: &Actor) -> Result<(), DecideError> {
+    // The other people would approve, or have approved, what they did not see.
+    if row.quorum.max(record.gate.quorum) > 1 || !record.votes.is_empty() {
+        return Err(DecideError::NotEditable(
+            "several people approve this call, so nobody changes it alone: approve it as it is, or reject it with the reason".to_owned(),
+        ));
+    }
+    let mut edited = row.clone();
+    let put = draft.put_into(&mut edited, &actor.decision(DecisionKind::Approve, None));
+    put.map_err(|why| DecideError::NotEditable(why.to_string()))?;
+    if tx.edit_action(&edited).await? {
+        let details = json!({ "tool": row.tool, "before": row.arguments, "after": edited.arguments });
+        tx.audit_act("action_edited", &record.gate, Some(&row.id), actor, details);
+    }
+    Ok(())
+}
+
+/// Does a repeated request ask for the arguments that the call has?
+fn is_same_edit(row: &Action, draft: Option<&CallDraft>) -> bool {
+    let edited = row.edited.is_some().then_some(&row.arguments);
+    edited == draft.map(|draft| &draft.arguments)
 }
 
 /// Did `actor` decide just so before?

@@ -47,8 +47,7 @@ impl Conversations {
             inbound,
             click,
             fresh,
-            rights: self.rights(inbound.conversation.channel),
-            reviews: self.reviews_plans(inbound.conversation.channel),
+            conversations: self,
             actor: Actor::person(&inbound.sender, Via::Button, &inbound.event_key, self.clock.now()),
         };
         let answer = match &click.target {
@@ -71,13 +70,16 @@ struct Press<'a> {
     click: &'a Click,
     /// `false` means the platform sent it before; nothing is done, the answer tells what came of it.
     fresh: bool,
-    rights: Rights,
-    /// Plans are reviewed in this channel.
-    reviews: bool,
+    conversations: &'a Conversations,
     actor: Actor,
 }
 
 impl Press<'_> {
+    /// The rules of the chat that the gate is in: not every click tells its chat.
+    fn rights(&self, record: &GateRecord) -> Rights {
+        self.conversations.rights(&record.gate.conversation)
+    }
+
     /// The gate as it stands, its time checked. `None` means it is not known in this chat. A card that was forwarded into another
     /// chat decides nothing there. Not every platform tells tenant and chat with a click; what it tells must fit.
     async fn record(&self, session: &mut Tx, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
@@ -128,7 +130,8 @@ impl Press<'_> {
         if let Some(barred) = self.barred(session, record) {
             return Ok(Some(barred));
         }
-        let notice = ask_again(session, record, &self.actor, &self.rights, self.reviews).await?;
+        let reviews = self.conversations.reviews_plans(&record.gate.conversation);
+        let notice = ask_again(session, record, &self.actor, &self.rights(record), reviews).await?;
         let card = match (&record.decision, session.gate(&record.gate.id).await?) {
             (Some(decision), Some(now)) if now.asked_again.is_some() => {
                 Some(paint::asked_again(&now.gate.card, decision, now.asked_again.as_ref()))
@@ -152,37 +155,36 @@ impl Press<'_> {
         if !self.fresh {
             return self.repeated(session, record, &act).await;
         }
-        Ok(Some(
-            match settle(session, &record, &act, None, &self.actor, &self.rights).await? {
-                GateOutcome::Decided(decision) => {
-                    let rows = session.actions_of_gate(&record.gate.id).await?;
-                    ClickAnswer {
-                        notice: done(record.gate.kind, decision.kind),
-                        card: Some(paint::decided(&record.gate.card, &decision, &rows)),
-                    }
+        let rights = self.rights(&record);
+        Ok(Some(match settle(session, &record, &act, None, &self.actor, &rights).await? {
+            GateOutcome::Decided(decision) => {
+                let rows = session.actions_of_gate(&record.gate.id).await?;
+                ClickAnswer {
+                    notice: done(record.gate.kind, decision.kind),
+                    card: Some(paint::decided(&record.gate.card, &decision, &rows)),
                 }
-                GateOutcome::Voted { votes, quorum } => {
-                    let notice = Notice::VoteRecorded { votes, quorum };
-                    self.open_card(session, &record, notice).await?
-                }
-                GateOutcome::RowsDecided(kind) => self.open_card(session, &record, done(record.gate.kind, kind)).await?,
-                GateOutcome::Already(first) => {
-                    let record = GateRecord {
-                        decision: Some(first),
-                        ..record
-                    };
-                    return self.closed(session, &record).await;
-                }
-                GateOutcome::Refused(refusal) => ClickAnswer::notice(refused(refusal, &record, &self.rights)),
-            },
-        ))
+            }
+            GateOutcome::Voted { votes, quorum } => {
+                let notice = Notice::VoteRecorded { votes, quorum };
+                self.open_card(session, &record, notice).await?
+            }
+            GateOutcome::RowsDecided(kind) => self.open_card(session, &record, done(record.gate.kind, kind)).await?,
+            GateOutcome::Already(first) => {
+                let record = GateRecord {
+                    decision: Some(first),
+                    ..record
+                };
+                return self.closed(session, &record).await;
+            }
+            GateOutcome::Refused(refusal) => ClickAnswer::notice(refused(refusal, &record, &rights)),
+        }))
     }
 
     /// The answer with the card, which is still open.
     async fn open_card(&self, session: &mut Tx, record: &GateRecord, notice: Notice) -> Result<ClickAnswer, StoreError> {
         let rows = session.actions_of_gate(&record.gate.id).await?;
         let now = session.gate(&record.gate.id).await?;
-        let card = paint::open(now.as_ref().unwrap_or(record), &rows, &self.rights);
+        let card = paint::open(now.as_ref().unwrap_or(record), &rows, &self.rights(record));
         Ok(ClickAnswer { notice, card: Some(card) })
     }
 
@@ -192,15 +194,16 @@ impl Press<'_> {
             let notice = self.row_notice(session, &record, None, act).await?;
             return Ok(Some(ClickAnswer::notice(notice)));
         }
-        let notice = match self.rights.settle(&record, act, None, &self.actor) {
+        let rights = self.rights(&record);
+        let notice = match rights.settle(&record, act, None, &self.actor) {
             Err(Refusal::Decided | Refusal::Lapsed) => {
                 lapse(session, &record.gate, self.actor.now).await?;
                 let lapsed = session.gate(&record.gate.id).await?.unwrap_or(record);
                 return self.closed(session, &lapsed).await;
             }
-            Err(refusal) => refused(refusal, &record, &self.rights),
+            Err(refusal) => refused(refusal, &record, &rights),
             Ok(_) => Notice::VoteRecorded {
-                votes: self.rights.count(&record, None, None),
+                votes: rights.count(&record, None, None),
                 quorum: record.gate.quorum,
             },
         };
@@ -233,17 +236,18 @@ impl Press<'_> {
         {
             return Ok(Some(barred));
         }
+        let rights = self.rights(&record);
         let notice = if self.fresh || record.decision.is_some() {
-            match settle_row(session, &record, &row, &act, reason.as_deref(), &self.actor, &self.rights).await? {
+            match settle_row(session, &record, &row, &act, reason.as_deref(), &self.actor, &rights).await? {
                 RowOutcome::Decided(row) => row_done(&row),
                 RowOutcome::Voted(row) => vote_recorded(&row),
                 RowOutcome::Already(row) => self.already(&row, &record),
                 RowOutcome::Refused(Refusal::NotEntitled) => {
                     self.audit_refused(session, &record);
-                    return Ok(Some(ClickAnswer::notice(self.rights.not_entitled(&record.gate, Some(&row)))));
+                    return Ok(Some(ClickAnswer::notice(rights.not_entitled(&record.gate, Some(&row)))));
                 }
                 RowOutcome::Refused(refusal) => {
-                    return Ok(Some(ClickAnswer::notice(refused(refusal, &record, &self.rights))));
+                    return Ok(Some(ClickAnswer::notice(refused(refusal, &record, &rights))));
                 }
             }
         } else {
@@ -253,7 +257,7 @@ impl Press<'_> {
         let rows = session.actions_of_gate(&gate_id).await?;
         let card = match &now.decision {
             Some(decision) => paint::decided(&now.gate.card, decision, &rows),
-            None => paint::open(&now, &rows, &self.rights),
+            None => paint::open(&now, &rows, &self.rights(&now)),
         };
         Ok(Some(ClickAnswer { notice, card: Some(card) }))
     }
@@ -279,10 +283,11 @@ impl Press<'_> {
             return Ok(self.already(row, record));
         }
         let id = one.map(|row| &row.id);
-        Ok(match self.rights.settle_rows(record, &rows, id, act, None, &self.actor) {
+        let rights = self.rights(record);
+        Ok(match rights.settle_rows(record, &rows, id, act, None, &self.actor) {
             Ok(settled) => settled.waiting.first().map_or(Notice::UnknownReview {}, vote_recorded),
-            Err(Refusal::NotEntitled) => self.rights.not_entitled(&record.gate, one),
-            Err(refusal) => refused(refusal, record, &self.rights),
+            Err(Refusal::NotEntitled) => rights.not_entitled(&record.gate, one),
+            Err(refusal) => refused(refusal, record, &rights),
         })
     }
 
@@ -342,7 +347,7 @@ impl Press<'_> {
     /// The answer to a press that a rule of the settings keeps from counting. `None` means no rule does.
     fn barred(&self, session: &mut Tx, record: &GateRecord) -> Option<ClickAnswer> {
         let notice = self
-            .rights
+            .rights(record)
             .barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)?;
         self.audit_refused(session, record);
         Some(ClickAnswer::notice(notice))

@@ -11,8 +11,8 @@ use futures_util::future::{BoxFuture, Shared, join_all};
 
 /// How long an answer counts.
 const AGE: Duration = Duration::from_secs(60);
-/// How long a person waits for it: a platform shows that a press failed after three seconds. The look-up goes on, for the next press.
-const WAIT: Duration = Duration::from_secs(2);
+/// How long a person waits for it: a press has two seconds in all. The look-up goes on, for the next press.
+const WAIT: Duration = Duration::from_secs(1);
 /// Answers that are remembered.
 const MOST: usize = 256;
 

@@ -32,7 +32,7 @@ pub(super) async fn load_context(
 ) -> Result<Option<MessageContext>, StoreError> {
     let place = &row.inbound.conversation;
     let sender = &row.inbound.sender;
-    let channel = live.channel(place.channel);
+    let channel = live.in_chat(place.channel, &place.chat);
     let direct = message.chat_type == ChatType::Direct;
     let said = message.addressed(bot.unwrap_or_default());
     let overheard = !direct && !said.to_bot && !channel.group_all && message.replies_to.is_empty();

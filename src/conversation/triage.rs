@@ -129,7 +129,7 @@ impl Conversations {
             _ if behind => RowEnd::Wait,
             InboundBody::Recalled { message_id } => RowEnd::Done(changes::handle_recall(tx, row, message_id, self.clock.now()).await?),
             InboundBody::Edited { message_id } => {
-                let rights = self.rights(row.inbound.conversation.channel);
+                let rights = self.rights(&row.inbound.conversation);
                 RowEnd::Done(changes::handle_edit(tx, row, message_id, &rights).await?)
             }
             InboundBody::Joined => RowEnd::Done(changes::handle_join(tx, row).await?),
@@ -191,7 +191,7 @@ impl Conversations {
             return Ok(RowEnd::Done("our own"));
         }
         let place = &row.inbound.conversation;
-        let rights = self.rights(place.channel);
+        let rights = self.rights(place);
         if !rights.inside(&row.inbound.sender_teams, &place.tenant) {
             return Ok(RowEnd::Done("of another organisation"));
         }

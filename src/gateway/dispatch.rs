@@ -130,7 +130,8 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
         None => Err(DeliveryError::Gone(String::from("the card to repaint was never posted"))),
         Some(op) => {
             let channel = gateway.channels.out(new.conversation.channel);
-            let locale = gateway.settings.current().channel(new.conversation.channel).locale;
+            let live = gateway.settings.current();
+            let locale = live.in_chat(new.conversation.channel, &new.conversation.chat).locale;
             let delivery = Delivery {
                 key: new.key.clone(),
                 conversation: new.conversation.clone(),

@@ -28,6 +28,16 @@ impl ApiError {
         }
     }
 
+    /// The status of the answer.
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The `message` of the body.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The `code` of the body.
     pub(super) fn code(&self) -> &'static str {
         self.code
@@ -55,6 +65,11 @@ impl ApiError {
             "method_not_allowed",
             "this path takes another method",
         )
+    }
+
+    /// What is to be mended in the arguments of a call.
+    pub(super) fn arguments(problem: String) -> Self {
+        Self::invalid(format!("arguments: {problem}"))
     }
 
     pub(super) fn too_large(limit: usize) -> Self {
@@ -148,6 +163,7 @@ impl From<DecideError> for ApiError {
             DecideError::AskedAgain => {
                 Self::conflict("this call is asked about again: read the action, then decide with the gate_id that it has now")
             }
+            DecideError::NotEditable(why) => Self::conflict(why),
             DecideError::Gone => Self::new(StatusCode::GONE, "gone", "it expired; ask again for a new one"),
             DecideError::Invalid(message) => Self::invalid(message),
             DecideError::Store(failure) => failure.into(),

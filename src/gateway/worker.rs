@@ -221,7 +221,7 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
     let fact = gateway.bot_fact(kind);
     // An edit of the configuration may enable it at any time.
     tokio::select! {
-        () = gateway.settings.until(|live| live.channel(kind).enabled) => (),
+        () = gateway.settings.until(|live| live.is_enabled(kind)) => (),
         () = stop.cancelled() => return,
     }
     let mut pause = FIRST_PAUSE;

@@ -44,7 +44,7 @@ impl Runner {
     ) -> Result<(TurnRow, Turn), WorkError> {
         let bot = tx.fact(&lease.conversation.bot_fact()).await?.unwrap_or_default();
         let said = message.addressed(&bot);
-        let mut policy = self.settings.current().policy(lease.conversation.channel);
+        let mut policy = self.settings.current().policy(lease.conversation.channel, &lease.conversation.chat);
         if said.asks_for_plan_mode() {
             policy.mode = Mode::Plan;
         }
@@ -54,8 +54,8 @@ impl Runner {
             task: said.task().to_owned(),
             requester: task.inbound.sender.clone(),
             group: message.chat_type == ChatType::Group,
+            demo: (self.engine.call_setup)(&policy).model.is_demo(),
             policy,
-            demo: (self.engine.call_setup)().model.is_demo(),
         });
         let row = first_row(lease, task, &turn)?;
         Ok((row, turn))
@@ -77,8 +77,8 @@ impl Runner {
             state: read(&old)?,
             log: tx.messages(&old.id).await?,
         };
-        let policy = self.settings.current().policy(lease.conversation.channel);
-        let demo = (self.engine.call_setup)().model.is_demo();
+        let policy = self.settings.current().policy(lease.conversation.channel, &lease.conversation.chat);
+        let demo = (self.engine.call_setup)(&policy).model.is_demo();
         let turn = reducer::begin_again(expired, self.engine.ids.turn().to_string(), self.engine.ids.token(), policy, demo);
         let row = first_row(lease, task, &turn)?;
         Ok(Some((row, turn)))

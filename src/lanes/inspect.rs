@@ -1,6 +1,6 @@
 //! A stored turn as others may see it, in domain types.
 
-use countersign_agent::domain::{Budget, GateId, Message, Plan, Todo, ToolSpec};
+use countersign_agent::domain::{Budget, CallDraft, ChannelKind, GateId, Message, Plan, Todo, ToolSpec};
 use countersign_agent::reducer::{self, Capsule, Env, Turn};
 
 use super::state::read;
@@ -72,10 +72,19 @@ impl Runner {
         self.engine.tools.specs()
     }
 
-    /// Their names.
+    /// The call of `tool` with a person's arguments: see [`Engine::draft`](countersign_agent::engine::Engine::draft).
+    ///
+    /// # Errors
+    /// What is to be mended.
+    pub async fn draft(&self, tool: &str, arguments: &str) -> Result<CallDraft, String> {
+        self.engine.draft(tool, arguments).await
+    }
+
+    /// Names of the action tools that this process offers to the model in a turn that begins now in this chat.
     #[must_use]
-    pub fn tool_names(&self) -> Vec<String> {
-        self.tool_specs().into_iter().map(|spec| spec.name).collect()
+    pub fn tool_names(&self, channel: ChannelKind, chat: &str) -> Vec<String> {
+        let policy = self.settings.current().policy(channel, chat);
+        self.engine.specs(&policy).into_iter().map(|spec| spec.name).collect()
     }
 
     /// The turn's messages as the model sees them, with the marker of an open plan review.
@@ -84,7 +93,8 @@ impl Runner {
     /// [`WorkError::Unreadable`] for a turn of a newer version.
     pub fn view(&self, row: &TurnRow, log: Vec<Message>) -> Result<Vec<Message>, WorkError> {
         let turn = Turn { state: read(row)?, log };
-        let specs = self.engine.tools.specs();
+        let policy = &turn.state.policy;
+        let specs = self.engine.specs(policy);
         let env = Env {
             now: self.engine.clock.now(),
             tools: &specs,
@@ -92,6 +102,10 @@ impl Runner {
             chat: &row.conversation.chat,
             prompts: &self.engine.templates,
         };
-        Ok(reducer::view(&turn, &env, &self.settings.current().agent.system_prompt))
+        Ok(reducer::view(
+            &turn,
+            &env,
+            &self.settings.current().system_prompt(policy.profile.as_deref()),
+        ))
     }
 }

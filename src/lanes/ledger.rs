@@ -204,7 +204,8 @@ impl Journal for LedgerJournal {
             let opened = entry.effects.iter().any(|effect| matches!(effect, Effect::OpenGate(_)));
             let finished = entry.effects.iter().any(|effect| matches!(effect, Effect::Finish));
             let live = self.settings.current();
-            let live = live.channel(self.lease.conversation.channel);
+            let place = &self.lease.conversation;
+            let live = live.in_chat(place.channel, &place.chat);
             let events = write_step(&mut tx, &self.lease, &mut row, entry, live, now).await?;
             tx.commit().await?;
             row.state = String::new();

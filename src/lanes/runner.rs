@@ -5,11 +5,12 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign_agent::domain::{Clock, Failpoint, Ids, Millis, ServerHealth, ToolSpec};
+use countersign_agent::domain::{Clock, Failpoint, Ids, Millis, Policy, ServerHealth, ToolSpec};
+use countersign_agent::engine::ModelHealth;
 use countersign_agent::engine::{CallSetup, Engine, RETRY, RunEnd};
 use countersign_agent::engine::{Journal, StepRecord};
-use countersign_agent::engine::{ModelHealth, ModelSource};
 use countersign_agent::engine::{Observer, Observers};
+use countersign_agent::model::ChatModel;
 use countersign_agent::reducer::{self, Beginning, Env, Input, Turn};
 use countersign_agent::template::Templates;
 use countersign_agent::tools::Toolbox;
@@ -59,6 +60,9 @@ impl fmt::Debug for Runner {
     }
 }
 
+/// Gives the model that the settings in force name for a profile, or for all; asked anew for every call.
+pub type ModelSource = Arc<dyn Fn(Option<&str>) -> Arc<dyn ChatModel> + Send + Sync>;
+
 /// The parts that the composition root picks.
 #[derive(Clone)]
 pub struct RunnerParts {
@@ -74,7 +78,7 @@ pub struct RunnerParts {
     pub templates: Arc<Templates>,
     /// Action tools.
     pub tools: Arc<Toolbox>,
-    /// Model of the settings in force.
+    /// Models of the settings in force.
     pub models: ModelSource,
     /// Lengths.
     pub timings: Intervals,
@@ -95,12 +99,13 @@ impl Runner {
     #[must_use]
     pub fn new(parts: RunnerParts) -> Self {
         let (settings, models) = (parts.settings.clone(), parts.models);
-        let call_setup = move || {
+        let call_setup = move |policy: &Policy| {
             let live = settings.current();
+            let profile = policy.profile.as_deref();
             CallSetup {
-                model: models(),
-                system_prompt: live.agent.system_prompt.clone(),
-                parallel_tool_calls: live.model.parallel_tool_calls,
+                model: models(profile),
+                system_prompt: live.system_prompt(profile),
+                parallel_tool_calls: live.model_of(profile).parallel_tool_calls,
             }
         };
         let settings = parts.settings.clone();
@@ -292,7 +297,7 @@ impl Runner {
                 task: row.text.clone(),
                 requester: row.user.clone(),
                 group: true,
-                policy: self.settings.current().policy(lease.conversation.channel),
+                policy: self.settings.current().policy(lease.conversation.channel, &lease.conversation.chat),
                 demo: false,
             }),
         };

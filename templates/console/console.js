@@ -41,8 +41,8 @@
   function keep(old, fresh) {
     const opened = old.querySelectorAll("details"), next = fresh.querySelectorAll("details");
     if (opened.length === next.length) opened.forEach((one, at) => { if (one.dataset.touched) { next[at].open = one.open; next[at].dataset.touched = 1; } });
-    const typed = old.querySelector("textarea"), field = fresh.querySelector("textarea");
-    if (typed && field) field.value = typed.value;
+    const typed = old.querySelectorAll("textarea"), fields = fresh.querySelectorAll("textarea");
+    if (typed.length === fields.length) typed.forEach((one, at) => { if (one.value !== one.defaultValue) fields[at].value = one.value; });
     const active = document.activeElement;
     if (!old.contains(active)) return () => {};
     // The focus goes to the same thing, or to the whole when that is gone: never to another button.
@@ -125,14 +125,16 @@
     }
   }
 
-  async function send(path, data) {
+  // `spot`: where an error is told; without it in the corner of the page.
+  async function send(path, data, spot) {
+    const told_bad = (word) => { if (spot) spot.textContent = word; else say(word, "bad"); };
     try {
       const answer = await fetch(path, { method: "POST", body: data, headers: { Accept: "application/json" } });
       // The session has ended. What was typed is back in its place by then.
       if (answer.status === 401) setTimeout(again);
       const result = await answer.json();
       if (result.toast) say(result.toast.text, result.toast.tone);
-      else if (!answer.ok) say(result.error ? result.error.message : told.failed, "bad");
+      else if (!answer.ok) told_bad(result.error ? result.error.message : told.failed);
       return answer.ok;
     } catch {
       say(told.failed, "bad");
@@ -171,9 +173,9 @@
     // Not disabled: that would take the focus away.
     if (form.ariaBusy) return;
     form.ariaBusy = "true";
-    const done = await send(path, data);
+    const done = await send(path, data, form.querySelector("[data-told]"));
     form.ariaBusy = null;
-    if (done && field) field.value = "";
+    if (done && field) field.value = field.defaultValue;
   });
 
   field.value = field.value || kept.getItem("typed") || "";

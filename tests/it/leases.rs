@@ -43,7 +43,7 @@ fn runner(store: &Store, asked: &Arc<Semaphore>) -> Runner {
         ids: Ids::random(),
         templates: Arc::new(countersign::template::load(None).unwrap()),
         tools: Arc::new(Toolbox::new(Vec::new(), &BTreeMap::new())),
-        models: Arc::new(move || Arc::clone(&model)),
+        models: Arc::new(move |_| Arc::clone(&model)),
         timings: Intervals {
             lease: LEASE,
             ..Intervals::default()

@@ -2,6 +2,7 @@
 
 mod busy;
 mod files;
+mod profiles;
 mod refused;
 mod waiting;
 

@@ -18,6 +18,7 @@ on_both! {
     ask_beats_a_setting_that_asks_nobody,
     allow_spares_asking_where_everything_asks,
     a_destructive_call_is_allowed_by_its_full_name_alone,
+    a_rule_says_whom_its_calls_ask,
     a_rule_holds_in_its_chats,
 }
 
@@ -186,5 +187,38 @@ async fn a_rule_holds_in_its_chats(on: On) {
     world.say(u, c2, "写", GROUP).await;
     world.hears(c2, "好了").await;
     assert!(world.file("a.md").is_some());
+    world.end().await;
+}
+
+/// interface §2: `approvers` and `quorum` of a rule hold for the calls that it has asking; beside them a call asks as the channel says.
+async fn a_rule_says_whom_its_calls_ask(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let (boss, chief) = (on.user("boss"), on.user("chief"));
+    let rules = format!("[{{tool: write_file, where: {{path: 'hr/*'}}, then: ask, approvers: [{boss}, {chief}], quorum: 2}}]");
+    let script = in_order(vec![writes(&["hr/pay.md", "a.md"]), say("好了")]);
+    let world = World::start_on(on, &[("RULES", &rules)], script).await;
+    world.say(u, c, "写", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    let row = |path: &'static str| {
+        let world = &world;
+        async move {
+            let pending = actions(world, "pending").await;
+            pending.into_iter().find(|row| row["arguments"]["path"] == path)
+        }
+    };
+    let ruled = row("hr/pay.md").await.unwrap();
+    assert_eq!((&ruled["approvers"], &ruled["quorum"]), (&json!([boss, chief]), &json!(2)));
+    assert_eq!(row("a.md").await.unwrap()["quorum"], 1);
+    let press = json!({ "action": "approve", "action_id": ruled["id"] });
+    world.press(u, c, &card, &press, None).await;
+    assert_eq!(row("hr/pay.md").await.unwrap()["votes"], json!([]), "the requester is not asked");
+    world.press(boss, c, &card, &press, None).await;
+    assert_eq!(row("hr/pay.md").await.unwrap()["votes"].as_array().unwrap().len(), 1);
+    let other = json!({ "action": "approve", "action_id": row("a.md").await.unwrap()["id"] });
+    world.press(u, c, &card, &other, None).await;
+    assert_eq!((world.file("hr/pay.md"), world.file("a.md")), (None, None));
+    world.press(chief, c, &card, &press, None).await;
+    world.hears(c, "好了").await;
+    assert!(world.file("hr/pay.md").is_some() && world.file("a.md").is_some());
     world.end().await;
 }

@@ -257,6 +257,6 @@ fn commands() {
         assert_eq!(message(change("text", Some(typed))).addressed("UBOT").text, meant, "{typed}");
     }
     for empty in [None, Some(""), Some("  ")] {
-        assert_eq!(change("text", empty), Ok(Received::EmptyCommand));
+        assert_eq!(change("text", empty), Ok(Received::EmptyCommand { chat: "C1".into() }));
     }
 }

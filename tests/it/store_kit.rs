@@ -339,6 +339,7 @@ pub(crate) fn action(turn: &TurnRow, id: &str, status: ActionStatus, now: Millis
         effect: EffectClass::Write,
         arguments: json!({"path": "a.md", "content": "x\u{0}y"}),
         justification: "Write a.md".to_owned(),
+        edited: None,
         preview: None,
         quorum: 1,
         approvers: None,

@@ -138,7 +138,7 @@ impl<'a> Life<'a> {
             ids: Ids::counted(),
             templates: Arc::clone(&lab.templates),
             tools: Arc::new(Toolbox::new(tools.collect(), &BTreeMap::new())),
-            models: Arc::new(move || Arc::clone(&model)),
+            models: Arc::new(move |_| Arc::clone(&model)),
             timings: Intervals {
                 lease,
                 ..Intervals::default()

@@ -7,6 +7,7 @@ mod ids;
 mod clock;
 mod inbound;
 mod outbound;
+mod painted;
 mod card_size;
 mod notice;
 mod plan;
@@ -14,6 +15,7 @@ mod pattern;
 mod coverage;
 mod rule;
 mod tool;
+mod approvers;
 mod action;
 mod gate;
 mod decision;
@@ -25,7 +27,8 @@ mod event;
 mod failpoint;
 pub(crate) mod foreign;
 
-pub use action::{Action, ActionStatus, ToolResult};
+pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
+pub use approvers::Approvers;
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
 pub use coverage::{Arguments, CoverageGap, CoverageKind, CoveredBy, DeclaredCall, Grant, covering};
@@ -33,7 +36,7 @@ pub use decision::{API_TOKEN, Approver, AskedAgain, Decision, DecisionKind, Via,
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
 pub use foreign::{is_invisible, one_line, visible};
-pub use gate::{Approvers, Gate, GateKind};
+pub use gate::{Gate, GateKind};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
 pub use message::{Message, Role, ToolCall};
@@ -44,7 +47,9 @@ pub use outbound::{
 };
 pub use pattern::{ArgumentSense, fits, matches, normal};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
-pub use policy::{ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode};
+pub use policy::{
+    ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode, is_tool_of,
+};
 pub use rule::{
     COMMAND_TOOL, Demand, JudgedCall, Judgement, LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport, Rule, Ruling, judge,
 };

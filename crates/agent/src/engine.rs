@@ -9,6 +9,7 @@ mod model_call;
 mod execute;
 mod observers;
 mod preview;
+mod edit;
 mod agent;
 mod task;
 mod notebook;
@@ -20,14 +21,9 @@ pub use notebook::{FORMAT, Keeper, Notebook, OpenGate, RestoreError, TaskError, 
 pub use observers::{HookError, Observer, Observers};
 pub use task::{Ending, Outcome, Task};
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::domain::Millis;
-use crate::model::ChatModel;
-
-/// Gives the model of the settings in force; asked anew for every call.
-pub type ModelSource = Arc<dyn Fn() -> Arc<dyn ChatModel> + Send + Sync>;
 
 /// Lengths of calls.
 #[derive(Clone, Copy, Debug)]

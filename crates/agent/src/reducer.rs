@@ -25,7 +25,7 @@ mod observe;
 mod tests;
 
 pub use again::begin_again;
-pub use calls::{OpenCall, denied};
+pub use calls::{OpenCall, denied, redraft};
 pub use capsule::{Artifact, Capsule, StepSnapshot, memory};
 pub use finish::open_steps;
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};
@@ -78,6 +78,8 @@ pub struct RowVerdict {
     pub status: ActionStatus,
     /// A rejection's reason.
     pub reason: Option<String>,
+    /// The arguments that the person approved instead of the model's, with what is known of the change.
+    pub edited: Option<(serde_json::Value, crate::domain::CallEdit)>,
 }
 
 /// What happened.

@@ -6,7 +6,7 @@ use super::markdown;
 use super::view::{AskView, CallAskView, CallLine, CardPage, PageBlock, StepLine};
 use crate::channels::card::{self, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Surface, Tone};
 use crate::channels::wording::{notice_people, notice_text};
-use countersign_agent::domain::{ActionView, Locale, Outbound, StepStatus, StepView};
+use countersign_agent::domain::{ActionStatus, ActionView, Locale, Outbound, StepStatus, StepView};
 use countersign_agent::template::Templates;
 
 /// `content` as the console draws it; none for what is no message. `name` gives people their names.
@@ -247,6 +247,7 @@ fn call(call: &Call<'_>, need: String) -> PageBlock {
             ok: ask.yes.label.clone(),
             no: ask.no.label.clone(),
             danger: ask.yes.sure.as_ref().map(|sure| sure.title.clone()),
+            editable: call.row.hidden == 0 && call.row.status == ActionStatus::Pending,
         }),
     }))
 }

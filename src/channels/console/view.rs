@@ -109,6 +109,8 @@ pub struct CallAskView {
     pub(super) no: String,
     /// Asked before a destructive call.
     pub(super) danger: Option<String>,
+    /// May its arguments be edited? All of them are shown, and it never ran.
+    pub(super) editable: bool,
 }
 
 /// The buttons of a card; an empty label: there is no such button.

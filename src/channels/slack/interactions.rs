@@ -173,7 +173,7 @@ pub(super) fn read_command(mut fields: Fields, signed_at: Millis) -> Result<Slac
     let kind = name.filter(|name| name == "directmessage").map(|_| "im");
     let words = SlackText::parse(&as_said(&fields.take("text").unwrap_or_default()));
     if words.is_empty() {
-        return Ok(SlackReceived::EmptyCommand);
+        return Ok(SlackReceived::EmptyCommand { chat });
     }
     let chat_type = chat_type(kind, &chat);
     let message = InboundMessage {

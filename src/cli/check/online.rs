@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use countersign_agent::domain::Clock;
 use countersign_agent::model::Provider;
+use futures_util::future::join_all;
 use secrecy::SecretString;
 
 use super::verdict::Verdict;
@@ -59,16 +60,22 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Tria
         hosts.push(boot.slack.base_url.as_str());
         http.for_url(&boot.slack.base_url)
     });
-    if live.model.provider != Provider::Demo {
-        hosts.push(live.model.base_url.as_str());
-    }
-    let (database, redis, lark, slack, model, clock, servers) = tokio::join!(
+    let models: Vec<_> = [("model".to_owned(), &live.model)]
+        .into_iter()
+        .chain(live.models.iter().map(|(name, model)| (format!("models.{name}"), model)))
+        .collect();
+    let remote = models.iter().filter(|(_, model)| model.provider != Provider::Demo);
+    hosts.extend(remote.map(|(_, model)| model.base_url.as_str()));
+    let answers = models
+        .iter()
+        .map(async |(key, model)| (key.clone(), limited(model::verdict(model, http.for_url(&model.base_url))).await));
+    let (database, redis, lark, slack, models, clock, servers) = tokio::join!(
         limited(try_database(&boot.stores.database_url, boot.stores.migrate_on_start)),
         // Its own limits are shorter.
         try_redis(&boot.stores.coordination),
         when(lark.as_ref().map(|client| limited(try_lark(client)))),
         when(slack_http.map(|http| limited(slack::verdict(&boot.slack, http)))),
-        limited(model::verdict(&live.model, http.for_url(&live.model.base_url))),
+        join_all(answers),
         limited(clock::verdict(&hosts, &http, Clock::system())),
         mcp::verdicts(&boot.tools.mcp_servers, boot.tools.workspace.as_deref()),
     );
@@ -77,12 +84,12 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Tria
         ("store.redis_url", redis),
         ("channels.lark", lark),
         ("channels.slack", slack),
-        ("model", Some(model)),
-        ("clock", Some(clock)),
     ];
     let done = tried
         .into_iter()
         .filter_map(|(what, verdict)| Some((what.to_owned(), verdict?)))
+        .chain(models)
+        .chain([("clock".to_owned(), clock)])
         .chain(servers);
     Ok(done.map(|(what, verdict)| Trial { what, verdict }).collect())
 }

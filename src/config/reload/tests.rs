@@ -129,6 +129,15 @@ fn another(key: &Key, folder: &str) -> Option<String> {
         Kind::Effects => Some("{another: read}".to_owned()),
         Kind::Features => Some("[output_format]".to_owned()),
         Kind::Maps(_) if key.path == "rules" => Some("[{tool: another, then: deny}]".to_owned()),
+        Kind::Name => Some("another".to_owned()),
+        Kind::Sections(_) => Some(
+            if key.path == "models" {
+                "{another: {provider: demo}}"
+            } else {
+                "[{name: another}]"
+            }
+            .to_owned(),
+        ),
         Kind::Maps(_) => Some("[{name: another, command: [another]}]".to_owned()),
     }
 }

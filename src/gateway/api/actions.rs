@@ -41,6 +41,7 @@ pub(in crate::gateway) struct DecisionBody {
     reason: Option<String>,
     user_id: String,
     gate_id: Option<String>,
+    arguments: Option<Value>,
 }
 
 /// `POST /actions/{id}/decision`.
@@ -56,6 +57,7 @@ pub(in crate::gateway) async fn decide(
         reason,
         user_id,
         gate_id,
+        arguments,
     } = body(&gateway, &headers, raw).await?;
     let kind = match DecisionKind::parse(&decision) {
         Some(kind @ (DecisionKind::Approve | DecisionKind::Reject)) => kind,
@@ -64,6 +66,20 @@ pub(in crate::gateway) async fn decide(
     check_id("user_id", &user_id)?;
     check_text("reason", reason.as_deref())?;
     let id = ActionId::new(id);
+    let edit = match &arguments {
+        Some(_) if kind != DecisionKind::Approve => return Err(ApiError::invalid("arguments: only an approval can change them")),
+        Some(arguments) => {
+            let tool = find(&gateway, &id).await?.action.tool;
+            Some(
+                gateway
+                    .runner
+                    .draft(&tool, &arguments.to_string())
+                    .await
+                    .map_err(ApiError::arguments)?,
+            )
+        }
+        None => None,
+    };
     gateway
         .conversations
         .decide_action(
@@ -74,6 +90,7 @@ pub(in crate::gateway) async fn decide(
                 feedback: reason,
                 user_id,
                 principal: principal(&gateway),
+                edit,
             },
         )
         .await?;
@@ -83,7 +100,10 @@ pub(in crate::gateway) async fn decide(
 /// The approvers are read now, as they are at a decision.
 fn view(gateway: &Gateway, record: &ActionRecord) -> Value {
     let live = gateway.settings.current();
-    views::action(record, live.channel(record.channel).approvers_of(GateKind::ToolApproval))
+    views::action(
+        record,
+        live.in_chat(record.channel, &record.chat).approvers_of(GateKind::ToolApproval),
+    )
 }
 
 async fn find(gateway: &Gateway, id: &ActionId) -> Result<ActionRecord, ApiError> {

@@ -119,7 +119,7 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(para
         .filter(|chat| !chat.is_empty())
         .ok_or_else(|| ApiError::bad_request("name the chat: ?chat=ID"))?;
     let limit = limit(params.limit.as_deref(), 50)?;
-    let locale = gateway.settings.current().console.locale;
+    let locale = gateway.settings.current().in_chat(ChannelKind::Console, &chat).locale;
     let cursor = cursor(params.cursor.as_deref())?;
     let said = gateway.ledger.read().await?.chat_entries(&chat, limit, cursor.as_ref()).await?;
     let items: Vec<Value> = said

@@ -73,6 +73,7 @@ pub(in crate::gateway) async fn decide(
         feedback,
         user_id,
         principal: principal(&gateway),
+        edit: None,
     };
     // Not always the one that was named: its successor may have taken the decision.
     let decided = gateway.conversations.decide_review(&id, asked).await?;
@@ -101,6 +102,7 @@ async fn view(gateway: &Gateway, session: &mut Read, record: &GateRecord) -> Res
         Vec::new()
     };
     let live = gateway.settings.current();
-    let channel = live.channel(record.gate.conversation.channel);
+    let place = &record.gate.conversation;
+    let channel = live.in_chat(place.channel, &place.chat);
     Ok(views::review(record, channel.approvers_of(record.gate.kind), &calls))
 }

@@ -84,7 +84,9 @@ fn grants(gate: &Gate, calls: &[Action]) -> Vec<Value> {
     let Outbound::PlanCard(card) = &gate.card else { return Vec::new() };
     let ran = |at: usize| {
         let under = |by: &CoveredBy| by.kind == CoverageKind::Plan && by.id == gate.id.as_str() && by.grant == Some(at);
-        let sent = |call: &&Action| call.status != ActionStatus::Expired && call.covered_by.as_ref().is_some_and(under);
+        let sent = |call: &&Action| {
+            !matches!(call.status, ActionStatus::Expired | ActionStatus::Rejected) && call.covered_by.as_ref().is_some_and(under)
+        };
         calls.iter().filter(sent).count()
     };
     let grants = card.grants.iter().enumerate().map(|(at, grant)| {
@@ -136,6 +138,9 @@ pub(super) fn action(record: &ActionRecord, approvers: &Approvers) -> Value {
         "tool": action.tool,
         "effect": action.effect,
         "arguments": action.arguments,
+        "edited": action.edited.as_ref().map(|edit| json!({
+            "by": edit.by, "through_api": edit.through_api, "at": edit.at.rfc3339(), "original": edit.original,
+        })),
         "justification": action.justification,
         "preview": action.preview,
         "covered_by": action.covered_by.as_ref().map(|by| json!({"kind": by.kind, "id": by.id})),

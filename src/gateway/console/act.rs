@@ -9,7 +9,7 @@ use countersign_agent::domain::{ActionId, Approvers, ChannelKind, DecisionKind, 
 use serde_json::json;
 
 use super::locale::PageLocale;
-use super::page::{Scene, Toast};
+use super::page::{RefusedEdit, Scene, Toast};
 use super::{Form, see};
 use crate::channels::{notice_people, notice_text};
 use crate::conversation::{ApiDecision, DecideError};
@@ -47,7 +47,7 @@ pub(super) async fn decide(
     body: Body,
 ) -> Result<Response, ApiError> {
     let form = Form::read(&gateway, &headers, body).await?;
-    let scene = scene(&gateway, language, &form)?;
+    let mut scene = scene(&gateway, language, &form)?;
     let feedback = Some(form.get("feedback")).filter(|text| !text.trim().is_empty());
     check_text("feedback", feedback)?;
     if form.get("decision") == "ask_again" {
@@ -56,13 +56,26 @@ pub(super) async fn decide(
     }
     let kind = DecisionKind::parse(form.get("decision"))
         .ok_or_else(|| ApiError::invalid("decision must be approve, revise, cancel, reject or ask_again"))?;
-    let notice = if form.get("call").is_empty() {
-        review(&scene, &GateId::new(form.get("review")), kind, feedback).await?
-    } else {
-        let gate = Some(form.get("gate")).filter(|gate| !gate.is_empty()).map(GateId::new);
-        action(&scene, &ActionId::new(form.get("call")), gate, kind, feedback).await?
-    };
-    done(&scene, &headers, Some(notice)).await
+    if form.get("call").is_empty() {
+        let notice = review(&scene, &GateId::new(form.get("review")), kind, feedback).await?;
+        return done(&scene, &headers, Some(notice)).await;
+    }
+    let gate = Some(form.get("gate")).filter(|gate| !gate.is_empty()).map(GateId::new);
+    let id = ActionId::new(form.get("call"));
+    let arguments = Some(form.get("arguments")).filter(|text| kind == DecisionKind::Approve && !text.trim().is_empty());
+    match action(&scene, &id, gate, kind, feedback, arguments).await {
+        Ok(notice) => done(&scene, &headers, Some(notice)).await,
+        // The script puts the words beside the form; without it the page comes back with what was typed.
+        Err(error) if arguments.is_some() && !wants_json(&headers) => {
+            scene.refused_edit = Some(RefusedEdit {
+                call: id.to_string(),
+                text: arguments.unwrap_or_default().to_owned(),
+                why: error.message().to_owned(),
+            });
+            Ok((error.status(), scene.page(None).await?).into_response())
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn scene(gateway: &Gateway, language: PageLocale, form: &Form) -> Result<Scene, ApiError> {
@@ -97,19 +110,33 @@ async fn review(scene: &Scene, id: &GateId, kind: DecisionKind, feedback: Option
             scene,
             error,
             gate.conversation.channel,
-            gate.kind,
+            (&gate.conversation.chat, gate.kind),
             &gate.requester,
             record.decision.map(|decision| decision.kind),
         )?,
     })
 }
 
-async fn action(scene: &Scene, id: &ActionId, gate: Option<GateId>, kind: DecisionKind, reason: Option<&str>) -> Result<Notice, ApiError> {
+async fn action(
+    scene: &Scene,
+    id: &ActionId,
+    gate: Option<GateId>,
+    kind: DecisionKind,
+    reason: Option<&str>,
+    arguments: Option<&str>,
+) -> Result<Notice, ApiError> {
     let gateway = &scene.gateway;
     let Some(found) = gateway.ledger.read().await?.action(id).await? else {
         return Ok(Notice::UnknownReview {});
     };
-    let asked = decision(scene, found.channel, kind, reason);
+    let edit = match arguments {
+        Some(text) => Some(gateway.runner.draft(&found.action.tool, text).await.map_err(ApiError::arguments)?),
+        None => None,
+    };
+    let asked = ApiDecision {
+        edit,
+        ..decision(scene, found.channel, kind, reason)
+    };
     Ok(match gateway.conversations.decide_action(id, gate.as_ref(), asked).await {
         Ok(record) if record.action.status.waits() => Notice::VoteRecorded {
             votes: u32::try_from(record.votes.len()).unwrap_or(u32::MAX),
@@ -121,7 +148,7 @@ async fn action(scene: &Scene, id: &ActionId, gate: Option<GateId>, kind: Decisi
             scene,
             error,
             found.channel,
-            GateKind::ToolApproval,
+            (&found.chat, GateKind::ToolApproval),
             &found.user,
             found.action.decision.map(|decision| decision.kind),
         )?,
@@ -157,6 +184,7 @@ fn decision(scene: &Scene, channel: ChannelKind, kind: DecisionKind, feedback: O
         feedback: feedback.map(str::to_owned),
         user_id: speaker(scene, channel).to_owned(),
         principal: principal(&scene.gateway),
+        edit: None,
     }
 }
 
@@ -165,13 +193,13 @@ fn refused(
     scene: &Scene,
     error: DecideError,
     channel: ChannelKind,
-    gate: GateKind,
+    at: (&str, GateKind),
     requester: &str,
     before: Option<DecisionKind>,
 ) -> Result<Notice, ApiError> {
     Ok(match error {
         DecideError::NotFound => Notice::UnknownReview {},
-        DecideError::Forbidden => not_entitled(scene, gate, requester),
+        DecideError::Forbidden => not_entitled(scene, at, requester),
         DecideError::GroupUnknown(groups) => Notice::GroupUnknown { groups },
         DecideError::Conflict { by, through_api, at } => Notice::AlreadyDecided {
             kind: before.unwrap_or(DecisionKind::Approve),
@@ -184,19 +212,24 @@ fn refused(
             goal: String::new(),
             again: false,
         },
-        DecideError::Invalid(_) | DecideError::Store(_) => return Err(error.into()),
+        DecideError::Invalid(_) | DecideError::NotEditable(_) | DecideError::Store(_) => return Err(error.into()),
     })
 }
 
 /// Who may decide in the console, where alone anybody is refused.
-fn not_entitled(scene: &Scene, gate: GateKind, requester: &str) -> Notice {
+fn not_entitled(scene: &Scene, (chat, gate): (&str, GateKind), requester: &str) -> Notice {
     let name = |id: &String| scene.person(id).name;
     let named = |requester: String| Notice::NotEntitled { requester };
-    match scene.live.console.approvers_of(gate) {
+    match scene.live.in_chat(ChannelKind::Console, chat).approvers_of(gate) {
         Approvers::NotRequester => Notice::OwnTask {},
         Approvers::Listed(ids) => named(ids.iter().map(name).collect::<Vec<_>>().join(", ")),
         Approvers::Requester | Approvers::Anyone => named(scene.person(requester).name),
     }
+}
+
+/// Does the script of the page ask?
+fn wants_json(headers: &HeaderMap) -> bool {
+    headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/json")
 }
 
 /// The script gets the words alone; a plain form goes back to the page, or sees it with the words when nothing was done.
@@ -224,7 +257,7 @@ async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Res
         tone,
         text: notice_text(&scene.gateway.templates, locale, &notice),
     });
-    if headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/json") {
+    if wants_json(headers) {
         return Ok((code, Json(json!({ "toast": toast }))).into_response());
     }
     if code == StatusCode::OK {

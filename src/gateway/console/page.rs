@@ -49,6 +49,16 @@ pub(super) struct Scene {
     pub(super) language: PageLocale,
     pub(super) chat: String,
     pub(super) people: People,
+    /// An edit of a call that was just refused to this reader.
+    pub(super) refused_edit: Option<RefusedEdit>,
+}
+
+/// Arguments that a reader typed for a call, and why they were not taken.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct RefusedEdit {
+    pub(super) call: String,
+    pub(super) text: String,
+    pub(super) why: String,
 }
 
 /// The answer to a press.
@@ -74,11 +84,17 @@ impl Scene {
         let chat = chat.map(str::trim).filter(|chat| !chat.is_empty()).unwrap_or(CHAT);
         check_id("chat", chat)?;
         Ok(Self {
-            people: People::new(&gateway.templates, language.locale, &live.console.approvers, who)?,
+            people: People::new(
+                &gateway.templates,
+                language.locale,
+                &live.in_chat(ChannelKind::Console, chat).approvers,
+                who,
+            )?,
             chat: chat.to_owned(),
             live,
             language,
             gateway: gateway.clone(),
+            refused_edit: None,
         })
     }
 
@@ -107,12 +123,14 @@ impl Scene {
 
     /// Values that several templates use.
     fn frame(&self) -> Value {
+        let profile = self.live.profiles.of_chat(&self.chat).map(|profile| profile.name.as_str());
         json!({
             "locale": self.language.locale.as_str(),
             "chat": self.chat,
             "me": self.people.me,
-            "demo": self.live.model.provider == Provider::Demo,
-            "tools": self.gateway.runner.tool_names(),
+            "refused_edit": self.refused_edit,
+            "demo": self.live.model_of(profile).provider == Provider::Demo,
+            "tools": self.gateway.runner.tool_names(ChannelKind::Console, &self.chat),
         })
     }
 
@@ -209,7 +227,7 @@ impl Scene {
                 "assets": Assets::of(templates),
                 "personas": self.people.all,
                 "chats": self.chats().await?,
-                "policy": people::policy(templates, self.language.locale, &self.live.console),
+                "policy": people::policy(templates, self.language.locale, self.live.in_chat(ChannelKind::Console, &self.chat)),
                 "token": self.gateway.console_token.is_some(),
                 "toast": toast,
                 "have": have,

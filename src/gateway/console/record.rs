@@ -74,6 +74,7 @@ fn whole(action: Action) -> ActionView {
         votes: 0,
         status: action.status,
         outdated: false,
+        edited: action.edited.is_some(),
         output: action.result.map(|result| result.text),
     }
 }

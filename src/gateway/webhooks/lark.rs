@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use countersign_agent::domain::InboundBody;
+use countersign_agent::domain::{ChannelKind, InboundBody};
 use serde_json::json;
 use tracing::info;
 
@@ -35,9 +35,10 @@ async fn handle(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(
             Ok((Outcome::Ignored, accepted()))
         }
         Ok(Received::Event(inbound)) if matches!(inbound.body, InboundBody::Click(_)) => {
+            let locale = live.in_chat(ChannelKind::Lark, &inbound.conversation.chat).locale;
             let answer = click(gateway, inbound).await?;
             gateway.failpoint.reach("decision_written");
-            let body = click_response(&gateway.templates, live.lark.locale, &answer.notice, answer.card.as_ref());
+            let body = click_response(&gateway.templates, locale, &answer.notice, answer.card.as_ref());
             Ok((Outcome::Decided, Json(body).into_response()))
         }
         Ok(Received::Event(inbound)) => Ok((accept(gateway, &inbound).await?, accepted())),

@@ -6,7 +6,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use countersign_agent::domain::{ClickTarget, Inbound, InboundBody, Locale, Notice};
+use countersign_agent::domain::{ChannelKind, ClickTarget, Inbound, InboundBody, Locale, Notice};
 use serde_json::json;
 use tracing::{info, warn};
 
@@ -27,7 +27,7 @@ async fn handle(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(
     if !live.slack.enabled {
         return Err(ApiError::not_found("the Slack channel is not enabled (channels.slack.enabled)"));
     }
-    let locale = live.slack.locale;
+    let locale = |chat: &str| live.in_chat(ChannelKind::Slack, chat).locale;
     require_type(&request.headers, &[JSON, FORM])?;
     let hook = &gateway.channels.slack_hook;
     let body = read_push(gateway, &request.headers, body, hook.unsigned_limit(&request.headers)).await?;
@@ -42,11 +42,12 @@ async fn handle(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(
             Ok((Outcome::Ignored, done()))
         }
         Received::Event(inbound) => Ok((accept(gateway, &inbound).await?, done())),
-        Received::EmptyCommand => {
-            let text = notice_text(&gateway.templates, locale, &Notice::Greeting {});
+        Received::EmptyCommand { chat } => {
+            let text = notice_text(&gateway.templates, locale(&chat), &Notice::Greeting {});
             Ok((Outcome::Ignored, told(&text)))
         }
         Received::Command(inbound) => {
+            let locale = locale(&inbound.conversation.chat);
             let outcome = accept(gateway, &inbound).await?;
             Ok((outcome, told(&gateway.templates.say(locale, "note.command_taken", json!({})))))
         }
@@ -55,6 +56,7 @@ async fn handle(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(
             trigger_id,
             thread,
         } => {
+            let locale = locale(&inbound.conversation.chat);
             let answer = click(gateway, inbound.clone()).await?;
             gateway.failpoint.reach("decision_written");
             // The answer does not wait for the note: it must be there in three seconds.
@@ -62,6 +64,7 @@ async fn handle(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(
             Ok((Outcome::Decided, done()))
         }
         Received::Submit(inbound) => {
+            let locale = locale(&inbound.conversation.chat);
             let answer = click(gateway, inbound).await?;
             gateway.failpoint.reach("decision_written");
             if shows_on_card(&answer.notice) {

@@ -1,7 +1,8 @@
 //! Proposed tool calls: intent, sent, done.
 
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Approvers, ChannelKind, CoveredBy, Decision, EffectClass, GateId, Millis, ToolResult, TurnId, Vote,
+    Action, ActionId, ActionStatus, Approvers, CallEdit, ChannelKind, CoveredBy, Decision, EffectClass, GateId, Millis, ToolResult, TurnId,
+    Vote,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,7 +38,7 @@ macro_rules! columns {
     };
 }
 
-/// What never changes about an action.
+/// The call of an action. It changes only when a person edits its arguments, or when it asks again.
 #[derive(Serialize, Deserialize)]
 struct Call {
     call_id: String,
@@ -53,6 +54,25 @@ struct Call {
     quorum: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     approvers: Option<Approvers>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    edited: Option<CallEdit>,
+}
+
+impl Call {
+    fn of(action: &Action) -> Self {
+        Self {
+            call_id: action.call_id.clone(),
+            tool: action.tool.clone(),
+            effect: action.effect,
+            arguments: action.arguments.clone(),
+            justification: action.justification.clone(),
+            preview: action.preview.clone(),
+            covered_by: action.covered_by.clone(),
+            quorum: action.quorum,
+            approvers: action.approvers.clone(),
+            edited: action.edited.clone(),
+        }
+    }
 }
 
 impl Read {
@@ -156,17 +176,7 @@ impl Tx {
         .bind(action.status.as_str())
         .bind(action.created_at.0)
         .bind(action.expires_at.map(|at| at.0))
-        .bind(encode(&Call {
-            call_id: action.call_id.clone(),
-            tool: action.tool.clone(),
-            effect: action.effect,
-            arguments: action.arguments.clone(),
-            justification: action.justification.clone(),
-            preview: action.preview.clone(),
-            covered_by: action.covered_by.clone(),
-            quorum: action.quorum,
-            approvers: action.approvers.clone(),
-        })?)
+        .bind(encode(&Call::of(action))?)
         .bind(action.decision.as_ref().map(encode).transpose()?)
         .bind(action.result.as_ref().map(encode).transpose()?)
         .execute(&mut *self.conn)
@@ -175,6 +185,16 @@ impl Tx {
             return Err(StoreError::Stale);
         }
         Ok(())
+    }
+
+    /// Puts the call of `action`, as a person edited it, in the place of what the model sent. Gives `false` when the row does not wait.
+    pub async fn edit_action(&mut self, action: &Action) -> Result<bool> {
+        let edited = sqlx::query("UPDATE actions SET call = $1 WHERE id = $2 AND status = 'pending'")
+            .bind(encode(&Call::of(action))?)
+            .bind(action.id.as_str())
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(edited.rows_affected() > 0)
     }
 
     /// Settles a waiting row (`pending` or `unknown`). Gives `false` when it was settled before.
@@ -267,6 +287,7 @@ pub(super) fn read_call(row: &AnyRow) -> Result<Action> {
         tool: call.tool,
         effect: call.effect,
         arguments: call.arguments,
+        edited: call.edited,
         justification: call.justification,
         preview: call.preview,
         covered_by: call.covered_by,

@@ -10,7 +10,7 @@ use crate::support::world::{DIRECT, World};
 
 const REVIEW: &str = "approvers asks chat_id channel complexity created_at decision digest expires_at goal grants id message_id plan_version quorum replaces status steps \
                       tenant thread_id turn_id user_id votes";
-const ACTION: &str = "arguments call_id channel chat_id covered_by created_at decision effect expires_at gate_id id justification preview result status tool turn_id user_id";
+const ACTION: &str = "approvers arguments call_id channel chat_id covered_by created_at decision edited effect expires_at gate_id id justification preview quorum result status tool turn_id user_id votes";
 const TURN: &str =
     "channel chat_id created_at finished_at gate id reason started_at status steps_limit steps_used tenant text thread_id user_id";
 const DETAILS: &str = "answer budget capsule open_steps pauses plan todos todos_revision";

@@ -375,3 +375,47 @@ async fn a_workspace_that_holds_our_own_files_is_refused() {
     let fine = run(at, &[], &["check"]).await;
     assert_eq!(fine.code, 0, "{fine:?}");
 }
+
+/// interface (H): `check --chat` prints the keys in force in one chat as YAML, without a secret; a pattern that fits no tool is warned about.
+#[tokio::test]
+async fn what_holds_in_a_chat_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("work")).unwrap();
+    configure(
+        folder.path(),
+        "\
+channels: {console: {token: '0123456789abcdef0123'}}
+model: {provider: openai, base_url: 'http://127.0.0.1:1', name: big, api_key: hunter2}
+models: {small: {provider: openai, base_url: 'http://127.0.0.1:1', name: tiny, api_key: hunter2}}
+tools: {workspace: work}
+profiles:
+  - {name: ops, chats: [oc_ops], model: small, tools: ['read_*', 'no_*'], plan_review_approvers: anyone, plan_review_quorum: 3}
+",
+    );
+    let ran = run(folder.path(), &[], &["check", "--chat", "oc_ops"]).await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for line in [
+        "profile: ops",
+        "    plan_review_quorum: 3  # ",
+        "  name: tiny",
+        "  names: [read_file]  # ",
+        "  api_key: \"***\"  # ",
+    ] {
+        assert!(ran.out.contains(line), "{line}\n{}", ran.out);
+    }
+    assert!(
+        ran.err
+            .contains("profiles.ops.tools: warning: \"no_*\" fits no tool that is switched on"),
+        "{}",
+        ran.err
+    );
+    assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
+    let other = run(folder.path(), &[], &["check", "--chat", "demo"]).await;
+    assert!(
+        other.out.contains("channel: console\nprofile: null") && other.out.contains("  name: big"),
+        "{}",
+        other.out
+    );
+    assert_eq!(run(folder.path(), &[], &["check", "--chat", ""]).await.code, 2);
+    assert_eq!(run(folder.path(), &[], &["serve", "--chat", "x"]).await.code, 2, "of check alone");
+}

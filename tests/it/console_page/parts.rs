@@ -9,7 +9,7 @@ use crate::support::api::eventually;
 use crate::support::fake_model::{call, say as words};
 use crate::support::raw::get;
 use crate::support::scripts::{clarified, finished, planned, writes};
-use crate::support::scripts::{in_order, reporter};
+use crate::support::scripts::{in_order, planned_simply, reporter};
 use crate::support::world::{DIRECT, World};
 
 async fn shows(world: &World, words: &str) -> String {
@@ -139,8 +139,8 @@ async fn calls_are_decided_row_by_row() {
     let page = shows(&world, "操作确认").await;
     assert_eq!(
         page.matches("name=\"call\"").count(),
-        4,
-        "two rows, in the chat and in the list of what waits"
+        8,
+        "two rows, each with its buttons and the form for its arguments, in the chat and in the list of what waits"
     );
     assert!(
         page.contains("改动预览") && page.contains("+++ a.md\n@@ -0,0 +1 @@\n+内容 a.md"),
@@ -158,6 +158,60 @@ async fn calls_are_decided_row_by_row() {
     assert!(page.contains("批准 1 个，拒绝 1 个"), "{page}");
     let record = get(&world, &format!("/console/turn/{}", turn["id"].as_str().unwrap())).await.text;
     assert!(record.contains("内容 b.md") && record.contains("已拒绝"), "{record}");
+    world.end().await;
+}
+
+/// interface (H): the arguments of a call are edited on the page: what cannot be is told beside the form, with what was typed; then the call runs with
+/// what was typed, and its record says so.
+#[tokio::test]
+async fn arguments_are_edited_on_the_page() {
+    let script = in_order(vec![planned_simply("写文件", &[]), writes(&["a.md"]), words("写好了")]);
+    let world = World::start(&[("CHANNELS__CONSOLE__PLAN_REVIEW_ENABLED", "false")], script).await;
+    say(&world, "demo", "lin", "写文件").await;
+    let row = eventually("a call that waits", || async {
+        let list = world.api.get("/api/v1/actions").await;
+        list["items"].as_array().unwrap().first().cloned()
+    })
+    .await;
+    let page = shows(&world, "操作确认").await;
+    assert!(
+        page.contains("修改参数") && page.contains("按这些参数批准") && page.contains("name=\"arguments\""),
+        "{page}"
+    );
+    let fields = |text: &'static str| {
+        [
+            ("chat", "demo"),
+            ("as", "lin"),
+            ("call", row["id"].as_str().unwrap()),
+            ("decision", "approve"),
+            ("arguments", text),
+        ]
+    };
+    let wrong = r#"{"path": "b.md", "text": "<人的话>"}"#;
+    let told = form(&world, "/console/decide", &fields(wrong), &[OURS]).await;
+    assert_eq!(told.status, 422);
+    assert!(
+        told.text.contains("arguments: `content` is required; unknown parameter `text`"),
+        "{}",
+        told.text
+    );
+    assert!(
+        told.text.contains("&lt;人的话&gt;") && told.text.contains("<details class=\"edit\" open>"),
+        "what was typed is still there"
+    );
+    let told = form(&world, "/console/decide", &fields("{path"), &[OURS, WORDS]).await;
+    assert_eq!(told.status, 422);
+    assert!(told.text.contains("not valid JSON"), "{}", told.text);
+    assert_eq!(world.api.turns().await[0]["status"], "paused");
+    let mut foreign = fields(r#"{"path": "b.md", "content": "人的话"}"#);
+    foreign[1] = ("as", "zhao");
+    assert_eq!(form(&world, "/console/decide", &foreign, &[OURS, WORDS]).await.status, 403);
+    let right = fields(r#"{"path": "b.md", "content": "人的话"}"#);
+    assert_eq!(form(&world, "/console/decide", &right, &[OURS, WORDS]).await.status, 200);
+    let turn = world.api.turn_in("demo", "completed").await;
+    assert_eq!((world.file("b.md").as_deref(), world.file("a.md")), (Some("人的话"), None));
+    let record = get(&world, &format!("/console/turn/{}", turn["id"].as_str().unwrap())).await.text;
+    assert!(record.contains("批准时修改了参数") && record.contains("b.md"), "{record}");
     world.end().await;
 }
 

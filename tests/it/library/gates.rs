@@ -142,6 +142,36 @@ async fn calls_are_decided_one_by_one() {
     assert!(model.last().messages.iter().any(|message| message.content.contains("not that one")));
 }
 
+/// interface (H): a person's arguments take the place of the model's; they are held to the tool's schema, and the model is told.
+#[tokio::test]
+async fn a_call_is_approved_with_other_arguments() {
+    let (model, note) = (two_notes(), Note::new(EffectClass::Destructive));
+    let agent = agent(&model, &note).build().unwrap();
+    let mut task = agent.task("two notes");
+    let gate = waits(&mut task).await;
+    let book = task.notebook();
+    let calls = book.calls();
+    let told = agent.draft("note", r#"{"text": 1}"#).await.unwrap_err();
+    assert!(told.contains("`text` must be"), "{told}");
+    let draft = agent.draft("note", r#"{"text": "by ann"}"#).await.unwrap();
+    assert_eq!(
+        book.approve_edited(&gate.id, &calls[0].id, "ann", draft).unwrap(),
+        VerdictEffect::Waits
+    );
+    book.decide_call(&gate.id, &calls[1].id, "ann", true, None).unwrap();
+    ends(&mut task).await;
+    assert_eq!(note.kept(), ["by ann", "b"]);
+    let edit = task.notebook().calls()[0].edited.clone().unwrap();
+    assert_eq!((edit.by.as_deref(), edit.original), (Some("ann"), json!({"text": "a"})));
+    let told = model
+        .last()
+        .messages
+        .into_iter()
+        .find(|message| message.content.contains("edited: "))
+        .unwrap();
+    assert!(told.content.contains(r#"{"text":"by ann"}"#), "{}", told.content);
+}
+
 /// S0-29: a gate lapses by the clock: a verdict after that does not count, and the next run ends the task.
 #[tokio::test]
 async fn a_gate_lapses() {

@@ -97,8 +97,21 @@ pub fn action(number: u32, tool: &str, effect: EffectClass, status: ActionStatus
         votes: 0,
         status,
         outdated: false,
+        edited: false,
         output: (status == ActionStatus::Executed).then(|| String::from("total 0\nexit: 0")),
     }
+}
+
+/// A card that several people approve, and one call of it others than the card says.
+fn asked_of_several() -> Outbound {
+    let Outbound::ApprovalCard(mut card) = approval([ActionStatus::Pending; 2], CardState::Open { votes: 0 }) else {
+        panic!("no approval card")
+    };
+    for row in &mut card.actions {
+        (row.quorum, row.votes) = (2, 1);
+    }
+    card.actions[0].approvers = Some(listed());
+    Outbound::ApprovalCard(card)
 }
 
 pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
@@ -333,6 +346,7 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
         ),
         ("budget_open_listed", asked_of_others(budget(open.clone()))),
         ("approval_open", approval([A::Pending, A::Pending], open.clone())),
+        ("approval_open_several", asked_of_several()),
         ("approval_half", approval([A::Rejected, A::Pending], open.clone())),
         ("approval_unknown", approval([A::Executed, A::Unknown], open.clone())),
         ("approval_approved", approval([A::Executed, A::Failed], ok(Some("ou_u1")))),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::config::{AgentLive, ChannelLive, Live};
+use countersign::config::{AgentLive, ChannelLive, Live, Profiles};
 use countersign::store::TurnRow;
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, EffectClass,
@@ -65,6 +65,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
                     votes: 0,
                     status: ActionStatus::Pending,
                     outdated: false,
+                    edited: false,
                     output: None,
                 })
                 .collect(),
@@ -108,6 +109,7 @@ pub fn proposed(id: &ActionId, turn: &TurnRow, gate: &Gate, position: u32) -> Ac
         effect: EffectClass::Write,
         arguments: serde_json::json!({}),
         justification: "Write: a".to_owned(),
+        edited: None,
         preview: None,
         quorum: 1,
         approvers: None,
@@ -169,6 +171,8 @@ pub fn live() -> Live {
             timeout: Duration::from_secs(120),
             parallel_tool_calls: true,
         },
+        models: std::collections::BTreeMap::new(),
+        profiles: Profiles::default(),
         log_level: "info".to_owned(),
     }
 }

@@ -11,6 +11,7 @@ use super::world::World;
 
 fn asks(kind: DecisionKind, feedback: Option<&str>, user: &str) -> ApiDecision {
     ApiDecision {
+        edit: None,
         kind,
         feedback: feedback.map(str::to_owned),
         user_id: user.to_owned(),

@@ -1,7 +1,7 @@
 //! A chat without a platform: a real ledger, its `Conversations`, and a worker and dispatcher reduced to what triage sees of them.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::channels::BoxFuture;
@@ -25,39 +25,17 @@ pub struct World {
     pub conversations: Conversations,
     pub clock: Clock,
     pub live: Live,
-    /// Who belongs to the groups.
-    pub directory: Arc<Directory>,
     posted: u32,
     pub store: Store,
 }
 
-/// A platform that knows who belongs to its groups. One that is not set here cannot be looked up.
-#[derive(Debug, Default)]
-pub struct Directory {
-    groups: Mutex<HashMap<String, HashSet<String>>>,
-    asked: Mutex<Vec<String>>,
-}
+/// No setting here names a group.
+#[derive(Debug)]
+struct NoGroups;
 
-impl Directory {
-    pub fn set(&self, group: &str, members: &[&str]) {
-        let members = members.iter().map(|id| (*id).to_owned()).collect();
-        self.groups.lock().unwrap().insert(group.to_owned(), members);
-    }
-
-    pub fn fail(&self, group: &str) {
-        self.groups.lock().unwrap().remove(group);
-    }
-
-    /// The groups that it was asked for, in order.
-    pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
-    }
-}
-
-impl GroupDirectory for Directory {
-    fn members<'a>(&'a self, _: ChannelKind, group: &'a str) -> BoxFuture<'a, Option<HashSet<String>>> {
-        self.asked.lock().unwrap().push(group.to_owned());
-        Box::pin(std::future::ready(self.groups.lock().unwrap().get(group).cloned()))
+impl GroupDirectory for NoGroups {
+    fn members<'a>(&'a self, _: ChannelKind, _: &'a str) -> BoxFuture<'a, Option<HashSet<String>>> {
+        Box::pin(std::future::ready(None))
     }
 }
 
@@ -83,14 +61,12 @@ impl World {
         let (ledger, clock) = (store.ledger.clone(), store.clock.clone());
         let mut live = live();
         edit(&mut live);
-        let directory = Arc::<Directory>::default();
-        let conversations = Conversations::new(ledger.clone(), Settings::new(live.clone()), clock.clone(), directory.clone());
+        let conversations = Conversations::new(ledger.clone(), Settings::new(live.clone()), clock.clone(), Arc::new(NoGroups));
         let world = Self {
             ledger,
             conversations,
             clock,
             live,
-            directory,
             posted: 0,
             store,
         };
@@ -109,7 +85,7 @@ impl World {
     pub fn conversations_with(&self, edit: impl FnOnce(&mut Live)) -> Conversations {
         let mut live = self.live.clone();
         edit(&mut live);
-        Conversations::new(self.ledger.clone(), Settings::new(live), self.clock.clone(), self.directory.clone())
+        Conversations::new(self.ledger.clone(), Settings::new(live), self.clock.clone(), Arc::new(NoGroups))
     }
 
     /// A second passes; then `words` come in and are triaged.

@@ -1,7 +1,9 @@
 //! Who allowed it: decisions against what people really sent, and against what the cards that they saw said.
 
+use std::collections::HashSet;
+
 use countersign::store::TurnRow;
-use countersign_agent::domain::{Action, ActionStatus, ClickTarget, Decision, DecisionKind, Grant, Outbound, Plan, Via, digest128};
+use countersign_agent::domain::{Action, ActionStatus, ClickTarget, Decision, DecisionKind, GateId, Grant, Outbound, Plan, Via, digest128};
 use countersign_agent::reducer::TurnState;
 use sqlx::Row;
 
@@ -78,6 +80,7 @@ pub async fn row(life: &Life<'_>, state: &TurnState, all: &[Action], row: &Actio
     let rows = all.iter().filter(|other| other.gate_id.as_ref() == Some(gate));
     let rows: Vec<String> = rows.map(|row| row.id.to_string()).collect();
     consent(life, decision, &state.requester, &[gate.to_string()], &rows)?;
+    enough(life, decision, state, gate, row, &rows).await?;
     if row.expires_at.is_some_and(|until| decision.at >= until) {
         return Err(format!("{} was approved after its time", row.id));
     }
@@ -116,6 +119,43 @@ pub async fn row(life: &Life<'_>, state: &TurnState, all: &[Action], row: &Actio
         Ok(())
     } else {
         Err(format!("{gate} was about {}, and what ran is of {digest}", record.gate.digest))
+    }
+}
+
+/// So many different people consented to this call as it needs: each of them has a vote for it, by a word or a press of their own.
+async fn enough(
+    life: &Life<'_>,
+    decision: &Decision,
+    state: &TurnState,
+    gate: &GateId,
+    row: &Action,
+    rows: &[String],
+) -> Result<(), String> {
+    if row.quorum <= 1 {
+        return Ok(());
+    }
+    let (ledger, id) = (life.lab.ledger.clone(), gate.clone());
+    let record = unpaced(async move { ledger.read().await?.gate(&id).await }).await;
+    let votes = record
+        .map_err(|error| error.to_string())?
+        .map(|record| record.votes)
+        .unwrap_or_default();
+    for approver in &decision.approvers {
+        let vote = votes
+            .iter()
+            .find(|vote| vote.by == approver.by && vote.row.as_ref() == Some(&row.id));
+        let vote = vote.ok_or_else(|| format!("{} has no vote for {}", approver.by, row.id))?;
+        let voted = Decision {
+            by: Some(vote.by.clone()),
+            event_id: vote.event_id.clone(),
+            ..decision.clone()
+        };
+        consent(life, &voted, &state.requester, &[gate.to_string()], rows)?;
+    }
+    let people: HashSet<&str> = decision.approvers.iter().map(|one| one.by.as_str()).collect();
+    match u32::try_from(people.len()) {
+        Ok(count) if count >= row.quorum => Ok(()),
+        _ => Err(format!("{} was approved by {people:?}, {} are needed", row.id, row.quorum)),
     }
 }
 

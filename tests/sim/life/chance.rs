@@ -33,8 +33,11 @@ pub(super) fn settings(dice: &mut Dice) -> Live {
     lark.approvers = match (lark.quorum, dice.below(4)) {
         (2, _) | (_, 0) => Approvers::Anyone,
         (_, 1) => Approvers::Listed(vec![String::from("u1"), String::from("u3")]),
+        (_, 2) => Approvers::NotRequester,
         _ => Approvers::Requester,
     };
+    // Two people for a plan are two people for a call, too.
+    lark.approval_quorum = lark.quorum;
     lark.review_enabled = dice.percent(90);
     lark.require_confirmation = dice.percent(92);
     lark.session_mode = if dice.percent(20) {

@@ -69,6 +69,22 @@ pub struct ToolResult {
     pub exit: Option<String>,
 }
 
+/// What a person changed about a call before they approved it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallEdit {
+    /// Who; as in a [`Decision`].
+    pub by: Option<String>,
+    /// By the API, in that person's name.
+    pub through_api: bool,
+    /// When.
+    pub at: Millis,
+    /// The arguments that the model sent.
+    pub original: Value,
+    /// Digest of what the changed call replaces, when they approved it ([`Tool::base`](crate::tools::Tool::base)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+}
+
 /// One row of `actions`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Action {
@@ -84,8 +100,11 @@ pub struct Action {
     pub tool: String,
     /// Write or destructive.
     pub effect: EffectClass,
-    /// Parsed arguments.
+    /// Parsed arguments; those of a person, if one edited them.
     pub arguments: Value,
+    /// A person's change of the arguments.
+    #[serde(default)]
+    pub edited: Option<CallEdit>,
     /// One line for people: what this call does.
     pub justification: String,
     /// What the call would change, as its tool foresaw it when people were asked, capped; none for a granted call.
@@ -111,4 +130,44 @@ pub struct Action {
     pub covered_by: Option<CoveredBy>,
     /// What came of it.
     pub result: Option<ToolResult>,
+}
+
+/// A call with a person's arguments, as it will run once they approve it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallDraft {
+    /// The arguments.
+    pub arguments: Value,
+    /// One line for people: what this call does.
+    pub justification: String,
+    /// What it would change, as its tool foresees it now.
+    pub preview: Option<String>,
+    /// Digest of what it would replace.
+    pub base: Option<String>,
+}
+
+/// Why a draft cannot take the place of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is not known whether this call ran: approve it as it is, or reject it")]
+pub struct NotEditable;
+
+impl CallDraft {
+    /// Puts the draft into the place of the call of `row`, as part of `approval`.
+    ///
+    /// # Errors
+    /// [`NotEditable`]: the outcome of the call was lost. Run again, it must be the same call.
+    pub fn put_into(self, row: &mut Action, approval: &Decision) -> Result<(), NotEditable> {
+        if row.status == ActionStatus::Unknown {
+            return Err(NotEditable);
+        }
+        let before = row.edited.take().map(|edit| edit.original);
+        row.edited = Some(CallEdit {
+            by: approval.by.clone(),
+            through_api: approval.through_api,
+            at: approval.at,
+            original: before.unwrap_or_else(|| row.arguments.clone()),
+            base: self.base,
+        });
+        (row.arguments, row.justification, row.preview) = (self.arguments, self.justification, self.preview);
+        Ok(())
+    }
 }

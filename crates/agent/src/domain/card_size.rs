@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::{ActionView, Grant, StepView};
+use super::{ActionView, Approvers, Grant, StepView};
 
 /// Rows of one card.
 const ROWS: usize = 12;
@@ -26,6 +26,10 @@ const CALL: usize = 96;
 const ARGUMENT: usize = 24;
 /// What a row costs besides its foreign text: labels, buttons, their questions.
 const ROW: usize = 1_500;
+/// People whom a row names at most, bytes of an id that are shown, and what a mention costs besides the id.
+const NAMED: usize = 10;
+const ID: usize = 128;
+const PERSON: usize = 150;
 /// What a character costs, by UTF-16 units.
 const UNIT: usize = 3;
 /// What a character costs beyond that when it is broken up, so that it forms no tag.
@@ -43,7 +47,15 @@ impl ActionView {
 
     fn frame(&self) -> usize {
         let line = self.justification.chars().take(LINE).count() * ENTITY;
-        ROW + line + self.tool.chars().map(cost).sum::<usize>()
+        ROW + line + self.tool.chars().map(cost).sum::<usize>() + self.people()
+    }
+
+    /// What the names of those take whom this row asks for itself.
+    fn people(&self) -> usize {
+        match &self.approvers {
+            Some(Approvers::Listed(ids)) => ids.iter().take(NAMED).map(|id| PERSON + UNIT * id.len().min(ID)).sum(),
+            Some(Approvers::Requester | Approvers::Anyone | Approvers::NotRequester) | None => 0,
+        }
     }
 
     /// This row as a card of its own holds it: arguments that are too long even for that are cut, and say how much is missing.

@@ -7,7 +7,7 @@ mod rows;
 mod tests;
 
 use super::{ActionId, Approver, Approvers, Decision, DecisionKind, Gate, GateKind, Millis, Via, Vote};
-pub use rows::{RowVotes, RowsSettlement, needed, settle_rows, votes_of_row};
+pub use rows::{RowVotes, RowsSettlement, settle_rows};
 
 /// What a person says at an open gate: an approval, a change or a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,7 +202,7 @@ impl<'a> GateStanding<'a> {
         }
     }
 
-    /// Different people needed to approve it as a whole. Calls are approved one by one: see [`needed`].
+    /// Different people needed to approve it as a whole. Calls are approved one by one.
     fn needed(&self) -> u32 {
         if self.kind == GateKind::PlanReview { self.quorum.max(1) } else { 1 }
     }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, Complexity, Decision, DeclaredCall, EffectClass, GateId, Grant,
-    Limit, Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
+    ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, Complexity, Decision, DeclaredCall, EffectClass, GateId, Grant, Limit,
+    Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
 };
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
@@ -60,9 +60,6 @@ pub enum OutboxOp {
         content: Outbound,
     },
 }
-
-/// Lines of a tool's output that a settled approval card shows; the API has all of it.
-const SHOWN_OUTPUT_LINES: usize = 10;
 
 impl Outbound {
     /// There is more to decide about than the card shows: nothing said to the whole card approves it. The agent takes no plan that is too
@@ -130,30 +127,6 @@ impl Outbound {
         }
         self
     }
-
-    /// This card in another state; rows of an approval card stand as `rows` do now, with the first lines of
-    /// what they put out. What has no state stays as it is.
-    #[must_use]
-    pub fn painted(&self, new: CardState, rows: &[Action]) -> Self {
-        let mut card = self.clone();
-        match &mut card {
-            Self::PlanCard(plan) => plan.state = new,
-            Self::QuestionCard(question) => question.state = new,
-            Self::BudgetCard(budget) => budget.state = new,
-            Self::ApprovalCard(approval) => {
-                approval.state = new;
-                for view in &mut approval.actions {
-                    let Some(row) = rows.iter().find(|row| row.id == view.id) else {
-                        continue;
-                    };
-                    view.status = row.status;
-                    view.output = row.result.as_ref().map(|result| first_lines(&result.text));
-                }
-            }
-            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
-        }
-        card
-    }
 }
 
 impl ActionView {
@@ -163,27 +136,21 @@ impl ActionView {
         match (self.status, self.outdated) {
             (ActionStatus::Unknown, _) => Some("approval.unknown"),
             (ActionStatus::Pending, true) => Some("approval.outdated"),
+            _ if self.edited => Some("approval.edited"),
             _ => None,
         }
+    }
+
+    /// The call was approved once and asks again.
+    fn asks_anew(&self) -> bool {
+        self.status == ActionStatus::Unknown || (self.status == ActionStatus::Pending && self.outdated)
     }
 
     /// The id on this row's buttons, at the gate that asks.
     #[must_use]
     pub fn button_id(&self, gate: &GateId) -> ActionId {
-        match self.warning() {
-            Some(_) => self.id.marked(gate),
-            None => self.id.clone(),
-        }
+        if self.asks_anew() { self.id.marked(gate) } else { self.id.clone() }
     }
-}
-
-fn first_lines(text: &str) -> String {
-    let mut lines = text.lines();
-    let mut shown: Vec<&str> = lines.by_ref().take(SHOWN_OUTPUT_LINES).collect();
-    if lines.next().is_some() {
-        shown.push("…");
-    }
-    shown.join("\n")
 }
 
 /// The marks that say "seen" and "done".
@@ -382,6 +349,9 @@ pub struct ActionView {
     /// It was approved, and asks again: what it would change is no longer what its preview showed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outdated: bool,
+    /// A person changed the arguments when they approved the call; these are theirs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
     /// First lines of its output once it ran; foreign text.
     pub output: Option<String>,
 }

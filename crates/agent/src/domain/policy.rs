@@ -181,6 +181,40 @@ pub struct Policy {
     /// Language of the prompts; a turn keeps the one it began with.
     #[serde(default)]
     pub prompt_language: PromptLanguage,
+    /// Name of the profile that the turn began under. Who looks up its model and its prompt does so by this name.
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// The action tools that the turn has: names, with `*` for any characters. `None` means all. Tools of the agent itself, such as `plan`,
+    /// are always there.
+    #[serde(default)]
+    pub tools: Option<Vec<String>>,
+}
+
+impl Policy {
+    /// Does the turn have the action tool of this name?
+    #[must_use]
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.as_deref().is_none_or(|patterns| is_tool_of(patterns, name))
+    }
+}
+
+/// Is `name` one of the tools that the `patterns` name? In a pattern `*` stands for any characters, also for none.
+#[must_use]
+pub fn is_tool_of(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| fits(pattern, name))
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((start, mut rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut name) = name.strip_prefix(start) else { return false };
+    // The leftmost fit of each part leaves the most for the parts behind it.
+    while let Some((part, behind)) = rest.split_once('*') {
+        let Some(at) = name.find(part) else { return false };
+        (name, rest) = (&name[at + part.len()..], behind);
+    }
+    name.ends_with(rest)
 }
 
 /// A quorum that no setting raised.
@@ -212,6 +246,46 @@ impl Default for Policy {
             mode: Mode::React,
             reflection: Reflection::PerStep,
             prompt_language: PromptLanguage::En,
+            profile: None,
+            tools: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// interface §2: patterns of a profile name tools, with `*` for any characters.
+    #[test]
+    fn patterns_name_tools() {
+        for (pattern, name, fits) in [
+            ("read_file", "read_file", true),
+            ("read_file", "read_files", false),
+            ("*", "anything", true),
+            ("read_*", "read_file", true),
+            ("read_*", "unread_file", false),
+            ("*_file", "read_file", true),
+            ("*_file", "read_files", false),
+            ("jira__*_issue", "jira__get_issue", true),
+            ("jira__*_issue", "jira__issue", false),
+            ("a*a", "a", false),
+            ("a**b", "ab", true),
+            ("*b*c", "abcbc", true),
+            ("", "", true),
+            ("", "x", false),
+        ] {
+            let policy = Policy {
+                tools: Some(vec![pattern.to_owned()]),
+                ..Policy::default()
+            };
+            assert_eq!(policy.has_tool(name), fits, "{pattern} {name}");
+        }
+        assert!(Policy::default().has_tool("x"), "without patterns all tools");
+        let none = Policy {
+            tools: Some(Vec::new()),
+            ..Policy::default()
+        };
+        assert!(!none.has_tool("x"), "an empty list: no tool");
     }
 }

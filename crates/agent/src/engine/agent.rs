@@ -13,7 +13,7 @@ use super::notebook::{Notebook, Page, RestoreError};
 use super::observers::{Observer, Observers};
 use super::task::Task;
 use super::{ModelHealth, Timings};
-use crate::domain::{Clock, EffectClass, Failpoint, Ids, Mode, Policy, Rule};
+use crate::domain::{CallDraft, Clock, EffectClass, Failpoint, Ids, Mode, Policy, Rule};
 use crate::model::ChatModel;
 use crate::reducer::{self, Beginning, Turn};
 use crate::template::{TemplateError, Templates};
@@ -100,6 +100,14 @@ impl Agent {
         Task::new(notebook, Some(self.clone()))
     }
 
+    /// A waiting call of `tool` with these arguments, one JSON object, for [`Notebook::approve_edited`].
+    ///
+    /// # Errors
+    /// What is to be mended in the arguments.
+    pub async fn draft(&self, tool: &str, arguments: &str) -> Result<CallDraft, String> {
+        self.engine.draft(tool, arguments).await
+    }
+
     /// A turn that has not begun, for a [`Journal`] of your own.
     #[must_use]
     pub fn begin(&self, goal: &str, requester: &str) -> Turn {
@@ -110,7 +118,7 @@ impl Agent {
             requester: requester.to_owned(),
             group: false,
             policy: self.policy.clone(),
-            demo: (self.engine.call_setup)().model.is_demo(),
+            demo: (self.engine.call_setup)(&self.policy).model.is_demo(),
         })
     }
 
@@ -278,7 +286,7 @@ impl AgentBuilder {
         let rules: Arc<[Rule]> = self.rules.into();
         let engine = Engine {
             rules: Arc::new(move || Arc::clone(&rules)),
-            call_setup: Arc::new(move || call_setup.clone()),
+            call_setup: Arc::new(move |_| call_setup.clone()),
             clock: self.clock,
             ids: self.ids,
             templates: Arc::new(Templates::load(None)?),

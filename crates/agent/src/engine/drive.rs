@@ -11,7 +11,7 @@ use super::JournalError;
 use super::journal::{Journal, StepRecord};
 use super::observers::Observers;
 use super::{ModelHealth, Timings};
-use crate::domain::{Clock, Failpoint, Ids, Millis, Rule, ToolSpec};
+use crate::domain::{Clock, Failpoint, Ids, Millis, Policy, Rule, ToolSpec};
 use crate::model::ChatModel;
 use crate::reducer::{self, Env, Input, Next, Room, Turn};
 use crate::template::Templates;
@@ -37,8 +37,8 @@ pub type RuleSource = Arc<dyn Fn() -> Arc<[Rule]> + Send + Sync>;
 /// Everything that turns have in common. A turn and its journal are given to each call. [`super::Agent`] wraps it for most programs.
 #[derive(Clone)]
 pub struct Engine {
-    /// Gives the model and the settings of the next call.
-    pub call_setup: Arc<dyn Fn() -> CallSetup + Send + Sync>,
+    /// Gives the model and the settings of the next call of a turn that lives by this policy.
+    pub call_setup: Arc<dyn Fn(&Policy) -> CallSetup + Send + Sync>,
     /// Gives the administrator's rules about calls; asked anew for every step and every write call.
     pub rules: RuleSource,
     /// Wall clock.
@@ -127,14 +127,22 @@ impl Engine {
         self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The action tools that a turn of this policy has.
+    #[must_use]
+    pub fn specs(&self, policy: &Policy) -> Vec<ToolSpec> {
+        let mut specs = self.tools.specs();
+        specs.retain(|spec| policy.has_tool(&spec.name));
+        specs
+    }
+
     /// Takes `turn` on until it waits, ends, or `stop` asks to leave it at the next step. On an error `turn` is as the journal has
     /// it, as far as this process knows.
     pub async fn drive(&self, journal: &dyn Journal, turn: &mut Turn, stop: &CancellationToken) -> Result<RunEnd, JournalError> {
         let mut run = Run {
             journal,
             journaled: turn.log.len(),
+            specs: self.specs(&turn.state.policy),
             turn,
-            specs: self.tools.specs(),
             room: Room::default(),
             uncharged: UnchargedCost::default(),
         };

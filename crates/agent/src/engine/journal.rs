@@ -123,6 +123,7 @@ pub fn row_verdicts(rows: Vec<Action>) -> Vec<RowVerdict> {
             _ => ActionStatus::Rejected,
         },
         reason: row.decision.and_then(|decision| decision.text),
+        edited: row.edited.map(|edit| (row.arguments, edit)),
     };
     rows.into_iter().map(verdict).collect()
 }

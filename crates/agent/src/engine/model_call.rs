@@ -24,9 +24,9 @@ const LAST_CALL: Duration = Duration::from_secs(30);
 impl Engine {
     /// Asks the model. `None` means a person (or a shutdown) interrupted; nothing of the answer is kept, and the connection is closed.
     pub(super) async fn call_model(&self, run: &mut Run<'_>, last: bool, stop: &CancellationToken) -> Result<Option<Input>, JournalError> {
-        let call_setup = (self.call_setup)();
+        let call_setup = (self.call_setup)(&run.turn.state.policy);
         // What servers offer changes while a turn is under way: its calls are judged by what the model was shown last.
-        run.specs = self.tools.specs();
+        run.specs = self.specs(&run.turn.state.policy);
         let history = run.journal.history(&run.turn.state.policy).await?;
         let budget = &run.turn.state.budget;
         let left = Duration::from_millis(budget.millis.limit.saturating_sub(budget.millis.used)).saturating_sub(run.uncharged.time);

@@ -16,7 +16,9 @@ pub(super) use self::page::Page;
 use super::journal::{Journal, OutsideInput, Sending, StepRecord};
 use crate::domain::SignalKind;
 use crate::domain::handshake::Actor;
-use crate::domain::{Action, ActionId, Clock, GateId, Message, Millis, Outbound, Policy, ToolResult, TurnStatus, Via};
+use crate::domain::{
+    Action, ActionId, CallDraft, Clock, GateId, Message, Millis, NotEditable, Outbound, Policy, ToolResult, TurnStatus, Via,
+};
 use crate::engine::JournalError;
 use crate::model::BoxFuture;
 use crate::reducer::{Turn, TurnState};
@@ -53,6 +55,9 @@ pub enum VerdictError {
     /// No such call waits at the open gate.
     #[error("no call {0} waits for a verdict")]
     NoCall(String),
+    /// The call cannot be changed.
+    #[error(transparent)]
+    NotEditable(#[from] NotEditable),
     /// It could not be kept.
     #[error(transparent)]
     Store(#[from] JournalError),
@@ -191,8 +196,21 @@ impl Notebook {
         } else {
             Verdict::Reject(reason.clone())
         };
-        self.change(|page| page.decide_rows(gate, Some(call), &act, reason.as_deref(), &actor).map(Some))
+        self.change(|page| page.decide_rows(gate, Some(call), &act, reason.as_deref(), None, &actor).map(Some))
             .map(|heard| heard.unwrap_or(VerdictEffect::Waits))
+    }
+
+    /// Approves one call of the gate `gate` with the arguments of `draft` ([`Agent::draft`](super::Agent::draft)) instead of the model's, which is told so.
+    ///
+    /// # Errors
+    /// [`VerdictError`]; a call of unknown outcome cannot be changed.
+    pub fn approve_edited(&self, gate: &GateId, call: &ActionId, by: &str, draft: CallDraft) -> Result<VerdictEffect, VerdictError> {
+        let actor = self.actor(by);
+        self.change(|page| {
+            page.decide_rows(gate, Some(call), &Verdict::Approve, None, Some(draft), &actor)
+                .map(Some)
+        })
+        .map(|heard| heard.unwrap_or(VerdictEffect::Waits))
     }
 
     /// More words for the turn: read before the next call of the model, one that is under way is made anew.

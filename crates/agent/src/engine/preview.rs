@@ -60,26 +60,33 @@ impl Engine {
             .open
             .iter()
             .find(|open| open.action.as_deref() == Some(row.id.as_str()))?;
-        // First what it stands on: a change between the two looks has the person asked again, never passes unseen.
-        let base = self.base(open).await;
         let arguments: Value = serde_json::from_str(&open.call.arguments).ok()?;
-        let tool = self.tools.get(&open.call.name)?;
-        let looked = tokio::time::timeout(TIME_LIMIT, tool.preview(&arguments)).await;
-        row.preview = looked.ok().flatten().map(|text| cut(&text));
+        let base;
+        (base, row.preview) = self.look_ahead(&open.call.name, &arguments).await;
         base
     }
 
-    /// [`Tool::base`](crate::tools::Tool::base) of a call, as it is now.
-    async fn base(&self, open: &OpenCall) -> Option<String> {
-        let arguments: Value = serde_json::from_str(&open.call.arguments).ok()?;
-        let tool = self.tools.get(&open.call.name)?;
-        in_time(tool.base(&arguments)).await
+    /// What a call would replace, as a digest ([`Tool::base`](crate::tools::Tool::base)), and what it would change ([`Tool::preview`](crate::tools::Tool::preview)).
+    pub async fn look_ahead(&self, tool: &str, arguments: &Value) -> (Option<String>, Option<String>) {
+        // First what it stands on: a change between the two looks has the person asked again, never passes unseen.
+        let base = self.base(tool, arguments).await;
+        let Some(tool) = self.tools.get(tool) else { return (base, None) };
+        let looked = tokio::time::timeout(TIME_LIMIT, tool.preview(arguments)).await;
+        (base, looked.ok().flatten().map(|text| cut(&text)))
+    }
+
+    async fn base(&self, tool: &str, arguments: &Value) -> Option<String> {
+        in_time(self.tools.get(tool)?.base(arguments)).await
     }
 
     /// Is what the call would change another thing than what the person was shown who approved it? Where everything is already as the
     /// call would make it, nothing is lost, and no question is repeated.
     pub(super) async fn is_outdated(&self, open: &OpenCall) -> bool {
-        open.base.is_some() && differs(open.base.as_deref(), self.base(open).await.as_deref())
+        let Some(base) = open.base.as_deref() else { return false };
+        let Ok(arguments) = serde_json::from_str(&open.call.arguments) else {
+            return true;
+        };
+        differs(Some(base), self.base(&open.call.name, &arguments).await.as_deref())
     }
 }
 

@@ -10,13 +10,16 @@ mod words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::{ActionStatus, DeclaredCall, EffectClass, Event, Message, Notice, ToolCall, ToolResult, ToolSpec, TurnReason};
+use crate::domain::{
+    ActionStatus, CallEdit, DeclaredCall, EffectClass, Event, Message, Notice, ToolCall, ToolResult, ToolSpec, TurnReason,
+};
 
 use super::finish::End;
 use super::step::Reducer;
 use super::{CallOutcome, Effect, Next, WriteRecord, compose, gates};
 
 pub use standing::denied;
+pub use words::redraft;
 pub(super) use words::{describe, justification};
 
 /// A call of the current batch.
@@ -46,6 +49,9 @@ pub struct OpenCall {
     /// The grant of the approved plan that it runs under, by its position: one use of it is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<usize>,
+    /// A person's change of the arguments. `call` has theirs then; the log keeps what the model sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<CallEdit>,
 }
 
 impl OpenCall {
@@ -235,9 +241,12 @@ impl Reducer<'_> {
         let calls = std::mem::take(&mut self.turn.state.calls.open);
         for call in calls {
             let name = call.call.name;
-            let answer = call
+            let mut answer = call
                 .answer
                 .unwrap_or_else(|| compose::not_run(&name, &self.our_answer("call.not_run")));
+            if call.edited.is_some() {
+                answer = compose::of_edited(&name, &self.our_answer("call.edited"), &call.call.arguments, &answer);
+            }
             self.append(Message::tool(&call.call.id, answer));
         }
         if remind {

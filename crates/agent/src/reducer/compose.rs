@@ -122,6 +122,13 @@ pub(super) fn not_run(name: &str, words: &str) -> String {
     format!("[tool_result:{name}] error: {}", plain(words))
 }
 
+/// The answer to a call whose arguments a person changed: our words, the arguments on one line, then the answer as it is.
+pub(super) fn of_edited(name: &str, words: &str, arguments: &str, answer: &str) -> String {
+    let head = format!("[tool_result:{name}] ");
+    let rest = answer.strip_prefix(&head).unwrap_or(answer);
+    format!("{head}{}: {}\n{rest}", plain(words), flat(arguments, SAID_CAP))
+}
+
 /// A refused call, with the person's reason if there is one.
 pub(super) fn refused(name: &str, words: &str, reason: Option<&str>) -> String {
     match reason.map(str::trim).filter(|reason| !reason.is_empty()) {

@@ -293,6 +293,7 @@ fn open_call(call: ToolCall, tools: &[ToolSpec]) -> OpenCall {
         lost: false,
         base: None,
         grant: None,
+        edited: None,
     }
 }
 

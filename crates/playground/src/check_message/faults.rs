@@ -126,10 +126,15 @@ fn is_ours(token: &str) -> bool {
         return is_user(id);
     }
     if let Some(id) = token.strip_prefix("!subteam^") {
-        return ChannelKind::Slack.is_group(id);
+        return is_group(id);
     }
     let target = token.split('|').next().unwrap_or_default();
     is_link(target) || token.starts_with("!date^")
+}
+
+/// A user group, by the length of real ids.
+pub(super) fn is_group(id: &str) -> bool {
+    id.len() >= 9 && ChannelKind::Slack.is_group(id)
 }
 
 /// A link that a person may follow from a chat.

@@ -1,9 +1,8 @@
 //! Rich text: sections, lists, quotes and preformatted text, and the elements inside them.
 
-use countersign_agent::domain::ChannelKind;
 use serde_json::Value;
 
-use super::faults::{Faults, is_link};
+use super::faults::{Faults, is_group, is_link};
 use super::is_user;
 
 /// One `rich_text` block, or a table's cell.
@@ -67,8 +66,8 @@ fn inline(faults: &mut Faults, at: &str, part: &Value, known: &[&str]) {
             }
             "usergroup" => {
                 faults.known(at, element, &["type", "usergroup_id", "style"]);
-                if !element["usergroup_id"].as_str().is_some_and(|id| ChannelKind::Slack.is_group(id)) {
-                    faults.add(at, format_args!("{} is no user group", element["usergroup_id"]));
+                if !element["usergroup_id"].as_str().is_some_and(is_group) {
+                    faults.add(at, format_args!("{} is no usergroup", element["usergroup_id"]));
                 }
             }
             // `broadcast`, `channel` and `team` exist, and call people whom nobody asked for.

@@ -206,6 +206,7 @@ fn a_word_approves_only_what_was_shown() {
                 votes: 0,
                 status: ActionStatus::Pending,
                 outdated: false,
+                edited: false,
                 output: None,
             }],
             note: None,

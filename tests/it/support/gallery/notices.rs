@@ -41,6 +41,10 @@ pub fn notices() -> Vec<Notice> {
             requester: String::from("ou_u1"),
         },
         Notice::NotEntitled { requester: String::new() },
+        Notice::OwnTask {},
+        Notice::GroupUnknown {
+            groups: vec![String::from("od-ops"), String::from("S0614TZR7")],
+        },
         Notice::Expired { goal: goal(), again: true },
         Notice::Expired {
             goal: goal(),

@@ -28,14 +28,8 @@ pub struct RowsSettlement {
 }
 
 /// Different people needed to approve `row` at a gate of this quorum: the stricter of the two wins.
-#[must_use]
-pub fn needed(quorum: u32, row: u32) -> u32 {
+fn needed(quorum: u32, row: u32) -> u32 {
     quorum.max(row).max(1)
-}
-
-/// The votes of one row.
-pub fn votes_of_row<'a>(votes: &'a [Vote], row: &'a ActionId) -> impl Iterator<Item = &'a Vote> {
-    votes.iter().filter(move |vote| vote.row.as_ref() == Some(row))
 }
 
 /// What `act` of `actor` comes to at the row `one` of `rows`, all those of `gate`; without `one` at all that wait and that the actor may
@@ -78,7 +72,12 @@ pub fn settle_rows(
         if *act == Act::Approve {
             let needed = needed(gate.quorum, row.quorum);
             let vote = actor.vote(&own, Some(&row.id)).filter(|_| needed > 1);
-            let given = votes_of_row(gate.votes, &row.id).cloned().collect();
+            let given = gate
+                .votes
+                .iter()
+                .filter(|vote| vote.row.as_ref() == Some(&row.id))
+                .cloned()
+                .collect();
             decision.approvers = counted(needed, given, actor, vote.clone(), |vote| stands(vote, approvers, &right));
             settled.votes.extend(vote);
             let votes = u32::try_from(decision.approvers.len()).unwrap_or(u32::MAX);

@@ -217,6 +217,7 @@ fn row(id: &str, status: ActionStatus) -> Action {
         arguments: serde_json::Value::Null,
         justification: String::new(),
         preview: None,
+        edited: None,
         quorum: 0,
         approvers: None,
         status,

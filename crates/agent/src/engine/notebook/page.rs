@@ -7,8 +7,8 @@ use super::{VerdictEffect, VerdictError};
 use crate::domain::SignalKind;
 use crate::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Right, Settlement};
 use crate::domain::{
-    Action, ActionId, ActionStatus, Approvers, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis, Outbound,
-    ToolResult, TurnReason, TurnStatus, Via, Vote,
+    Action, ActionId, ActionStatus, Approvers, CallDraft, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis,
+    Outbound, ToolResult, TurnReason, TurnStatus, Via, Vote,
 };
 use crate::engine::JournalError;
 use crate::engine::journal::{OutsideInput, StepRecord, row_verdicts, status_at_end, unread_outcomes};
@@ -367,7 +367,7 @@ impl Page {
         let act = if gate.kind == GateKind::Question { answer(act) } else { act };
         let act = act.at(gate.kind).ok_or(VerdictError::Invalid("it makes no sense at this gate"))?;
         if gate.kind == GateKind::ToolApproval {
-            return self.decide_rows(id, None, &act, None, actor);
+            return self.decide_rows(id, None, &act, None, None, actor);
         }
         let votes = gate.stored_votes();
         let settled = handshake::settle(&gate.standing(&votes), &act, actor, everybody, None).map_err(|refusal| refused(refusal, id))?;
@@ -393,6 +393,7 @@ impl Page {
         one: Option<&ActionId>,
         act: &Act,
         reason: Option<&str>,
+        edit: Option<CallDraft>,
         actor: &Actor,
     ) -> Result<VerdictEffect, VerdictError> {
         let open = self.open_gate(id)?;
@@ -404,6 +405,9 @@ impl Page {
         })?;
         for (row, decision) in settled.decided {
             let row = self.row(&row)?;
+            if let Some(draft) = &edit {
+                draft.clone().put_into(row, &decision)?;
+            }
             row.status = decision.kind.of_open_rows();
             row.decision = Some(decision);
         }

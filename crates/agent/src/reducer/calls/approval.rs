@@ -168,6 +168,7 @@ impl Reducer<'_> {
             votes: 0,
             status: open.status,
             outdated: open.status == ActionStatus::Pending && open.action.is_some(),
+            edited: open.edited.is_some(),
             output: None,
         }
     }
@@ -198,6 +199,7 @@ impl Reducer<'_> {
             effect,
             justification: justification(&open.call.name, &arguments),
             arguments,
+            edited: open.edited.clone(),
             preview: None,
             quorum: demand.quorum.unwrap_or(1),
             approvers: demand.approvers,
@@ -287,7 +289,17 @@ impl Reducer<'_> {
             let reason = verdict.map_or(decision.text.as_deref(), |row| row.reason.as_deref());
             let lost = call.lost || call.status == ActionStatus::Unknown;
             call.status = match status {
-                ActionStatus::Approved => ActionStatus::Approved,
+                ActionStatus::Approved => {
+                    // An edit that was taken before stands, with the preview of this question.
+                    let edited = verdict.and_then(|row| row.edited.clone());
+                    if let Some((arguments, edit)) = edited.filter(|(_, edit)| call.edited.as_ref() != Some(edit)) {
+                        call.call.arguments = arguments.to_string();
+                        // The preview that the card showed is of the model's call.
+                        call.base.clone_from(&edit.base);
+                        call.edited = Some(edit);
+                    }
+                    ActionStatus::Approved
+                }
                 ActionStatus::Expired => {
                     let key = if lost { "call.lost" } else { "call.expired" };
                     call.answer = Some(compose::not_run(name, &ours.answer(key, Value::Null)));

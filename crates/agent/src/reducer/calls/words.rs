@@ -2,8 +2,12 @@
 
 use serde_json::Value;
 
+use crate::domain::ToolSpec;
 use crate::domain::foreign::one_line;
+use crate::reducer::reply::arguments::check_arguments;
 
+/// Bytes of the arguments that a person may put in the place of the model's.
+const EDIT_CAP: usize = 256 << 10;
 /// Characters of a line.
 const LINE_CAP: usize = 300;
 
@@ -21,6 +25,19 @@ pub(in crate::reducer) fn justification(tool: &str, arguments: &Value) -> String
         _ => None,
     };
     said.unwrap_or_else(|| String::from("Proposed by planning model."))
+}
+
+/// A call of the tool `spec` with the `arguments` of a person, one JSON object: as they will run, and the line for people.
+///
+/// # Errors
+/// What is to be mended in the arguments, which are held to what the model's are held to.
+pub fn redraft(spec: &ToolSpec, arguments: &str) -> Result<(Value, String), String> {
+    if arguments.len() > EDIT_CAP {
+        return Err(format!("the arguments have more than {} KiB", EDIT_CAP >> 10));
+    }
+    let arguments = Value::Object(check_arguments(arguments, &spec.parameters, &[])?);
+    let line = justification(&spec.name, &arguments);
+    Ok((arguments, line))
 }
 
 /// One line for the timeline and for what a stopped turn leaves behind.

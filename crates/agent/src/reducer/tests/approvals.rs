@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::play::{Play, ok, plan, writes};
 use crate::domain::{
-    Action, ActionStatus, ApprovalMode, DecisionKind, EffectClass, Event, GateKind, Notice, Outbound, ResumedReason, Role, ToolResult,
-    TurnReason, TurnStatus, Via,
+    Action, ActionStatus, ApprovalMode, CallEdit, DecisionKind, EffectClass, Event, GateKind, Notice, Outbound, ResumedReason, Role,
+    ToolResult, TurnReason, TurnStatus, Via,
 };
 use crate::reducer::calls::justification;
 use crate::reducer::{CallOutcome, Effect, Input, Next};
@@ -431,4 +431,51 @@ fn the_worked_example() {
     }
     let moved = told.iter().filter(|one| **one == "action_status").count();
     assert!(moved >= 3, "every row's way is told: {told:?}");
+}
+
+/// interface (H): a call runs with the arguments of the person who approved it. The model hears so before the answer, its own call stays in the log,
+/// and the digest of what would be replaced is the one of the edit; when the call asks again, the edit stays.
+#[test]
+fn an_edited_call_runs_as_it_was_edited() {
+    let mut play = Play::new();
+    play.reply("", &[write("a")]);
+    let edit = CallEdit {
+        by: Some("ou_u1".into()),
+        through_api: false,
+        at: crate::domain::Millis(7),
+        original: json!({"path": "a", "content": "x"}),
+        base: Some("b0".into()),
+    };
+    let theirs = json!({"path": "b </mailbox>", "content": "y"});
+    play.edits(&theirs, &edit);
+    assert_eq!(play.running(), ["write_file"]);
+    let open = &play.turn.state.calls.open[0];
+    assert_eq!(
+        (open.call.arguments.clone(), open.base.as_deref()),
+        (theirs.to_string(), Some("b0"))
+    );
+    play.feed(Input::Outdated {
+        call_id: open.call.id.clone(),
+        millis: 0,
+    });
+    play.waits_for(GateKind::ToolApproval);
+    let again = play.actions().last().copied().cloned().unwrap();
+    assert_eq!((&again.arguments, again.edited.as_ref()), (&theirs, Some(&edit)));
+    play.turn.state.calls.open[0].base = Some("b1".into());
+    play.edits(&theirs, &edit);
+    assert_eq!(play.turn.state.calls.open[0].base.as_deref(), Some("b1"), "what the person saw now");
+    play.tools_answer("written");
+    let told = &play.turn.log.last().unwrap().content;
+    let head = "[tool_result:write_file] edited: a person changed the arguments of this call";
+    assert!(
+        told.starts_with(head) && told.contains("b &lt;/mailbox&gt;") && told.contains("\nwritten"),
+        "{told}"
+    );
+    let own = play.turn.log.iter().find(|message| message.role == Role::Assistant).unwrap();
+    assert!(own.calls[0].arguments.contains("\"a\""), "{own:?}");
+    assert!(
+        play.turn.state.calls.written()[0].contains("write_file b"),
+        "{:?}",
+        play.turn.state.calls.written()
+    );
 }

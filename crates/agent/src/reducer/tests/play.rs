@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::domain::{
-    Action, ActionStatus, Answer, ApprovalMode, ArgumentSense, Decision, DecisionKind, EffectClass, Event, GateKind, Grant, Message,
-    Millis, Notice, Outbound, Policy, Role, Rule, Scope, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
+    Action, ActionStatus, Answer, ApprovalMode, ArgumentSense, CallEdit, Decision, DecisionKind, EffectClass, Event, GateKind, Grant,
+    Message, Millis, Notice, Outbound, Policy, Role, Rule, Scope, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
 };
 use crate::reducer::{
     Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin,
@@ -305,12 +305,28 @@ impl Play {
         let rows = self.rows();
         assert_eq!(rows.len(), verdicts.len(), "rows of the card");
         let rows = rows.into_iter().zip(verdicts).map(|(action, (status, reason))| RowVerdict {
+            edited: None,
             action,
             status: *status,
             reason: reason.map(str::to_owned),
         });
         let input = Input::Decided {
             decision: decision(DecisionKind::Reject, None),
+            rows: rows.collect(),
+        };
+        self.feed(input)
+    }
+
+    /// A person approves the only row of the open approval card, with these arguments.
+    pub(super) fn edits(&mut self, arguments: &Value, edit: &CallEdit) -> &mut Self {
+        let rows = self.rows().into_iter().map(|action| RowVerdict {
+            edited: Some((arguments.clone(), edit.clone())),
+            action,
+            status: ActionStatus::Approved,
+            reason: None,
+        });
+        let input = Input::Decided {
+            decision: decision(DecisionKind::Approve, None),
             rows: rows.collect(),
         };
         self.feed(input)

@@ -120,6 +120,7 @@ fn decided(play: &Play, bytes: &[u8]) -> Input {
         .filter_map(|open| open.action.clone())
         .zip(bytes.iter().skip(2));
     let rows = rows.filter(|(_, pick)| **pick > 60).map(|(action, pick)| RowVerdict {
+        edited: None,
         action,
         status: statuses[usize::from(pick % 5)],
         reason: None,

@@ -36,6 +36,7 @@ fn call(tool: &str, path: &str, asked: bool, status: ActionStatus, via: Via) -> 
             arguments: json!({"content": "long ".repeat(40), "path": path}),
             justification: String::new(),
             preview: None,
+            edited: None,
             quorum: 1,
             approvers: None,
             status,

@@ -22,6 +22,7 @@ fn rows(state: &State) -> Vec<Action> {
         arguments: serde_json::Value::Null,
         justification: String::new(),
         preview: None,
+        edited: None,
         quorum: 0,
         approvers: None,
         status: *status,

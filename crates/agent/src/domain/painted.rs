@@ -1,0 +1,58 @@
+//! How a card changes: its state, and its calls as their rows stand.
+
+use super::{Action, ActionView, CardState, Outbound};
+
+/// Lines of a tool's output that a settled approval card shows; the API has all of it.
+const SHOWN_OUTPUT_LINES: usize = 10;
+
+impl Outbound {
+    /// This card in another state; rows of an approval card stand as `rows` do now, with the first lines of
+    /// what they put out. What has no state stays as it is.
+    #[must_use]
+    pub fn painted(&self, new: CardState, rows: &[Action]) -> Self {
+        let mut card = self.clone();
+        match &mut card {
+            Self::PlanCard(plan) => plan.state = new,
+            Self::QuestionCard(question) => question.state = new,
+            Self::BudgetCard(budget) => budget.state = new,
+            Self::ApprovalCard(approval) => {
+                approval.state = new;
+                for view in &mut approval.actions {
+                    let Some(row) = rows.iter().find(|row| row.id == view.id) else {
+                        continue;
+                    };
+                    view.status = row.status;
+                    if row.edited.is_some() {
+                        view.show_edit(row);
+                    }
+                    view.output = row.result.as_ref().map(|result| first_lines(&result.text));
+                }
+            }
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
+        }
+        card
+    }
+}
+
+impl ActionView {
+    /// Shows the call with the arguments of the person who edited it. They take no more room than those that the card was made for.
+    fn show_edit(&mut self, row: &Action) {
+        const LEAST: usize = 400;
+        let room = self.arguments.chars().count().max(LEAST);
+        let whole = serde_json::to_string_pretty(&row.arguments).unwrap_or_default();
+        self.arguments = whole.chars().take(room).collect();
+        self.hidden = u64::try_from(whole.chars().count().saturating_sub(room)).unwrap_or(u64::MAX);
+        self.justification.clone_from(&row.justification);
+        self.preview.clone_from(&row.preview);
+        self.edited = true;
+    }
+}
+
+fn first_lines(text: &str) -> String {
+    let mut lines = text.lines();
+    let mut shown: Vec<&str> = lines.by_ref().take(SHOWN_OUTPUT_LINES).collect();
+    if lines.next().is_some() {
+        shown.push("…");
+    }
+    shown.join("\n")
+}

@@ -1,0 +1,97 @@
+//! The keys in force in one chat, for `check --chat`, and what profiles name that is not there.
+
+use config::{Map, Value, ValueKind};
+use countersign_agent::domain::is_tool_of;
+use countersign_agent::tools::McpServer;
+
+use super::effective::{Line, key_line, of_text, render_lines};
+use super::key::{Key, Reload};
+use super::live::Live;
+use super::profiles::{self, channel_of, of_channel, of_model};
+use super::table::{ChannelLive, KEYS, Model};
+use super::values::LayeredValues;
+
+/// The keys in force in `chat`: its channel's, the agent's, the model's and the tools, with those of its profile in their places.
+pub(super) fn render(layered: LayeredValues<'_>, live: &Live, chat: &str, tools: &[String]) -> String {
+    let channel = channel_of(chat);
+    let profile = live.profiles.of_chat(chat);
+    let section = profile.and_then(|profile| layered.at(&format!("profiles.{}", profile.name)));
+    let own = section.map(members).unwrap_or_default();
+    let word = |path: &str, value: &str| (path.to_owned(), of_text(value), String::new());
+    let place = section.and_then(Value::origin).unwrap_or_default().to_owned();
+    let named = profile.map_or_else(|| of_text(ValueKind::Nil), |profile| of_text(profile.name.as_str()));
+    let mut lines = vec![
+        word("chat", chat),
+        word("channel", channel.as_str()),
+        ("profile".to_owned(), named, place),
+    ];
+    let below = profiles::path(channel);
+    let of_chat = of_channel(layered.at(&below).map(members).unwrap_or_default(), &own);
+    lines.extend(rows(ChannelLive::ROWS, &below, &of_chat));
+    let agent = KEYS
+        .iter()
+        .filter(|key| key.reload == Reload::Hot && key.path.starts_with("agent."));
+    lines.extend(agent.map(|key| match own.get("system_prompt") {
+        Some(own) if key.path == "agent.system_prompt" => {
+            let text = live.system_prompt(profile.map(|profile| profile.name.as_str()));
+            (key.path.to_owned(), of_text(text), own.origin().unwrap_or_default().to_owned())
+        }
+        _ => key_line(key, key.path, layered.at(key.path), layered.origin(key.path)),
+    }));
+    let model = profile.and_then(|profile| profile.model.as_deref());
+    let path = model.map_or_else(|| "model".to_owned(), |name| format!("models.{name}"));
+    lines.extend(rows(
+        Model::ROWS,
+        "model",
+        &of_model(layered.at(&path).map(members).unwrap_or_default()),
+    ));
+    let patterns = profile.and_then(|profile| profile.tools.clone());
+    let place = own.get("tools").and_then(Value::origin).unwrap_or_default().to_owned();
+    let fits = |tool: &&String| patterns.as_deref().is_none_or(|patterns| is_tool_of(patterns, tool));
+    let names: Vec<String> = tools.iter().filter(fits).cloned().collect();
+    let all = || vec![String::from("*")];
+    lines.push(("tools.patterns".to_owned(), of_text(patterns.clone().unwrap_or_else(all)), place));
+    lines.push((
+        "tools.names".to_owned(),
+        of_text(names),
+        "and tools of MCP servers that fit".to_owned(),
+    ));
+    render_lines(lines.into_iter())
+}
+
+/// The lines of these rows below `path`, from the members of a section.
+fn rows(rows: &[Key], path: &str, section: &Map<String, Value>) -> Vec<Line> {
+    let line = |row: &Key| {
+        let value = section.get(row.path)?;
+        Some(key_line(row, &format!("{path}.{}", row.path), Some(value), value.origin()))
+    };
+    rows.iter().filter_map(line).collect()
+}
+
+fn members(section: &Value) -> Map<String, Value> {
+    match &section.kind {
+        ValueKind::Table(members) => members.clone(),
+        _ => Map::new(),
+    }
+}
+
+/// A warning for each pattern of a profile that fits none of `tools` and can fit none of a server of `servers`.
+pub(super) fn idle_patterns(layered: LayeredValues<'_>, live: &Live, servers: &[McpServer], tools: &[String]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for profile in live.profiles.iter() {
+        let path = format!("profiles.{}.tools", profile.name);
+        for pattern in profile.tools.iter().flatten() {
+            let fits = |tool: &String| is_tool_of(std::slice::from_ref(pattern), tool);
+            let may_fit = |server: &McpServer| {
+                let prefix = format!("{}__", server.name);
+                let start = pattern.split('*').next().unwrap_or_default();
+                start.starts_with(&prefix) || (pattern.contains('*') && prefix.starts_with(start))
+            };
+            if !tools.iter().any(fits) && !servers.iter().any(may_fit) {
+                let place = layered.origin(&path).unwrap_or("default");
+                warnings.push(format!("{place}: {path}: warning: {pattern:?} fits no tool that is switched on"));
+            }
+        }
+    }
+    warnings
+}

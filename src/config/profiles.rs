@@ -1,0 +1,173 @@
+//! `profiles` and `models` as the program reads them: what differs in some chats.
+
+use std::collections::BTreeMap;
+
+use ::config::{Config, ConfigError, Map, Value};
+use countersign_agent::domain::ChannelKind;
+use countersign_agent::model::{ModelLive, Provider};
+use serde::Deserialize;
+
+use super::layer::default;
+use super::table::{ChannelLive, Model, ProviderKind};
+
+/// What differs in some chats.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// The chats that it holds in.
+    pub chats: Vec<String>,
+    /// Added to the prompt, after what is added for all chats.
+    pub system_prompt: String,
+    /// Names of the tools that there are, with `*` for any characters. `None` means all.
+    pub tools: Option<Vec<String>>,
+    /// A name in `models`. `None` means the model for all.
+    pub model: Option<String>,
+    /// The hot keys of each channel as they hold in these chats.
+    lark: ChannelLive,
+    slack: ChannelLive,
+    console: ChannelLive,
+}
+
+impl Profile {
+    /// The hot keys of `channel` as they hold in these chats.
+    #[must_use]
+    pub fn in_channel(&self, channel: ChannelKind) -> &ChannelLive {
+        match channel {
+            ChannelKind::Lark => &self.lark,
+            ChannelKind::Slack => &self.slack,
+            ChannelKind::Console => &self.console,
+        }
+    }
+
+    /// The channels that its chats belong to, by the form of their ids.
+    pub(super) fn channels(&self) -> impl Iterator<Item = ChannelKind> {
+        let has = |channel: &ChannelKind| self.chats.iter().any(|chat| channel_of(chat) == *channel);
+        [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console]
+            .into_iter()
+            .filter(has)
+    }
+
+    fn of(all: &Config, section: &Map<String, Value>) -> Result<Self, ConfigError> {
+        #[derive(Deserialize)]
+        struct Own {
+            name: String,
+            #[serde(default)]
+            chats: Vec<String>,
+            #[serde(default)]
+            system_prompt: String,
+            tools: Option<Vec<String>>,
+            #[serde(default)]
+            model: String,
+        }
+        let own: Own = Value::new(None, section.clone()).try_deserialize()?;
+        let channel = |kind| Value::new(None, of_channel(all.get_table(&path(kind))?, section)).try_deserialize();
+        Ok(Self {
+            name: own.name,
+            chats: own.chats,
+            system_prompt: own.system_prompt,
+            tools: own.tools,
+            model: Some(own.model).filter(|name| !name.is_empty()),
+            lark: channel(ChannelKind::Lark)?,
+            slack: channel(ChannelKind::Slack)?,
+            console: channel(ChannelKind::Console)?,
+        })
+    }
+}
+
+/// The profiles, in the order of the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Profiles(Vec<Profile>);
+
+impl Profiles {
+    pub(super) fn of(all: &Config) -> Result<Self, ConfigError> {
+        let mut profiles = Vec::new();
+        for section in all.get_array("profiles")? {
+            let section = section.into_table()?;
+            // What has no name was refused, and stands here so that the others keep their places.
+            if section.contains_key("name") {
+                profiles.push(Profile::of(all, &section)?);
+            }
+        }
+        Ok(Self(profiles))
+    }
+
+    /// The profile of this chat.
+    #[must_use]
+    pub fn of_chat(&self, chat: &str) -> Option<&Profile> {
+        self.iter().find(|profile| profile.chats.iter().any(|id| id == chat))
+    }
+
+    /// The profile of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&Profile> {
+        self.iter().find(|profile| profile.name == name)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Profile> {
+        self.0.iter()
+    }
+}
+
+/// The section of a channel.
+pub(super) fn path(channel: ChannelKind) -> String {
+    format!("channels.{}", channel.as_str())
+}
+
+/// The keys of a channel's section, those of the profile's `section` in place of its own.
+pub(super) fn of_channel(mut channel: Map<String, Value>, section: &Map<String, Value>) -> Map<String, Value> {
+    for row in ChannelLive::of_chats() {
+        if let Some(value) = section.get(row.path) {
+            channel.insert(row.path.to_owned(), value.clone());
+        }
+    }
+    channel
+}
+
+/// The channel that a chat belongs to, by the form of its id: `oc_…` is Lark's; capitals and digits after a `C`, `D` or `G` are Slack's.
+pub(super) fn channel_of(chat: &str) -> ChannelKind {
+    let is_slack = chat.starts_with(['C', 'D', 'G'])
+        && chat
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    if chat.starts_with("oc_") {
+        ChannelKind::Lark
+    } else if is_slack {
+        ChannelKind::Slack
+    } else {
+        ChannelKind::Console
+    }
+}
+
+/// `models`, by name.
+pub(super) fn models(all: &Config) -> Result<BTreeMap<String, ModelLive>, ConfigError> {
+    let of = |(name, section): (String, Value)| {
+        let model: Model = Value::new(None, of_model(section.into_table()?)).try_deserialize()?;
+        Ok((name, model.into()))
+    };
+    all.get_table("models")?.into_iter().map(of).collect()
+}
+
+/// The members of a model's section, with the defaults of those that it does not have.
+pub(super) fn of_model(section: Map<String, Value>) -> Map<String, Value> {
+    let defaults = Model::ROWS.iter().map(|row| (row.path.to_owned(), Value::new(None, default(row))));
+    defaults.chain(section).collect()
+}
+
+impl From<Model> for ModelLive {
+    fn from(model: Model) -> Self {
+        Self {
+            provider: match model.provider {
+                ProviderKind::Demo => Provider::Demo,
+                ProviderKind::OpenAi => Provider::OpenAi,
+                ProviderKind::Anthropic => Provider::Anthropic,
+            },
+            base_url: model.base_url,
+            name: model.name,
+            api_key: model.api_key,
+            timeout: model.timeout,
+            parallel_tool_calls: model.parallel_tool_calls,
+        }
+    }
+}

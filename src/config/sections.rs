@@ -1,0 +1,171 @@
+//! Named sections inside one key (`models`, `profiles`): each member is a row of a table of keys, and all that is wrong is told at once.
+
+use std::collections::HashMap;
+
+use config::{Map, Value, ValueKind};
+use countersign_agent::template::yaml::{Entry, Node, Yaml};
+
+use super::key::{Key, TRIMMED};
+use super::kind::{Finding, Kind, Refusal};
+use super::secret::HIDDEN;
+
+/// The member of a list's section that names it.
+pub(super) const NAME: &str = "name";
+
+/// What was found while sections were read.
+#[derive(Debug, Default)]
+pub(super) struct Findings(pub(super) Vec<Finding>);
+
+impl Findings {
+    pub(super) fn note(&mut self, path: &str, line: u64, why: impl Into<String>, is_warning: bool) {
+        let refusal = Refusal { line, why: why.into() };
+        self.0.push(Finding {
+            path: path.to_owned(),
+            refusal,
+            is_warning,
+        });
+    }
+
+    fn problem(&mut self, path: &str, line: u64, why: impl Into<String>) {
+        self.note(path, line, why, false);
+    }
+}
+
+/// What the sections of one key may have.
+#[derive(Debug)]
+pub(super) struct Form {
+    /// The members of a section.
+    pub(super) rows: Vec<Key>,
+    /// What is allowed, in words.
+    pub(super) allowed: &'static str,
+    /// What is said of a member that is none of the rows.
+    pub(super) unknown: &'static str,
+}
+
+/// A map from names to sections of this `form`.
+pub(super) fn read_map(form: &Form, node: &Node, findings: &mut Findings) -> Map<String, Value> {
+    let entries = match &node.value {
+        Yaml::Map(entries) => entries.as_slice(),
+        Yaml::Null => &[],
+        _ => {
+            findings.problem("", node.line, format!("found no map, allowed {}", form.allowed));
+            &[]
+        }
+    };
+    let mut read = Map::new();
+    for Entry { key: name, node } in entries {
+        let is_name = Kind::Name.parse(&named(name, node.line)).is_ok();
+        match &node.value {
+            _ if !is_name => findings.problem("", node.line, format!("found the name {name:?}, allowed {}", Kind::Name.allowed())),
+            _ if read.contains_key(name) => findings.problem(name, node.line, "duplicate key"),
+            Yaml::Map(members) => {
+                let section = read_members(form, name, members, findings);
+                read.insert(name.clone(), Value::new(None, ValueKind::Table(section)));
+            }
+            _ => findings.problem(name, node.line, format!("found no section, allowed {}", form.allowed)),
+        }
+    }
+    read
+}
+
+/// A list of sections of this `form`, one of whose members is [`NAME`]. An entry that is none is empty in what is given back.
+pub(super) fn read_list(form: &Form, node: &Node, findings: &mut Findings) -> Vec<Value> {
+    let items = match &node.value {
+        Yaml::List(items) => items.as_slice(),
+        Yaml::Null => &[],
+        _ => {
+            findings.problem("", node.line, format!("found no list, allowed {}", form.allowed));
+            &[]
+        }
+    };
+    let mut first: HashMap<String, u64> = HashMap::new();
+    let mut read = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let Yaml::Map(members) = &item.value else {
+            findings.problem("", item.line, format!("entry {} is no section, allowed {}", at + 1, form.allowed));
+            read.push(Value::new(None, Map::<String, Value>::new()));
+            continue;
+        };
+        let name = members.iter().find_map(|member| match &member.node.value {
+            Yaml::Text(name) if member.key == NAME && Kind::Name.parse(&member.node).is_ok() => Some(name.clone()),
+            _ => None,
+        });
+        let Some(name) = name else {
+            findings.problem("", item.line, format!("entry {} needs a name: {}", at + 1, Kind::Name.allowed()));
+            read.push(Value::new(None, Map::<String, Value>::new()));
+            continue;
+        };
+        if let Some(line) = first.insert(name.clone(), item.line) {
+            findings.problem(&name, item.line, format!("two entries are named {name}, the first on line {line}"));
+        }
+        let section = read_members(form, &name, members, findings);
+        read.push(Value::new(None, ValueKind::Table(section)));
+    }
+    read
+}
+
+/// The members of the section at `path` that are as they should be.
+fn read_members(form: &Form, path: &str, members: &[Entry], findings: &mut Findings) -> Map<String, Value> {
+    let mut read = Map::new();
+    let mut seen: HashMap<&str, u64> = HashMap::new();
+    for Entry { key, node } in members {
+        let at = format!("{path}.{key}");
+        if let Some(first) = seen.insert(key, node.line) {
+            findings.problem(&at, node.line, format!("duplicate key, first on line {first}"));
+            continue;
+        }
+        let Some(row) = form.rows.iter().find(|row| row.path == key) else {
+            let names: Vec<&str> = form.rows.iter().map(|row| row.path).collect();
+            findings.problem(&at, node.line, format!("{}, allowed here: {}", form.unknown, names.join(", ")));
+            continue;
+        };
+        match row.kind.parse(node) {
+            Err(refusal) => findings.problem(&at, refusal.line, refusal.why),
+            Ok(mut value) => {
+                if row.trim(&mut value) {
+                    findings.note(&at, node.line, TRIMMED, true);
+                }
+                read.insert(key.clone(), Value::new(None, value));
+            }
+        }
+    }
+    read
+}
+
+/// The sections with `***` for every secret.
+pub(super) fn hide(form: &Form, sections: &ValueKind) -> ValueKind {
+    let hidden = |section: &Value| {
+        let ValueKind::Table(members) = &section.kind else {
+            return section.clone();
+        };
+        let shown = members.iter().map(|(name, value)| {
+            let secret = form.rows.iter().any(|row| row.path == name && row.is_secret())
+                && !matches!(&value.kind, ValueKind::String(text) if text.is_empty());
+            (name.clone(), if secret { Value::new(None, HIDDEN) } else { value.clone() })
+        });
+        Value::new(None, ValueKind::Table(shown.collect()))
+    };
+    match sections {
+        ValueKind::Array(list) => ValueKind::Array(list.iter().map(hidden).collect()),
+        ValueKind::Table(map) => ValueKind::Table(map.iter().map(|(name, section)| (name.clone(), hidden(section))).collect()),
+        plain => plain.clone(),
+    }
+}
+
+/// The line of `member` in the section `name` of a map.
+pub(super) fn line_of(map: &Node, name: &str, member: &str) -> u64 {
+    let below = |node: &Node, key: &str| match &node.value {
+        Yaml::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| entry.node.clone()),
+        _ => None,
+    };
+    below(map, name)
+        .and_then(|section| below(&section, member))
+        .map_or(map.line, |node| node.line)
+}
+
+fn named(name: &str, line: u64) -> Node {
+    Node {
+        line,
+        value: Yaml::Text(name.to_owned()),
+    }
+}
