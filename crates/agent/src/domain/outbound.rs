@@ -299,7 +299,7 @@ pub struct PlanCard {
     pub end: Option<PlanEnd>,
     /// Who had the plan asked for again, after its review expired.
     #[serde(default)]
-    pub asked_again: Option<AskedAgain>,
+    pub asked_again: Option<Box<AskedAgain>>,
 }
 
 /// What somebody's words about an open plan are, as far as the model's reply has shown.
