@@ -19,7 +19,7 @@ pub(super) fn decided(card: &Outbound, decision: &Decision, rows: &[Action]) -> 
 pub(super) fn asked_again(card: &Outbound, decision: &Decision, asked: Option<&AskedAgain>) -> Outbound {
     match decided(card, decision, &[]) {
         Outbound::PlanCard(plan) => Outbound::PlanCard(PlanCard {
-            asked_again: asked.cloned(),
+            asked_again: asked.cloned().map(Box::new),
             ..plan
         }),
         other => other,

@@ -106,6 +106,10 @@ fn buttons_carry_the_contract() {
         .iter()
         .filter(|(name, _)| !name.contains("open") && !name.contains("simple"))
     {
+        if *name == "plan_expired" {
+            assert_eq!(values(content), [review("ask_again")]);
+            continue;
+        }
         let rows_wait = ["approval_half", "approval_unknown"].contains(name);
         assert_eq!(values(content).is_empty(), !rows_wait, "{name}");
     }

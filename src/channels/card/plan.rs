@@ -5,7 +5,7 @@ use serde_json::json;
 use super::build::{Builder, lines};
 use super::{Ask, ButtonStyle, Card, CardLine, Form, Head, Part, Span, Tone, ours};
 use crate::channels::wording::{Audience, asked_of, clock_time, done_steps, end_key, is_open, one_line, under_way};
-use countersign_agent::domain::{CardState, Complexity, GateId, PlanCard};
+use countersign_agent::domain::{CardState, Complexity, DecisionKind, GateId, PlanCard};
 
 impl Builder<'_> {
     pub(super) fn plan<'a>(&self, card: &'a PlanCard) -> Card<'a> {
@@ -121,12 +121,13 @@ impl Builder<'_> {
             let values = json!({"through_api": asked.through_api, "at": clock_time(asked.at)});
             return vec![Part::Lines("again", vec![self.around("", "plan.asked_again", values, "by", by)])];
         }
-        match card.can_be_asked_again().filter(|_| !self.words.surface.is_text()) {
-            Some(gate) => vec![
+        let expired = matches!(&card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Expire);
+        match &card.review_id {
+            Some(gate) if expired && !self.words.surface.is_text() => vec![
                 Part::Lines("again", vec![ours(&self.word("plan.again_hint"))]),
                 Part::AskAgain(gate, self.button("plan.again", ButtonStyle::Plain, None)),
             ],
-            None => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

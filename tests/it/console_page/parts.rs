@@ -1,5 +1,7 @@
 //! What the page shows and how it stays true: chat, cards, what waits, tasks, states, and the live request.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{OURS, WORDS, form, press, say, toast};
@@ -74,6 +76,42 @@ async fn plain_forms_are_enough() {
     }
     let missing = press(&world, "lin", ("review", &json!({ "id": "rv_none" })), "approve", "").await;
     assert_eq!(missing.status, 404);
+    world.end().await;
+}
+
+/// interface 9: the card of an expired review has its button on the page, too; it works once.
+#[tokio::test]
+async fn an_expired_plan_is_asked_for_again() {
+    let world = World::frozen(&[], reporter).await;
+    say(&world, "demo", "lin", "整理笔记").await;
+    let review = world.api.review_in("demo").await;
+    world.clock.advance(Duration::from_secs(61 * 60));
+    let page = shows(&world, "再问一次</button>").await;
+    assert!(
+        page.contains("name=\"decision\" value=\"ask_again\"") && page.contains("已过期"),
+        "{page}"
+    );
+    let refused = press(&world, "zhao", ("review", &review), "ask_again", "").await;
+    assert_eq!((refused.status, toast(&refused).contains("只有 林晓")), (403, true));
+    let asked = world.model.seen_of("整理笔记").len();
+    let done = press(&world, "lin", ("review", &review), "ask_again", "").await;
+    assert_eq!(
+        (done.status, toast(&done).as_str()),
+        (200, "已再次发起，随后会发出同一份计划的新卡片。")
+    );
+    let new = world.api.review_in("demo").await;
+    assert_eq!((&new["digest"], &new["user_id"]), (&review["digest"], &review["user_id"]));
+    let twice = press(&world, "lin", ("review", &review), "ask_again", "").await;
+    assert_eq!(
+        (twice.status, toast(&twice).contains("林晓 已经再次发起过")),
+        (409, true),
+        "{twice:?}"
+    );
+    let open = press(&world, "lin", ("review", &new), "ask_again", "").await;
+    assert_eq!(open.status, 404, "a review that waits has no such button");
+    assert_eq!(world.model.seen_of("整理笔记").len(), asked);
+    let page = shows(&world, "林晓 已再次发起这份计划").await;
+    assert!(!page.contains("value=\"ask_again\""), "{page}");
     world.end().await;
 }
 

@@ -266,12 +266,12 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
         (
             "plan_asked_again",
             Outbound::PlanCard(PlanCard {
-                asked_again: Some(AskedAgain {
+                asked_again: Some(Box::new(AskedAgain {
                     by: String::from("ou_u2"),
                     through_api: false,
                     at: AT,
                     event_id: None,
-                }),
+                })),
                 ..plan(expired())
             }),
         ),

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, Complexity, Decision, DecisionKind, DeclaredCall, EffectClass, GateId,
-    Grant, Limit, Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
+    ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, Complexity, Decision, DeclaredCall, EffectClass, GateId, Grant, Limit,
+    Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
 };
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
@@ -299,16 +299,7 @@ pub struct PlanCard {
     pub end: Option<PlanEnd>,
     /// Who had the plan asked for again, after its review expired.
     #[serde(default)]
-    pub asked_again: Option<AskedAgain>,
-}
-
-impl PlanCard {
-    /// The review whose plan the button of this card asks for again. `None` means there is no such button.
-    #[must_use]
-    pub fn can_be_asked_again(&self) -> Option<&GateId> {
-        let expired = matches!(&self.state, CardState::Decided { decision } if decision.kind == DecisionKind::Expire);
-        self.review_id.as_ref().filter(|_| expired && self.asked_again.is_none())
-    }
+    pub asked_again: Option<Box<AskedAgain>>,
 }
 
 /// What somebody's words about an open plan are, as far as the model's reply has shown.

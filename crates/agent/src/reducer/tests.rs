@@ -15,6 +15,7 @@ mod endings;
 mod guard;
 mod limits;
 mod observe;
+mod pairing;
 mod plan_again;
 mod plan_mode;
 mod plan_mode_changes;

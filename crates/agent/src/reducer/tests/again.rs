@@ -5,9 +5,22 @@ use serde_json::json;
 use super::plan_mode::{approved, asked, executes, reflects, stage, statuses, three};
 use super::play::{Play, plan, three_steps, writes};
 use crate::domain::{
-    ActionStatus, ApprovalMode, DecisionKind, Event, GateKind, Mode, Notice, Outbound, PlanCard, Role, StepStatus, TurnReason, TurnStatus,
+    ActionStatus, ApprovalMode, DecisionKind, Event, GateKind, Mode, Notice, Outbound, PlanCard, Policy, Role, StepStatus, TurnReason,
+    TurnStatus,
 };
-use crate::reducer::{Next, ReviewOutcome, Stage};
+use crate::reducer::{Input, Next, ReviewOutcome, Stage, begin_again};
+
+impl Play {
+    /// The turn that takes up what this one left when its review expired, begun under the settings of now.
+    fn again(&self, change: impl FnOnce(&mut Policy)) -> Self {
+        let mut play = Self::queued(change, "");
+        let policy = play.turn.state.policy;
+        play.turn = begin_again(self.turn.clone(), "turn_2".into(), "ffeeddcc".into(), policy, false);
+        play.calls = self.calls;
+        play.feed(Input::Start);
+        play
+    }
+}
 
 /// A turn whose plan nobody answered in time.
 fn expired() -> Play {
@@ -145,7 +158,7 @@ fn a_lost_call_stays_lost() {
 fn unread_words_are_taken_over() {
     let mut old = Play::new();
     old.calls("plan", three_steps());
-    old.feed(crate::reducer::Input::Steer("用中文写".to_owned()));
+    old.feed(Input::Steer("用中文写".to_owned()));
     old.decides(DecisionKind::Expire, None);
     let mut new = old.again(|_| {});
     assert_eq!(new.state().next, Next::Wait);

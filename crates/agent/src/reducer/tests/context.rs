@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::play::{Play, assert_paired, three_steps};
+use super::pairing::assert_paired;
+use super::play::{Play, three_steps};
 use crate::domain::{ApprovalMode, EffectClass, Message, PromptFeature, Role, Scope, ToolCall, ToolSpec};
 use crate::reducer::{Env, Room, offered, prompt};
 use crate::template::Templates;

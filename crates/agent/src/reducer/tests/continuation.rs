@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::play::{Play, assert_paired, plan, three_steps};
+use super::pairing::assert_paired;
+use super::play::{Play, plan, three_steps};
 use crate::domain::{Event, GateKind, Notice, Role, TurnReason, TurnStatus};
 use crate::reducer::{Effect, Next, offered, view};
 

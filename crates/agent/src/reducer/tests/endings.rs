@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::play::{Play, assert_paired, plan, three_steps};
+use super::pairing::assert_paired;
+use super::play::{Play, plan, three_steps};
 use crate::domain::{DecisionKind, Event, Notice, Outbound, Role, StepStatus, TurnReason, TurnStatus};
 use crate::reducer::{Effect, Input, Next, memory, progress};
 

@@ -9,11 +9,12 @@ use crate::domain::{
     Message, Millis, Notice, Outbound, Policy, Role, Rule, Scope, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
 };
 use crate::reducer::{
-    Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin,
-    begin_again, offered, prompt, step,
+    Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin, offered,
+    prompt, step,
 };
 use crate::template::Templates;
 
+use super::pairing::assert_paired;
 use super::watch::Watch;
 
 pub(super) fn policy() -> Policy {
@@ -52,7 +53,8 @@ pub(super) struct Play {
     pub(super) all: Vec<Effect>,
     /// Who is told of all steps.
     pub(super) watch: Watch,
-    calls: u32,
+    /// Calls of the model so far, by whose count they are named.
+    pub(super) calls: u32,
     now: i64,
 }
 
@@ -90,25 +92,6 @@ impl Play {
             calls: 0,
             now: 1_000,
         }
-    }
-
-    /// The turn that takes up what this one left when its review expired, begun under the settings of now.
-    pub(super) fn again(&self, change: impl FnOnce(&mut Policy)) -> Self {
-        let mut policy = policy();
-        change(&mut policy);
-        let (id, seed) = (String::from("turn_2"), String::from("ffeeddccbbaa99887766554433221100"));
-        let mut play = Self {
-            turn: begin_again(self.turn.clone(), id, seed, policy, false),
-            tools: self.tools.clone(),
-            rules: self.rules.clone(),
-            last: Vec::new(),
-            all: Vec::new(),
-            watch: Watch::default(),
-            calls: self.calls,
-            now: self.now,
-        };
-        play.feed(Input::Start);
-        play
     }
 
     pub(super) fn env(&self) -> Env<'_> {
@@ -511,25 +494,4 @@ fn stored(turn: &Turn) -> Turn {
         state: serde_json::from_str(&through(serde_json::to_value(&turn.state).unwrap())).unwrap(),
         log: serde_json::from_str(&through(serde_json::to_value(&turn.log).unwrap())).unwrap(),
     }
-}
-
-/// Each call has exactly one answer, after it and before the next message of anybody else.
-pub(super) fn assert_paired(log: &[Message]) {
-    let mut open: Vec<&str> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
-    for message in log {
-        if message.role == Role::Tool {
-            let id = message.call_id.as_deref().expect("a tool message answers a call");
-            assert_eq!(open.first(), Some(&id), "answers come in call order");
-            open.remove(0);
-            continue;
-        }
-        assert!(open.is_empty(), "unanswered calls: {open:?}");
-        open.extend(message.calls.iter().map(|call| call.id.as_str()));
-        assert!(
-            message.calls.iter().all(|call| seen.insert(call.id.clone())),
-            "a call id came twice"
-        );
-    }
-    assert!(open.is_empty(), "unanswered calls: {open:?}");
 }

@@ -221,7 +221,7 @@ proptest! {
         // Plan mode sends one log of several.
         prop_assert!(sent.len() > play.turn.log.len() || play.state().run.is_some());
         if matches!(play.state().next, Next::CallModel { .. }) {
-            super::play::assert_paired(&sent);
+            super::pairing::assert_paired(&sent);
         }
     }
 }
