@@ -8,7 +8,7 @@ use crate::support::raw::members;
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, World};
 
-const REVIEW: &str = "approvers asks chat_id channel complexity created_at decision digest expires_at goal grants id message_id plan_version quorum replaces status steps \
+const REVIEW: &str = "approvers asked_again asks chat_id channel complexity created_at decision digest expires_at goal grants id message_id plan_version quorum replaces status steps \
                       tenant thread_id turn_id user_id votes";
 const ACTION: &str = "approvers arguments call_id channel chat_id covered_by created_at decision edited effect expires_at gate_id id justification preview quorum result status tool turn_id user_id votes";
 const TURN: &str =

