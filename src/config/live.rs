@@ -60,7 +60,7 @@ impl Live {
         self.of_channel(channel).enabled
     }
 
-    /// The hot keys of a channel, for the check of them alone: [`Live::in_chat`] is for everybody else.
+    /// The hot keys of the channel's own section. Only the check of the configuration reads them; everybody else asks [`Live::in_chat`].
     pub(super) fn of_channel(&self, channel: ChannelKind) -> &ChannelLive {
         match channel {
             ChannelKind::Lark => &self.lark,
@@ -69,8 +69,8 @@ impl Live {
         }
     }
 
-    /// The hot keys of a channel as they hold in one chat: those of its profile, if it has one, before those of the channel. Everybody
-    /// who reads such a key of a chat asks here.
+    /// The hot keys of a channel in one chat. A key of the chat's profile comes before the channel's. Everybody who reads such a key for a
+    /// chat asks here.
     #[must_use]
     pub fn in_chat(&self, channel: ChannelKind, chat: &str) -> &ChannelLive {
         match self.profiles.of_chat(chat) {
@@ -79,7 +79,7 @@ impl Live {
         }
     }
 
-    /// The model of a profile; of a name that there is no profile of any more, or of none, the one for all.
+    /// The model of the profile of this name. It is the model for all chats if there is no such profile, or if the profile names none.
     #[must_use]
     pub fn model_of(&self, profile: Option<&str>) -> &ModelLive {
         let name = self.model_name(profile);

@@ -84,7 +84,7 @@ impl Profiles {
         let mut profiles = Vec::new();
         for section in all.get_array("profiles")? {
             let section = section.into_table()?;
-            // What has no name was refused, and stands here so that the others keep their places.
+            // An entry without a name was refused. It is in the list only so that the others keep their positions.
             if section.contains_key("name") {
                 profiles.push(Profile::of(all, &section)?);
             }
@@ -104,7 +104,7 @@ impl Profiles {
         self.iter().find(|profile| profile.name == name)
     }
 
-    /// All of them.
+    /// All profiles, in the order of the configuration.
     pub fn iter(&self) -> impl Iterator<Item = &Profile> {
         self.0.iter()
     }

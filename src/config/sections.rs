@@ -38,7 +38,7 @@ pub(super) struct Form {
     pub(super) rows: Vec<Key>,
     /// What is allowed, in words.
     pub(super) allowed: &'static str,
-    /// What is said of a member that is none of the rows.
+    /// The words for a member that has no row.
     pub(super) unknown: &'static str,
 }
 
@@ -68,7 +68,8 @@ pub(super) fn read_map(form: &Form, node: &Node, findings: &mut Findings) -> Map
     read
 }
 
-/// A list of sections of this `form`, one of whose members is [`NAME`]. An entry that is none is empty in what is given back.
+/// A list of sections of this `form`, each with a member [`NAME`]. An entry that is no section, or has no name, comes back as an empty
+/// section.
 pub(super) fn read_list(form: &Form, node: &Node, findings: &mut Findings) -> Vec<Value> {
     let items = match &node.value {
         Yaml::List(items) => items.as_slice(),

@@ -15,7 +15,8 @@ use super::route::QUEUE_LIMIT;
 use super::settle::lapse;
 use super::{Conversations, paint};
 
-/// So long after a gate was closed a listed word is still about it, and the plan of an expired review can be asked for again.
+/// For this long after a gate closed, a listed word is still taken as an answer to it, and the plan of an expired review can be asked for
+/// again.
 pub(super) const LATE: Duration = Duration::from_hours(24);
 
 /// May the plan of this closed gate be asked for again at all?
@@ -37,7 +38,7 @@ pub(super) async fn ask_again(
     reviews: bool,
 ) -> Result<Notice, StoreError> {
     let gate = &record.gate;
-    // Who may give the task up may have it asked for again.
+    // Everybody who may cancel the review may ask for its plan again.
     match rights.may(actor.user.as_deref().unwrap_or_default(), &Act::Cancel, gate) {
         _ if actor.by_token => (),
         Right::Yes | Right::Through(_) => (),
@@ -114,7 +115,7 @@ async fn tasks_before(session: &mut Tx, record: &GateRecord) -> Result<u32, Stor
 }
 
 impl Conversations {
-    /// Asks for the plan of an expired review again, from the console or over the API; gives what to tell the one who did.
+    /// Asks for the plan of an expired review again, from the console. Gives what to tell the person who did.
     ///
     /// # Errors
     /// When nothing could be committed: it had no effect and may be repeated.

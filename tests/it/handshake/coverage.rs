@@ -95,7 +95,7 @@ async fn an_ok_covers_no_call_that_its_card_does_not_list(on: On) {
         (world.file(".git/hooks/post-checkout"), world.file("budget.xlsx.csv")),
         (None, None)
     );
-    world.hears(c, "按计划的确认直接执行了：写入 summary.md（1 次）").await;
+    world.hears(c, "按已确认的计划执行了：写入 summary.md（1 次）").await;
 
     let ran = actions(&world, "executed").await;
     assert_eq!(ran[0]["covered_by"], json!({ "kind": "plan", "id": pending["id"] }));

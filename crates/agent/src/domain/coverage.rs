@@ -117,7 +117,7 @@ impl DeclaredCall {
         call.spelled_for(spec)
     }
 
-    /// Characters that stand for others: the fewer, the closer it says what will be done.
+    /// How many `*` the arguments have. Fewer mean that the call is declared more exactly.
     fn wildcards(&self) -> usize {
         let texts = self.arguments.values().filter_map(Value::as_str);
         texts.map(|text| text.matches('*').count()).sum()
@@ -169,8 +169,8 @@ impl Grant {
     }
 }
 
-/// The position of the grant that covers a call of `spec`: one that is not used up, rather the one that says more closely what is done.
-/// `step`: only grants of that step count.
+/// The position of the grant that covers a call of `spec`. A grant that is used up does not count. Of several it is the one with the fewest
+/// `*`. `step`: only grants of that step count.
 #[must_use]
 pub fn covering(grants: &[Grant], spec: &ToolSpec, arguments: &Arguments, step: Option<&str>) -> Option<usize> {
     let fits = |grant: &Grant| {
@@ -204,7 +204,7 @@ impl CoveredBy {
     }
 }
 
-/// See [`CoveredBy`].
+/// The kinds of approval under which a call runs without asking a person ([`CoveredBy`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoverageKind {
