@@ -41,8 +41,8 @@ pub use turn::{
 };
 
 use crate::domain::{
-    Action, ActionStatus, Event, GateId, GateKind, Millis, Notice, Outbound, PromptLanguage, Rule, ToolCall, ToolResult, ToolSpec,
-    TurnReason,
+    Action, ActionStatus, Decision, Event, GateId, GateKind, Millis, Notice, Outbound, PromptLanguage, Rule, ToolCall, ToolResult,
+    ToolSpec, TurnReason,
 };
 
 /// What the model said.
@@ -115,7 +115,7 @@ pub enum Input {
     /// The open gate was decided; `rows` is filled for `tool_approval`.
     Decided {
         /// The decision as stored.
-        decision: crate::domain::Decision,
+        decision: Decision,
         /// Verdict of every row of a `tool_approval` gate.
         rows: Vec<RowVerdict>,
     },
@@ -173,7 +173,7 @@ pub struct GateOpening {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Post this to the chat.
-    Say(Outbound),
+    Say(Box<Outbound>),
     /// Show the plan's progress: repaint the plan card, or post and repaint a progress card of its own.
     Progress,
     /// Record this proposed (or granted) call. Boxed: it is by far the largest.
@@ -192,7 +192,7 @@ pub enum Effect {
         /// `act_…`.
         action: String,
         /// The rule's, in place of the person's.
-        decision: crate::domain::Decision,
+        decision: Box<Decision>,
     },
     /// Open a gate and wait.
     OpenGate(Box<GateOpening>),

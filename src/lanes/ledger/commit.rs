@@ -41,7 +41,7 @@ pub(super) async fn write_step(
     let mut events = Vec::new();
     for effect in effects {
         match effect {
-            Effect::Say(content) => say(tx, row, content).await?,
+            Effect::Say(content) => say(tx, row, *content).await?,
             Effect::Progress => show_progress(tx, row, before, turn).await?,
             Effect::Propose(action) => {
                 tx.insert_action(lease, &action).await?;

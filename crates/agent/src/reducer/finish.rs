@@ -173,7 +173,7 @@ impl Reducer<'_> {
         self.emit(event, &format!("{words}: {}", reason.as_str()));
         self.repaint_plan();
         if let Some(last) = self.final_message(end) {
-            self.effect(Effect::Say(last));
+            self.effect(Effect::Say(Box::new(last)));
         }
         self.effect(Effect::Finish);
     }

@@ -300,7 +300,7 @@ impl Page {
 
     fn carry_out(&mut self, effect: Effect, before: &TurnState, now: Millis) {
         match effect {
-            Effect::Say(content) => self.said.push(content),
+            Effect::Say(content) => self.said.push(*content),
             // The plan is in the state, for whoever shows it.
             Effect::Progress => (),
             Effect::Propose(action) => match self.actions.iter_mut().find(|row| row.id == action.id) {
@@ -317,7 +317,7 @@ impl Page {
             Effect::ActionDenied { action, decision } => {
                 if let Ok(row) = self.row(&ActionId::new(action)) {
                     row.status = ActionStatus::Rejected;
-                    row.decision = Some(decision);
+                    row.decision = Some(*decision);
                 }
             }
             Effect::OpenGate(opening) => self.open(*opening, now),

@@ -95,7 +95,7 @@ impl Reducer<'_> {
             Some(action) => {
                 self.effect(Effect::ActionDenied {
                     action: action.clone(),
-                    decision,
+                    decision: Box::new(decision),
                 });
                 action
             }

@@ -53,7 +53,7 @@ fn write(path: &str) -> (&'static str, Value) {
 fn allow_spares_asking() {
     for approval in [ApprovalMode::Always, ApprovalMode::Write, ApprovalMode::Never] {
         let allow = rule("write_file", json!({"path": "out/*"}), Ruling::Allow);
-        let mut play = under(&[allow.clone()], approval);
+        let mut play = under(std::slice::from_ref(&allow), approval);
         play.reply("", &[write("./out/a.md")]);
         assert!(matches!(play.state().next, Next::RunTools { .. }), "{approval:?}");
         let row = proposed(&play)[0];
@@ -150,7 +150,7 @@ fn deny_beats_an_approval() {
         .all
         .iter()
         .filter_map(|effect| match effect {
-            Effect::ActionDenied { decision, .. } => Some(decision),
+            Effect::ActionDenied { decision, .. } => Some(&**decision),
             _ => None,
         })
         .collect();

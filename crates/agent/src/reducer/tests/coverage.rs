@@ -189,7 +189,7 @@ fn a_use_is_counted_once() {
     play.approves().tools_answer("written");
     assert_eq!(used(&play), 2);
     let mut limited = under(json!([{"content": "x", "calls": [writes("*", 2)]}]), |policy| {
-        policy.timeout_ms = 500
+        policy.timeout_ms = 500;
     });
     limited.reply("", &[write("a"), write("b")]);
     let Next::RunTools { calls } = limited.state().next.clone() else {

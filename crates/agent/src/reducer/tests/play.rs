@@ -171,11 +171,7 @@ impl Play {
         );
         let finals = self.all.iter().filter(|effect| matches!(effect, Effect::Finish)).count();
         assert_eq!(finals, usize::from(state.status.is_final()), "exactly one end");
-        let answers = self
-            .all
-            .iter()
-            .filter(|effect| matches!(effect, Effect::Say(Outbound::Answer(_))))
-            .count();
+        let answers = self.said().filter(|said| matches!(said, Outbound::Answer(_))).count();
         assert!(answers <= 1, "exactly one final answer");
         for effect in &self.all {
             if let Effect::Emit { event, summary, .. } = effect {
@@ -371,17 +367,25 @@ impl Play {
         assert_eq!((self.turn.state.status, self.turn.state.reason), (status, Some(reason)));
     }
 
+    /// What was said to the chat.
+    fn said(&self) -> impl Iterator<Item = &Outbound> {
+        self.all.iter().filter_map(|effect| match effect {
+            Effect::Say(said) => Some(&**said),
+            _ => None,
+        })
+    }
+
     pub(super) fn answer(&self) -> &Answer {
-        let answer = self.all.iter().find_map(|effect| match effect {
-            Effect::Say(Outbound::Answer(answer)) => Some(answer),
+        let answer = self.said().find_map(|said| match said {
+            Outbound::Answer(answer) => Some(answer),
             _ => None,
         });
         answer.expect("an answer")
     }
 
     pub(super) fn notices(&self) -> Vec<&Notice> {
-        let said = self.all.iter().filter_map(|effect| match effect {
-            Effect::Say(Outbound::Notice(notice)) => Some(notice),
+        let said = self.said().filter_map(|said| match said {
+            Outbound::Notice(notice) => Some(notice),
             _ => None,
         });
         said.collect()
