@@ -315,6 +315,8 @@ proptest! {
                 let mut found = Vec::new();
                 words(&json!(said.blocks), &mut found);
                 tells(&found, &shown, line)?;
+                // The console escapes these lines for its page.
+                shown.grants.clear();
                 shown.still_asks.clear();
                 let mut found = Vec::new();
                 words(&json!(page), &mut found);

@@ -123,9 +123,9 @@ mod tests {
                 "agent",
                 "model",
                 "models",
-                "rules",
                 "profiles",
                 "tools",
+                "rules",
                 "templates",
                 "telemetry"
             ]
