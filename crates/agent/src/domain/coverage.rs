@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ArgumentSense, EffectClass, Scope, ToolSpec, matches, normal};
+use super::{ArgumentSense, COMMAND_TOOL, EffectClass, Scope, ToolSpec, matches, normal};
 
 /// Arguments of a call, by name.
 pub type Arguments = Map<String, Value>;
@@ -41,7 +41,7 @@ impl fmt::Display for DeclaredCall {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CoverageGap {
     /// A call of this tool asks whatever was declared.
-    Destructive,
+    AlwaysAsks,
     /// The tool has no argument of this name.
     NoSuchArgument(String),
     /// The argument says where the effect lands, and is not declared.
@@ -66,14 +66,14 @@ impl DeclaredCall {
             let value = arguments.get(name);
             value.is_some_and(|value| matches(pattern, value, spec.scope.sense_of(name)))
         };
-        self.tool == spec.name && scope && self.arguments.iter().all(fits)
+        !always_asks(spec) && self.tool == spec.name && scope && self.arguments.iter().all(fits)
     }
 
     /// Why no call of `spec` is ever covered. `None` means that calls can be.
     #[must_use]
     pub fn gap(&self, spec: &ToolSpec) -> Option<CoverageGap> {
-        if spec.effect == EffectClass::Destructive {
-            return Some(CoverageGap::Destructive);
+        if always_asks(spec) {
+            return Some(CoverageGap::AlwaysAsks);
         }
         if let Scope::Listed(listed) = &spec.scope
             && let Some(missing) = listed.iter().find(|argument| !self.arguments.contains_key(&argument.name))
@@ -122,6 +122,12 @@ impl DeclaredCall {
         let texts = self.arguments.values().filter_map(Value::as_str);
         texts.map(|text| text.matches('*').count()).sum()
     }
+}
+
+/// No declared call covers a call of this tool: what destroys asks each time, and so does a command, whatever its class. A command does
+/// whatever it likes, so no pattern says what was approved.
+pub(crate) fn always_asks(spec: &ToolSpec) -> bool {
+    spec.effect == EffectClass::Destructive || spec.name == COMMAND_TOOL
 }
 
 fn spelled(pattern: &Value, sense: ArgumentSense) -> Option<Value> {
