@@ -44,7 +44,7 @@ pub enum CoverageGap {
     AlwaysAsks,
     /// The tool has no argument of this name.
     NoSuchArgument(String),
-    /// The argument says where the effect lands, and is not declared.
+    /// Every call that the tool takes has this argument, it says where the effect lands, and it is not declared.
     NotDeclared(String),
     /// The tool refuses every value that matches the pattern of this argument.
     NeverMatches(String),
@@ -75,10 +75,13 @@ impl DeclaredCall {
         if always_asks(spec) {
             return Some(CoverageGap::AlwaysAsks);
         }
-        if let Scope::Listed(listed) = &spec.scope
-            && let Some(missing) = listed.iter().find(|argument| !self.arguments.contains_key(&argument.name))
-        {
-            return Some(CoverageGap::NotDeclared(missing.name.clone()));
+        let needed: Vec<&str> = match &spec.scope {
+            // A call without one is refused, and one with it has an argument that is not declared.
+            Scope::Every => required(&spec.parameters).collect(),
+            Scope::Listed(listed) => listed.iter().map(|argument| argument.name.as_str()).collect(),
+        };
+        if let Some(missing) = needed.into_iter().find(|name| !self.arguments.contains_key(*name)) {
+            return Some(CoverageGap::NotDeclared(missing.to_owned()));
         }
         self.arguments.iter().find_map(|(name, pattern)| {
             if !takes(&spec.parameters, name) {
@@ -137,6 +140,11 @@ fn spelled(pattern: &Value, sense: ArgumentSense) -> Option<Value> {
         _ if sense != ArgumentSense::Text => None,
         other => Some(other.clone()),
     }
+}
+
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn takes(schema: &Value, name: &str) -> bool {

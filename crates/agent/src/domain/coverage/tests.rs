@@ -123,6 +123,16 @@ fn commands_and_what_destroys_are_never_covered() {
     }
 }
 
+/// interface §5: where every argument must be declared, that counts for what the schema requires: a call without it is refused, and one
+/// with it is not covered.
+#[test]
+fn what_the_schema_requires_must_be_declared() {
+    let every = tool("write_file", EffectClass::Write, Scope::Every);
+    let gap = |arguments: Value| declared(arguments, 1).gap(&every);
+    assert_eq!(gap(json!({"path": "a"})), Some(CoverageGap::NotDeclared("content".to_owned())));
+    assert_eq!(gap(json!({"path": "a", "content": "x"})), None, "`mode` may be left out");
+}
+
 /// A call is told with the arguments that say where its effect landed, as the tool used them.
 #[test]
 fn a_call_that_was_made_is_told_by_its_scope() {
