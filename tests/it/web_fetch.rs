@@ -120,12 +120,15 @@ async fn nothing_leads_inside() {
         if let Some(name) = reqwest::Url::parse(&url).ok().and_then(|url| url.domain().map(str::to_owned)) {
             internet.resolves(&name, &[&addresses]);
         }
-        let refused = match how {
-            "url" => try_fetch(&internet, &url).await,
-            status => try_fetch(&internet, &internet.url(&format!("/{status}?{url}"))).await,
+        let told = match how {
+            "url" => try_fetch(&internet, &url).await.expect_err(row),
+            // A redirection to another place is told to the model, whatever the place is: nothing is asked there.
+            status => match try_fetch(&internet, &internet.url(&format!("/{status}?{url}"))).await {
+                Ok(output) => output.text,
+                Err(refused) => refused,
+            },
         };
-        let refused = refused.expect_err(row);
-        assert!(words == "-" || refused.contains(words), "{row}: {refused}");
+        assert!(words == "-" || told.contains(words), "{row}: {told}");
         assert_eq!(internet.caught(), 0, "{row}");
         rows += 1;
     }
@@ -153,9 +156,7 @@ async fn a_name_that_changes_its_mind_leads_nowhere_else() {
     let refused = try_fetch(&internet, &format!("http://{name}:{port}/same")).await.unwrap_err();
     assert!(refused.contains("does not lead to the public internet"), "{refused}");
     internet.resolves(name, &[&[internet.site()], &[internet.site(), inside]]);
-    try_fetch(&internet, &format!("http://{name}:{port}/302?http://{name}:{}/", internet.trap()))
-        .await
-        .unwrap_err();
+    try_fetch(&internet, &format!("http://{name}:{port}/same")).await.unwrap_err();
     assert_eq!(internet.caught(), 0);
 }
 
@@ -172,7 +173,6 @@ async fn our_own_public_address_leads_nowhere() {
         format!("http://0x5db8d70e:{port}/"),
         format!("http://own.example.com:{port}/"),
         internet.url(&format!("/302?http://93.184.215.14:{port}/")),
-        internet.url(&format!("/302?http://own.example.com:{port}/")),
     ] {
         let refused = try_within(&reach, &url).await.unwrap_err();
         assert!(refused.contains("leads back to this machine"), "{url}: {refused}");
@@ -268,6 +268,29 @@ async fn redirections_are_followed_by_hand() {
         assert_eq!(names, ["accept", "accept-encoding", "host", "user-agent"]);
         assert_eq!(request.headers()["accept-encoding"], "identity");
     }
+}
+
+/// interface §5: a person's OK was for one address. A redirection to another scheme, host or port is told to the model, and nobody is asked there.
+#[tokio::test]
+async fn a_redirection_to_another_place_is_told() {
+    let internet = Internet::with_site(site).await;
+    let port = internet.url("").rsplit_once(':').unwrap().1.to_owned();
+    for place in [
+        format!("http://other.site.example.com:{port}/?d=secret"),
+        format!("http://127.0.0.77:{port}/"),
+        format!("https://site.example.com:{port}/"),
+        format!("http://site.example.com:{}/", internet.trap()),
+        "https://site.example.com/".to_owned(),
+    ] {
+        let first = internet.url(&format!("/302?{place}"));
+        let output = try_fetch(&internet, &first).await.expect(&place);
+        assert_eq!(
+            output.text,
+            format!("url: {first}\nstatus: 302 Found\n\nIt leads on to {place}. Call web_fetch with that address if you need it.")
+        );
+        assert_eq!(internet.seen().len(), 1, "{place}");
+    }
+    assert_eq!(internet.caught(), 0);
 }
 
 /// design: issue part E, two MiB are read and the cut is told; what is no text, packed or broken off is refused in words.

@@ -31,6 +31,7 @@ pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolRes
 pub use approvers::Approvers;
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
+pub(crate) use coverage::always_asks;
 pub use coverage::{Arguments, CoverageGap, CoverageKind, CoveredBy, DeclaredCall, Grant, covering};
 pub use decision::{API_TOKEN, Approver, AskedAgain, Decision, DecisionKind, Via, Vote};
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ArgumentSense, EffectClass, Scope, ToolSpec, matches, normal};
+use super::{ArgumentSense, COMMAND_TOOL, EffectClass, Scope, ToolSpec, matches, normal};
 
 /// Arguments of a call, by name.
 pub type Arguments = Map<String, Value>;
@@ -41,10 +41,10 @@ impl fmt::Display for DeclaredCall {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CoverageGap {
     /// A call of this tool asks whatever was declared.
-    Destructive,
+    AlwaysAsks,
     /// The tool has no argument of this name.
     NoSuchArgument(String),
-    /// The argument says where the effect lands, and is not declared.
+    /// Every call that the tool takes has this argument, it says where the effect lands, and it is not declared.
     NotDeclared(String),
     /// The tool refuses every value that matches the pattern of this argument.
     NeverMatches(String),
@@ -66,19 +66,22 @@ impl DeclaredCall {
             let value = arguments.get(name);
             value.is_some_and(|value| matches(pattern, value, spec.scope.sense_of(name)))
         };
-        self.tool == spec.name && scope && self.arguments.iter().all(fits)
+        !always_asks(spec) && self.tool == spec.name && scope && self.arguments.iter().all(fits)
     }
 
     /// Why no call of `spec` is ever covered. `None` means that calls can be.
     #[must_use]
     pub fn gap(&self, spec: &ToolSpec) -> Option<CoverageGap> {
-        if spec.effect == EffectClass::Destructive {
-            return Some(CoverageGap::Destructive);
+        if always_asks(spec) {
+            return Some(CoverageGap::AlwaysAsks);
         }
-        if let Scope::Listed(listed) = &spec.scope
-            && let Some(missing) = listed.iter().find(|argument| !self.arguments.contains_key(&argument.name))
-        {
-            return Some(CoverageGap::NotDeclared(missing.name.clone()));
+        let needed: Vec<&str> = match &spec.scope {
+            // A call without one is refused, and one with it has an argument that is not declared.
+            Scope::Every => required(&spec.parameters).collect(),
+            Scope::Listed(listed) => listed.iter().map(|argument| argument.name.as_str()).collect(),
+        };
+        if let Some(missing) = needed.into_iter().find(|name| !self.arguments.contains_key(*name)) {
+            return Some(CoverageGap::NotDeclared(missing.to_owned()));
         }
         self.arguments.iter().find_map(|(name, pattern)| {
             if !takes(&spec.parameters, name) {
@@ -124,6 +127,12 @@ impl DeclaredCall {
     }
 }
 
+/// No declared call covers a call of this tool: what destroys asks each time, and so does a command, whatever its class. A command does
+/// whatever it likes, so no pattern says what was approved.
+pub(crate) fn always_asks(spec: &ToolSpec) -> bool {
+    spec.effect == EffectClass::Destructive || spec.name == COMMAND_TOOL
+}
+
 fn spelled(pattern: &Value, sense: ArgumentSense) -> Option<Value> {
     match pattern {
         Value::String(text) => normal(text, sense).map(Value::String),
@@ -131,6 +140,11 @@ fn spelled(pattern: &Value, sense: ArgumentSense) -> Option<Value> {
         _ if sense != ArgumentSense::Text => None,
         other => Some(other.clone()),
     }
+}
+
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn takes(schema: &Value, name: &str) -> bool {

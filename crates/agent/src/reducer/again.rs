@@ -22,15 +22,19 @@ pub fn begin_again(expired: Turn, turn_id: String, seed: String, policy: Policy,
         },
         demo,
     });
+    // What an earlier approval let run stays known: so a call of unknown outcome asks here as well. The answer lists what runs under its own.
+    let mut calls = Calls {
+        open: Vec::new(),
+        ..old.calls
+    };
+    for write in &mut calls.writes {
+        write.granted = None;
+    }
     let state = TurnState {
         plan: old.plan,
         clarified_version: old.clarified_version,
         todos: old.todos,
-        // What an earlier approval let run stays known: so a call of unknown outcome asks here as well.
-        calls: Calls {
-            open: Vec::new(),
-            ..old.calls
-        },
+        calls,
         mailbox: old.mailbox,
         request_edited: old.request_edited,
         ..fresh.state

@@ -9,7 +9,7 @@ pub(super) mod todos;
 
 use serde_json::{Value, json};
 
-use crate::domain::{Change, Complexity, CoverageGap, EffectClass, Event, Notice, Plan, Step, StepStatus, ToolSpec, TurnReason};
+use crate::domain::{Change, Complexity, CoverageGap, Event, Notice, Plan, Step, StepStatus, ToolSpec, TurnReason, always_asks};
 
 use super::finish::End;
 use super::prompt::specs::{self, plan_schema};
@@ -231,11 +231,7 @@ fn undeclared(announced: &Announcement, tools: &[ToolSpec], ours: Words<'_>) -> 
     if announced.asks.is_empty() {
         return None;
     }
-    let always = |name: &String| {
-        tools
-            .iter()
-            .any(|spec| spec.name == *name && spec.effect == EffectClass::Destructive)
-    };
+    let always = |name: &String| tools.iter().any(|spec| spec.name == *name && always_asks(spec));
     let (always, declarable): (Vec<_>, Vec<_>) = announced.asks.iter().cloned().partition(always);
     let told = |key: &str, names: Vec<String>| {
         (!names.is_empty()).then(|| ours.answer(key, json!({"names": one_line(&names.join(", "), NAMES_CAP)})))
@@ -249,7 +245,7 @@ fn gaps(announced: &Announcement, ours: Words<'_>) -> Option<String> {
     let told = |(step, tool, gap): &(usize, String, CoverageGap)| {
         let (why, argument) = match gap {
             // Said of the tool as a whole.
-            CoverageGap::Destructive => return None,
+            CoverageGap::AlwaysAsks => return None,
             CoverageGap::NoSuchArgument(name) => ("no_such_argument", name),
             CoverageGap::NotDeclared(name) => ("not_declared", name),
             CoverageGap::NeverMatches(name) => ("never_matches", name),

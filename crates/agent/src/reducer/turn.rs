@@ -230,7 +230,7 @@ pub struct WriteRecord {
     pub call_digest: String,
     /// Nobody knows whether the call ran. An identical call asks a person, even if a plan allows it.
     pub unknown: bool,
-    /// The call as the answer tells it. `None` means a person approved this very call.
+    /// The call as the answer tells it. `None` means a person approved this very call, or an earlier turn made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<DeclaredCall>,
 }

@@ -3,8 +3,10 @@
 //! A URL is a message to the owner of its host, and an address may lead inside: hence the class `write`, so that a person sees what is
 //! sent where, and [`Reach`], so that no URL, name or redirection leads to an address of this machine or to one that is not of the
 //! public internet. What cannot be seen from here is a public address of a neighbour, or one that some router in front of us leads back
-//! to this machine: they count as public. Every hop of a redirection is looked at like the first URL. Nothing of ours is sent along: no
-//! cookie, no credential, no referrer.
+//! to this machine: they count as public. Nothing of ours is sent along: no cookie, no credential, no referrer.
+//!
+//! What a person approved, or a plan declared, is one place. So a redirection is followed within its origin only; every hop is looked at like
+//! the first URL. Where one leads to another place, the model is told the address: a call of that one is asked about, covered or denied by itself.
 
 mod address;
 mod html;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION};
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -107,11 +109,11 @@ impl WebFetch {
             let Some(next) = redirection(&url, &response) else {
                 return read(url, response).await;
             };
-            let refused = |why: String| tell(format!("{url} leads on to {next}, which is refused: {why}"));
-            if url.scheme() == "https" && next.scheme() == "http" {
-                return Err(refused("from https to http".to_owned()));
+            let refused = |why: OutOfReach| tell(format!("{url} leads on to {next}, which is refused: {why}"));
+            self.reach.admits(&next).map_err(refused)?;
+            if !is_same_place(&url, &next) {
+                return Ok(leads_on(&url, response.status(), &next));
             }
-            self.reach.admits(&next).map_err(|why| refused(why.to_string()))?;
             url = next;
         }
         Err(tell(format!("more than {MAX_REDIRECTIONS} redirections; the last one to {url}")))
@@ -145,6 +147,23 @@ fn redirection(from: &Url, response: &Response) -> Option<Url> {
     }
     let place = response.headers().get(LOCATION)?;
     from.join(&String::from_utf8_lossy(place.as_bytes())).ok()
+}
+
+/// The same scheme, host and port; or https instead of http at the same host, both at their usual ports.
+fn is_same_place(from: &Url, to: &Url) -> bool {
+    let upgraded = || {
+        let schemes = (from.scheme(), to.scheme()) == ("http", "https");
+        schemes && from.host() == to.host() && from.port().is_none() && to.port().is_none()
+    };
+    from.origin() == to.origin() || upgraded()
+}
+
+/// The answer to a call whose address leads to another place.
+fn leads_on(url: &Url, status: StatusCode, next: &Url) -> ToolOutput {
+    ToolOutput {
+        text: format!("url: {url}\nstatus: {status}\n\nIt leads on to {next}. Call web_fetch with that address if you need it."),
+        ..ToolOutput::default()
+    }
 }
 
 async fn read(url: Url, mut response: Response) -> Result<ToolOutput, ToolError> {
@@ -194,4 +213,27 @@ fn header(headers: &HeaderMap, name: &str) -> String {
 
 fn tell(text: String) -> ToolError {
     ToolError::TellModel(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// interface §5: what was approved is one place. Only the upgrade to https at the usual ports stays there.
+    #[test]
+    fn places() {
+        let same = |from: &str, to: &str| is_same_place(&Url::parse(from).unwrap(), &Url::parse(to).unwrap());
+        assert!(same("https://example.com/a", "https://EXAMPLE.com:443/b?c"));
+        assert!(same("http://example.com/a", "https://example.com:443/b"));
+        for (from, to) in [
+            ("https://example.com/", "http://example.com/"),
+            ("http://example.com/", "https://www.example.com/"),
+            ("http://example.com/", "https://example.com:80/"),
+            ("http://example.com:443/", "https://example.com/"),
+            ("http://example.com/", "http://example.com:443/"),
+            ("http://example.com/", "http://example.com./"),
+        ] {
+            assert!(!same(from, to), "{from} {to}");
+        }
+    }
 }

