@@ -3,6 +3,8 @@
 mod asked;
 mod refused;
 
+use std::path::Path;
+
 use countersign::config::Loaded;
 use countersign_agent::domain::Clock;
 use serde_json::Value;
@@ -10,8 +12,6 @@ use serde_json::Value;
 use crate::support::platform::On;
 use crate::support::settings::load;
 use crate::support::world::World;
-
-const PAGE: &str = include_str!("../../docs/policy.md");
 
 /// The recipes, as their headings name them.
 const READING: &str = "A bot that only reads";
@@ -21,10 +21,12 @@ const NIGHTS: &str = "Nights and absence";
 const GUESTS: &str = "Guests of another organisation";
 
 /// Heading and text of each recipe.
-fn recipes() -> Vec<(&'static str, &'static str)> {
-    let (_, section) = PAGE.split_once("\n## Recipes\n").unwrap();
+fn recipes() -> Vec<(String, String)> {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/policy.md")).unwrap();
+    let (_, section) = page.split_once("\n## Recipes\n").unwrap();
     let section = section.split("\n## ").next().unwrap();
-    section.split("\n### ").skip(1).map(|part| part.split_once('\n').unwrap()).collect()
+    let parts = section.split("\n### ").skip(1).map(|part| part.split_once('\n').unwrap());
+    parts.map(|(heading, text)| (heading.to_owned(), text.to_owned())).collect()
 }
 
 /// The YAML of a recipe. For Slack its ids and its channel are changed as the page tells the reader to.
@@ -66,12 +68,12 @@ async fn cooked(on: On, heading: &str, more: &[(&str, &str)], answer: impl Fn(&V
 /// Every recipe of the page has its tests here, and is a configuration without a mistake or a warning on both platforms.
 #[test]
 fn each_recipe_is_a_configuration() {
-    let headings: Vec<&str> = recipes().into_iter().map(|(heading, _)| heading).collect();
+    let headings: Vec<String> = recipes().into_iter().map(|(heading, _)| heading).collect();
     assert_eq!(headings, [READING, TWO_PEOPLE, ONE_FOLDER, NIGHTS, GUESTS]);
     let plain = load(&[], "").warnings;
     for heading in headings {
         for on in [On::Lark, On::Slack] {
-            let Loaded { warnings, .. } = load(&[], &yaml(on, heading));
+            let Loaded { warnings, .. } = load(&[], &yaml(on, &heading));
             assert_eq!(warnings, plain, "{heading}");
         }
     }

@@ -74,11 +74,13 @@ async fn writes_in_one_folder(on: On) {
         "out/.env.local",
         "out/key.pem",
     ];
-    let paths: Vec<&str> = ["out/a.md", "./out/deep/b.md", "README.md"].into_iter().chain(denied).collect();
+    let paths: Vec<&str> = ["out/c.md", "README.md"].into_iter().chain(denied).collect();
     let reads = [".env", "deep/.env", ".git/config", "key.pem"];
     let reads = call(reads.map(|path| ("read_file", json!({ "path": path }))));
     let escapes = writes(&["out/../b.md", "outside.md"]);
-    let world = cooked(on, ONE_FOLDER, &[], in_order(vec![reads, writes(&paths), escapes, say("好了")])).await;
+    let inside = writes(&["out/a.md", "./out/deep/b.md"]);
+    let script = in_order(vec![reads, inside, writes(&paths), escapes, say("好了")]);
+    let world = cooked(on, ONE_FOLDER, &[], script).await;
     let workspace = world.folder.path().join("workspace");
     for folder in ["deep", ".git"] {
         fs::create_dir(workspace.join(folder)).unwrap();
@@ -89,6 +91,7 @@ async fn writes_in_one_folder(on: On) {
     world.say(u, c, "写", GROUP).await;
     let card = world.card_titled(c, "操作确认").await;
     assert!(world.file("out/a.md").is_some() && world.file("out/deep/b.md").is_some());
+    assert_eq!(world.file("out/c.md"), None, "it waits for its neighbour");
     let pending = actions(&world, "pending").await;
     let asks: Vec<&Value> = pending.iter().map(|row| &row["arguments"]["path"]).collect();
     assert_eq!((asks, rows(&card).len()), (vec![&json!("README.md")], 1));
@@ -100,7 +103,7 @@ async fn writes_in_one_folder(on: On) {
                 .cloned()
         })
         .await;
-    assert!(world.file("README.md").is_some());
+    assert!(world.file("README.md").is_some() && world.file("out/c.md").is_some());
     world.tap(u, c, &second, "reject", None).await;
     world.hears(c, "好了").await;
     let words = tool_words(&world).await;
