@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{ONE_FOLDER, READING, cooked};
 use crate::handshake::actions::{WRITE, actions, tool_words};
 use crate::support::fake_model::{call, say};
-use crate::support::people::rows;
+use crate::support::people::{reply, rows};
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::{clarified, finished, in_order, planned, reads, writes};
 use crate::support::world::{GROUP, World};
@@ -74,12 +74,18 @@ async fn writes_in_one_folder(on: On) {
         "out/.env.local",
         "out/key.pem",
     ];
-    let paths: Vec<&str> = ["out/c.md", "README.md"].into_iter().chain(denied).collect();
     let reads = [".env", "deep/.env", ".git/config", "key.pem"];
     let reads = call(reads.map(|path| ("read_file", json!({ "path": path }))));
     let escapes = writes(&["out/../b.md", "outside.md"]);
     let inside = writes(&["out/a.md", "./out/deep/b.md"]);
-    let script = in_order(vec![reads, inside, writes(&paths), escapes, say("好了")]);
+    let script = in_order(vec![
+        reads,
+        inside,
+        writes(&denied),
+        writes(&["out/c.md", "README.md"]),
+        escapes,
+        say("好了"),
+    ]);
     let world = cooked(on, ONE_FOLDER, &[], script).await;
     let workspace = world.folder.path().join("workspace");
     for folder in ["deep", ".git"] {
@@ -91,7 +97,7 @@ async fn writes_in_one_folder(on: On) {
     world.say(u, c, "写", GROUP).await;
     let card = world.card_titled(c, "操作确认").await;
     assert!(world.file("out/a.md").is_some() && world.file("out/deep/b.md").is_some());
-    assert_eq!(world.file("out/c.md"), None, "it waits for its neighbour");
+    assert!(world.file("out/c.md").is_some(), "it does not wait for its neighbour");
     let pending = actions(&world, "pending").await;
     let asks: Vec<&Value> = pending.iter().map(|row| &row["arguments"]["path"]).collect();
     assert_eq!((asks, rows(&card).len()), (vec![&json!("README.md")], 1));
@@ -103,8 +109,9 @@ async fn writes_in_one_folder(on: On) {
                 .cloned()
         })
         .await;
-    assert!(world.file("README.md").is_some() && world.file("out/c.md").is_some());
-    world.tap(u, c, &second, "reject", None).await;
+    assert!(world.file("README.md").is_some());
+    assert!(second.words().contains("out/../b.md"), "{}", second.words());
+    world.say(u, c, "拒绝", reply(&second.id)).await;
     world.hears(c, "好了").await;
     let words = tool_words(&world).await;
     let forbidden = words.iter().filter(|word| word.contains(FORBIDDEN)).count();
