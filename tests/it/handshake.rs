@@ -7,7 +7,7 @@ mod changes;
 mod commands;
 mod copies;
 mod coverage;
-mod deciders;
+pub(crate) mod deciders;
 mod edits;
 mod ends;
 mod failures;

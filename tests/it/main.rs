@@ -52,6 +52,7 @@ mod pairings;
 mod plan_mode;
 mod phrases;
 mod previews;
+mod policy_recipes;
 mod public_api;
 mod races;
 mod redis_faults;

@@ -21,6 +21,7 @@ pub mod quiet;
 pub mod raw;
 pub mod scripts;
 pub mod servers;
+pub mod settings;
 pub mod sign;
 pub mod skips;
 pub mod slack_push;

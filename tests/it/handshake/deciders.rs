@@ -36,7 +36,7 @@ async fn decision_event(world: &World, review: &Value) -> Value {
 }
 
 /// The event says that its sender belongs to another tenant or workspace.
-fn from_outside(on: On, body: &mut Value) {
+pub(crate) fn from_outside(on: On, body: &mut Value) {
     match on {
         On::Lark => {
             let who = if body["event"]["operator"].is_object() {

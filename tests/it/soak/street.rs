@@ -20,7 +20,8 @@ use super::replica::Replica;
 use crate::support::api::Api;
 use crate::support::fake_model::FakeModel;
 use crate::support::platform::On;
-use crate::support::world::{SECRETS, SLACK_SECRETS, load};
+use crate::support::settings::load;
+use crate::support::world::{SECRETS, SLACK_SECRETS};
 
 /// As patient as Lark and Slack are with one push.
 const PUSH: Duration = Duration::from_secs(3);
@@ -106,7 +107,7 @@ impl Street {
         ];
         settings.extend(more.map(|(key, value)| (key.to_owned(), value)));
         settings.extend(stores.iter().cloned());
-        let boot = load(&settings).boot;
+        let boot = load(&settings, "").boot;
         let http = reqwest::Client::builder().no_proxy().timeout(PUSH).build().unwrap();
         let nowhere = "http://127.0.0.1:1";
         let sides = [

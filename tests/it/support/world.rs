@@ -2,13 +2,12 @@
 //! process, with a clock that the test moves, or as the real binary that the test kills.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use countersign::app::{self, Parts, Running, StartError};
-use countersign::config::{self, Loaded};
+use countersign::config::Loaded;
 use countersign::lanes::Intervals;
 use countersign::store::StoreError;
 use countersign_agent::domain::{Clock, Ids};
@@ -21,6 +20,7 @@ use super::api::{Api, PATIENCE};
 use super::fake_model::FakeModel;
 use super::platform::On;
 use super::process::{Process, STARTS};
+use super::settings::{change, load};
 use super::stores::Pairing;
 
 /// Settings of every test world, as YAML under these keys.
@@ -63,6 +63,8 @@ pub struct World {
     pub clock: Clock,
     pub folder: TempDir,
     settings: Vec<(String, String)>,
+    /// Its configuration file, for a gateway in this process.
+    yaml: String,
     tools: Option<Toolbox>,
     gateway: Gateway,
 }
@@ -124,6 +126,20 @@ impl World {
     /// A world in this process, with a clock that only the test moves.
     pub async fn frozen_on(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let mut world = Self::prepare(on, extra, answer, Clock::manual(Clock::system().now())).await;
+        world.boot().await;
+        world
+    }
+
+    /// A world in this process with `yaml` as its configuration file, and this clock.
+    pub async fn by_yaml_on(
+        on: On,
+        extra: &[(&str, &str)],
+        yaml: &str,
+        clock: Clock,
+        answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
+    ) -> Self {
+        let mut world = Self::prepare(on, extra, answer, clock).await;
+        yaml.clone_into(&mut world.yaml);
         world.boot().await;
         world
     }
@@ -222,7 +238,7 @@ impl World {
         settings.extend(more.map(|(key, value)| (on.setting(key), value)));
         settings.extend(Pairing::of_this_run().settings(folder.path()).await);
         change(&mut settings, on, extra);
-        let Loaded { boot, .. } = load(&settings);
+        let Loaded { boot, .. } = load(&settings, "");
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let (nowhere, ids) = ("http://127.0.0.1:1", Ids::random());
         let (chat, tenant) = match &fake {
@@ -243,6 +259,7 @@ impl World {
             clock,
             folder,
             settings,
+            yaml: String::new(),
             tools: None,
             gateway: Gateway::Stopped,
         }
@@ -277,7 +294,7 @@ impl World {
 
     /// Another gateway on the stores of this world, with changed timings.
     pub async fn another_with(&self, change: impl FnOnce(&mut Intervals)) -> Running {
-        let Loaded { boot, live, .. } = load(&self.settings);
+        let Loaded { boot, live, .. } = load(&self.settings, &self.yaml);
         let mut parts = Parts {
             clock: self.clock.clone(),
             drain: Duration::ZERO,
@@ -439,25 +456,6 @@ impl World {
         self.stop().await;
         assert_eq!(self.chat.snapshot().violations, Vec::<String>::new(), "the played platform objects");
         assert_eq!(self.model.violations(), Vec::<String>::new(), "the fake model objects");
-    }
-}
-
-/// Settings that a test wants otherwise.
-fn change(settings: &mut Vec<(String, String)>, on: On, wanted: &[(&str, &str)]) {
-    for (key, value) in wanted {
-        let key = on.setting(key);
-        settings.retain(|(known, _)| *known != key);
-        settings.push((key, (*value).to_owned()));
-    }
-}
-
-/// The settings as a gateway reads them.
-pub fn load(settings: &[(String, String)]) -> Loaded {
-    let env = settings.iter().map(|(key, value)| (format!("COUNTERSIGN__{key}"), value.clone()));
-    let empty = tempfile::NamedTempFile::new().unwrap();
-    match config::load(Some(empty.path() as &Path), env.collect::<Vec<_>>().into_iter()) {
-        Ok(loaded) => loaded,
-        Err(problems) => panic!("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")),
     }
 }
 

@@ -376,19 +376,13 @@ impl Play {
     }
 
     pub(super) fn answer(&self) -> &Answer {
-        let answer = self.said().find_map(|said| match said {
-            Outbound::Answer(answer) => Some(answer),
-            _ => None,
-        });
-        answer.expect("an answer")
+        let answer = |said| if let Outbound::Answer(answer) = said { Some(answer) } else { None };
+        self.said().find_map(answer).expect("an answer")
     }
 
     pub(super) fn notices(&self) -> Vec<&Notice> {
-        let said = self.said().filter_map(|said| match said {
-            Outbound::Notice(notice) => Some(notice),
-            _ => None,
-        });
-        said.collect()
+        let notice = |said| if let Outbound::Notice(notice) = said { Some(notice) } else { None };
+        self.said().filter_map(notice).collect()
     }
 
     pub(super) fn events(&self) -> Vec<&Event> {
