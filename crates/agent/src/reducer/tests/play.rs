@@ -376,13 +376,16 @@ impl Play {
     }
 
     pub(super) fn answer(&self) -> &Answer {
-        let answer = |said| if let Outbound::Answer(answer) = said { Some(answer) } else { None };
-        self.said().find_map(answer).expect("an answer")
+        let answer = self
+            .said()
+            .find_map(|said| if let Outbound::Answer(answer) = said { Some(answer) } else { None });
+        answer.expect("an answer")
     }
 
     pub(super) fn notices(&self) -> Vec<&Notice> {
-        let notice = |said| if let Outbound::Notice(notice) = said { Some(notice) } else { None };
-        self.said().filter_map(notice).collect()
+        let said = self.said();
+        said.filter_map(|said| if let Outbound::Notice(notice) = said { Some(notice) } else { None })
+            .collect()
     }
 
     pub(super) fn events(&self) -> Vec<&Event> {
