@@ -211,7 +211,7 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
             tool: String::from(["write_file", "web_fetch", "tool<b>&*"][tools % 3]),
             arguments: json!({
                 "path": text(&format!("p{number}"), piece, *intent).replace(char::is_control, " "),
-                "url": text(&format!("u{number}"), piece, 1),
+                "url": text(&format!("u{number}"), piece, 1).replace(char::is_control, " "),
                 "n": number,
             })
             .as_object()
