@@ -60,7 +60,7 @@ async fn play(scenario: &Scenario, language: &str) -> Vec<String> {
     }
     let before = judged::files(&workspace);
     say(&world, scenario.request()).await;
-    let (turn, gates) = Person::new(scenario).answers(&world).await;
+    let (turn, gates) = Person::new(scenario).answers(&world, &scenario.name).await;
     let mut found = judged::differences(scenario, &turn, &gates, &before, &judged::files(&workspace));
     found.extend(judged::violations(&world, &turn, &before, &judged::files(&workspace)).await);
     found.extend(recorded.objections(language));
@@ -99,9 +99,10 @@ impl<'a> Person<'a> {
     }
 
     /// Until the turn is over; gives it and the kinds of gates that were open.
-    async fn answers(mut self, world: &World) -> (Value, Vec<String>) {
+    async fn answers(mut self, world: &World, scenario: &str) -> (Value, Vec<String>) {
         loop {
-            let turn = eventually("a gate that was not seen, or the end", || async {
+            let what = format!("{scenario}: a gate beside {:?}, or the end", self.gates);
+            let turn = eventually(&what, || async {
                 let turn = world.api.get("/api/v1/turns?chat=eval").await["items"][0].clone();
                 let gate = turn["gate"]["id"].as_str();
                 let new = gate.is_some_and(|gate| !self.seen.iter().any(|seen| seen == gate));
