@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::actions::{actions, tool_words};
+use crate::support::api::eventually;
 use crate::support::fake_model::say;
 use crate::support::people::rows;
 use crate::support::platform::{On, on_both};
@@ -16,6 +17,7 @@ on_both! {
     a_call_of_unknown_outcome_keeps_its_arguments,
     an_edited_call_survives_a_kill_between_decision_and_run,
     an_edited_call_whose_file_changed_asks_again,
+    an_edit_does_not_get_around_a_rule,
 }
 
 /// A model that writes these files and says that it is done.
@@ -203,5 +205,59 @@ async fn an_edited_call_whose_file_changed_asks_again(on: On) {
     assert_eq!(status, 200, "{told}");
     world.hears(on.chat("c1"), "好了").await;
     assert_eq!(world.file("notes.md").as_deref(), Some("人的话\n"));
+    world.end().await;
+}
+
+/// interface §9: what a rule says of the changed call counts: one that is denied is refused, and one about which it asks others must be asked for
+/// anew. The call waits on as it was.
+async fn an_edit_does_not_get_around_a_rule(on: On) {
+    let boss = on.user("boss");
+    let rules = format!(
+        "[{{tool: write_file, where: {{path: 'prod/**'}}, then: ask, approvers: [{boss}]}}, {{tool: write_file, where: {{path: 'secret/**'}}, then: deny}}]"
+    );
+    let world = World::start_on(on, &[("RULES", &rules)], writer(&["a.md"])).await;
+    let waiting = asked(&world).await.remove(0);
+    for (path, status) in [("prod/x", 409), ("secret/x", 422)] {
+        let edit = json!({"decision": "approve", "arguments": {"path": path, "content": "x"}});
+        let (found, told) = decide(&world, &waiting, edit).await;
+        assert_eq!(found, status, "{told}");
+        assert!(
+            told["error"]["message"].as_str().unwrap().contains("a rule of the administrator"),
+            "{told}"
+        );
+    }
+    assert_eq!(actions(&world, "pending").await[0]["arguments"], waiting["arguments"]);
+    assert_eq!(decide(&world, &waiting, json!({"decision": "approve"})).await.0, 200);
+    world.hears(on.chat("c1"), "好了").await;
+    assert!(world.file("a.md").is_some() && world.file("prod/x").is_none());
+    world.end().await;
+}
+
+/// interface §9: on the console people speak for themselves. Somebody who may not decide a call changes nothing of it, although they may decide
+/// another one of its card.
+#[tokio::test]
+async fn an_edit_that_is_refused_leaves_nothing() {
+    let rules = "[{tool: write_file, where: {path: 'prod/**'}, then: ask, approvers: [anna]}]";
+    let world = World::start(&[("RULES", rules)], writer(&["a.md", "prod/x"])).await;
+    let request = json!({"chat_id": "demo", "user_id": "bob", "text": "写"});
+    assert_eq!(world.api.post("/api/v1/messages", &request).await.0, 202);
+    let both = || async {
+        let rows = world.api.get("/api/v1/actions?chat=demo").await["items"]
+            .as_array()
+            .unwrap()
+            .clone();
+        (rows.len() == 2).then_some(rows)
+    };
+    let rows = eventually("both calls", both).await;
+    let row = rows.iter().find(|row| row["arguments"]["path"] == "prod/x").unwrap();
+    let path = format!("/api/v1/actions/{}", row["id"].as_str().unwrap());
+    let edit = json!({"decision": "approve", "user_id": "bob", "arguments": {"path": "prod/y", "content": "bob's"}});
+    assert_eq!(world.api.post(&format!("{path}/decision"), &edit).await.0, 403);
+    let now = world.api.get(&path).await;
+    assert_eq!((&now["arguments"], &now["edited"]), (&row["arguments"], &Value::Null));
+    let stop = json!({"user_id": "bob"});
+    let turn = row["turn_id"].as_str().unwrap();
+    assert_eq!(world.api.post(&format!("/api/v1/turns/{turn}/cancel"), &stop).await.0, 200);
+    world.api.turn_in("demo", "cancelled").await;
     world.end().await;
 }
