@@ -110,13 +110,13 @@ fn allowing_has_bounds() {
     assert!(!drop("db__*", EffectClass::Destructive));
 }
 
-/// design: of several rules that ask, the most people count, and the approvers of the one that needs most; of equal ones the first.
+/// design: of several rules that ask, the most people count, and only people whom every one of them allows, in whatever order they stand.
 #[test]
-fn the_strictest_ask_counts() {
+fn rules_that_ask_count_together() {
     let boss = || Some(Approvers::Listed(vec!["boss".to_owned()]));
-    let rules = [
+    let mut rules = [
         rule("*", json!({}), ask(None, Some(3))),
-        rule("x", json!({}), ask(Some(Approvers::Anyone), None)),
+        rule("x", json!({}), ask(Some(Approvers::NotRequester), None)),
         rule("x*", json!({}), ask(boss(), Some(1))),
         rule("x", json!({}), Ruling::Allow),
     ];
@@ -127,10 +127,26 @@ fn the_strictest_ask_counts() {
         scope: &Scope::Every,
         chat: "",
     };
-    let judged = judge(&rules, &call).unwrap();
-    assert_eq!(judged.rule, &rules[2]);
-    assert_eq!(judged.then, ask(boss(), Some(3)));
-    assert_eq!(judge(&rules[..2], &call).unwrap().then, ask(Some(Approvers::Anyone), Some(3)));
+    let then = |rules: &[Rule]| judge(rules, &call).unwrap().then;
+    let Ruling::Ask(Demand { approvers, quorum }) = then(&rules) else {
+        panic!("it asks")
+    };
+    let approvers = approvers.unwrap();
+    assert_eq!(quorum, Some(3));
+    let may = |user: &str, requester: &str| approvers.allow(user, requester);
+    assert!(may("boss", "u1") && !may("boss", "boss") && !may("u2", "u1"));
+    let before = then(&rules);
+    rules.reverse();
+    assert_eq!(then(&rules), before);
+    assert_eq!(then(&rules[..2]), ask(boss(), Some(1)));
+}
+
+/// interface §9: a value that cannot be compared gets past no rule that forbids or asks, and is allowed by none.
+#[test]
+fn what_cannot_be_compared_gets_past_no_rule() {
+    let long = json!({"sql": format!("DROP {}", "x".repeat(5000))});
+    let on = |then: Ruling| says(&rule("db", json!({"sql": "**DROP**"}), then), "db", EffectClass::Write, &long);
+    assert!(on(Ruling::Deny) && on(ask(None, None)) && !on(Ruling::Allow));
 }
 
 /// design: the id stands for what a rule says, wherever it stands.
@@ -153,7 +169,10 @@ fn any_rule() -> impl Strategy<Value = Rule> {
     let then = prop_oneof![
         Just(Ruling::Allow),
         Just(Ruling::Deny),
-        (0..3_u32).prop_map(|n| ask(None, (n > 0).then_some(n)))
+        (0..3_u32, 0..3_usize).prop_map(|(people, who)| {
+            let approvers = [None, Some(Approvers::NotRequester), Some(Approvers::Anyone)];
+            ask(approvers[who].clone(), (people > 0).then_some(people))
+        })
     ];
     let tool = prop_oneof![Just("a"), Just("a*"), Just("*"), Just("run_bash"), Just("b")];
     let wanted = prop_oneof![
