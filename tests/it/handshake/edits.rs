@@ -142,7 +142,7 @@ async fn a_call_of_unknown_outcome_keeps_its_arguments(on: On) {
     decide(&world, &row, json!({"decision": "approve"})).await;
     world.ended().await;
     world.restart_process(None);
-    let lost = crate::support::api::eventually("the lost call", || async { actions(&world, "unknown").await.pop() }).await;
+    let lost = eventually("the lost call", || async { actions(&world, "unknown").await.pop() }).await;
     let edit = json!({"decision": "approve", "gate_id": lost["gate_id"], "arguments": {"path": "b.md", "content": ""}});
     let (status, told) = decide(&world, &lost, edit).await;
     assert_eq!(status, 409);
@@ -190,7 +190,7 @@ async fn an_edited_call_whose_file_changed_asks_again(on: On) {
     world.ended().await;
     std::fs::write(world.folder.path().join("workspace/notes.md"), "另一个人\n").unwrap();
     world.restart_process(None);
-    let again = crate::support::api::eventually("the call asks again", || async {
+    let again = eventually("the call asks again", || async {
         let waiting = actions(&world, "pending").await.pop()?;
         (waiting["gate_id"] != row["gate_id"]).then_some(waiting)
     })

@@ -17,7 +17,7 @@ pub type Arguments = Map<String, Value>;
 pub struct DeclaredCall {
     /// Name of the tool.
     pub tool: String,
-    /// Values or patterns ([`matches`]) of the arguments that are known already.
+    /// Values or patterns ([`matches()`]) of the arguments that are known already.
     #[serde(default)]
     pub arguments: Arguments,
     /// How often, 1 to [`DeclaredCall::MAX_TIMES`].

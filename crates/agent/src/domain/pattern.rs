@@ -59,7 +59,7 @@ pub fn matches(pattern: &Value, value: &Value, sense: ArgumentSense) -> bool {
     compare(pattern, value, sense) == Comparison::Match
 }
 
-/// Compares `value` with `pattern`: see [`matches`].
+/// Compares `value` with `pattern`: see [`matches()`].
 #[must_use]
 pub fn compare(pattern: &Value, value: &Value, sense: ArgumentSense) -> Comparison {
     let (pattern, value) = match (pattern, value) {
