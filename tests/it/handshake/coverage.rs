@@ -55,7 +55,7 @@ async fn refuses(world: &World, asked: &[&str], earlier: Option<String>) -> Opti
         ..GROUP
     };
     world.say(u, c, "不行", reply).await;
-    eventually("the refusal", async || places(world, "pending").await.is_empty().then_some(())).await;
+    eventually("the refusal", async || (places(world, "pending").await != asked).then_some(())).await;
     Some(card.id)
 }
 
