@@ -172,7 +172,7 @@ async fn an_outsider_neither_asks_nor_decides(on: On) {
     world.end().await;
 }
 
-/// H-D: an outsider decides nothing, also not as a member of a group that may, or where everybody but the requester may.
+/// interface (H): an outsider decides nothing, also not as a member of a group that may, or where everybody but the requester may.
 async fn no_list_lets_an_outsider_in(on: On) {
     let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
     let group = match on {

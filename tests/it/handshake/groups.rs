@@ -41,7 +41,7 @@ fn named(on: On) -> String {
     }
 }
 
-/// H-D: with `not_requester` the requester changes and cancels, and somebody else of the chat approves. The card and the API say so.
+/// interface (H): with `not_requester` the requester changes and cancels, and somebody else of the chat approves. The card and the API say so.
 async fn everybody_but_the_requester_may_approve(on: On) {
     let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
     let world = World::start_on(on, &[(APPROVERS, "not_requester")], reporter).await;
@@ -63,7 +63,7 @@ async fn everybody_but_the_requester_may_approve(on: On) {
     world.end().await;
 }
 
-/// H-D: of a list with a group its members decide, also one whom `allowed_users` does not name; a stranger does not. The card names the
+/// interface (H): of a list with a group its members decide, also one whom `allowed_users` does not name; a stranger does not. The card names the
 /// group, the vote says by which group.
 async fn a_member_of_a_group_approves_and_a_stranger_does_not(on: On) {
     let (c, u1, u2, member) = (on.chat("c1"), on.user("u1"), on.user("u2"), on.user("member"));
@@ -89,7 +89,7 @@ async fn a_member_of_a_group_approves_and_a_stranger_does_not(on: On) {
     world.end().await;
 }
 
-/// H-D: the same by words: a member's reply approves, a stranger's is refused in place.
+/// interface (H): the same by words: a member's reply approves, a stranger's is refused in place.
 async fn a_member_says_so_in_words(on: On) {
     let (c, u1, u2, member) = (on.chat("c1"), on.user("u1"), on.user("u2"), on.user("member"));
     let world = World::start_on(on, &[(APPROVERS, &format!("[{}]", ops(on)))], reporter).await;
@@ -104,7 +104,7 @@ async fn a_member_says_so_in_words(on: On) {
     world.end().await;
 }
 
-/// H-D: while the platform does not tell who is in the group, a press and a word are refused and count for nothing, and the next one, once it
+/// interface (H): while the platform does not tell who is in the group, a press and a word are refused and count for nothing, and the next one, once it
 /// tells, counts. A person who is named themselves decides all the same.
 async fn a_group_that_cannot_be_looked_up_lets_nobody_in(on: On) {
     let (c, u1, member, boss) = (on.chat("c1"), on.user("u1"), on.user("member"), on.user("boss"));
@@ -136,7 +136,7 @@ async fn a_group_that_cannot_be_looked_up_lets_nobody_in(on: On) {
     world.end().await;
 }
 
-/// H-D: a platform that takes long is not waited for; its answer counts for the next press.
+/// interface (H): a platform that takes long is not waited for; its answer counts for the next press.
 async fn a_slow_platform_costs_no_press(on: On) {
     let (c, u1, member) = (on.chat("c1"), on.user("u1"), on.user("member"));
     let world = World::start_on(on, &[(APPROVERS, &format!("[{}]", ops(on)))], reporter).await;

@@ -41,7 +41,7 @@ async fn voters(world: &World, path: &str) -> Vec<String> {
     found["votes"].as_array().unwrap().iter().map(by).collect()
 }
 
-/// H-D: a call needs two people; one counts once, and a vote for one call is none for another. Nothing runs before every call has its word.
+/// interface (H): a call needs two people; one counts once, and a vote for one call is none for another. Nothing runs before every call has its word.
 /// Card and API show how many have approved.
 async fn two_people_approve_each_call(on: On) {
     let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
@@ -78,7 +78,7 @@ async fn two_people_approve_each_call(on: On) {
     world.end().await;
 }
 
-/// H-D: `OK` in words is a vote for every call that waits.
+/// interface (H): `OK` in words is a vote for every call that waits.
 async fn a_word_for_the_card_is_a_vote_for_every_call(on: On) {
     let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
     let world = two_calls(on).await;
@@ -94,7 +94,7 @@ async fn a_word_for_the_card_is_a_vote_for_every_call(on: On) {
     world.end().await;
 }
 
-/// H-D: one person's rejection settles a call, whatever others have said; the other call goes on waiting.
+/// interface (H): one person's rejection settles a call, whatever others have said; the other call goes on waiting.
 async fn a_rejection_settles_its_call_at_once(on: On) {
     let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
     let world = two_calls(on).await;
@@ -112,7 +112,7 @@ async fn a_rejection_settles_its_call_at_once(on: On) {
     world.end().await;
 }
 
-/// H-D: calls may ask other people than plans do.
+/// interface (H): calls may ask other people than plans do.
 async fn calls_ask_their_own_people(on: On) {
     let (c, u1, boss) = (on.chat("c1"), on.user("u1"), on.user("boss"));
     let answers = in_order(vec![writes(&["a.md"]), say("好了")]);
@@ -142,7 +142,7 @@ async fn of_two_who_press_together_both_count(on: On) {
     world.end().await;
 }
 
-/// H-D: over the API an approval is one vote, the same again is the same vote; the token counts once, and a person's own vote beside it.
+/// interface (H): over the API an approval is one vote, the same again is the same vote; the token counts once, and a person's own vote beside it.
 #[tokio::test]
 async fn votes_over_the_api() {
     let (on, c) = (On::Lark, On::Lark.chat("c1"));

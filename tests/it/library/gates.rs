@@ -173,7 +173,7 @@ async fn a_call_is_approved_with_other_arguments() {
     assert!(told.content.contains(r#"{"text":"by ann"}"#), "{}", told.content);
 }
 
-/// H-D: of a quorum for calls, each call counts its own people; a rejection settles a call at once.
+/// interface (H): of a quorum for calls, each call counts its own people; a rejection settles a call at once.
 #[tokio::test]
 async fn a_quorum_of_people_for_each_call() {
     let (model, note) = (two_notes(), Note::new(EffectClass::Destructive));

@@ -240,7 +240,7 @@ fn what_ran_under_the_ok_is_told() {
     );
 }
 
-/// issue part A: the answer to `plan()` names what will ask again, and why; the card lists it as well.
+/// design: the answer to `plan()` names what will ask again, and why; the card lists it as well.
 #[test]
 fn the_model_is_told_what_will_ask() {
     let mut play = Play::new();
