@@ -21,7 +21,9 @@ async fn dies_over_the_press(on: On, point: &str) {
     hand.world.child().kill();
     // An hour is too long for a test with a clock of its own.
     let mut conn = connect(&hand.world).await;
-    sqlx::query("UPDATE gates SET expires_at = 1").execute(&mut conn).await.unwrap();
+    for due in ["UPDATE gates SET expires_at = 1", "UPDATE lanes SET ready_at = 1"] {
+        sqlx::query(due).execute(&mut conn).await.unwrap();
+    }
     conn.close().await.unwrap();
     hand.restart();
     hand.world.hears(hand.chat, "等待超时").await;
