@@ -1,6 +1,6 @@
 //! What an approval of a plan covers: the calls that its steps declare, and which call is covered by one of them.
 //!
-//! Pure, and the only place of this rule: plans, standing grants and the card ask here.
+//! Pure, and the only place of this rule: the plan's card and the calls of a turn ask here.
 
 use std::fmt;
 
@@ -199,7 +199,7 @@ pub fn covering(grants: &[Grant], spec: &ToolSpec, arguments: &Arguments, step: 
 pub struct CoveredBy {
     /// Which kind of approval.
     pub kind: CoverageKind,
-    /// Its id: of the plan's review, of the rule, of the standing grant.
+    /// Its id: of the plan's review, or of the rule.
     pub id: String,
     /// Of a plan: the position of the grant on the review's card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,8 +226,6 @@ pub enum CoverageKind {
     Plan,
     /// A rule of the configuration allows it.
     Rule,
-    /// A person allowed such calls in this chat.
-    Standing,
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub(super) fn judged<'a>(env: &Env<'a>, open: &OpenCall) -> Option<Judgement<'a>
     let spec = env.tools.iter().find(|spec| spec.name == open.call.name);
     let call = JudgedCall {
         tool: &open.call.name,
-        // One whose tool is gone since counts as what most tools are.
+        // A tool that no longer exists counts as `write`.
         effect: spec.map_or(EffectClass::Write, |spec| spec.effect),
         arguments: &serde_json::from_str(&open.call.arguments).unwrap_or_default(),
         scope: spec.map_or(&Scope::Every, |spec| &spec.scope),
@@ -35,7 +35,7 @@ impl Reducer<'_> {
         judgement.map(|judgement| judgement.rule.id())
     }
 
-    /// How many people must approve this call, and who may: what the policy says and what a rule asks for, whichever is stricter.
+    /// Whom this call asks. The quorum is the highest of the policy's and the rules'. The people are those of the rules, else the channel's.
     pub(super) fn demand(&self, call_id: &str) -> Demand {
         let open = self.turn.state.calls.open.iter().find(|open| open.call.id == call_id);
         let ruling = open.and_then(|open| judged(&self.env, open)).map(|judgement| judgement.then);
@@ -52,7 +52,7 @@ impl Reducer<'_> {
 
     /// Answers the waiting calls that a rule denies now, whatever allowed them before.
     pub(super) fn answer_denied(&mut self) {
-        // What the engine was given may have been sent. It comes back to us with a result, or as not sent.
+        // A call that the engine was given may have been sent. The engine reports its result, or that it was not sent.
         let given = match &self.turn.state.next {
             Next::RunTools { calls } => calls.clone(),
             Next::Start | Next::CallModel { .. } | Next::Wait | Next::Nothing => Vec::new(),
