@@ -4,7 +4,7 @@
 //! approved call that never ran and will not run any more is `expired`: it was neither refused nor did it fail.
 
 mod approval;
-mod standing;
+mod rules;
 mod words;
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use super::finish::End;
 use super::step::Reducer;
 use super::{CallOutcome, Effect, Next, WriteRecord, compose, gates};
 
-pub use standing::denied;
+pub use rules::denied;
 pub use words::redraft;
 pub(super) use words::{describe, justification};
 

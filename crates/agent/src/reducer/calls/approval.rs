@@ -10,7 +10,7 @@ use crate::reducer::step::Reducer;
 use crate::reducer::{Effect, GateOpening, OpenGate, ReviewOutcome, RowVerdict, compose, gates};
 
 use super::justification;
-use super::standing::judged;
+use super::rules::judged;
 use super::{OpenCall, call_digest};
 
 /// How a call stands before it runs.
