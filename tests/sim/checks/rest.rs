@@ -10,7 +10,7 @@ use sqlx::any::AnyRow;
 
 use super::gates::{Settled, ends_or_waits, gates};
 use super::limits::within_budget;
-use super::{Held, evidence, plan, prompt, spent, words};
+use super::{Held, again, evidence, plan, prompt, spent, words};
 use crate::life::Life;
 use crate::stage::unpaced;
 
@@ -133,7 +133,9 @@ async fn log(life: &mut Life<'_>, turn: &Found) -> Result<(), String> {
         // It was ended without its state being read: the state began anew, and the log stays.
         return words::heard(life, turn, &log).await;
     }
-    let replies = log.iter().filter(|message| message.role == Role::Assistant).count();
+    // What an expired turn left was paid for there.
+    let left = again::left_by_the_turn_before(life, turn).await?;
+    let replies = log.iter().skip(left).filter(|message| message.role == Role::Assistant).count();
     if u64::try_from(replies).unwrap_or(u64::MAX) > turn.state.budget.steps.used {
         return Err(format!(
             "{} has {replies} replies and paid for {}",
