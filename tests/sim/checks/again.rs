@@ -1,6 +1,6 @@
 //! Turns that take up the plan of an expired review: asked for by a press, in time and once, and reviewed anew.
 
-use countersign_agent::domain::{AskedAgain, ClickTarget, Decision, DecisionKind, Inbound, InboundBody, Message};
+use countersign_agent::domain::{AskedAgain, ClickTarget, Decision, DecisionKind, Inbound, InboundBody};
 use sqlx::Row;
 
 use super::rest::{Found, read, rows_of};
@@ -9,28 +9,37 @@ use crate::life::Life;
 /// For so long after its expiry a review can be asked for again, milliseconds.
 const LATE: i64 = 24 * 60 * 60 * 1000;
 
-/// How many messages of the log of `turn` are those of an expired turn; 0 for a turn that begins with a request. A turn that was not asked
-/// for as it must be breaks a rule.
-pub(super) async fn left_by_the_turn_before(life: &mut Life<'_>, turn: &Found) -> Result<usize, String> {
+/// What a turn took over from an expired one. A turn that begins with a request took nothing.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// Messages of its log.
+    pub(super) messages: usize,
+    /// Version of its plan.
+    pub(super) version: u64,
+}
+
+/// What `turn` took over. A turn that was not asked for as it must be breaks a rule.
+pub(super) async fn left_by_the_turn_before(life: &mut Life<'_>, turn: &Found) -> Result<Left, String> {
     let sql = "SELECT inbox.payload FROM turns JOIN inbox ON inbox.id = turns.inbox_id WHERE turns.id = $1";
     let request: Inbound = match rows_of(life, sql, &turn.id).await?.first() {
         Some(row) => read(row.get(0))?,
         None => return Err(format!("{} has no request", turn.id)),
     };
     let InboundBody::Again { review, .. } = &request.body else {
-        return Ok(0);
+        return Ok(Left::default());
     };
     life.meet("an expired plan asked for again");
     let review = review.as_str();
-    let sql = "SELECT gates.turn_id, gates.digest, decisions.body, decisions.asked_again FROM gates JOIN decisions
+    let sql = "SELECT gates.turn_id, gates.digest, gates.plan_version, decisions.body, decisions.asked_again FROM gates JOIN decisions
                ON decisions.gate_id = gates.id WHERE gates.id = $1";
     let found = rows_of(life, sql, review).await?;
     let found = found
         .first()
         .ok_or_else(|| format!("{} goes on from {review}, which is not decided", turn.id))?;
     let (before, digest): (String, String) = (found.get(0), found.get(1));
-    let decision: Decision = read(found.get(2))?;
-    let asked: AskedAgain = match found.get::<Option<&str>, _>(3) {
+    let version = u64::try_from(found.get::<i64, _>(2)).map_err(|error| error.to_string())?;
+    let decision: Decision = read(found.get(3))?;
+    let asked: AskedAgain = match found.get::<Option<&str>, _>(4) {
         Some(asked) => read(asked)?,
         None => return Err(format!("{} goes on from {review}, for which nobody asked again", turn.id)),
     };
@@ -50,11 +59,11 @@ pub(super) async fn left_by_the_turn_before(life: &mut Life<'_>, turn: &Found) -
             turn.id
         ));
     }
-    let log = rows_of(life, "SELECT body FROM messages WHERE turn_id = $1 ORDER BY seq", &before).await?;
-    log.iter()
-        .map(|row| read::<Message>(row.get(0)))
-        .collect::<Result<Vec<_>, _>>()
-        .map(|log| log.len())
+    let log = rows_of(life, "SELECT seq FROM messages WHERE turn_id = $1", &before).await?;
+    Ok(Left {
+        messages: log.len(),
+        version,
+    })
 }
 
 /// Somebody who may give the plan up pressed the button of this review.
