@@ -42,6 +42,9 @@ pub(super) fn refused(refusal: Refusal, record: &GateRecord, rights: &Rights) ->
         Refusal::GroupUnknown(groups) => Notice::GroupUnknown { groups },
         Refusal::NotShownWhole => Notice::NotShownWhole {},
         Refusal::NoWords => Notice::EmptyFeedback {},
+        Refusal::NoSuchStep => Notice::UnknownReview {},
+        Refusal::AllKept => Notice::AllStepsKept {},
+        Refusal::NoneKept => Notice::NoStepsKept {},
         Refusal::Decided | Refusal::Lapsed => too_late(record, false),
     }
 }

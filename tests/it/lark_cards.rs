@@ -5,8 +5,8 @@ mod checker;
 use std::collections::BTreeSet;
 
 use countersign_agent::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice,
-    Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
+    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, LeftOut, Locale,
+    Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
 };
 
 use crate::support::gallery::{
@@ -196,6 +196,11 @@ fn cards_fit_whatever_they_hold() {
         quorum: 2,
         request_edited: true,
         demo: true,
+        left_out: Some(Box::new(LeftOut {
+            by: Some(noise.clone()),
+            through_api: true,
+            steps: many.clone(),
+        })),
         ..plan(state)
     };
     let approval = |state| ApprovalCard {

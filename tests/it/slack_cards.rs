@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use countersign::channels::{FormContext, SlackMessage, form_errors, plain_text, revise_form, slack_message};
 use countersign_agent::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice,
-    Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, ReactionMark, StepStatus, StepView, TurnReason,
+    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, LeftOut, Locale,
+    Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, ReactionMark, StepStatus, StepView, TurnReason,
 };
 use countersign_playground::check_message as check_slack;
 use proptest::prelude::*;
@@ -247,6 +247,11 @@ fn messages_fit_whatever_they_hold() {
         quorum: 2,
         request_edited: true,
         demo: true,
+        left_out: Some(Box::new(LeftOut {
+            by: Some(noise.clone()),
+            through_api: true,
+            steps: many.clone(),
+        })),
         ..plan(state)
     };
     let approval = |state| ApprovalCard {

@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock};
 
 use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
-    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords,
-    ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
+    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, LeftOut, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd,
+    PlanWords, ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
 };
 use countersign_agent::template::Templates;
 use serde_json::Value;
@@ -37,6 +37,7 @@ pub fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> Step
 pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> CardState {
     CardState::Decided {
         decision: Decision {
+            kept: Vec::new(),
             kind,
             by: by.map(str::to_owned),
             via: Via::Text,
@@ -49,8 +50,22 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
     }
 }
 
+/// `ou_u2` kept the steps with these numbers.
+fn kept(numbers: &[usize]) -> CardState {
+    match decided(DecisionKind::Revise, Some("ou_u2"), Some("keep only steps 1, 3")) {
+        CardState::Decided { decision } => CardState::Decided {
+            decision: Decision {
+                kept: numbers.to_vec(),
+                ..decision
+            },
+        },
+        other => other,
+    }
+}
+
 pub fn plan(state: CardState) -> PlanCard {
     PlanCard {
+        left_out: None,
         review_id: Some(GateId::new("rv_1")),
         requester: String::from("ou_u1"),
         goal: String::from("整理销售周报"),
@@ -258,6 +273,19 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                 ..plan(decided(DecisionKind::Revise, Some("ou_u2"), Some("会覆盖已有文件吗？")))
             }),
         ),
+        (
+            "plan_left_out",
+            Outbound::PlanCard(PlanCard {
+                plan_version: 2,
+                left_out: Some(Box::new(LeftOut {
+                    by: Some(String::from("ou_u2")),
+                    through_api: false,
+                    steps: vec![String::from("2. 汇总 <b>各区域</b> 销售额"), String::from("4. 发送 <!channel>")],
+                })),
+                ..plan(open.clone())
+            }),
+        ),
+        ("plan_kept", Outbound::PlanCard(plan(kept(&[1, 3])))),
         (
             "plan_cancelled",
             Outbound::PlanCard(plan(decided(DecisionKind::Cancel, Some("api client"), None))),

@@ -69,11 +69,12 @@ pub struct OpenGate {
 
 impl OpenGate {
     /// What the rules need to know of it.
-    fn standing<'a>(&self, votes: &'a [Vote]) -> GateStanding<'a> {
+    fn standing<'a>(&'a self, votes: &'a [Vote]) -> GateStanding<'a> {
         GateStanding {
             kind: self.kind,
             requester: "",
             approvers: &Approvers::Anyone,
+            steps: self.card.steps_under_review(),
             quorum: self.quorum,
             expires_at: self.expires_at,
             shown_whole: !self.card.hides(),
@@ -111,7 +112,7 @@ fn answer(act: Act) -> Act {
         Act::Approve => Act::Revise("OK".to_owned()),
         Act::Revise(text) => Act::Revise(said(Some(text))),
         Act::Reject(reason) => Act::Revise(said(reason)),
-        Act::Cancel => Act::Cancel,
+        act @ (Act::Cancel | Act::Keep(_)) => act,
     }
 }
 
@@ -121,6 +122,9 @@ fn refused(refusal: Refusal, gate: &GateId) -> VerdictError {
         Refusal::Lapsed => VerdictError::Lapsed,
         Refusal::NotShownWhole => VerdictError::Hidden,
         Refusal::NoWords => VerdictError::Invalid("changes need words"),
+        Refusal::NoSuchStep => VerdictError::Invalid("the plan has no such step that waits"),
+        Refusal::AllKept => VerdictError::Invalid("all steps are kept, which changes nothing"),
+        Refusal::NoneKept => VerdictError::Invalid("no step is kept; a cancellation says so"),
     }
 }
 
