@@ -1,7 +1,7 @@
 //! Decisions over the API, at the same gates and by the same rules as buttons and text.
 
 use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::handshake::{Act, Actor, Refusal, kept_steps};
+use countersign_agent::domain::handshake::{Act, Actor, BadChoice, Refusal, kept_steps};
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Outbound, StepView,
     TurnId, TurnReason, Via, console_person,
@@ -283,9 +283,9 @@ fn refused(refusal: Refusal) -> DecideError {
         Refusal::NotEntitled => DecideError::Forbidden,
         Refusal::GroupUnknown(groups) => DecideError::GroupUnknown(groups),
         Refusal::NoWords => DecideError::Invalid("feedback: must say what to change".to_owned()),
-        Refusal::NoSuchStep => DecideError::Invalid("keep: the plan has no such step that waits".to_owned()),
-        Refusal::AllKept => DecideError::AllStepsKept,
-        Refusal::NoneKept => DecideError::NoStepsKept,
+        Refusal::BadChoice(BadChoice::NoSuchStep) => DecideError::Invalid("keep: the plan has no such step that waits".to_owned()),
+        Refusal::BadChoice(BadChoice::AllKept) => DecideError::AllStepsKept,
+        Refusal::BadChoice(BadChoice::NoneKept) => DecideError::NoStepsKept,
         Refusal::NotShownWhole | Refusal::Decided | Refusal::Lapsed => DecideError::Gone,
     }
 }

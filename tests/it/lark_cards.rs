@@ -85,7 +85,10 @@ fn buttons_carry_the_contract() {
     let review = |action: &str| json!({"action": action, "review_id": "rv_1"});
     let act = |action: &str, id: &str| json!({"action": action, "action_id": id});
     let open = Outbound::PlanCard(plan(CardState::Open { votes: 0 }));
-    assert_eq!(values(&open), [review("approve"), review("cancel"), review("revise")]);
+    assert_eq!(
+        values(&open),
+        [review("approve"), review("cancel"), review("revise"), review("keep_steps")]
+    );
     assert_eq!(
         values(&approval([ActionStatus::Pending; 2], CardState::Open { votes: 0 })),
         [

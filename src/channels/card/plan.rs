@@ -108,12 +108,11 @@ impl Builder<'_> {
         let left = card.left_out.as_deref()?;
         let by = left.by.iter().map(|by| Span::Person(by.clone())).collect();
         let mut said = vec![self.around("", "plan.left_out", json!({"through_api": left.through_api}), "by", by)];
-        let shown = left.steps.iter().take(self.caps.rows);
+        // They took their room in the version before, so they have it beside a plan that stands whole.
+        let room = if self.caps.whole { self.caps.rows } else { 0 };
+        let shown = left.steps.iter().take(room);
         said.extend(shown.map(|step| vec![plain("– "), Span::Foreign(one_line(step, self.caps.line))]));
-        said.extend(
-            self.more("plan.more_steps", left.steps.len(), self.caps.rows)
-                .map(|more| ours(&more)),
-        );
+        said.extend(self.more("plan.more_steps", left.steps.len(), room).map(|more| ours(&more)));
         lines("left_out", said)
     }
 

@@ -67,7 +67,7 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
             Err(UNREADABLE)
         };
     };
-    if pressed.actions.iter().all(|action| action.0.action_id == BOXES) {
+    if pressed.actions.first().is_some_and(|action| action.0.action_id == BOXES) {
         // The platform tells of each box; the button beside them brings all of them.
         return Ok(SlackReceived::Ignored("box of a form"));
     }

@@ -1,13 +1,14 @@
 //! The things we say, one of each and in every state, for the tests of cards, text and client.
 
+mod left_out;
 mod notices;
 
 use std::sync::{Arc, LazyLock};
 
 use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
-    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, LeftOut, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd,
-    PlanWords, ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
+    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords,
+    ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
 };
 use countersign_agent::template::Templates;
 use serde_json::Value;
@@ -47,19 +48,6 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
             event_id: None,
             approvers: Vec::new(),
         },
-    }
-}
-
-/// `ou_u2` kept the steps with these numbers.
-fn kept(numbers: &[usize]) -> CardState {
-    match decided(DecisionKind::Revise, Some("ou_u2"), Some("keep only steps 1, 3")) {
-        CardState::Decided { decision } => CardState::Decided {
-            decision: Decision {
-                kept: numbers.to_vec(),
-                ..decision
-            },
-        },
-        other => other,
     }
 }
 
@@ -204,7 +192,7 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
         card.ask(listed());
         card
     };
-    vec![
+    let mut all = vec![
         ("plan_open", Outbound::PlanCard(plan(open.clone()))),
         (
             "plan_open_direct_demo",
@@ -273,19 +261,6 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                 ..plan(decided(DecisionKind::Revise, Some("ou_u2"), Some("会覆盖已有文件吗？")))
             }),
         ),
-        (
-            "plan_left_out",
-            Outbound::PlanCard(PlanCard {
-                plan_version: 2,
-                left_out: Some(Box::new(LeftOut {
-                    by: Some(String::from("ou_u2")),
-                    through_api: false,
-                    steps: vec![String::from("2. 汇总 <b>各区域</b> 销售额"), String::from("4. 发送 <!channel>")],
-                })),
-                ..plan(open.clone())
-            }),
-        ),
-        ("plan_kept", Outbound::PlanCard(plan(kept(&[1, 3])))),
         (
             "plan_cancelled",
             Outbound::PlanCard(plan(decided(DecisionKind::Cancel, Some("api client"), None))),
@@ -458,7 +433,9 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
             }),
         ),
         ("answer_empty", Outbound::Answer(answer(" ", TurnReason::FinalAnswer))),
-    ]
+    ];
+    all.extend(left_out::cards());
+    all
 }
 
 pub fn element<'a>(card: &'a Value, id: &str) -> &'a Value {

@@ -8,7 +8,7 @@ mod rows;
 mod tests;
 
 use super::{ActionId, Approver, Approvers, Decision, DecisionKind, Gate, GateKind, Millis, StepView, Via, Vote};
-pub use keep::{kept_steps, optional_steps};
+pub use keep::{BadChoice, kept_steps, optional_steps};
 pub use rows::{RowVotes, RowsSettlement, settle_rows};
 
 /// What a person says at an open gate: an approval, a change or a refusal.
@@ -262,12 +262,8 @@ pub enum Refusal {
     NotShownWhole,
     /// Changes without words.
     NoWords,
-    /// Steps are to stay that the plan does not have, or that cannot be left out; or one is named twice.
-    NoSuchStep,
-    /// All steps are to stay: that changes nothing.
-    AllKept,
-    /// No step is to stay: that is a cancellation, which has a verb of its own.
-    NoneKept,
+    /// Such a choice of steps changes nothing.
+    BadChoice(BadChoice),
 }
 
 /// What `act` of `actor` comes to at `gate`, which asks for no calls. `right`: may this person approve where these people are asked, by the
@@ -294,7 +290,7 @@ pub fn settle(
         }
     }
     let kept = match act {
-        Act::Keep(ids) => kept_steps(gate.steps, ids)?,
+        Act::Keep(ids) => kept_steps(gate.steps, ids).map_err(Refusal::BadChoice)?,
         Act::Approve | Act::Revise(_) | Act::Cancel | Act::Reject(_) => Vec::new(),
     };
     let (kind, text) = act.decides(&kept, words);

@@ -1,7 +1,17 @@
 //! Leaving steps out of a plan under review: which steps a person may leave out, and which ones stay.
 
-use super::Refusal;
 use crate::domain::StepView;
+
+/// Why a choice of steps has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadChoice {
+    /// Steps are to stay that the plan does not have, or that cannot be left out; or one is named twice.
+    NoSuchStep,
+    /// All steps are to stay: that changes nothing.
+    AllKept,
+    /// No step is to stay: that is a cancellation, which has a verb of its own.
+    NoneKept,
+}
 
 /// The steps of a plan that may be left out, each with its number: those that are done stay.
 pub fn optional_steps(steps: &[StepView]) -> impl Iterator<Item = (usize, &StepView)> {
@@ -12,17 +22,17 @@ pub fn optional_steps(steps: &[StepView]) -> impl Iterator<Item = (usize, &StepV
 ///
 /// # Errors
 /// It is no choice of this plan's steps, or it leaves out none or all of them.
-pub fn kept_steps(steps: &[StepView], ids: &[String]) -> Result<Vec<usize>, Refusal> {
+pub fn kept_steps(steps: &[StepView], ids: &[String]) -> Result<Vec<usize>, BadChoice> {
     let optional: Vec<&str> = optional_steps(steps).map(|(_, step)| step.id.as_str()).collect();
     let repeated = ids.iter().enumerate().any(|(at, id)| ids[..at].contains(id));
     if repeated || ids.iter().any(|id| !optional.contains(&id.as_str())) {
-        return Err(Refusal::NoSuchStep);
+        return Err(BadChoice::NoSuchStep);
     }
     if ids.len() == optional.len() {
-        return Err(Refusal::AllKept);
+        return Err(BadChoice::AllKept);
     }
     if ids.is_empty() {
-        return Err(Refusal::NoneKept);
+        return Err(BadChoice::NoneKept);
     }
     let stays = |(_, step): &(usize, &StepView)| step.status.is_settled() || ids.contains(&step.id);
     Ok((1..).zip(steps).filter(stays).map(|(number, _)| number).collect())

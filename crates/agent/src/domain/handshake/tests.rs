@@ -382,14 +382,14 @@ fn leaving_steps_out_is_a_change_of_a_fixed_meaning() {
         }
     }
     for (ids, why) in [
-        (&["s2", "s3", "s4"][..], Refusal::AllKept),
-        (&[], Refusal::NoneKept),
-        (&["s1", "s2"], Refusal::NoSuchStep),
-        (&["s9"], Refusal::NoSuchStep),
-        (&["s2", "s2"], Refusal::NoSuchStep),
-        (&["s2", "s2", "s3"], Refusal::NoSuchStep),
+        (&["s2", "s3", "s4"][..], BadChoice::AllKept),
+        (&[], BadChoice::NoneKept),
+        (&["s1", "s2"], BadChoice::NoSuchStep),
+        (&["s9"], BadChoice::NoSuchStep),
+        (&["s2", "s2"], BadChoice::NoSuchStep),
+        (&["s2", "s2", "s3"], BadChoice::NoSuchStep),
     ] {
-        assert_eq!(says(&gate, &keep(ids), &person("a")), Err(why), "{ids:?}");
+        assert_eq!(says(&gate, &keep(ids), &person("a")), Err(Refusal::BadChoice(why)), "{ids:?}");
     }
     let (stranger, decided) = (person("x"), GateStanding { decided: true, ..gate });
     assert_eq!(says(&gate, &keep(&["s2"]), &stranger), Err(Refusal::NotEntitled));

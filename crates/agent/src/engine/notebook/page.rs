@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{VerdictEffect, VerdictError};
 use crate::domain::SignalKind;
-use crate::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Right, Settlement};
+use crate::domain::handshake::{self, Act, Actor, BadChoice, GateStanding, Refusal, Right, Settlement};
 use crate::domain::{
     Action, ActionId, ActionStatus, Approvers, CallDraft, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis,
     Outbound, ToolResult, TurnReason, TurnStatus, Via, Vote,
@@ -122,9 +122,9 @@ fn refused(refusal: Refusal, gate: &GateId) -> VerdictError {
         Refusal::Lapsed => VerdictError::Lapsed,
         Refusal::NotShownWhole => VerdictError::Hidden,
         Refusal::NoWords => VerdictError::Invalid("changes need words"),
-        Refusal::NoSuchStep => VerdictError::Invalid("the plan has no such step that waits"),
-        Refusal::AllKept => VerdictError::Invalid("all steps are kept, which changes nothing"),
-        Refusal::NoneKept => VerdictError::Invalid("no step is kept; a cancellation says so"),
+        Refusal::BadChoice(BadChoice::NoSuchStep) => VerdictError::Invalid("the plan has no such step that waits"),
+        Refusal::BadChoice(BadChoice::AllKept) => VerdictError::Invalid("all steps are kept, which changes nothing"),
+        Refusal::BadChoice(BadChoice::NoneKept) => VerdictError::Invalid("no step is kept; a cancellation says so"),
     }
 }
 
