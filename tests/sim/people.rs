@@ -179,6 +179,7 @@ impl People {
             verb,
             target: Some(target),
             feedback: (verb == ClickVerb::Revise).then(|| format!("rather so {}", self.said)),
+            kept: Vec::new(),
             card: told.then(|| card.message.clone()),
         };
         let words = happens(&format!("k{}", self.said), who, InboundBody::Click(click));

@@ -28,6 +28,7 @@ impl Builder<'_> {
             parts.push(Part::Ask(Box::new(Ask {
                 gate: &card.gate_id,
                 buttons: None,
+                keep: None,
                 form: Some(form),
             })));
         }
@@ -69,6 +70,7 @@ impl Builder<'_> {
                     button("budget.ok", ButtonStyle::Primary),
                     button("budget.cancel", ButtonStyle::Plain),
                 ]),
+                keep: None,
                 form: None,
             })));
         }

@@ -73,6 +73,7 @@ fn decided(gate: &Gate, kind: DecisionKind) -> GateRecord {
         gate: gate.clone(),
         votes: Vec::new(),
         decision: Some(Decision {
+            kept: Vec::new(),
             kind,
             by: Some("u9".to_owned()),
             via: Via::Button,

@@ -1,5 +1,6 @@
 //! The things we say, one of each and in every state, for the tests of cards, text and client.
 
+mod left_out;
 mod notices;
 
 use std::sync::{Arc, LazyLock};
@@ -37,6 +38,7 @@ pub fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> Step
 pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> CardState {
     CardState::Decided {
         decision: Decision {
+            kept: Vec::new(),
             kind,
             by: by.map(str::to_owned),
             via: Via::Text,
@@ -51,6 +53,7 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
 
 pub fn plan(state: CardState) -> PlanCard {
     PlanCard {
+        left_out: None,
         review_id: Some(GateId::new("rv_1")),
         requester: String::from("ou_u1"),
         goal: String::from("整理销售周报"),
@@ -189,7 +192,7 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
         card.ask(listed());
         card
     };
-    vec![
+    let mut all = vec![
         ("plan_open", Outbound::PlanCard(plan(open.clone()))),
         (
             "plan_open_direct_demo",
@@ -430,7 +433,9 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
             }),
         ),
         ("answer_empty", Outbound::Answer(answer(" ", TurnReason::FinalAnswer))),
-    ]
+    ];
+    all.extend(left_out::cards());
+    all
 }
 
 pub fn element<'a>(card: &'a Value, id: &str) -> &'a Value {

@@ -18,6 +18,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
     let gate_id = id.clone();
     match kind {
         GateKind::PlanReview => Outbound::PlanCard(PlanCard {
+            left_out: None,
             review_id: Some(gate_id),
             requester,
             goal: turn.text.clone(),

@@ -250,6 +250,7 @@ impl Reducer<'_> {
         });
         let approved = card.map(|card| &card.decision);
         let decision = Decision {
+            kept: Vec::new(),
             kind: DecisionKind::Approve,
             by: approved.and_then(|decision| decision.by.clone()),
             via: if approved.is_some() { Via::Grant } else { Via::System },
