@@ -42,7 +42,7 @@ fn what_is_left_waits_as_the_next_version() {
     let mut play = planned();
     let (first, digest) = (play.gate().id.clone(), play.gate().digest.clone());
     let before = play.state().plan.clone().unwrap();
-    let calls = play.state().budget.clone();
+    let calls = play.state().budget;
     keeps(&mut play, &[2, 3]);
     play.waits_for(GateKind::PlanReview);
     let plan = play.state().plan.as_ref().unwrap();
