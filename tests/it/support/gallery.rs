@@ -36,7 +36,7 @@ pub fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> Step
 
 pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> CardState {
     CardState::Decided {
-        decision: Decision {
+        decision: Decision { in_place_of: None,
             kind,
             by: by.map(str::to_owned),
             via: Via::Text,
@@ -50,7 +50,7 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
 }
 
 pub fn plan(state: CardState) -> PlanCard {
-    PlanCard {
+    PlanCard { away: Vec::new(),
         review_id: Some(GateId::new("rv_1")),
         requester: String::from("ou_u1"),
         goal: String::from("整理销售周报"),
@@ -115,7 +115,7 @@ fn asked_of_several() -> Outbound {
 }
 
 pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
-    Outbound::ApprovalCard(ApprovalCard {
+    Outbound::ApprovalCard(ApprovalCard { away: Vec::new(),
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
         approvers: Approvers::Requester,
@@ -132,7 +132,7 @@ pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
 }
 
 pub fn question(state: CardState) -> Outbound {
-    Outbound::QuestionCard(QuestionCard {
+    Outbound::QuestionCard(QuestionCard { away: Vec::new(),
         gate_id: GateId::new("rv_3"),
         requester: String::from("ou_u1"),
         title: Some(String::from("哪个季度？")),
@@ -145,7 +145,7 @@ pub fn question(state: CardState) -> Outbound {
 }
 
 pub fn budget(state: CardState) -> Outbound {
-    Outbound::BudgetCard(BudgetCard {
+    Outbound::BudgetCard(BudgetCard { away: Vec::new(),
         gate_id: GateId::new("rv_4"),
         requester: String::from("ou_u1"),
         approvers: Approvers::Requester,

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, Complexity, Decision, DeclaredCall, EffectClass, GateId, Grant, Limit,
-    Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
+    Absence, ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, Complexity, Decision, DeclaredCall, EffectClass, GateId, Grant,
+    Limit, Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
 };
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
@@ -102,6 +102,54 @@ impl Outbound {
             Self::BudgetCard(card) => card.approvers = approvers,
             // A question is answered by its requester, not by the approvers.
             Self::QuestionCard(_) | Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
+        }
+    }
+
+    /// The people whom it asks by their ids, groups among them.
+    #[must_use]
+    pub fn asked(&self) -> Vec<&str> {
+        fn named<'a>(approvers: &'a Approvers, requester: &'a str) -> Vec<&'a str> {
+            match approvers.named() {
+                Approvers::Requester => vec![requester],
+                Approvers::Listed(ids) => ids.iter().map(String::as_str).collect(),
+                Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => Vec::new(),
+            }
+        }
+        match self {
+            Self::PlanCard(card) => named(&card.approvers, &card.requester),
+            Self::ApprovalCard(card) => {
+                let rows = card.actions.iter().map(|row| row.approvers.as_ref().unwrap_or(&card.approvers));
+                let mut asked: Vec<&str> = rows.flat_map(|approvers| named(approvers, &card.requester)).collect();
+                asked.sort_unstable();
+                asked.dedup();
+                asked
+            }
+            Self::QuestionCard(card) => vec![&card.requester],
+            Self::BudgetCard(card) => named(&card.approvers, &card.requester),
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => Vec::new(),
+        }
+    }
+
+    /// Those of the people asked who are away, as the card says.
+    #[must_use]
+    pub fn away(&self) -> &[Absence] {
+        match self {
+            Self::PlanCard(card) => &card.away,
+            Self::ApprovalCard(card) => &card.away,
+            Self::QuestionCard(card) => &card.away,
+            Self::BudgetCard(card) => &card.away,
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => &[],
+        }
+    }
+
+    /// Writes onto a card that waits which of the people asked are away.
+    pub fn set_away(&mut self, absences: Vec<Absence>) {
+        match self {
+            Self::PlanCard(card) => card.away = absences,
+            Self::ApprovalCard(card) => card.away = absences,
+            Self::QuestionCard(card) => card.away = absences,
+            Self::BudgetCard(card) => card.away = absences,
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
         }
     }
 
@@ -277,6 +325,9 @@ pub struct PlanCard {
     /// Who may approve, as it was when the card was made.
     #[serde(default)]
     pub approvers: Approvers,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// Different people needed.
     pub quorum: u32,
     /// True in groups: a second line says how to answer there.
@@ -366,6 +417,9 @@ pub struct ApprovalCard {
     /// Who may approve, as it was when the card was made.
     #[serde(default)]
     pub approvers: Approvers,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// The calls in order.
     pub actions: Vec<ActionView>,
     /// What the model said with them; foreign text.
@@ -388,6 +442,9 @@ pub struct QuestionCard {
     pub gate_id: GateId,
     /// Whose task it is.
     pub requester: String,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// Short title, if the model gave one; foreign text.
     pub title: Option<String>,
     /// The question; foreign text.
@@ -412,6 +469,9 @@ pub struct BudgetCard {
     /// Who may approve, as it was when the card was made.
     #[serde(default)]
     pub approvers: Approvers,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// What is done and what is not, in the model's words; foreign text.
     pub summary: String,
     /// Steps that are open; foreign text.

@@ -25,13 +25,13 @@ pub fn notices() -> Vec<Notice> {
         Notice::Cancelled {},
         Notice::Rejected {},
         Notice::Answered {},
-        Notice::AlreadyDecided {
+        Notice::AlreadyDecided { in_place_of: None,
             kind: DecisionKind::Approve,
             by: Some(String::from("ou_u2")),
             through_api: false,
             at: String::from("2025-12-11T05:48:20.123Z"),
         },
-        Notice::AlreadyDecided {
+        Notice::AlreadyDecided { in_place_of: None,
             kind: DecisionKind::Expire,
             by: None,
             through_api: false,

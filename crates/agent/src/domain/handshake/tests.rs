@@ -21,6 +21,7 @@ fn token(user: &str) -> Actor {
 /// A plan of `u1` that needs `quorum` approvals, until 200.
 fn plan(quorum: u32, votes: &[Vote]) -> GateStanding<'_> {
     GateStanding {
+        away: &[],
         kind: GateKind::PlanReview,
         requester: "u1",
         approvers: &Approvers::Anyone,

@@ -92,6 +92,7 @@ pub(in crate::reducer) fn plan_card(
     card_state: CardState,
 ) -> PlanCard {
     PlanCard {
+        away: Vec::new(),
         review_id,
         requester: state.requester.clone(),
         goal: plan.goal.clone(),
