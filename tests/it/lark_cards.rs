@@ -198,7 +198,8 @@ fn cards_fit_whatever_they_hold() {
         demo: true,
         ..plan(state)
     };
-    let approval = |state| ApprovalCard { away: Vec::new(),
+    let approval = |state| ApprovalCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
         approvers: listed(),
@@ -227,7 +228,8 @@ fn cards_fit_whatever_they_hold() {
             ..answer(&noise, TurnReason::FinalAnswer)
         }),
         Outbound::Answer(answer(&"<&".repeat(100_000), TurnReason::FinalAnswer)),
-        Outbound::BudgetCard(BudgetCard { away: Vec::new(),
+        Outbound::BudgetCard(BudgetCard {
+            away: Vec::new(),
             gate_id: GateId::new("rv_4"),
             requester: noise.clone(),
             approvers: listed(),

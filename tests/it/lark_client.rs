@@ -377,7 +377,8 @@ async fn text_messages_call_nobody() {
         .unwrap();
     let plain = post("k3", Outbound::Answer(answer(evil, TurnReason::FinalAnswer)));
     bench.deliver(&Delivery { plain: true, ..plain }).await.unwrap();
-    let decided = Notice::AlreadyDecided { in_place_of: None,
+    let decided = Notice::AlreadyDecided {
+        in_place_of: None,
         kind: DecisionKind::Approve,
         by: Some(String::from("ou_u2")),
         through_api: false,

@@ -249,7 +249,8 @@ fn messages_fit_whatever_they_hold() {
         demo: true,
         ..plan(state)
     };
-    let approval = |state| ApprovalCard { away: Vec::new(),
+    let approval = |state| ApprovalCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
         approvers: listed(),
@@ -279,7 +280,8 @@ fn messages_fit_whatever_they_hold() {
         }),
         Outbound::Answer(answer(&"<&🙂".repeat(100_000), TurnReason::FinalAnswer)),
         Outbound::Text { text: noise.repeat(6) },
-        Outbound::BudgetCard(BudgetCard { away: Vec::new(),
+        Outbound::BudgetCard(BudgetCard {
+            away: Vec::new(),
             gate_id: GateId::new("rv_4"),
             requester: noise.clone(),
             approvers: listed(),

@@ -201,7 +201,8 @@ async fn a_queue_keeps_its_order_across_clocks() {
 async fn approve(store: &Store, gate: &Gate, by: &str) -> bool {
     let now = store.clock.now();
     let mut tx = store.ledger.begin_in(&gate.conversation).await.unwrap();
-    let vote = Vote { in_place_of: None,
+    let vote = Vote {
+        in_place_of: None,
         by: by.to_owned(),
         via: Via::Button,
         principal: None,
@@ -469,7 +470,8 @@ async fn two_processes_prune_beside_traffic() {
 }
 
 fn vote(store: &Store) -> Vote {
-    Vote { in_place_of: None,
+    Vote {
+        in_place_of: None,
         by: "ou_1".to_owned(),
         via: Via::Button,
         principal: None,

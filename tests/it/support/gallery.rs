@@ -5,9 +5,9 @@ mod notices;
 use std::sync::{Arc, LazyLock};
 
 use countersign_agent::domain::{
-    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
-    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords,
-    ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
+    Absence, ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState,
+    Complexity, Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd,
+    PlanWords, ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
 };
 use countersign_agent::template::Templates;
 use serde_json::Value;
@@ -36,7 +36,8 @@ pub fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> Step
 
 pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> CardState {
     CardState::Decided {
-        decision: Decision { in_place_of: None,
+        decision: Decision {
+            in_place_of: None,
             kind,
             by: by.map(str::to_owned),
             via: Via::Text,
@@ -49,8 +50,20 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
     }
 }
 
+/// `deputy` decides in the place of `person`.
+pub fn absence(person: &str, deputy: &str) -> Absence {
+    Absence {
+        person: person.to_owned(),
+        deputy: deputy.to_owned(),
+        since: AT,
+        until: AT,
+        teams: Vec::new(),
+    }
+}
+
 pub fn plan(state: CardState) -> PlanCard {
-    PlanCard { away: Vec::new(),
+    PlanCard {
+        away: Vec::new(),
         review_id: Some(GateId::new("rv_1")),
         requester: String::from("ou_u1"),
         goal: String::from("整理销售周报"),
@@ -115,7 +128,8 @@ fn asked_of_several() -> Outbound {
 }
 
 pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
-    Outbound::ApprovalCard(ApprovalCard { away: Vec::new(),
+    Outbound::ApprovalCard(ApprovalCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
         approvers: Approvers::Requester,
@@ -132,7 +146,8 @@ pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
 }
 
 pub fn question(state: CardState) -> Outbound {
-    Outbound::QuestionCard(QuestionCard { away: Vec::new(),
+    Outbound::QuestionCard(QuestionCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_3"),
         requester: String::from("ou_u1"),
         title: Some(String::from("哪个季度？")),
@@ -145,7 +160,8 @@ pub fn question(state: CardState) -> Outbound {
 }
 
 pub fn budget(state: CardState) -> Outbound {
-    Outbound::BudgetCard(BudgetCard { away: Vec::new(),
+    Outbound::BudgetCard(BudgetCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_4"),
         requester: String::from("ou_u1"),
         approvers: Approvers::Requester,
@@ -242,6 +258,23 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                 still_asks: vec![],
                 ..plan(open.clone())
             }),
+        ),
+        ("plan_open_away", {
+            let mut card = Outbound::PlanCard(plan(open.clone()));
+            card.set_away(vec![absence("ou_u1", "ou_u2")]);
+            card
+        }),
+        (
+            "plan_approved_in_place",
+            Outbound::PlanCard(running(plan(match ok(Some("ou_u2")) {
+                CardState::Decided { decision } => CardState::Decided {
+                    decision: Decision {
+                        in_place_of: Some(String::from("ou_u1")),
+                        ..decision
+                    },
+                },
+                state => state,
+            }))),
         ),
         ("plan_approved", Outbound::PlanCard(running(plan(ok(Some("ou_u2")))))),
         (

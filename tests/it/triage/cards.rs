@@ -17,7 +17,8 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
     let (requester, state, ttl_ms) = (turn.user.clone(), CardState::Open { votes: 0 }, 3_600_000);
     let gate_id = id.clone();
     match kind {
-        GateKind::PlanReview => Outbound::PlanCard(PlanCard { away: Vec::new(),
+        GateKind::PlanReview => Outbound::PlanCard(PlanCard {
+            away: Vec::new(),
             review_id: Some(gate_id),
             requester,
             goal: turn.text.clone(),
@@ -46,7 +47,8 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             end: None,
             asked_again: None,
         }),
-        GateKind::ToolApproval => Outbound::ApprovalCard(ApprovalCard { away: Vec::new(),
+        GateKind::ToolApproval => Outbound::ApprovalCard(ApprovalCard {
+            away: Vec::new(),
             gate_id,
             requester,
             approvers: Approvers::Requester,
@@ -75,7 +77,8 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             ttl_ms,
             state,
         }),
-        GateKind::Question => Outbound::QuestionCard(QuestionCard { away: Vec::new(),
+        GateKind::Question => Outbound::QuestionCard(QuestionCard {
+            away: Vec::new(),
             gate_id,
             requester,
             title: None,
@@ -85,7 +88,8 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             ttl_ms,
             state,
         }),
-        GateKind::Budget => Outbound::BudgetCard(BudgetCard { away: Vec::new(),
+        GateKind::Budget => Outbound::BudgetCard(BudgetCard {
+            away: Vec::new(),
             gate_id,
             requester,
             approvers: Approvers::Requester,

@@ -28,7 +28,8 @@ pub fn says(id: &str, sender: &str, text: &str) -> Words {
         message_id: Some(format!("om_{id}")),
         chat_type: ChatType::Group,
         text: format!("@_user_1 {text}"),
-        mentions: vec![Mention { team: None,
+        mentions: vec![Mention {
+            team: None,
             key: "@_user_1".to_owned(),
             id: BOT.to_owned(),
             name: "Countersign".to_owned(),

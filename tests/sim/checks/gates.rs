@@ -115,7 +115,8 @@ async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decisio
             let votes = rows_of(life, "SELECT body FROM votes WHERE gate_id = $1", id).await?;
             let votes: Vec<Vote> = votes.iter().map(|row| read(row.get(0))).collect::<Result<_, _>>()?;
             for vote in &votes {
-                let decision = Decision { in_place_of: None,
+                let decision = Decision {
+                    in_place_of: None,
                     kind: DecisionKind::Approve,
                     by: Some(vote.by.clone()),
                     via: vote.via,
