@@ -201,10 +201,7 @@ impl Right {
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Self::No,
-            (Self::Unknown(mut groups), Self::Unknown(more)) => {
-                groups.extend(more);
-                Self::Unknown(groups)
-            }
+            (Self::Unknown(groups), Self::Unknown(more)) => Self::Unknown(all_of(groups, more)),
             (Self::Unknown(groups), _) | (_, Self::Unknown(groups)) => Self::Unknown(groups),
             (deputy @ Self::InPlaceOf { .. }, _) | (_, deputy @ Self::InPlaceOf { .. }) => deputy,
             (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
@@ -219,14 +216,21 @@ impl Right {
             (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
             (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
             (deputy @ Self::InPlaceOf { .. }, _) | (_, deputy @ Self::InPlaceOf { .. }) => deputy,
-            (Self::Unknown(mut groups), Self::Unknown(more)) => {
-                groups.extend(more);
-                Self::Unknown(groups)
-            }
+            (Self::Unknown(groups), Self::Unknown(more)) => Self::Unknown(all_of(groups, more)),
             (Self::Unknown(groups), Self::No) | (Self::No, Self::Unknown(groups)) => Self::Unknown(groups),
             (Self::No, Self::No) => Self::No,
         }
     }
+}
+
+/// These groups and `more`, each once.
+fn all_of(mut groups: Vec<String>, more: Vec<String>) -> Vec<String> {
+    for group in more {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
 }
 
 /// The part of a gate that the rules read.
