@@ -8,6 +8,7 @@ mod ids;
 mod clock;
 mod inbound;
 mod outbound;
+mod asked;
 mod painted;
 mod card_size;
 mod notice;

@@ -1,13 +1,14 @@
 //! The things we say, one of each and in every state, for the tests of cards, text and client.
 
+mod away;
 mod notices;
 
 use std::sync::{Arc, LazyLock};
 
 use countersign_agent::domain::{
-    Absence, ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState,
-    Complexity, Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd,
-    PlanWords, ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
+    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
+    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords,
+    ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
 };
 use countersign_agent::template::Templates;
 use serde_json::Value;
@@ -47,17 +48,6 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
             event_id: None,
             approvers: Vec::new(),
         },
-    }
-}
-
-/// `deputy` decides in the place of `person`.
-pub fn absence(person: &str, deputy: &str) -> Absence {
-    Absence {
-        person: person.to_owned(),
-        deputy: deputy.to_owned(),
-        since: AT,
-        until: AT,
-        teams: Vec::new(),
     }
 }
 
@@ -259,23 +249,8 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                 ..plan(open.clone())
             }),
         ),
-        ("plan_open_away", {
-            let mut card = Outbound::PlanCard(plan(open.clone()));
-            card.set_away(vec![absence("ou_u1", "ou_u2")]);
-            card
-        }),
-        (
-            "plan_approved_in_place",
-            Outbound::PlanCard(running(plan(match ok(Some("ou_u2")) {
-                CardState::Decided { decision } => CardState::Decided {
-                    decision: Decision {
-                        in_place_of: Some(String::from("ou_u1")),
-                        ..decision
-                    },
-                },
-                state => state,
-            }))),
-        ),
+        ("plan_open_away", away::open()),
+        ("plan_approved_in_place", away::approved()),
         ("plan_approved", Outbound::PlanCard(running(plan(ok(Some("ou_u2")))))),
         (
             "plan_revised",
