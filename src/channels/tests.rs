@@ -119,7 +119,7 @@ proptest! {
                 (action.status, action.output) = (ActionStatus::Executed, Some("line <b>\n".repeat(300)));
             }
             card.state = CardState::Decided {
-                decision: Decision { in_place_of: None, kind: DecisionKind::Approve, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some(String::from("OK")), at: Millis(1), event_id: None, approvers: Vec::new() },
+                decision: Decision { in_place_of: None, kept: Vec::new(), kind: DecisionKind::Approve, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some(String::from("OK")), at: Millis(1), event_id: None, approvers: Vec::new() },
             };
             card.later = 0;
             let content = Outbound::ApprovalCard(card.clone());
@@ -238,6 +238,7 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
     let still_asks = steps.iter().flat_map(|step| step.tools.clone()).collect();
     PlanCard {
         away: Vec::new(),
+        left_out: None,
         review_id: Some(GateId::new("rv_1")),
         requester: String::from("ou_u1"),
         goal,
@@ -294,7 +295,7 @@ proptest! {
     ) {
         let mut card = planned(goal, &made);
         let said = |kind| CardState::Decided {
-            decision: Decision { in_place_of: None, kind, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some("改 <b>\n".repeat(400)), at: Millis(1), event_id: None, approvers: Vec::new() },
+            decision: Decision { in_place_of: None, kept: Vec::new(), kind, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some("改 <b>\n".repeat(400)), at: Millis(1), event_id: None, approvers: Vec::new() },
         };
         for state in [CardState::Open { votes: 8 }, said(DecisionKind::Approve), said(DecisionKind::Revise), CardState::Informed] {
             card.state = state;

@@ -110,10 +110,7 @@ pub(super) fn mark_of(step: &StepView) -> &'static str {
 
 /// Steps that need no more work.
 pub(super) fn done_steps(steps: &[StepView]) -> usize {
-    steps
-        .iter()
-        .filter(|step| matches!(step.status, StepStatus::Completed | StepStatus::Skipped))
-        .count()
+    steps.iter().filter(|step| step.status.is_settled()).count()
 }
 
 /// Does a card in this state wait, with buttons?
@@ -147,6 +144,8 @@ pub(super) enum AskKind {
 /// The kind of answer that a plan's card asks for, or got.
 pub(super) fn asked_of(card: &PlanCard) -> AskKind {
     match card.words {
+        // A choice of steps is understood at once.
+        PlanWords::Unknown if matches!(&card.state, CardState::Decided { decision } if !decision.kept.is_empty()) => AskKind::Changes,
         PlanWords::Unknown => AskKind::Approval,
         PlanWords::Question => AskKind::Question,
         PlanWords::Changes => AskKind::Changes,
@@ -266,10 +265,13 @@ pub(super) fn words_key(asked: AskKind) -> &'static str {
     }
 }
 
-/// The words of a decision that are worth showing: "OK" says nothing that its kind does not say.
-pub(super) fn decision_words(decision: &Decision) -> Option<&str> {
+/// The words of a decision that are worth showing: "OK" says nothing that its kind does not say. A choice of steps is said in our words.
+pub(super) fn decision_words(templates: &Templates, locale: Locale, decision: &Decision) -> Option<String> {
+    if !decision.kept.is_empty() {
+        return Some(templates.say(locale, "plan.kept", json!({"numbers": decision.kept})));
+    }
     let words = decision.text.as_deref()?.trim();
-    (matches!(decision.kind, DecisionKind::Revise | DecisionKind::Reject) && !words.is_empty()).then_some(words)
+    (matches!(decision.kind, DecisionKind::Revise | DecisionKind::Reject) && !words.is_empty()).then(|| words.to_owned())
 }
 
 /// Is the plan of such a card being carried out, or was it before it was changed, so that its steps have marks?

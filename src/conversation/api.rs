@@ -1,10 +1,10 @@
 //! Decisions over the API, at the same gates and by the same rules as buttons and text.
 
 use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::handshake::{Act, Actor, Refusal, Right};
+use countersign_agent::domain::handshake::{Act, Actor, BadChoice, Refusal, Right, kept_steps};
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Outbound, TurnId,
-    TurnReason, Via, console_person,
+    Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Outbound, StepView,
+    TurnId, TurnReason, Via, console_person,
 };
 use serde_json::json;
 
@@ -22,6 +22,8 @@ pub struct ApiDecision {
     pub kind: DecisionKind,
     /// Changes, answer or reason.
     pub feedback: Option<String>,
+    /// Instead of changes in words: ids of the steps to keep, of those that wait. Only the console's form has them.
+    pub keep: Option<Vec<String>>,
     /// On whose behalf; in the console channel the person themselves.
     pub user_id: String,
     /// Who holds the token, for the trail.
@@ -57,6 +59,12 @@ pub enum DecideError {
     /// The call's outcome was lost and it is asked about again: the decision names another question, or none.
     #[error("asked about again")]
     AskedAgain,
+    /// All steps of the plan are to stay: nothing changed.
+    #[error("keep: all steps are kept, which changes nothing")]
+    AllStepsKept,
+    /// No step of the plan is to stay: nothing changed.
+    #[error("keep: no step is kept; cancel the plan instead")]
+    NoStepsKept,
     /// The arguments of this call cannot be edited; says why.
     #[error("{0}")]
     NotEditable(String),
@@ -91,12 +99,16 @@ impl Conversations {
         let act = act_of(named.gate.kind, &asked)?;
         let actor = self.api_actor(place.channel, &asked.user_id, &asked.principal);
         let rights = self.rights_of(&mut tx, &place, actor.user.as_deref().unwrap_or_default()).await?;
-        if named.decision.as_ref().is_some_and(|decision| repeats(&actor, &act, decision)) {
+        if named
+            .decision
+            .as_ref()
+            .is_some_and(|decision| repeats(&actor, &act, decision, named.gate.card.steps_under_review()))
+        {
             return Ok(named);
         }
         let record = latest_review(&mut tx, named).await?;
         if let Some(decision) = &record.decision {
-            return if repeats(&actor, &act, decision) {
+            return if repeats(&actor, &act, decision, record.gate.card.steps_under_review()) {
                 Ok(record)
             } else {
                 Err(taken(decision))
@@ -183,7 +195,7 @@ impl Conversations {
         // A row of unknown outcome is asked about again although it was decided once.
         let waits = found.action.status.waits() && record.decision.is_none();
         if !waits && let Some(decision) = found.action.decision.as_ref().or(record.decision.as_ref()) {
-            return if repeats(&actor, &act, decision) && is_same_edit(&found.action, asked.edit.as_ref()) {
+            return if repeats(&actor, &act, decision, &[]) && is_same_edit(&found.action, asked.edit.as_ref()) {
                 Ok(found)
             } else {
                 Err(taken(decision))
@@ -284,6 +296,9 @@ fn refused(refusal: Refusal) -> DecideError {
         Refusal::NotEntitled => DecideError::Forbidden,
         Refusal::GroupUnknown(groups) => DecideError::GroupUnknown(groups),
         Refusal::NoWords => DecideError::Invalid("feedback: must say what to change".to_owned()),
+        Refusal::BadChoice(BadChoice::NoSuchStep) => DecideError::Invalid("keep: the plan has no such step that waits".to_owned()),
+        Refusal::BadChoice(BadChoice::AllKept) => DecideError::AllStepsKept,
+        Refusal::BadChoice(BadChoice::NoneKept) => DecideError::NoStepsKept,
         Refusal::NotShownWhole | Refusal::Decided | Refusal::Lapsed => DecideError::Gone,
     }
 }
@@ -308,8 +323,8 @@ fn is_same_edit(row: &Action, draft: Option<&CallDraft>) -> bool {
     edited == draft.map(|draft| &draft.arguments)
 }
 
-/// Did `actor` decide just so before?
-fn repeats(actor: &Actor, act: &Act, decision: &Decision) -> bool {
+/// Did `actor` decide just so before? `steps`: those of the plan that was decided about.
+fn repeats(actor: &Actor, act: &Act, decision: &Decision, steps: &[StepView]) -> bool {
     let same_words = match act {
         // One of several whose approvals counted: the last of them need not be this one.
         Act::Approve => {
@@ -323,6 +338,7 @@ fn repeats(actor: &Actor, act: &Act, decision: &Decision) -> bool {
             return decision.kind == DecisionKind::Approve && decision.makers().iter().any(counted);
         }
         Act::Revise(text) => decision.kind == DecisionKind::Revise && decision.text.as_ref() == Some(text),
+        Act::Keep(ids) => kept_steps(steps, ids).is_ok_and(|kept| kept == decision.kept),
         Act::Cancel => decision.kind == DecisionKind::Cancel,
         Act::Reject(_) => decision.kind == DecisionKind::Reject,
     };
@@ -356,7 +372,10 @@ fn act_of(kind: GateKind, asked: &ApiDecision) -> Result<Act, DecideError> {
                 "decision: a tool approval takes approve or cancel; its rows approve or reject",
             ));
         }
-        (DecisionKind::Revise, _) => Act::Revise(feedback_of(asked).ok_or_else(|| invalid("feedback: must say what to change"))?),
+        (DecisionKind::Revise, _) => match &asked.keep {
+            Some(keep) => Act::Keep(keep.clone()),
+            None => Act::Revise(feedback_of(asked).ok_or_else(|| invalid("feedback: must say what to change"))?),
+        },
         // `Act::at` makes it a cancellation or a rejection.
         (DecisionKind::Cancel, _) => Act::Reject(feedback_of(asked)),
         (DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede, _) => {

@@ -232,7 +232,7 @@ impl Press<'_> {
         let act = match self.click.verb {
             ClickVerb::Approve => Act::Approve,
             ClickVerb::Reject => Act::Reject(reason.clone()),
-            ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::AskAgain | ClickVerb::Unknown => return Ok(None),
+            ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::KeepSteps | ClickVerb::AskAgain | ClickVerb::Unknown => return Ok(None),
         };
         if record.decision.is_none()
             && let Some(barred) = self.barred(session, &record)
@@ -376,6 +376,7 @@ pub(super) fn act_of(click: &Click, kind: GateKind) -> Option<Act> {
         ClickVerb::Approve => Act::Approve,
         ClickVerb::Revise if kind == GateKind::Budget => return None,
         ClickVerb::Revise => Act::Revise(words.unwrap_or_default()),
+        ClickVerb::KeepSteps => Act::Keep(click.kept.clone()),
         ClickVerb::Reject | ClickVerb::Cancel => Act::Reject(words),
         ClickVerb::AskAgain | ClickVerb::Unknown => return None,
     };

@@ -1,6 +1,6 @@
 //! What a person is told about their act at a gate.
 
-use countersign_agent::domain::handshake::{Refusal, RowVotes};
+use countersign_agent::domain::handshake::{BadChoice, Refusal, RowVotes};
 use countersign_agent::domain::{Action, AskedAgain, Decision, DecisionKind, Gate, GateKind, Notice};
 
 use crate::store::GateRecord;
@@ -52,6 +52,9 @@ pub(super) fn refused(refusal: Refusal, record: &GateRecord, rights: &Rights) ->
         Refusal::GroupUnknown(groups) => Notice::GroupUnknown { groups },
         Refusal::NotShownWhole => Notice::NotShownWhole {},
         Refusal::NoWords => Notice::EmptyFeedback {},
+        Refusal::BadChoice(BadChoice::NoSuchStep) => Notice::UnknownReview {},
+        Refusal::BadChoice(BadChoice::AllKept) => Notice::AllStepsKept {},
+        Refusal::BadChoice(BadChoice::NoneKept) => Notice::NoStepsKept {},
         Refusal::Decided | Refusal::Lapsed => too_late(record, false),
     }
 }

@@ -17,6 +17,7 @@ mod groups;
 mod ids;
 mod lanes;
 mod late;
+mod left_out;
 mod limits;
 mod plans;
 mod policy;

@@ -5,8 +5,8 @@ mod checker;
 use std::collections::BTreeSet;
 
 use countersign_agent::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice,
-    Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
+    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, LeftOut, Locale,
+    Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
 };
 
 use crate::support::gallery::{
@@ -85,7 +85,10 @@ fn buttons_carry_the_contract() {
     let review = |action: &str| json!({"action": action, "review_id": "rv_1"});
     let act = |action: &str, id: &str| json!({"action": action, "action_id": id});
     let open = Outbound::PlanCard(plan(CardState::Open { votes: 0 }));
-    assert_eq!(values(&open), [review("approve"), review("cancel"), review("revise")]);
+    assert_eq!(
+        values(&open),
+        [review("approve"), review("cancel"), review("revise"), review("keep_steps")]
+    );
     assert_eq!(
         values(&approval([ActionStatus::Pending; 2], CardState::Open { votes: 0 })),
         [
@@ -196,6 +199,11 @@ fn cards_fit_whatever_they_hold() {
         quorum: 2,
         request_edited: true,
         demo: true,
+        left_out: Some(Box::new(LeftOut {
+            by: Some(noise.clone()),
+            through_api: true,
+            steps: many.clone(),
+        })),
         ..plan(state)
     };
     let approval = |state| ApprovalCard {

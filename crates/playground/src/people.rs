@@ -163,6 +163,35 @@ impl Tenant {
         }
     }
 
+    /// Somebody presses `value`, the button below the boxes of a card's steps, with those of these `ids` ticked.
+    #[must_use]
+    pub fn keep(&self, user: &str, chat: &str, card: &str, value: &Value, ids: &[&str]) -> Event {
+        let mut event = self.tap(user, chat, card, value, None);
+        match &self.people {
+            People::Lark(_) => {
+                let ticked = ids.iter().map(|id| (format!("step_{id}"), Value::Bool(true)));
+                event.body["event"]["action"]["form_value"] = Value::Object(ticked.collect());
+            }
+            People::Slack(_) => event.body["state"] = slack::ticked(ids),
+        }
+        event
+    }
+
+    /// Somebody ticks or unticks a box, after which those of these `ids` are ticked. Slack tells of it, Lark does not.
+    #[must_use]
+    pub fn ticks(&self, user: &str, chat: &str, card: &str, value: &Value, ids: &[&str]) -> Option<Event> {
+        let People::Slack(_) = &self.people else { return None };
+        let mut event = self.keep(user, chat, card, value, ids);
+        let mut boxes = event.body["state"]["values"]["keep.1"]["plan_steps"].take();
+        for (name, told) in [("action_id", "plan_steps"), ("block_id", "keep.1")] {
+            boxes[name] = json!(told);
+        }
+        boxes["action_ts"] = event.body["actions"][0]["action_ts"].clone();
+        event.body["state"] = slack::ticked(ids);
+        event.body["actions"] = json!([boxes]);
+        Some(event)
+    }
+
     /// Somebody sends the edit form that their click opened; none on Lark, whose cards hold it.
     #[must_use]
     pub fn submit(&self, user: &str, form: &Form, feedback: &str) -> Option<Event> {

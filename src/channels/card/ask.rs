@@ -29,6 +29,7 @@ impl Builder<'_> {
             parts.push(Part::Ask(Box::new(Ask {
                 gate: &card.gate_id,
                 buttons: None,
+                keep: None,
                 form: Some(form),
             })));
         }
@@ -70,6 +71,7 @@ impl Builder<'_> {
                     button("budget.ok", ButtonStyle::Primary),
                     button("budget.cancel", ButtonStyle::Plain),
                 ]),
+                keep: None,
                 form: None,
             })));
         }

@@ -247,7 +247,8 @@ impl Builder<'_> {
                 let said = decided_by(templates, locale, decision, asked, person);
                 lines.push(holes.fill(&said));
                 lines.extend(settled_key(decision.kind).map(|key| ours(&self.word(key))));
-                lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), self.block(words))));
+                let words = decision_words(templates, locale, decision);
+                lines.extend(words.map(|words| self.labelled(words_key(asked), self.block(&words))));
             }
         }
         lines.extend(end.and_then(|end| end_text(templates, locale, end)).map(|said| ours(&said)));

@@ -24,10 +24,10 @@ const MAX_BYTES: usize = 28_000;
 const CAPS: [Caps; 7] = [
     Caps::of(50, 600, 3000, 25_000),
     Caps::of(50, 300, 1200, 12_000),
-    Caps::of(30, 160, 500, 8_000),
-    Caps::of(16, 100, 240, 6_000),
-    Caps::of(8, 60, 120, 3_500),
-    Caps::of(8, 60, 0, 3_500),
+    Caps::of(30, 160, 500, 8_000).without_choice(),
+    Caps::of(16, 100, 240, 6_000).without_choice(),
+    Caps::of(8, 60, 120, 3_500).without_choice(),
+    Caps::of(8, 60, 0, 3_500).without_choice(),
     Caps::of(8, 60, 120, 3_500).cut(),
 ];
 
@@ -85,6 +85,8 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::QueueFull { .. }
         | Notice::NotShownWhole {}
         | Notice::EmptyFeedback {}
+        | Notice::AllStepsKept {}
+        | Notice::NoStepsKept {}
         | Notice::TooLong { .. }
         | Notice::NotText {}
         | Notice::TooManyRounds {}
@@ -230,6 +232,7 @@ fn ask(ask: &Ask<'_>) -> Vec<Value> {
     let cancel = button("btn_cancel", cancel, &value("cancel"));
     let mut elements = vec![parts::row("buttons", vec![ok, cancel])];
     elements.extend(ask.form.as_ref().map(|form| parts::feedback_form(form, &value("revise"))));
+    elements.extend(ask.keep.as_ref().map(|keep| parts::keep_form(keep, &value("keep_steps"))));
     elements
 }
 

@@ -75,6 +75,7 @@ fn decided(gate: &Gate, kind: DecisionKind) -> GateRecord {
         votes: Vec::new(),
         decision: Some(Decision {
             in_place_of: None,
+            kept: Vec::new(),
             kind,
             by: Some("u9".to_owned()),
             via: Via::Button,

@@ -1,6 +1,7 @@
 //! The things we say, one of each and in every state, for the tests of cards, text and client.
 
 mod away;
+mod left_out;
 mod notices;
 
 use std::sync::{Arc, LazyLock};
@@ -39,6 +40,7 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
     CardState::Decided {
         decision: Decision {
             in_place_of: None,
+            kept: Vec::new(),
             kind,
             by: by.map(str::to_owned),
             via: Via::Text,
@@ -54,6 +56,7 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
 pub fn plan(state: CardState) -> PlanCard {
     PlanCard {
         away: Vec::new(),
+        left_out: None,
         review_id: Some(GateId::new("rv_1")),
         requester: String::from("ou_u1"),
         goal: String::from("整理销售周报"),
@@ -195,7 +198,7 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
         card.ask(listed());
         card
     };
-    vec![
+    let mut all = vec![
         ("plan_open", Outbound::PlanCard(plan(open.clone()))),
         (
             "plan_open_direct_demo",
@@ -438,7 +441,9 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
             }),
         ),
         ("answer_empty", Outbound::Answer(answer(" ", TurnReason::FinalAnswer))),
-    ]
+    ];
+    all.extend(left_out::cards());
+    all
 }
 
 pub fn element<'a>(card: &'a Value, id: &str) -> &'a Value {

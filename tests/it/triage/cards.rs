@@ -19,6 +19,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
     match kind {
         GateKind::PlanReview => Outbound::PlanCard(PlanCard {
             away: Vec::new(),
+            left_out: None,
             review_id: Some(gate_id),
             requester,
             goal: turn.text.clone(),

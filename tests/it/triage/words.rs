@@ -70,6 +70,7 @@ pub fn press(who: &str, verb: ClickVerb, target: ClickTarget, feedback: Option<&
         verb,
         target: Some(target),
         feedback: feedback.map(str::to_owned),
+        kept: Vec::new(),
         card: None,
     };
     Inbound {

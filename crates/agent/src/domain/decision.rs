@@ -131,6 +131,9 @@ pub struct Decision {
     /// Everybody whose approval counted; empty when the gate was not approved by people.
     #[serde(default)]
     pub approvers: Vec<Approver>,
+    /// Where the person left steps out of a plan: the numbers of those that stay, as the card counts them. Empty elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<usize>,
 }
 
 impl Decision {

@@ -2,11 +2,13 @@
 //!
 //! Pure, and the only place of these rules: chat messages, buttons, the API and the library ask here, and then write down the answer.
 
+mod keep;
 mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::{Absence, ActionId, Approver, Approvers, Decision, DecisionKind, Gate, GateKind, Millis, Via, Vote};
+use super::{Absence, ActionId, Approver, Approvers, Decision, DecisionKind, Gate, GateKind, Millis, StepView, Via, Vote};
+pub use keep::{BadChoice, kept_steps, optional_steps};
 pub use rows::{RowVotes, RowsSettlement, settle_rows};
 
 /// What a person says at an open gate: an approval, a change or a refusal.
@@ -16,6 +18,8 @@ pub enum Act {
     Approve,
     /// Changes to the plan, or the answer to the question.
     Revise(String),
+    /// Leave steps out of the plan: of those that may be left out, keep the ones with these ids.
+    Keep(Vec<String>),
     /// Give the task up. At a gate of tool calls: run none of those that wait.
     Cancel,
     /// Run none of the calls that wait, for this reason.
@@ -24,10 +28,12 @@ pub enum Act {
 
 impl Act {
     /// The act in the terms of this kind of gate. Calls are rejected, never cancelled or revised. At every other gate a refusal
-    /// gives the task up. A question cannot be approved: that is `None`.
+    /// gives the task up. A question cannot be approved, and only a plan has steps: that is `None`.
     pub fn at(self, kind: GateKind) -> Option<Self> {
         Some(match (kind, self) {
-            (GateKind::Question, Self::Approve) => return None,
+            (GateKind::Question, Self::Approve) | (GateKind::Question | GateKind::ToolApproval | GateKind::Budget, Self::Keep(_)) => {
+                return None;
+            }
             (GateKind::ToolApproval, Self::Cancel) => Self::Reject(None),
             (GateKind::ToolApproval, Self::Revise(reason)) => Self::Reject(Some(reason).filter(|reason| !reason.trim().is_empty())),
             (GateKind::PlanReview | GateKind::Question | GateKind::Budget, Self::Reject(_)) => Self::Cancel,
@@ -35,11 +41,13 @@ impl Act {
         })
     }
 
-    /// The decision that this makes of a gate once nothing is missing, and its text. `words`: what was said, kept with an approval.
-    fn decides(&self, words: Option<&str>) -> (DecisionKind, Option<String>) {
+    /// The decision that this makes of a gate once nothing is missing, and its text. `words`: what was said, kept with an approval. `kept`: the
+    /// numbers of the steps that stay.
+    fn decides(&self, kept: &[usize], words: Option<&str>) -> (DecisionKind, Option<String>) {
         match self {
             Self::Approve => (DecisionKind::Approve, Some(words.unwrap_or("OK").to_owned())),
             Self::Revise(text) => (DecisionKind::Revise, Some(text.clone())),
+            Self::Keep(_) => (DecisionKind::Revise, Some(keep::in_words(kept))),
             Self::Cancel => (DecisionKind::Cancel, None),
             Self::Reject(reason) => (DecisionKind::Reject, reason.clone()),
         }
@@ -117,6 +125,7 @@ impl Actor {
             at: self.now,
             event_id: self.event_id.clone(),
             approvers: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -242,6 +251,8 @@ pub struct GateStanding<'a> {
     pub requester: &'a str,
     /// Who may approve, by the settings of this moment.
     pub approvers: &'a Approvers,
+    /// The steps of the plan under review, as its card shows them.
+    pub steps: &'a [StepView],
     /// Different people needed to approve: a plan, or each call.
     pub quorum: u32,
     /// When it lapses.
@@ -263,6 +274,7 @@ impl<'a> GateStanding<'a> {
             kind: gate.kind,
             requester: &gate.requester,
             approvers,
+            steps: gate.card.steps_under_review(),
             quorum: gate.quorum,
             expires_at: gate.expires_at,
             shown_whole: !gate.card.hides(),
@@ -305,6 +317,8 @@ pub enum Refusal {
     NotShownWhole,
     /// Changes without words.
     NoWords,
+    /// Such a choice of steps changes nothing.
+    BadChoice(BadChoice),
 }
 
 /// What `act` of `actor` comes to at `gate`, which asks for no calls. `right`: may this person approve where these people are asked, by the
@@ -331,9 +345,14 @@ pub fn settle(
             return Ok(Settlement::Voted { votes: counted });
         }
     }
-    let (kind, text) = act.decides(words);
+    let kept = match act {
+        Act::Keep(ids) => kept_steps(gate.steps, ids).map_err(Refusal::BadChoice)?,
+        Act::Approve | Act::Revise(_) | Act::Cancel | Act::Reject(_) => Vec::new(),
+    };
+    let (kind, text) = act.decides(&kept, words);
     Ok(Settlement::Decided(Decision {
         approvers,
+        kept,
         ..actor.decision(kind, text)
     }))
 }
@@ -387,7 +406,7 @@ fn check(
     match act {
         Act::Approve if !gate.shown_whole => Err(Refusal::NotShownWhole),
         Act::Revise(text) if text.trim().is_empty() => Err(Refusal::NoWords),
-        Act::Approve | Act::Revise(_) | Act::Cancel | Act::Reject(_) => Ok(right),
+        Act::Approve | Act::Revise(_) | Act::Keep(_) | Act::Cancel | Act::Reject(_) => Ok(right),
     }
 }
 

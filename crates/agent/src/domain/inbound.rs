@@ -242,6 +242,9 @@ pub struct Click {
     pub target: Option<ClickTarget>,
     /// Text of the edit form.
     pub feedback: Option<String>,
+    /// Ids of the steps to keep, from the form for leaving steps out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
     /// The card's message id, if the platform told it.
     pub card: Option<String>,
 }
@@ -254,6 +257,8 @@ pub enum ClickVerb {
     Approve,
     /// Send changes.
     Revise,
+    /// Leave steps out of the plan.
+    KeepSteps,
     /// Cancel the task.
     Cancel,
     /// Do not run this action.

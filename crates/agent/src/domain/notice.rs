@@ -145,6 +145,10 @@ pub enum Notice {
     NotShownWhole {},
     /// An empty edit form.
     EmptyFeedback {},
+    /// The form for leaving steps out was sent with all steps: nothing changed.
+    AllStepsKept {},
+    /// The form for leaving steps out was sent without a step: nothing changed.
+    NoStepsKept {},
     /// Too many rounds of changes: say it again as a new task.
     TooManyRounds {},
     /// The task could not go on: the model could not be reached.

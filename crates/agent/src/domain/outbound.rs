@@ -94,6 +94,22 @@ impl Outbound {
         }
     }
 
+    /// The steps of the plan that it shows for review.
+    #[must_use]
+    pub fn steps_under_review(&self) -> &[StepView] {
+        match self {
+            Self::PlanCard(card) => &card.steps,
+            Self::ApprovalCard(_)
+            | Self::QuestionCard(_)
+            | Self::BudgetCard(_)
+            | Self::Progress(_)
+            | Self::Answer(_)
+            | Self::Notice(_)
+            | Self::Text { .. }
+            | Self::Reaction(_) => &[],
+        }
+    }
+
     /// This plan as its task ended: no step of it is under way any more.
     #[must_use]
     pub fn ended(mut self, how: PlanEnd) -> Self {
@@ -292,6 +308,20 @@ pub struct PlanCard {
     /// Who had the plan asked for again, after its review expired.
     #[serde(default)]
     pub asked_again: Option<Box<AskedAgain>>,
+    /// The steps that a person left out of the version before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<Box<LeftOut>>,
+}
+
+/// Steps that a person left out of a plan, which made its next version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The person, or in whose name the API decided.
+    pub by: Option<String>,
+    /// The holder of the API's token decided, in the name of [`LeftOut::by`].
+    pub through_api: bool,
+    /// The steps as `2. content`, by their numbers in the version before; foreign text.
+    pub steps: Vec<String>,
 }
 
 /// What somebody's words about an open plan are, as far as the model's reply has shown.

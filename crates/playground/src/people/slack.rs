@@ -207,6 +207,13 @@ impl SlackPeople {
     }
 }
 
+/// `state` of a message whose boxes of these `ids` are ticked.
+pub(super) fn ticked(ids: &[&str]) -> Value {
+    let option = |id: &&str| json!({ "text": { "type": "plain_text", "text": "a step", "emoji": false }, "value": id });
+    let options: Vec<Value> = ids.iter().map(option).collect();
+    json!({ "values": { "keep.1": { "plan_steps": { "type": "checkboxes", "selected_options": options } } } })
+}
+
 /// `v0=` and the HMAC that Slack puts on its requests.
 fn signature(secret: &SecretString, timestamp: &str, body: &[u8]) -> String {
     // A key of any length will do for HMAC.

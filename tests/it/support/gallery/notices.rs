@@ -105,6 +105,8 @@ pub fn notices() -> Vec<Notice> {
         Notice::NotText {},
         Notice::NotShownWhole {},
         Notice::EmptyFeedback {},
+        Notice::AllStepsKept {},
+        Notice::NoStepsKept {},
         Notice::TooManyRounds {},
         Notice::ModelUnreachable {},
         Notice::ModelRefused {},

@@ -53,7 +53,7 @@ pub fn settle_rows(
     };
     let (kind, text) = match (one, act) {
         (Some(_), Act::Approve) => (DecisionKind::Approve, words.map(str::to_owned)),
-        _ => act.decides(words),
+        _ => act.decides(&[], words),
     };
     for row in rows.iter().filter(|row| row.status.waits() && one.is_none_or(|one| row.id == *one)) {
         let approvers = row.approvers.as_ref().unwrap_or(gate.approvers);

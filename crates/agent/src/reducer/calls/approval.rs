@@ -138,10 +138,10 @@ impl Reducer<'_> {
         }
         for (open, row) in waiting.iter().zip(rows) {
             if row.status == ActionStatus::Unknown {
-                self.effect(Effect::ActionMoved {
+                self.effect(Effect::ActionReopened {
                     action: row.id.to_string(),
-                    status: row.status,
-                    gate: Some(id.clone()),
+                    gate: id.clone(),
+                    demand: self.demand(&open.call.id),
                 });
                 self.action_moved(row.id.to_string(), row.status);
             } else {
@@ -252,6 +252,7 @@ impl Reducer<'_> {
         let approved = card.map(|card| &card.decision);
         let decision = Decision {
             in_place_of: None,
+            kept: Vec::new(),
             kind: DecisionKind::Approve,
             by: approved.and_then(|decision| decision.by.clone()),
             via: if approved.is_some() { Via::Grant } else { Via::System },

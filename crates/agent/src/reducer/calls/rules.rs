@@ -112,6 +112,7 @@ impl Reducer<'_> {
     pub(super) fn ruled(&self, kind: DecisionKind, rule: &str) -> Decision {
         Decision {
             in_place_of: None,
+            kept: Vec::new(),
             kind,
             by: None,
             via: Via::Rule,

@@ -475,6 +475,7 @@ pub(super) fn decision(kind: DecisionKind, text: Option<&str>) -> Decision {
         at: Millis(5),
         event_id: Some("ev_1".into()),
         approvers: Vec::new(),
+        kept: Vec::new(),
     }
 }
 
