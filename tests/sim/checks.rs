@@ -3,6 +3,7 @@
 mod again;
 mod evidence;
 mod gates;
+mod left_out;
 mod limits;
 mod plan;
 mod prompt;

@@ -23,6 +23,8 @@ pub struct Evidence {
     pub consents: bool,
     /// It is the button that asks for the plan of an expired review again.
     pub asks_again: bool,
+    /// Ids of the steps to keep, from the button that leaves the others out.
+    pub keeps: Option<Vec<String>>,
     /// What was pressed.
     pub target: Option<ClickTarget>,
     /// On the card of which gate.
@@ -167,8 +169,14 @@ impl People {
         if card.kind == GateKind::PlanReview && dice.percent(if old { 60 } else { 5 }) {
             verb = ClickVerb::AskAgain;
         }
+        let mut kept = Vec::new();
+        if card.kind == GateKind::PlanReview && dice.percent(10) {
+            verb = ClickVerb::KeepSteps;
+            kept = card.steps.clone();
+            kept.retain(|_| dice.percent(60));
+        }
         let rows: &[ActionId] = &card.rows;
-        let target = if verb != ClickVerb::AskAgain && !rows.is_empty() && dice.percent(60) {
+        let target = if !rows.is_empty() && dice.percent(60) {
             ClickTarget::Action(dice.pick(rows).clone())
         } else {
             ClickTarget::Gate(card.gate.clone())
@@ -179,7 +187,7 @@ impl People {
             verb,
             target: Some(target),
             feedback: (verb == ClickVerb::Revise).then(|| format!("rather so {}", self.said)),
-            kept: Vec::new(),
+            kept,
             card: told.then(|| card.message.clone()),
         };
         let words = happens(&format!("k{}", self.said), who, InboundBody::Click(click));
@@ -232,6 +240,10 @@ impl People {
         let evidence = Evidence {
             by: inbound.sender.clone(),
             consents,
+            keeps: match &inbound.body {
+                InboundBody::Click(click) if click.verb == ClickVerb::KeepSteps => Some(click.kept.clone()),
+                _ => None,
+            },
             asks_again: matches!(&inbound.body, InboundBody::Click(click) if click.verb == ClickVerb::AskAgain),
             target,
             pressed: None,

@@ -124,6 +124,7 @@ async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decisio
                     text: None,
                     at: vote.at,
                     event_id: vote.event_id.clone(),
+                    kept: Vec::new(),
                     approvers: Vec::new(),
                 };
                 evidence::consent(life, &decision, requester, &gates, &[])?;

@@ -11,7 +11,7 @@ use sqlx::any::AnyRow;
 use super::again::{self, Left};
 use super::gates::{Settled, ends_or_waits, gates};
 use super::limits::within_budget;
-use super::{Held, evidence, plan, prompt, spent, words};
+use super::{Held, evidence, left_out, plan, prompt, spent, words};
 use crate::life::Life;
 use crate::stage::unpaced;
 
@@ -49,6 +49,7 @@ pub async fn at_rest(life: &mut Life<'_>) -> Result<(), String> {
     for turn in &turns {
         within_budget(turn, &gates, &told)?;
     }
+    left_out::next_versions(life, &gates).await?;
     plan::reviewed_once(life).await?;
     answers(life, &turns).await?;
     actions(life, &gates).await?;
