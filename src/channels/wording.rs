@@ -20,6 +20,7 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
     let mut values = serde_json::to_value(notice).unwrap_or_default();
     match notice {
         Notice::AlreadyDecided { at, .. } | Notice::AskedBefore { at, .. } => values["at"] = json!(readable_time(at)),
+        Notice::Away { until, .. } => values["until"] = json!(readable_time(until)),
         Notice::Status { goal, steps, .. } => {
             values["goal"] = json!(goal.as_deref().map(|goal| one_line(goal, 200)));
             values["steps"] = steps
@@ -45,13 +46,25 @@ pub fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<N
             kind,
             by: Some(ids),
             through_api,
+            in_place_of,
             at,
         } => Some(Notice::AlreadyDecided {
             kind: *kind,
             by: Some(each(ids)),
             through_api: *through_api,
+            in_place_of: in_place_of.as_deref().map(name),
             at: at.clone(),
         }),
+        Notice::DecidedInPlace { kind, person } => Some(Notice::DecidedInPlace {
+            kind: *kind,
+            person: name(person),
+        }),
+        Notice::Away { deputy, until, changed } => Some(Notice::Away {
+            deputy: name(deputy),
+            until: until.clone(),
+            changed: *changed,
+        }),
+        Notice::Back { deputy } => Some(Notice::Back { deputy: name(deputy) }),
         Notice::AskedBefore { by, through_api, at } => Some(Notice::AskedBefore {
             by: name(by),
             through_api: *through_api,
@@ -183,7 +196,14 @@ pub(super) fn decided_by(
     }
     let mut names = |through_api: bool| {
         let makers = makers.iter().filter(|maker| maker.through_api == through_api);
-        all_of(templates, locale, &makers.map(|maker| name(&maker.by)).collect::<Vec<_>>())
+        let named = makers.map(|maker| match &maker.in_place_of {
+            Some(person) => {
+                let values = json!({"by": name(&maker.by), "person": name(person)});
+                templates.say(locale, "state.in_place_of", values)
+            }
+            None => name(&maker.by),
+        });
+        all_of(templates, locale, &named.collect::<Vec<_>>())
     };
     let state = templates.say(locale, decision_key(decision.kind, asked), json!({}));
     let values = json!({"state": capitalized(&state), "by": names(false), "api": names(true), "at": at});

@@ -1,14 +1,14 @@
 //! Decisions over the API, at the same gates and by the same rules as buttons and text.
 
 use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::handshake::{Act, Actor, BadChoice, Refusal, kept_steps};
+use countersign_agent::domain::handshake::{Act, Actor, BadChoice, Refusal, Right, kept_steps};
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Outbound, StepView,
     TurnId, TurnReason, Via, console_person,
 };
 use serde_json::json;
 
-use crate::store::{ActionRecord, GateRecord, StoreError, TurnRow, Tx};
+use crate::store::{ActionRecord, GateRecord, Read, StoreError, TurnRow, Tx};
 
 use super::Conversations;
 use super::paint;
@@ -51,6 +51,8 @@ pub enum DecideError {
         by: Option<String>,
         /// By the API, in that person's name.
         through_api: bool,
+        /// In the place of this person, who is away.
+        in_place_of: Option<String>,
         /// When.
         at: Millis,
     },
@@ -95,8 +97,8 @@ impl Conversations {
         let mut tx = self.ledger.begin_in(&place).await?;
         let named = tx.gate(id).await?.ok_or(DecideError::NotFound)?;
         let act = act_of(named.gate.kind, &asked)?;
-        let rights = self.rights(&place);
         let actor = self.api_actor(place.channel, &asked.user_id, &asked.principal);
+        let rights = self.rights_of(&mut tx, &place, actor.user.as_deref().unwrap_or_default()).await?;
         if named
             .decision
             .as_ref()
@@ -134,10 +136,12 @@ impl Conversations {
         self.rights(&record.gate.conversation).count(record, None, None)
     }
 
-    /// The card of this open gate as it stands: the approvals that count now, and its `rows`.
-    #[must_use]
-    pub fn open_card(&self, record: &GateRecord, rows: &[Action]) -> Outbound {
-        paint::open(record, rows, &self.rights(&record.gate.conversation))
+    /// The card of this open gate as it stands: the approvals that count now, its `rows`, and who is away.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub async fn open_card(&self, session: &mut Read, record: &GateRecord, rows: &[Action]) -> Result<Outbound, StoreError> {
+        paint::open(session, record, rows, &self.rights(&record.gate.conversation), self.clock.now()).await
     }
 
     /// Approves or rejects one action. `gate`: the question that is answered. It must be named once the outcome of the call was
@@ -197,7 +201,8 @@ impl Conversations {
                 Err(taken(decision))
             };
         }
-        let rights = self.rights(&record.gate.conversation);
+        let user = actor.user.as_deref().unwrap_or_default();
+        let rights = self.rights_of(&mut tx, &record.gate.conversation, user).await?;
         let feedback = feedback_of(&asked);
         // Part of the approval: where that is refused, nothing of it is committed.
         if let Some(draft) = asked.edit.clone() {
@@ -236,6 +241,7 @@ impl Conversations {
                 _ => Err(DecideError::Conflict {
                     by: None,
                     through_api: false,
+                    in_place_of: None,
                     at: turn.finished_at.unwrap_or(turn.created_at),
                 }),
             };
@@ -243,9 +249,15 @@ impl Conversations {
         let channel = turn.conversation.channel;
         let actor = self.api_actor(channel, user, principal);
         let user = actor.user.as_deref().unwrap_or_default();
-        if !actor.by_token && turn.user != user && !self.rights(&turn.conversation).approves_plans(user, &turn.user) {
+        let rights = self.rights_of(&mut tx, &turn.conversation, user).await?;
+        let right = match actor.by_token || turn.user == user {
+            true => Right::Yes,
+            false => rights.of_plans(user, &turn.user),
+        };
+        if !right.is_given() {
             return Err(DecideError::Forbidden);
         }
+        let actor = actor.by_right(&right);
         let asked = tx.signals(id).await?.iter().any(|signal| signal.kind == SignalKind::Cancel);
         if !asked {
             end_turn(&mut tx, &turn, DecisionKind::Cancel, &actor).await?;
@@ -270,6 +282,7 @@ impl Conversations {
             principal: Some(if by_token { principal.to_owned() } else { user.clone() }),
             user: Some(user),
             by_token,
+            in_place_of: None,
             via: Via::Api,
             event_id: None,
             now: self.clock.now(),
@@ -341,6 +354,7 @@ fn taken(decision: &Decision) -> DecideError {
             DecideError::Conflict {
                 by: decision.by.clone(),
                 through_api: decision.through_api,
+                in_place_of: decision.in_place_of.clone(),
                 at: decision.at,
             }
         }

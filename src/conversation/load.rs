@@ -8,6 +8,7 @@ use crate::config::Live;
 use crate::store::{GateRecord, InboxRow, ListQuery, Read, StoreError, TurnRow, Tx};
 
 use super::again::LATE;
+use super::away;
 use super::commands::ChatCommand;
 use super::context::{MessageContext, Reply, ReplyTo};
 use super::phrases::{Phrase, is_plain_ok};
@@ -63,6 +64,7 @@ pub(super) async fn load_context(
     } else {
         Vec::new()
     };
+    let command = ChatCommand::parse(&said);
     let phrase = Phrase::of(&said, direct);
     let closed = if phrase.is_listed() {
         closed_lately(session, row, &rights, now).await?
@@ -74,12 +76,17 @@ pub(super) async fn load_context(
     Ok(Some(MessageContext {
         at: row.inbound.at,
         sender: sender.clone(),
+        tenant: place.tenant.clone(),
         chat: place.chat.clone(),
         thread: place.thread.clone(),
         direct,
         to_all: message.mentions_all,
         plain_ok: is_plain_ok(&said),
-        command: ChatCommand::parse(&said),
+        away: match command {
+            Some(ChatCommand::Away) => away::read(message, place.channel, bot.unwrap_or_default(), sender, now),
+            _ => None,
+        },
+        command,
         phrase,
         said,
         attachment_only: message.attachment_only,
@@ -172,6 +179,6 @@ async fn closed_lately(session: &mut Read, row: &InboxRow, rights: &Rights, now:
     let newest = session.list_reviews(&query).await?.items.into_iter().next();
     Ok(newest.filter(|record| {
         let lately = record.decision.as_ref().is_some_and(|decision| decision.at >= since);
-        lately && say::same_chat(&record.gate.conversation, place) && rights.approves_plans(sender, &record.gate.requester)
+        lately && say::same_chat(&record.gate.conversation, place) && rights.of_plans(sender, &record.gate.requester).is_given()
     }))
 }

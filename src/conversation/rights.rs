@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use countersign_agent::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Right, RowsSettlement, Settlement};
 use countersign_agent::domain::{
-    Action, ActionId, Approvers, Barrier, ChannelKind, Gate, GateKind, Notice, Outbound, Via, Vote, console_person,
+    Absence, Action, ActionId, Approvers, Barrier, ChannelKind, Gate, GateKind, Notice, Outbound, Via, Vote, console_person,
 };
 
 use crate::config::ChannelLive;
@@ -25,10 +25,12 @@ pub(super) struct Rights {
     external: bool,
     /// Who belongs to the groups among the approvers, as far as it is known.
     members: Members,
+    /// Those who are away now and in whose place the person who acts decides.
+    away: Vec<Absence>,
 }
 
 impl Rights {
-    /// The rules in force.
+    /// The rules in force, for nobody's deputy.
     pub(super) fn of(kind: ChannelKind, channel: &ChannelLive, members: Members) -> Self {
         Self {
             channel: kind,
@@ -38,7 +40,13 @@ impl Rights {
             users: channel.allowed_users.clone(),
             external: channel.allow_external,
             members,
+            away: Vec::new(),
         }
+    }
+
+    /// The same, for a deputy of those who are `away` now.
+    pub(super) fn with_absences(self, away: Vec<Absence>) -> Self {
+        Self { away, ..self }
     }
 
     /// May anything be said in this chat?
@@ -67,7 +75,7 @@ impl Rights {
         };
         let listed = asked_here.into_iter().map(|approvers| self.listed(user, approvers));
         match listed.fold(self.hears(user), Right::or) {
-            Right::Yes | Right::Through(_) => None,
+            Right::Yes | Right::Through(_) | Right::InPlaceOf { .. } => None,
             Right::No => barred(Barrier::Person),
             Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
         }
@@ -104,7 +112,7 @@ impl Rights {
         ids.iter().map(one).fold(Right::No, Right::or)
     }
 
-    /// May `user` approve what `requester` asked for, where `approvers` are asked?
+    /// May `user` themselves approve what `requester` asked for, where `approvers` are asked?
     fn right(&self, user: &str, requester: &str, approvers: &Approvers) -> Right {
         match approvers {
             Approvers::Listed(_) => self.listed(user, approvers),
@@ -121,9 +129,15 @@ impl Rights {
         }
     }
 
-    /// Is it known that `user` may approve a plan of `requester`?
-    pub(super) fn approves_plans(&self, user: &str, requester: &str) -> bool {
-        self.right(user, requester, &self.plans).is_given()
+    /// May `user` approve a plan of `requester`?
+    pub(super) fn of_plans(&self, user: &str, requester: &str) -> Right {
+        self.may_where(&self.plans, user, &Act::Approve, requester)
+    }
+
+    /// May `user` do this to what `requester` asked for, where `approvers` are asked: by themselves, or in the place of somebody who is away?
+    fn may_where(&self, approvers: &Approvers, user: &str, act: &Act, requester: &str) -> Right {
+        let right = |by: &str, approvers: &Approvers| self.right(by, requester, approvers);
+        handshake::may(act, user, &self.one_form(requester), approvers, &self.away, right)
     }
 
     /// Who is asked at gates of this kind, where no call asks others.
@@ -145,16 +159,14 @@ impl Rights {
 
     /// May `user` do this at `gate`; of calls, at one of them at least?
     pub(super) fn may(&self, user: &str, act: &Act, gate: &Gate) -> Right {
-        handshake::may(act, user, &self.one_form(&gate.requester), |by| {
-            let right = |approvers| self.right(by, &gate.requester, approvers);
-            match &gate.card {
-                Outbound::ApprovalCard(card) => {
-                    let rows = card.actions.iter().map(|row| right(row.approvers.as_ref().unwrap_or(&self.calls)));
-                    rows.fold(Right::No, Right::or)
-                }
-                _ => right(self.approvers(gate.kind)),
+        let may = |approvers| self.may_where(approvers, user, act, &gate.requester);
+        match &gate.card {
+            Outbound::ApprovalCard(card) => {
+                let rows = card.actions.iter().map(|row| may(row.approvers.as_ref().unwrap_or(&self.calls)));
+                rows.fold(Right::No, Right::or)
             }
-        })
+            _ => may(self.approvers(gate.kind)),
+        }
     }
 
     /// What `act` comes to at `record`, which asks for no calls, by these rights.
@@ -162,6 +174,13 @@ impl Rights {
         let requester = self.one_form(&record.gate.requester);
         let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate.requester, approvers);
         handshake::settle(&self.standing(record, &requester, actor), act, actor, right, words)
+    }
+
+    /// The approval of `actor` at `record`, which asks for no calls, if they may give it.
+    pub(super) fn vote(&self, record: &GateRecord, actor: &Actor) -> Option<Vote> {
+        let requester = self.one_form(&record.gate.requester);
+        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate.requester, approvers);
+        handshake::vote(&self.standing(record, &requester, actor), actor, right)
     }
 
     /// What `act` comes to at `one` of the calls that `record` asks for, or at all that wait, by these rights.
@@ -186,6 +205,7 @@ impl Rights {
         GateStanding {
             requester,
             shown_whole: standing.shown_whole || actor.via == Via::Api,
+            away: &self.away,
             ..standing
         }
     }
@@ -196,7 +216,8 @@ impl Rights {
         let approvers = own.unwrap_or(self.approvers(gate.kind));
         let votes: Vec<Vote> = record.votes.iter().filter(|vote| vote.row.as_ref() == row).cloned().collect();
         let right = |user: &str, approvers: &Approvers| self.right(user, &gate.requester, approvers);
-        let counted = Vote::approvers(&votes, |vote| handshake::stands(vote, approvers, right));
+        let requester = self.one_form(&gate.requester);
+        let counted = Vote::approvers(&votes, |vote| handshake::stands(vote, &requester, approvers, right));
         u32::try_from(counted.len()).unwrap_or(u32::MAX)
     }
 
@@ -223,6 +244,7 @@ impl Rights {
             users: users.iter().map(|id| (*id).to_owned()).collect(),
             external: false,
             members: Members::new(),
+            away: Vec::new(),
         }
     }
 

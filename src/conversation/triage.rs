@@ -14,7 +14,7 @@ use super::load::load_context;
 use super::notices::{after, refused};
 use super::route::{Meaning, queue, route};
 use super::settle::{GateOutcome, settle};
-use super::{Conversations, changes, say, stop};
+use super::{Conversations, away, changes, say, stop};
 
 /// Rows looked at in one go.
 const BATCH: i64 = 64;
@@ -130,7 +130,7 @@ impl Conversations {
             InboundBody::Recalled { message_id } => RowEnd::Done(changes::handle_recall(tx, row, message_id, self.clock.now()).await?),
             InboundBody::Edited { message_id } => {
                 let rights = self.rights(&row.inbound.conversation);
-                RowEnd::Done(changes::handle_edit(tx, row, message_id, &rights).await?)
+                RowEnd::Done(changes::handle_edit(tx, row, message_id, &rights, self.clock.now()).await?)
             }
             InboundBody::Joined => RowEnd::Done(changes::handle_join(tx, row).await?),
             InboundBody::Left => RowEnd::Done(changes::handle_leave(tx, row, self.clock.now()).await?),
@@ -191,7 +191,7 @@ impl Conversations {
             return Ok(RowEnd::Done("our own"));
         }
         let place = &row.inbound.conversation;
-        let rights = self.rights(place);
+        let rights = self.rights_of(tx, place, &row.inbound.sender).await?;
         if !rights.inside(&row.inbound.sender_teams, &place.tenant) {
             return Ok(RowEnd::Done("of another organisation"));
         }
@@ -235,6 +235,17 @@ impl Conversations {
                 let status = stop::status(tx, context).await?;
                 say::tell(tx, row, status).await?;
                 Ok(RowEnd::Done("status"))
+            }
+            Meaning::Away(request) => {
+                match request {
+                    Some(request) => away::leave(tx, row, request, self.clock.now()).await?,
+                    None => away::tell(tx, row, self.clock.now()).await?,
+                }
+                Ok(RowEnd::Done("away"))
+            }
+            Meaning::Back => {
+                away::come_back(tx, row, self.clock.now()).await?;
+                Ok(RowEnd::Done("back"))
             }
             Meaning::Answer(gate, act) => {
                 let Some(record) = tx.gate(&gate.id).await? else {

@@ -154,10 +154,16 @@ impl From<DecideError> for ApiError {
             DecideError::NotFound => Self::not_found("there is nothing with this id"),
             DecideError::Forbidden => Self::forbidden("this person may not decide this"),
             DecideError::GroupUnknown(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", failure.to_string()),
-            DecideError::Conflict { by, through_api, at } => {
+            DecideError::Conflict {
+                by,
+                through_api,
+                in_place_of,
+                at,
+            } => {
                 let road = if through_api { "the API, in the name of " } else { "" };
                 let by = by.as_deref().unwrap_or("the system");
-                let message = format!("already decided by {road}{by} at {}", at.rfc3339());
+                let place = in_place_of.map(|person| format!(" in the place of {person}")).unwrap_or_default();
+                let message = format!("already decided by {road}{by}{place} at {}", at.rfc3339());
                 Self::conflict(message)
             }
             DecideError::AskedAgain => {

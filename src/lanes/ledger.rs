@@ -1,6 +1,7 @@
 //! The ledger as the journal of a turn: every verb is a transaction or a look, every write under the fence of the turn's lane.
 
 mod commit;
+mod delegated;
 mod signal_watch;
 mod split;
 mod successor;

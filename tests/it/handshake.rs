@@ -3,6 +3,7 @@
 pub(crate) mod actions;
 mod again;
 mod approvals;
+mod away;
 mod changes;
 mod commands;
 mod copies;

@@ -256,6 +256,7 @@ fn messages_fit_whatever_they_hold() {
         ..plan(state)
     };
     let approval = |state| ApprovalCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
         approvers: listed(),
@@ -286,6 +287,7 @@ fn messages_fit_whatever_they_hold() {
         Outbound::Answer(answer(&"<&🙂".repeat(100_000), TurnReason::FinalAnswer)),
         Outbound::Text { text: noise.repeat(6) },
         Outbound::BudgetCard(BudgetCard {
+            away: Vec::new(),
             gate_id: GateId::new("rv_4"),
             requester: noise.clone(),
             approvers: listed(),
@@ -387,8 +389,8 @@ proptest! {
             ..plan(state)
         });
         let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), preview: Some(text.clone()), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
-        let approval = |state| Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act.clone()], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state });
-        let question = Outbound::QuestionCard(QuestionCard { gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
+        let approval = |state| Outbound::ApprovalCard(ApprovalCard { away: Vec::new(), gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act.clone()], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state });
+        let question = Outbound::QuestionCard(QuestionCard { away: Vec::new(), gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
         let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], granted: vec![grant(&text, &text, &text).call], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
         let goal = Outbound::Notice(Notice::Expired { goal: text.clone(), again: true });
         let said = Outbound::Text { text: format!("x{text}") };

@@ -277,6 +277,7 @@ pub(crate) fn gate(turn: &TurnRow, id: &str, now: Millis) -> Gate {
 
 pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
     Outbound::PlanCard(PlanCard {
+        away: Vec::new(),
         left_out: None,
         review_id: Some(GateId::new(review)),
         requester: "ou_1".to_owned(),
@@ -319,6 +320,7 @@ pub(crate) async fn open(store: &Store, lease: &Lease, turn: &TurnRow, id: &str)
 
 pub(crate) fn decision(kind: DecisionKind, by: &str, now: Millis) -> Decision {
     Decision {
+        in_place_of: None,
         kept: Vec::new(),
         kind,
         by: Some(by.to_owned()),

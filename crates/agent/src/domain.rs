@@ -3,10 +3,12 @@
 //! Nothing here knows a wire format, a database or a clock of its own. Types that are stored derive
 //! `serde` because the ledger keeps JSON as text; they are never sent to a platform as they are.
 
+mod absence;
 mod ids;
 mod clock;
 mod inbound;
 mod outbound;
+mod asked;
 mod painted;
 mod card_size;
 mod notice;
@@ -27,6 +29,7 @@ mod event;
 mod failpoint;
 pub(crate) mod foreign;
 
+pub use absence::Absence;
 pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
 pub use approvers::Approvers;
 pub use card_size::{on_one_card, plan_fits};
@@ -41,7 +44,7 @@ pub use gate::{Gate, GateKind};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
 pub use message::{Message, Role, ToolCall};
-pub use notice::{Barrier, Notice};
+pub use notice::{AwayProblem, Barrier, Notice};
 pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, LeftOut, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
     QuestionCard, ReactionMark, StepView,

@@ -36,7 +36,7 @@ pub struct Words<'a> {
     pub user: &'a str,
     /// Chat id.
     pub chat: &'a str,
-    /// Text; in groups the mention of the bot is put in front when `mention` is set.
+    /// Text; in groups the mention of the bot is put in front when `mention` is set. `{@ID}` in it is the mention of a person.
     pub text: &'a str,
     /// A group (else a direct chat).
     pub group: bool,
@@ -72,6 +72,20 @@ pub struct Parcel {
     pub headers: Vec<(String, String)>,
     /// Body.
     pub body: Vec<u8>,
+}
+
+/// `text` with each `{@ID}` as `spell` spells it, and the rest as `plain` does.
+fn with_mentions(text: &str, plain: impl Fn(&str) -> String, mut spell: impl FnMut(&str) -> String) -> String {
+    let mut said = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{@") {
+        let (id, after) = after.split_once('}').unwrap_or((after, ""));
+        said.push_str(&plain(before));
+        said.push_str(&spell(id));
+        rest = after;
+    }
+    said.push_str(&plain(rest));
+    said
 }
 
 impl Tenant {

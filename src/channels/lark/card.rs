@@ -60,6 +60,9 @@ pub fn click_response(templates: &Templates, locale: Locale, notice: &Notice, sh
 fn toast_color(notice: &Notice) -> &'static str {
     match notice {
         Notice::Approved {}
+        | Notice::DecidedInPlace { .. }
+        | Notice::Away { .. }
+        | Notice::Back { .. }
         | Notice::Revised {}
         | Notice::Answered {}
         | Notice::VoteRecorded { .. }
@@ -68,6 +71,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         Notice::AlreadyDecided { .. }
         | Notice::NotEntitled { .. }
         | Notice::OwnTask {}
+        | Notice::AwayRefused { .. }
         | Notice::GroupUnknown { .. }
         | Notice::NotServed { .. }
         | Notice::Expired { .. }
@@ -101,6 +105,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::Cancelled {}
         | Notice::Rejected {}
         | Notice::NothingToStop {}
+        | Notice::NotAway {}
         | Notice::Stopped { .. }
         | Notice::Greeting {}
         | Notice::Welcome {}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use countersign_agent::domain::{ApprovalCard, Approvers, BudgetCard, ChannelKind, Outbound, PlanCard};
+use countersign_agent::domain::{Absence, ApprovalCard, Approvers, BudgetCard, ChannelKind, Outbound, PlanCard};
 
 /// People named on one card; more are counted.
 const MAX_NAMED: usize = 10;
@@ -12,6 +12,8 @@ const MAX_NAMED: usize = 10;
 pub(in crate::channels) struct Audience<'a> {
     approvers: &'a Approvers,
     pub(in crate::channels) requester: &'a str,
+    /// Those of them who are away.
+    pub(in crate::channels) away: &'a [Absence],
     group: bool,
 }
 
@@ -35,6 +37,7 @@ impl<'a> Audience<'a> {
         Self {
             approvers: &card.approvers,
             requester: &card.requester,
+            away: &card.away,
             group: card.group,
         }
     }
@@ -43,6 +46,7 @@ impl<'a> Audience<'a> {
         Self {
             approvers: &card.approvers,
             requester: &card.requester,
+            away: &card.away,
             group: card.group,
         }
     }
@@ -59,6 +63,7 @@ impl<'a> Audience<'a> {
         Self {
             approvers: &card.approvers,
             requester: &card.requester,
+            away: &card.away,
             // The view does not say whether this is a group; a mention does no harm in a direct chat.
             group: true,
         }

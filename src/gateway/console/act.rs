@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use countersign_agent::domain::{ActionId, Approvers, ChannelKind, DecisionKind, GateId, GateKind, Notice};
+use countersign_agent::domain::{ActionId, Approvers, ChannelKind, Decision, DecisionKind, GateId, GateKind, Notice};
 use serde_json::json;
 
 use super::locale::PageLocale;
@@ -107,6 +107,15 @@ async fn review(
     };
     Ok(match gateway.conversations.decide_review(id, asked).await {
         Ok(record) => match (&record.decision, kind) {
+            (
+                Some(Decision {
+                    in_place_of: Some(person), ..
+                }),
+                kind,
+            ) if gate.kind != GateKind::Question => Notice::DecidedInPlace {
+                kind,
+                person: scene.name(gate.conversation.channel, person),
+            },
             (None, _) => Notice::VoteRecorded {
                 votes: gateway.conversations.votes(&record),
                 quorum: gate.quorum,
@@ -221,10 +230,16 @@ fn refused(
         DecideError::NotFound => Notice::UnknownReview {},
         DecideError::Forbidden => not_entitled(scene, at, requester),
         DecideError::GroupUnknown(groups) => Notice::GroupUnknown { groups },
-        DecideError::Conflict { by, through_api, at } => Notice::AlreadyDecided {
+        DecideError::Conflict {
+            by,
+            through_api,
+            in_place_of,
+            at,
+        } => Notice::AlreadyDecided {
             kind: before.unwrap_or(DecisionKind::Approve),
             by: by.map(|by| scene.name(channel, &by)),
             through_api,
+            in_place_of: in_place_of.map(|person| scene.name(channel, &person)),
             at: at.rfc3339(),
         },
         DecideError::AskedAgain => Notice::Superseded {},
@@ -260,6 +275,7 @@ async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Res
         None
         | Some(
             Notice::Approved {}
+            | Notice::DecidedInPlace { .. }
             | Notice::Revised {}
             | Notice::Answered {}
             | Notice::Cancelled {}

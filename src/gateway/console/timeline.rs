@@ -66,6 +66,10 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
             let (by, api) = (all_of(false), all_of(true));
             scene.say("console.event.decided", json!({ "by": by, "api": api, "kind": kind }))
         }
+        Event::Delegated { from, to, .. } => {
+            let (from, to) = (scene.name(channel, from), scene.name(channel, to));
+            scene.say("console.event.delegated", json!({ "from": from, "to": to }))
+        }
         Event::TurnResumed { .. } => word("console.event.resumed"),
         Event::TurnCompleted { .. } => word("console.turn.completed"),
         Event::TurnFailed { .. } => word("console.turn.failed"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
+    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
     ReactionMark, TurnReason, TurnStatus, Via,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
@@ -13,6 +13,7 @@ use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
 use serde_json::json;
 use tracing::{debug, info};
 
+use super::delegated::{note_absences, summary, told_at_decision, told_at_opening};
 use super::split::split;
 use super::successor::{carry_votes, succeed};
 use crate::config::ChannelLive;
@@ -58,21 +59,23 @@ pub(super) async fn write_step(
             }
             Effect::OpenGate(mut opening) => {
                 opening.card.ask(live.approvers_of(opening.kind).clone());
+                note_absences(tx, row, &mut opening.card, now).await?;
+                for event in told_at_opening(&opening.id, opening.card.away()) {
+                    events.push(delegated(row, turn, event, now));
+                }
                 open_gate(tx, lease, row, *opening, turn.state.policy.ttl_ms, now).await?;
             }
             Effect::Emit { iteration, event, summary } => {
-                row.events += 1;
-                debug!(seq = row.events, summary, "event");
-                events.push(EventRow {
-                    seq: row.events,
-                    id: event_id(&row.id, row.events),
-                    turn_id: row.id.clone(),
-                    chat: row.conversation.chat.clone(),
-                    at: now,
-                    event,
-                    summary,
-                    iteration,
-                });
+                let decided = match &event {
+                    Event::Decision { gate_id, .. } => Some(gate_id.clone()),
+                    _ => None,
+                };
+                events.push(next_event(row, iteration, event, summary, now));
+                if let Some(gate) = decided {
+                    for event in told_at_decision(tx, &gate).await? {
+                        events.push(delegated(row, turn, event, now));
+                    }
+                }
             }
             Effect::Finish => finish(tx, lease, row, before, turn, now).await?,
         }
@@ -86,6 +89,28 @@ pub(super) async fn write_step(
     tx.save_turn(lease, row).await?;
     tx.consume(lease, heard).await?;
     Ok(events)
+}
+
+/// The next event of the turn.
+fn next_event(row: &mut TurnRow, iteration: u64, event: Event, summary: String, now: Millis) -> EventRow {
+    row.events += 1;
+    debug!(seq = row.events, summary, "event");
+    EventRow {
+        seq: row.events,
+        id: event_id(&row.id, row.events),
+        turn_id: row.id.clone(),
+        chat: row.conversation.chat.clone(),
+        at: now,
+        event,
+        summary,
+        iteration,
+    }
+}
+
+/// The next event of the turn, about a deputy.
+fn delegated(row: &mut TurnRow, turn: &Turn, event: Event, now: Millis) -> EventRow {
+    let summary = summary(&event);
+    next_event(row, turn.state.budget.steps.used, event, summary, now)
 }
 
 /// A rule of the administrator took the place of what people decided about this call.

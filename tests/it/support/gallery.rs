@@ -1,5 +1,6 @@
 //! The things we say, one of each and in every state, for the tests of cards, text and client.
 
+mod away;
 mod left_out;
 mod notices;
 
@@ -38,6 +39,7 @@ pub fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> Step
 pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> CardState {
     CardState::Decided {
         decision: Decision {
+            in_place_of: None,
             kept: Vec::new(),
             kind,
             by: by.map(str::to_owned),
@@ -53,6 +55,7 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
 
 pub fn plan(state: CardState) -> PlanCard {
     PlanCard {
+        away: Vec::new(),
         left_out: None,
         review_id: Some(GateId::new("rv_1")),
         requester: String::from("ou_u1"),
@@ -119,6 +122,7 @@ fn asked_of_several() -> Outbound {
 
 pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
     Outbound::ApprovalCard(ApprovalCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
         approvers: Approvers::Requester,
@@ -136,6 +140,7 @@ pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
 
 pub fn question(state: CardState) -> Outbound {
     Outbound::QuestionCard(QuestionCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_3"),
         requester: String::from("ou_u1"),
         title: Some(String::from("哪个季度？")),
@@ -149,6 +154,7 @@ pub fn question(state: CardState) -> Outbound {
 
 pub fn budget(state: CardState) -> Outbound {
     Outbound::BudgetCard(BudgetCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_4"),
         requester: String::from("ou_u1"),
         approvers: Approvers::Requester,
@@ -246,6 +252,8 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                 ..plan(open.clone())
             }),
         ),
+        ("plan_open_away", away::open()),
+        ("plan_approved_in_place", away::approved()),
         ("plan_approved", Outbound::PlanCard(running(plan(ok(Some("ou_u2")))))),
         (
             "plan_revised",

@@ -18,6 +18,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
     let gate_id = id.clone();
     match kind {
         GateKind::PlanReview => Outbound::PlanCard(PlanCard {
+            away: Vec::new(),
             left_out: None,
             review_id: Some(gate_id),
             requester,
@@ -48,6 +49,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             asked_again: None,
         }),
         GateKind::ToolApproval => Outbound::ApprovalCard(ApprovalCard {
+            away: Vec::new(),
             gate_id,
             requester,
             approvers: Approvers::Requester,
@@ -77,6 +79,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             state,
         }),
         GateKind::Question => Outbound::QuestionCard(QuestionCard {
+            away: Vec::new(),
             gate_id,
             requester,
             title: None,
@@ -87,6 +90,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             state,
         }),
         GateKind::Budget => Outbound::BudgetCard(BudgetCard {
+            away: Vec::new(),
             gate_id,
             requester,
             approvers: Approvers::Requester,

@@ -29,6 +29,7 @@ pub fn says(id: &str, sender: &str, text: &str) -> Words {
         chat_type: ChatType::Group,
         text: format!("@_user_1 {text}"),
         mentions: vec![Mention {
+            team: None,
             key: "@_user_1".to_owned(),
             id: BOT.to_owned(),
             name: "Countersign".to_owned(),

@@ -45,6 +45,16 @@ impl Approvers {
         all.iter().min_by_key(rank).unwrap_or(self)
     }
 
+    /// May the person whose task it is approve under no circumstances, in whosever place?
+    #[must_use]
+    pub fn bars_requester(&self) -> bool {
+        match self {
+            Self::NotRequester => true,
+            Self::All(all) => all.iter().any(Self::bars_requester),
+            Self::Requester | Self::Anyone | Self::Listed(_) => false,
+        }
+    }
+
     /// Is this id of a person or a group in the list?
     #[must_use]
     pub fn names(&self, id: &str) -> bool {

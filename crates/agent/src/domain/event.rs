@@ -165,6 +165,8 @@ pub enum Event {
         #[serde(default)]
         through_api: Vec<String>,
     },
+    /// Somebody who is asked at a gate is away, and somebody else may decide, or decided, in their place.
+    Delegated { gate_id: GateId, from: String, to: String },
     /// The turn goes on.
     TurnResumed {
         resumed_reason: ResumedReason,
@@ -192,6 +194,7 @@ impl Event {
             | Self::ActionStatus { .. }
             | Self::TurnPaused { .. }
             | Self::Decision { .. }
+            | Self::Delegated { .. }
             | Self::TurnResumed { .. } => None,
         }
     }

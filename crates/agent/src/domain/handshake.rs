@@ -7,7 +7,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::{ActionId, Approver, Approvers, Decision, DecisionKind, Gate, GateKind, Millis, StepView, Via, Vote};
+use super::{Absence, ActionId, Approver, Approvers, Decision, DecisionKind, Gate, GateKind, Millis, StepView, Via, Vote};
 pub use keep::{BadChoice, kept_steps, optional_steps};
 pub use rows::{RowVotes, RowsSettlement, settle_rows};
 
@@ -63,6 +63,8 @@ pub struct Actor {
     pub principal: Option<String>,
     /// The holder of the API token acts in the user's name.
     pub by_token: bool,
+    /// The person who is away and by whose right the user acts.
+    pub in_place_of: Option<String>,
     /// By message, button or API.
     pub via: Via,
     /// Evidence.
@@ -78,6 +80,7 @@ impl Actor {
             user: Some(user.to_owned()),
             principal: Some(user.to_owned()),
             by_token: false,
+            in_place_of: None,
             via,
             event_id: Some(event_id.to_owned()),
             now,
@@ -90,9 +93,23 @@ impl Actor {
             user: None,
             principal: None,
             by_token: false,
+            in_place_of: None,
             via: Via::System,
             event_id: None,
             now,
+        }
+    }
+
+    /// The same, as one who acts by this `right`.
+    #[must_use]
+    pub fn by_right(&self, right: &Right) -> Self {
+        let in_place_of = match right {
+            Right::InPlaceOf { person, .. } if !self.by_token => Some(person.clone()),
+            Right::InPlaceOf { .. } | Right::Yes | Right::Through(_) | Right::No | Right::Unknown(_) => None,
+        };
+        Self {
+            in_place_of,
+            ..self.clone()
         }
     }
 
@@ -103,6 +120,7 @@ impl Actor {
             by: self.user.clone(),
             via: self.via,
             through_api: self.by_token,
+            in_place_of: self.in_place_of.clone(),
             text,
             at: self.now,
             event_id: self.event_id.clone(),
@@ -116,7 +134,8 @@ impl Actor {
         let by = self.user.clone()?;
         let group = match right {
             Right::Through(group) if !self.by_token => Some(group.clone()),
-            Right::Through(_) | Right::Yes | Right::No | Right::Unknown(_) => None,
+            Right::InPlaceOf { group, .. } if !self.by_token => group.clone(),
+            Right::InPlaceOf { .. } | Right::Through(_) | Right::Yes | Right::No | Right::Unknown(_) => None,
         };
         Some(Vote {
             by,
@@ -126,6 +145,7 @@ impl Actor {
             event_id: self.event_id.clone(),
             row: row.cloned(),
             group,
+            in_place_of: self.by_right(right).in_place_of,
         })
     }
 
@@ -134,6 +154,7 @@ impl Actor {
         by.map(|by| Approver {
             by: by.clone(),
             through_api: self.by_token,
+            in_place_of: self.in_place_of.clone(),
         })
         .collect()
     }
@@ -146,6 +167,13 @@ pub enum Right {
     Yes,
     /// They may, as a member of this group.
     Through(String),
+    /// They may in the place of this person, who is away.
+    InPlaceOf {
+        /// Whose right it is.
+        person: String,
+        /// The group as whose member that person may.
+        group: Option<String>,
+    },
     /// They may not.
     No,
     /// Nobody knows: they may be in these groups, which could not be looked up.
@@ -156,7 +184,25 @@ impl Right {
     /// Is it known that they may?
     #[must_use]
     pub fn is_given(&self) -> bool {
-        matches!(self, Self::Yes | Self::Through(_))
+        match self {
+            Self::Yes | Self::Through(_) | Self::InPlaceOf { .. } => true,
+            Self::No | Self::Unknown(_) => false,
+        }
+    }
+
+    /// This right of `person`, used by their deputy. It passes on once: what a deputy may is not theirs to pass on.
+    #[must_use]
+    pub fn in_place_of(self, person: &str) -> Self {
+        let group = match self {
+            Self::Yes => None,
+            Self::Through(group) => Some(group),
+            Self::InPlaceOf { .. } | Self::No => return Self::No,
+            Self::Unknown(groups) => return Self::Unknown(groups),
+        };
+        Self::InPlaceOf {
+            person: person.to_owned(),
+            group,
+        }
     }
 
     /// The lesser of two rights.
@@ -164,11 +210,9 @@ impl Right {
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Self::No,
-            (Self::Unknown(mut groups), Self::Unknown(more)) => {
-                groups.extend(more);
-                Self::Unknown(groups)
-            }
+            (Self::Unknown(groups), Self::Unknown(more)) => Self::Unknown(all_of(groups, more)),
             (Self::Unknown(groups), _) | (_, Self::Unknown(groups)) => Self::Unknown(groups),
+            (deputy @ Self::InPlaceOf { .. }, _) | (_, deputy @ Self::InPlaceOf { .. }) => deputy,
             (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
             (Self::Yes, Self::Yes) => Self::Yes,
         }
@@ -180,14 +224,22 @@ impl Right {
         match (self, other) {
             (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
             (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
-            (Self::Unknown(mut groups), Self::Unknown(more)) => {
-                groups.extend(more);
-                Self::Unknown(groups)
-            }
+            (deputy @ Self::InPlaceOf { .. }, _) | (_, deputy @ Self::InPlaceOf { .. }) => deputy,
+            (Self::Unknown(groups), Self::Unknown(more)) => Self::Unknown(all_of(groups, more)),
             (Self::Unknown(groups), Self::No) | (Self::No, Self::Unknown(groups)) => Self::Unknown(groups),
             (Self::No, Self::No) => Self::No,
         }
     }
+}
+
+/// These groups and `more`, each once.
+fn all_of(mut groups: Vec<String>, more: Vec<String>) -> Vec<String> {
+    for group in more {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
 }
 
 /// The part of a gate that the rules read.
@@ -209,6 +261,8 @@ pub struct GateStanding<'a> {
     pub shown_whole: bool,
     /// The approvals so far.
     pub votes: &'a [Vote],
+    /// People who are away now, with those who decide in their place.
+    pub away: &'a [Absence],
     /// It took its decision.
     pub decided: bool,
 }
@@ -225,6 +279,7 @@ impl<'a> GateStanding<'a> {
             expires_at: gate.expires_at,
             shown_whole: !gate.card.hides(),
             votes,
+            away: &[],
             decided,
         }
     }
@@ -279,10 +334,11 @@ pub fn settle(
     words: Option<&str>,
 ) -> Result<Settlement, Refusal> {
     let own = check(gate, gate.approvers, act, actor, &right)?;
+    let actor = &actor.by_right(&own);
     let mut approvers = Vec::new();
     if *act == Act::Approve {
         approvers = counted(gate.needed(), gate.votes.to_vec(), actor, actor.vote(&own, None), |vote| {
-            stands(vote, gate.approvers, &right)
+            stands(vote, gate.requester, gate.approvers, &right)
         });
         let counted = u32::try_from(approvers.len()).unwrap_or(u32::MAX);
         if counted < gate.needed() {
@@ -301,6 +357,12 @@ pub fn settle(
     }))
 }
 
+/// The approval of `actor` at `gate`, which asks for no calls, if they may give it.
+pub fn vote(gate: &GateStanding<'_>, actor: &Actor, right: impl Fn(&str, &Approvers) -> Right) -> Option<Vote> {
+    let own = right_of(gate, gate.approvers, &Act::Approve, actor, None, right).ok()?;
+    actor.vote(&own, None)
+}
+
 /// Those whose approval counts, with that of `actor`, where `needed` are needed.
 fn counted(needed: u32, votes: Vec<Vote>, actor: &Actor, own: Option<Vote>, stands: impl Fn(&Vote) -> bool) -> Vec<Approver> {
     if needed <= 1 {
@@ -309,23 +371,26 @@ fn counted(needed: u32, votes: Vec<Vote>, actor: &Actor, own: Option<Vote>, stan
     Vote::approvers(&with_own(votes, own), stands)
 }
 
-/// The votes with this one. Everybody has one; a person's own takes the place of one that the API gave in their name.
+/// The votes with this one, as they are stored: of two that exclude each other the higher one stands, of equal ones the first.
 fn with_own(mut votes: Vec<Vote>, own: Option<Vote>) -> Vec<Vote> {
-    if let Some(own) = own {
-        match votes.iter_mut().find(|vote| vote.by == own.by) {
-            Some(earlier) if earlier.principal.is_some() && own.principal.is_none() => *earlier = own,
-            Some(_) => (),
-            None => votes.push(own),
-        }
+    if let Some(own) = own
+        && votes.iter().filter(|vote| own.excludes(vote)).all(|vote| own.outranks(vote))
+    {
+        votes.retain(|vote| !own.excludes(vote));
+        votes.push(own);
     }
     votes
 }
 
 /// Does a vote that was given count where `approvers` are asked now? One that somebody gave as a member of a group counts as long as the
-/// group is asked, also after they have left it.
-pub fn stands(vote: &Vote, approvers: &Approvers, right: impl Fn(&str, &Approvers) -> Right) -> bool {
+/// group is asked, also after they have left it. One that was given in somebody's place counts as long as that person may approve, also after
+/// they are back.
+pub fn stands(vote: &Vote, requester: &str, approvers: &Approvers, right: impl Fn(&str, &Approvers) -> Right) -> bool {
+    if vote.in_place_of.is_some() && vote.by == requester && approvers.bars_requester() {
+        return false;
+    }
     let group_is_asked = vote.group.as_deref().is_some_and(|group| approvers.names(group));
-    group_is_asked || right(&vote.by, approvers).is_given()
+    group_is_asked || right(vote.voice(), approvers).is_given()
 }
 
 /// The right by which `actor` may do this now where `approvers` are asked.
@@ -337,7 +402,7 @@ fn check(
     right: impl Fn(&str, &Approvers) -> Right,
 ) -> Result<Right, Refusal> {
     is_open(gate, actor)?;
-    let right = right_of(gate, approvers, act, actor, right)?;
+    let right = right_of(gate, approvers, act, actor, None, right)?;
     match act {
         Act::Approve if !gate.shown_whole => Err(Refusal::NotShownWhole),
         Act::Revise(text) if text.trim().is_empty() => Err(Refusal::NoWords),
@@ -360,23 +425,52 @@ fn right_of(
     approvers: &Approvers,
     act: &Act,
     actor: &Actor,
+    row: Option<&ActionId>,
     right: impl Fn(&str, &Approvers) -> Right,
 ) -> Result<Right, Refusal> {
     if actor.by_token {
         return Ok(Right::Yes);
     }
     let user = actor.user.as_deref().unwrap_or_default();
-    match may(act, user, gate.requester, |by| right(by, approvers)) {
+    // A deputy of several lends their vote to one who has not voted, if there is one.
+    let voted = |absence: &&Absence| {
+        let own = |vote: &Vote| vote.row.as_ref() == row && vote.in_place_of.is_none() && vote.by == absence.person;
+        gate.votes.iter().any(own)
+    };
+    let (voted, unheard): (Vec<&Absence>, Vec<&Absence>) = gate.away.iter().partition(voted);
+    match may(act, user, gate.requester, approvers, unheard.into_iter().chain(voted), right) {
         Right::No => Err(Refusal::NotEntitled),
         Right::Unknown(groups) => Err(Refusal::GroupUnknown(groups)),
-        given @ (Right::Yes | Right::Through(_)) => Ok(given),
+        given @ (Right::Yes | Right::Through(_) | Right::InPlaceOf { .. }) => Ok(given),
     }
 }
 
-/// May `user` do this to what `requester` asked for? A requester who is not an approver may change and refuse, never approve.
-pub fn may(act: &Act, user: &str, requester: &str, right: impl Fn(&str) -> Right) -> Right {
-    if user == requester && *act != Act::Approve {
-        return Right::Yes;
+/// May `user` do this to what `requester` asked for, where `approvers` are asked? By their own right, else by that of one of those who are
+/// `away` and whose deputy they are. Where the requester must not approve, they do not in another's place either. `right`: of a person by
+/// themselves.
+pub fn may<'a>(
+    act: &Act,
+    user: &str,
+    requester: &str,
+    approvers: &Approvers,
+    away: impl IntoIterator<Item = &'a Absence>,
+    right: impl Fn(&str, &Approvers) -> Right,
+) -> Right {
+    // A requester who is not an approver may change and refuse, never approve.
+    let own = |person: &str| {
+        if person == requester && *act != Act::Approve {
+            Right::Yes
+        } else {
+            right(person, approvers)
+        }
+    };
+    let barred = user == requester && approvers.bars_requester();
+    let by_themselves = own(user);
+    if by_themselves.is_given() || barred {
+        return by_themselves;
     }
-    right(user)
+    let deputised = away.into_iter().filter(|absence| absence.deputy == user);
+    deputised
+        .map(|absence| own(&absence.person).in_place_of(&absence.person))
+        .fold(by_themselves, Right::or)
 }

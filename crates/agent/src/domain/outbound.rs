@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, Complexity, Decision, DeclaredCall, EffectClass, GateId, Grant, Limit,
-    Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
+    Absence, ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, Complexity, Decision, DeclaredCall, EffectClass, GateId, Grant,
+    Limit, Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
 };
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
@@ -107,17 +107,6 @@ impl Outbound {
             | Self::Notice(_)
             | Self::Text { .. }
             | Self::Reaction(_) => &[],
-        }
-    }
-
-    /// Writes onto a card that waits who may approve at the moment when it is made.
-    pub fn ask(&mut self, approvers: Approvers) {
-        match self {
-            Self::PlanCard(card) => card.approvers = approvers,
-            Self::ApprovalCard(card) => card.approvers = approvers,
-            Self::BudgetCard(card) => card.approvers = approvers,
-            // A question is answered by its requester, not by the approvers.
-            Self::QuestionCard(_) | Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
         }
     }
 
@@ -293,6 +282,9 @@ pub struct PlanCard {
     /// Who may approve, as it was when the card was made.
     #[serde(default)]
     pub approvers: Approvers,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// Different people needed.
     pub quorum: u32,
     /// True in groups: a second line says how to answer there.
@@ -396,6 +388,9 @@ pub struct ApprovalCard {
     /// Who may approve, as it was when the card was made.
     #[serde(default)]
     pub approvers: Approvers,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// The calls in order.
     pub actions: Vec<ActionView>,
     /// What the model said with them; foreign text.
@@ -418,6 +413,9 @@ pub struct QuestionCard {
     pub gate_id: GateId,
     /// Whose task it is.
     pub requester: String,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// Short title, if the model gave one; foreign text.
     pub title: Option<String>,
     /// The question; foreign text.
@@ -442,6 +440,9 @@ pub struct BudgetCard {
     /// Who may approve, as it was when the card was made.
     #[serde(default)]
     pub approvers: Approvers,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// What is done and what is not, in the model's words; foreign text.
     pub summary: String,
     /// Steps that are open; foreign text.

@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::{Event, Parcel, Words};
+use super::{Event, Parcel, Words, with_mentions};
 use crate::fake_slack::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, TEAM, Workspace};
 use crate::posted::Form;
 
@@ -27,7 +27,7 @@ impl SlackPeople {
             Some(self.workspace.root_of(parent).unwrap_or_else(|| parent.to_owned()))
         });
         let ts = self.workspace.stamp(words.chat, thread.as_deref(), at);
-        let mut text = escape(words.text);
+        let mut text = with_mentions(words.text, escape, |id| format!("<@{id}>"));
         if words.mention {
             text = format!("<@{SLACK_BOT}> {text}");
         }

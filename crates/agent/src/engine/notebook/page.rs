@@ -71,6 +71,7 @@ impl OpenGate {
     /// What the rules need to know of it.
     fn standing<'a>(&'a self, votes: &'a [Vote]) -> GateStanding<'a> {
         GateStanding {
+            away: &[],
             kind: self.kind,
             requester: "",
             approvers: &Approvers::Anyone,
@@ -85,6 +86,7 @@ impl OpenGate {
 
     fn stored_votes(&self) -> Vec<Vote> {
         let vote = |by: &String, row: Option<ActionId>| Vote {
+            in_place_of: None,
             by: by.clone(),
             via: Via::Api,
             principal: None,

@@ -111,6 +111,7 @@ impl Reducer<'_> {
         let parts: Vec<&str> = std::iter::once(id.as_str()).chain(parts).collect();
         let state = &self.turn.state;
         let card = ApprovalCard {
+            away: Vec::new(),
             gate_id: id.clone(),
             requester: state.requester.clone(),
             approvers: Approvers::default(),
@@ -250,6 +251,7 @@ impl Reducer<'_> {
         });
         let approved = card.map(|card| &card.decision);
         let decision = Decision {
+            in_place_of: None,
             kept: Vec::new(),
             kind: DecisionKind::Approve,
             by: approved.and_then(|decision| decision.by.clone()),

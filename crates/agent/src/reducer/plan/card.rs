@@ -93,6 +93,7 @@ pub(in crate::reducer) fn plan_card(
 ) -> PlanCard {
     let is_current = state.plan.as_ref().is_some_and(|current| current.version == plan.version);
     PlanCard {
+        away: Vec::new(),
         review_id,
         requester: state.requester.clone(),
         goal: plan.goal.clone(),
