@@ -182,16 +182,18 @@ pub fn answer(text: &str, reason: TurnReason) -> Answer {
     }
 }
 
+/// The first step is done, the second is under way.
+fn running(mut card: PlanCard) -> PlanCard {
+    card.steps[0].status = StepStatus::Completed;
+    card.steps[1].status = StepStatus::InProgress;
+    card
+}
+
 /// Every card in every state, by the name of its snapshot.
 pub fn gallery() -> Vec<(&'static str, Outbound)> {
     use ActionStatus as A;
     let open = CardState::Open { votes: 0 };
     let ok = |by| decided(DecisionKind::Approve, by, Some("OK"));
-    let running = |mut card: PlanCard| {
-        card.steps[0].status = StepStatus::Completed;
-        card.steps[1].status = StepStatus::InProgress;
-        card
-    };
     let expired = || decided(DecisionKind::Expire, None, None);
     let ended = |end| Outbound::PlanCard(running(plan(ok(Some("ou_u2"))))).ended(end);
     let asked_of_others = |mut card: Outbound| {

@@ -10,12 +10,9 @@ use serde_json::Value;
 
 use super::coverage::{CoverageGap, argument_gap};
 use super::pattern::{Comparison, compare, fits};
-use super::{Approvers, EffectClass, Scope, ToolSpec, digest128};
+use super::{Approvers, COMMAND_TOOL, EffectClass, Scope, ToolSpec, digest128};
 
 pub use replay::{LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport};
-
-/// The tool whose argument is a command. A command does whatever it likes, so no pattern says what it may do.
-pub const COMMAND_TOOL: &str = "run_bash";
 
 /// An entry of `rules`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
