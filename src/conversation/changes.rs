@@ -49,12 +49,11 @@ pub(super) async fn handle_edit(
         return Ok("not a request");
     };
     session.signal(&turn, SignalKind::Edited, None, Some(&row.inbound.sender)).await?;
-    if let Some(gate) = open_gate(session, &turn).await? {
-        if let Some(record) = session.gate(&gate.id).await?
-            && let Some(card) = paint::edited(session, &record, rights, now).await?
-        {
-            session.repaint_card(&gate, &format!("edited {}", row.id), card).await?;
-        }
+    if let Some(gate) = open_gate(session, &turn).await?
+        && let Some(record) = session.gate(&gate.id).await?
+        && let Some(card) = paint::edited(session, &record, rights, now).await?
+    {
+        session.repaint_card(&gate, &format!("edited {}", row.id), card).await?;
     }
     Ok("edit noted")
 }

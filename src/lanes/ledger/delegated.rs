@@ -1,6 +1,6 @@
 //! Which of the people who are asked are away: onto the card when a gate opens, and into the turn's events.
 
-use countersign_agent::domain::{Absence, Event, GateId, Millis, Outbound};
+use countersign_agent::domain::{Absence, Decision, Event, GateId, Millis, Outbound};
 
 use crate::store::{StoreError, TurnRow, Tx};
 
@@ -26,7 +26,7 @@ pub(super) async fn told_at_decision(tx: &mut Tx, id: &GateId) -> Result<Vec<Eve
     let Some(record) = tx.gate(id).await? else { return Ok(Vec::new()) };
     let mut told = told_at_opening(id, record.gate.card.away());
     let before = told.len();
-    for maker in record.decision.iter().flat_map(|decision| decision.makers()) {
+    for maker in record.decision.iter().flat_map(Decision::makers) {
         let Some(from) = maker.in_place_of else { continue };
         let event = Event::Delegated {
             gate_id: id.clone(),

@@ -43,10 +43,11 @@ impl LarkPeople {
             mentions.push(json!({ "key": key, "id": { "open_id": id }, "name": name, "tenant_key": TENANT_KEY }));
             key
         };
-        let bot = words
-            .mention
-            .then(|| format!("{} ", mention(&self.bot, "Countersign")))
-            .unwrap_or_default();
+        let bot = if words.mention {
+            format!("{} ", mention(&self.bot, "Countersign"))
+        } else {
+            String::new()
+        };
         let text = with_mentions(words.text, str::to_owned, |id| mention(id, id));
         let text = format!("{bot}{text}");
         let mut message = json!({
