@@ -134,7 +134,7 @@ fn call(call: &Call<'_>) -> Vec<String> {
     lines.extend(call.hidden.clone());
     lines.extend(call.preview.as_ref().map(exhibit));
     lines.extend(call.warning.clone());
-    lines.push(bare(&call.need));
+    lines.extend([bare(&call.need), bare(&call.standing)]);
     lines.extend(call.output.as_ref().map(exhibit));
     lines
 }

@@ -119,7 +119,7 @@ proptest! {
                 (action.status, action.output) = (ActionStatus::Executed, Some("line <b>\n".repeat(300)));
             }
             card.state = CardState::Decided {
-                decision: Decision { kind: DecisionKind::Approve, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some(String::from("OK")), at: Millis(1), event_id: None, approvers: Vec::new() },
+                decision: Decision { kind: DecisionKind::Approve, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some(String::from("OK")), at: Millis(1), event_id: None, approvers: Vec::new(), standing: None },
             };
             card.later = 0;
             let content = Outbound::ApprovalCard(card.clone());
@@ -293,7 +293,7 @@ proptest! {
     ) {
         let mut card = planned(goal, &made);
         let said = |kind| CardState::Decided {
-            decision: Decision { kind, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some("改 <b>\n".repeat(400)), at: Millis(1), event_id: None, approvers: Vec::new() },
+            decision: Decision { kind, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some("改 <b>\n".repeat(400)), at: Millis(1), event_id: None, approvers: Vec::new(), standing: None },
         };
         for state in [CardState::Open { votes: 8 }, said(DecisionKind::Approve), said(DecisionKind::Revise), CardState::Informed] {
             card.state = state;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use countersign_agent::domain::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, PlanCard,
-    PlanEnd, PlanWords, StepStatus, StepView, TurnReason,
+    PlanEnd, PlanWords, StandingLine, StepStatus, StepView, TurnReason,
 };
 use countersign_agent::template::Templates;
 
@@ -30,6 +30,18 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
         Notice::Expired { goal, .. } | Notice::ReviewExpired { goal, .. } => values["goal"] = json!(one_line(goal, 200)),
         Notice::WhichOne { goals } => values["goals"] = lines(goals),
         Notice::Stopped { done } | Notice::HookFailed { done } => values["done"] = lines(done),
+        Notice::AllowedHere { until, .. } => values["until"] = json!(readable_time(until)),
+        Notice::StandingGrants { grants, .. } => {
+            let line = |grant: &StandingLine| {
+                json!({
+                    "number": grant.number, "call": one_line(&grant.call, 200), "by": one_line(&grant.by, 128),
+                    "until": readable_time(&grant.until), "used": grant.used,
+                })
+            };
+            values["grants"] = grants.iter().map(line).collect();
+        }
+        Notice::NoSuchGrant { number } => values["number"] = json!(one_line(number, 16)),
+        Notice::StandingRevoked { tool, .. } => values["tool"] = json!(one_line(tool, 64)),
         // The rest has numbers and ids only.
         _ => {}
     }

@@ -20,9 +20,15 @@ pub(super) fn done(gate: GateKind, decision: DecisionKind) -> Notice {
 }
 
 /// For the person whose act settled one row of a tool approval.
-pub(super) fn row_done(row: &Action) -> Notice {
-    match row.decision.as_ref().map(|decision| decision.kind) {
-        Some(DecisionKind::Approve) => Notice::Approved {},
+#[must_use]
+pub fn row_done(row: &Action) -> Notice {
+    let standing = row.decision.as_ref().and_then(|decision| decision.standing.as_ref());
+    match (row.decision.as_ref().map(|decision| decision.kind), standing) {
+        (Some(DecisionKind::Approve), Some(made)) => Notice::AllowedHere {
+            number: made.number,
+            until: made.until.rfc3339(),
+        },
+        (Some(DecisionKind::Approve), None) => Notice::Approved {},
         _ => Notice::Rejected {},
     }
 }

@@ -121,6 +121,14 @@ impl Rights {
         }
     }
 
+    /// May `user` decide about calls of the chat in general, whoever asked for them?
+    pub(super) fn decides_calls(&self, user: &str) -> Right {
+        match &self.calls {
+            Approvers::Listed(_) => self.listed(user, &self.calls),
+            Approvers::Requester | Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => self.hears(user),
+        }
+    }
+
     /// Is it known that `user` may approve a plan of `requester`?
     pub(super) fn approves_plans(&self, user: &str, requester: &str) -> bool {
         self.right(user, requester, &self.plans).is_given()

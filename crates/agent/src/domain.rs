@@ -14,6 +14,7 @@ mod plan;
 mod pattern;
 mod coverage;
 mod rule;
+mod standing;
 mod tool;
 mod approvers;
 mod action;
@@ -41,7 +42,7 @@ pub use gate::{Gate, GateKind};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
 pub use message::{Message, Role, ToolCall};
-pub use notice::{Barrier, Notice};
+pub use notice::{Barrier, Notice, StandingLine};
 pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
     ReactionMark, StepView,
@@ -54,5 +55,6 @@ pub use policy::{
 pub use rule::{
     COMMAND_TOOL, Demand, JudgedCall, Judgement, LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport, Rule, Ruling, judge,
 };
+pub use standing::{StandingGrant, StandingGrants, StandingMade, StandingOffer};
 pub use tool::{Definition, Definitions, EffectClass, Scope, ScopeArgument, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 pub use turn::{Budget, Limit, Meter, SignalKind, TurnReason, TurnStatus};

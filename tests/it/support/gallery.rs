@@ -45,6 +45,7 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
             at: AT,
             event_id: None,
             approvers: Vec::new(),
+            standing: None,
         },
     }
 }

@@ -124,6 +124,7 @@ async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decisio
                     at: vote.at,
                     event_id: vote.event_id.clone(),
                     approvers: Vec::new(),
+                    standing: None,
                 };
                 evidence::consent(life, &decision, requester, &gates, &[])?;
             }

@@ -32,6 +32,16 @@ impl Approvers {
         }
     }
 
+    /// May nobody approve what they asked for themselves?
+    #[must_use]
+    pub fn bars_requester(&self) -> bool {
+        match self {
+            Self::NotRequester => true,
+            Self::All(all) => all.iter().any(Self::bars_requester),
+            Self::Requester | Self::Anyone | Self::Listed(_) => false,
+        }
+    }
+
     /// What a card names: of several, those that name people, else those who are not the requester.
     #[must_use]
     pub fn named(&self) -> &Self {

@@ -99,6 +99,7 @@ impl Actor {
             at: self.now,
             event_id: self.event_id.clone(),
             approvers: Vec::new(),
+            standing: None,
         }
     }
 

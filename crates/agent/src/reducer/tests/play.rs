@@ -85,6 +85,7 @@ impl Play {
         Self {
             turn,
             tools: tools(),
+            standing: None,
             rules: Vec::new(),
             last: Vec::new(),
             all: Vec::new(),
@@ -99,6 +100,7 @@ impl Play {
             now: Millis(self.now),
             tools: &self.tools,
             rules: &self.rules,
+            standing: self.standing.as_ref(),
             chat: "oc_1",
             prompts: &PROMPTS,
         }
@@ -474,6 +476,7 @@ pub(super) fn decision(kind: DecisionKind, text: Option<&str>) -> Decision {
         at: Millis(5),
         event_id: Some("ev_1".into()),
         approvers: Vec::new(),
+        standing: None,
     }
 }
 
