@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionStatus, ApprovalCard, ApprovalMode, Conversation, JudgedCall, Notice, Outbound, StandingGrant, StandingLine, StandingOffer,
-    digest128, judge,
+    Action, ActionStatus, ApprovalCard, ApprovalMode, Conversation, JudgedCall, Notice, Outbound, StandingGrant, StandingLine,
+    StandingOffer, digest128, judge,
 };
 
 use crate::store::{GateRecord, InboxRow, Read, StoreError, Tx};

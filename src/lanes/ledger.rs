@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    ActionId, ActionStatus, ChannelKind, Clock, CoverageKind, Decision, DecisionKind, Event, Failpoint, GateKind, Message, Millis, Policy, SessionMode, SignalKind,
-    StandingGrants, ToolResult, TurnReason, console_person,
+    ActionId, ActionStatus, ChannelKind, Clock, CoverageKind, Decision, DecisionKind, Event, Failpoint, GateKind, Message, Millis, Policy,
+    SessionMode, SignalKind, StandingGrants, ToolResult, TurnReason, console_person,
 };
 use countersign_agent::engine::{Engine, Journal, JournalError, OutsideInput, Sending, StepRecord, row_verdicts, unread_outcomes};
 use countersign_agent::model::BoxFuture;
@@ -191,11 +191,18 @@ impl Journal for LedgerJournal {
             }
             let place = &self.lease.conversation;
             let mut grants = self.ledger.read().await?.standing_grants(place, self.clock.now()).await?;
-            let four_eyes = live.in_chat(place.channel, &place.chat).approvers_of(GateKind::ToolApproval).bars_requester();
+            let four_eyes = live
+                .in_chat(place.channel, &place.chat)
+                .approvers_of(GateKind::ToolApproval)
+                .bars_requester();
             if four_eyes {
                 let user = self.row().user.clone();
                 // The spellings of one console user are one person.
-                let requester = if place.channel == ChannelKind::Console { console_person(&user) } else { user };
+                let requester = if place.channel == ChannelKind::Console {
+                    console_person(&user)
+                } else {
+                    user
+                };
                 grants.retain(|grant| grant.by != requester);
             }
             Ok(Some(StandingGrants {
@@ -316,7 +323,10 @@ impl Journal for LedgerJournal {
             self.failpoint.reach("action_unsent");
             let mut tx = self.ledger.begin_in(&self.lease.conversation).await?;
             // Once a person was asked about the call, it runs under their word.
-            let standing = action.covered_by.as_ref().filter(|by| by.kind == CoverageKind::Standing && action.gate_id.is_none());
+            let standing = action
+                .covered_by
+                .as_ref()
+                .filter(|by| by.kind == CoverageKind::Standing && action.gate_id.is_none());
             if let Some(by) = standing
                 && !tx.use_standing_grant(&by.id, self.clock.now()).await?
             {

@@ -117,7 +117,7 @@ pub struct CallAskView {
 
 /// The button "always here".
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AlwaysView {
+pub(super) struct AlwaysView {
     pub(super) label: String,
     /// Asked before it counts.
     pub(super) sure: String,

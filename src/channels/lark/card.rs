@@ -205,7 +205,12 @@ fn call(call: &Call<'_>) -> Vec<Value> {
     )];
     said.extend(call.justification.iter().map(|why| escape::inline(why)));
     said.extend(call.warning.iter().map(|warning| format!("⚠️ {warning}")));
-    said.extend([&call.need, &call.standing].into_iter().filter(|said| !said.is_empty()).map(|said| line(said)));
+    said.extend(
+        [&call.need, &call.standing]
+            .into_iter()
+            .filter(|said| !said.is_empty())
+            .map(|said| line(said)),
+    );
     let mut elements = vec![markdown(&format!("act_{number}"), &said.join("\n"))];
     for (name, shown) in call.exhibits() {
         let code = format!("{}\n{}", shown.label, escape::code_block(&shown.text));

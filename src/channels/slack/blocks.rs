@@ -135,7 +135,12 @@ fn call_blocks(call: &Call<'_>) -> Vec<Value> {
     ]];
     lines.extend(call.justification.iter().map(|why| vec![text(&escape::inert(why))]));
     lines.extend(call.warning.iter().map(|warning| vec![text(&format!("⚠️ {warning}"))]));
-    lines.extend([&call.need, &call.standing].into_iter().filter(|said| !said.is_empty()).map(|said| line(said)));
+    lines.extend(
+        [&call.need, &call.standing]
+            .into_iter()
+            .filter(|said| !said.is_empty())
+            .map(|said| line(said)),
+    );
     let mut elements = vec![parts::lines(lines)];
     for (_, shown) in call.exhibits() {
         elements.push(parts::section(vec![text(&shown.label)]));

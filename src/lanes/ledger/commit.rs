@@ -5,8 +5,8 @@ use std::time::Duration;
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Answer, CardState, CoverageKind, Decision, DecisionKind, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
-    ReactionMark, TurnReason, TurnStatus, Via,
+    Action, ActionId, ActionStatus, Answer, CardState, CoverageKind, Decision, DecisionKind, Gate, GateId, Millis, Notice, Outbound,
+    PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
 use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
@@ -393,6 +393,7 @@ mod tests {
             reason: TurnReason::BudgetExhausted,
             open_steps: vec![String::from("2. b")],
             granted: Vec::new(),
+            standing: Vec::new(),
             problem: None,
             incident: Some(String::from("x1")),
             group: true,

@@ -136,12 +136,11 @@ impl Tx {
 
     /// Counts a use of the grant by a call that is sent with this commit. `false` means that it does not hold at `now`.
     pub async fn use_standing_grant(&mut self, id: &str, now: Millis) -> Result<bool> {
-        let used =
-            sqlx::query("UPDATE standing_grants SET used = used + 1 WHERE id = $1 AND revoked_at IS NULL AND expires_at > $2")
-                .bind(id)
-                .bind(now.0)
-                .execute(&mut *self.conn)
-                .await?;
+        let used = sqlx::query("UPDATE standing_grants SET used = used + 1 WHERE id = $1 AND revoked_at IS NULL AND expires_at > $2")
+            .bind(id)
+            .bind(now.0)
+            .execute(&mut *self.conn)
+            .await?;
         Ok(used.rows_affected() > 0)
     }
 }

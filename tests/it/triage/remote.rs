@@ -12,6 +12,7 @@ use super::world::World;
 fn asks(kind: DecisionKind, feedback: Option<&str>, user: &str) -> ApiDecision {
     ApiDecision {
         edit: None,
+        always: false,
         kind,
         feedback: feedback.map(str::to_owned),
         user_id: user.to_owned(),

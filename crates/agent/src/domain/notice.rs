@@ -41,11 +41,7 @@ pub enum Notice {
     /// The chat has as many standing grants as it can have; nothing happened.
     StandingFull { limit: u32 },
     /// `/grants`: the standing grants of the chat, `more` of them not listed. `off`: the settings let none hold.
-    StandingGrants {
-        grants: Vec<StandingLine>,
-        more: usize,
-        off: bool,
-    },
+    StandingGrants { grants: Vec<StandingLine>, more: usize, off: bool },
     /// `/grants revoke N`: it does not hold any more. `tool`: what it allowed.
     StandingRevoked { number: u32, tool: String },
     /// `/grants revoke N`: no grant of this number holds in this chat.

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     Action, ActionStatus, Answer, ApprovalMode, ArgumentSense, CallEdit, Decision, DecisionKind, EffectClass, Event, GateKind, Grant,
-    Message, Millis, Notice, Outbound, Policy, Role, Rule, Scope, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
+    Message, Millis, Notice, Outbound, Policy, Role, Rule, Scope, StandingGrants, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus,
+    Via,
 };
 use crate::reducer::{
     Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin, offered,
@@ -47,6 +48,8 @@ pub(super) struct Play {
     pub(super) turn: Turn,
     pub(super) tools: Vec<ToolSpec>,
     pub(super) rules: Vec<Rule>,
+    /// The standing grants of the chat.
+    pub(super) standing: Option<StandingGrants>,
     /// Effects of the last step.
     pub(super) last: Vec<Effect>,
     /// Effects of all steps.
