@@ -8,5 +8,6 @@ pub mod kit;
 mod limit;
 mod reply;
 mod request;
+mod standing;
 mod stop;
 mod write;

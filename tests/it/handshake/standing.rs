@@ -77,8 +77,12 @@ async fn an_allowed_call_does_not_ask_again_in_its_chat(on: On) {
     let world = World::start_on(on, &[STANDING, ANYONE], script).await;
     let card = asked(&world, u, c, "写 out/a.md").await;
     world.tap(boss, c, &card, "approve_always", None).await.done("不再询问");
-    let settled = world.repainted(&card, "不再询问").await;
-    assert!(settled.words().contains(boss) && settled.buttons().is_empty(), "{}", settled.words());
+    let settled = world.repainted(&card, "已允许").await;
+    assert!(
+        settled.words().contains(boss) && settled.buttons().is_empty(),
+        "{}",
+        settled.words()
+    );
     world.hears(c, "做完了").await;
     assert!(world.file("out/a.md").is_some());
     let answer = not_asked(&world, third, c, "写 ./out/a.md").await;
@@ -86,13 +90,28 @@ async fn an_allowed_call_does_not_ask_again_in_its_chat(on: On) {
     let made = grants(&world).await;
     assert_eq!(made.len(), 1, "{made:?}");
     assert_eq!(
-        (&made[0]["chat_id"], &made[0]["tool"], &made[0]["arguments"], &made[0]["by"], &made[0]["used"]),
-        (&json!(c), &json!("write_file"), &json!({"path": "out/a.md"}), &json!(boss), &json!(1))
+        (
+            &made[0]["chat_id"],
+            &made[0]["tool"],
+            &made[0]["arguments"],
+            &made[0]["by"],
+            &made[0]["used"]
+        ),
+        (
+            &json!(c),
+            &json!("write_file"),
+            &json!({"path": "out/a.md"}),
+            &json!(boss),
+            &json!(1)
+        )
     );
     let ran = actions(&world, "executed").await;
     let covered: Vec<&Value> = ran.iter().map(|row| &row["covered_by"]).collect();
     assert_eq!(*covered[0], json!({"kind": "standing", "id": made[0]["id"]}), "{ran:?}");
-    assert_eq!((&ran[0]["decision"]["via"], &ran[0]["decision"]["by"]), (&json!("grant"), &json!(boss)));
+    assert_eq!(
+        (&ran[0]["decision"]["via"], &ran[0]["decision"]["by"]),
+        (&json!("grant"), &json!(boss))
+    );
     let other = asked(&world, third, c, "写 out/b.md").await;
     world.tap(third, c, &other, "reject", None).await;
     world.repainted(&other, "已拒绝").await;
@@ -124,12 +143,12 @@ async fn it_asks_again_once_the_grant_is_taken_back_or_its_time_is_over(on: On) 
     world.hears(c, "没有长期允许的操作").await;
     let second = asked(&world, u, c, "写 a.md").await;
     world.tap(boss, c, &second, "approve_always", None).await.done("/grants revoke 2");
-    world.repainted(&second, "不再询问").await;
+    world.repainted(&second, "已允许").await;
     not_asked(&world, u, c, "写 a.md").await;
     world.clock.advance(7 * DAY);
     let third = asked(&world, u, c, "写 a.md").await;
     world.tap(boss, c, &third, "approve_always", None).await.done("/grants revoke 3");
-    world.repainted(&third, "不再询问").await;
+    world.repainted(&third, "已允许").await;
     not_asked(&world, u, c, "写 a.md").await;
     let newest = grants(&world).await[0].clone();
     let path = format!("/api/v1/grants/{}", newest["id"].as_str().unwrap());
@@ -144,7 +163,11 @@ async fn it_asks_again_once_the_grant_is_taken_back_or_its_time_is_over(on: On) 
     let fourth = asked(&world, u, c, "写 a.md").await;
     world.tap(u, c, &fourth, "reject", None).await;
     world.repainted(&fourth, "已拒绝").await;
-    let revoked = stored(&world, "SELECT principal FROM audit WHERE kind = 'standing_grant_revoked' ORDER BY seq").await;
+    let revoked = stored(
+        &world,
+        "SELECT principal FROM audit WHERE kind = 'standing_grant_revoked' ORDER BY seq",
+    )
+    .await;
     assert_eq!(revoked.len(), 2);
     assert_eq!(revoked[0], u);
     world.quiet().await;
@@ -253,7 +276,11 @@ async fn a_pattern_and_a_long_call_have_no_offer(on: On) {
     let world = World::start_on(on, &[STANDING, ANYONE], script).await;
     for path in [String::from("a*.md"), format!("{}.md", "长".repeat(140))] {
         let card = asked(&world, u, c, &format!("写 {path}")).await;
-        assert!(card.button("approve").is_some() && card.button("approve_always").is_none(), "{}", card.words());
+        assert!(
+            card.button("approve").is_some() && card.button("approve_always").is_none(),
+            "{}",
+            card.words()
+        );
         world.tap(u, c, &card, "reject", None).await;
         world.repainted(&card, "已拒绝").await;
     }

@@ -5,9 +5,9 @@ mod notices;
 use std::sync::{Arc, LazyLock};
 
 use countersign_agent::domain::{
-    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
-    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords,
-    ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
+    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, ArgumentSense, AskedAgain, BudgetCard, CardState,
+    Complexity, Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd,
+    PlanWords, ProgressView, QuestionCard, Scope, StandingMade, StandingOffer, StepStatus, StepView, TurnReason, Via,
 };
 use countersign_agent::template::Templates;
 use serde_json::Value;
@@ -114,6 +114,32 @@ fn asked_of_several() -> Outbound {
         (row.quorum, row.votes) = (2, 1);
     }
     card.actions[0].approvers = Some(listed());
+    Outbound::ApprovalCard(card)
+}
+
+/// A card whose first call may be allowed for longer than once; `made`: somebody did.
+fn allowed_here(made: bool) -> Outbound {
+    let (status, state) = match made {
+        true => (ActionStatus::Executed, decided(DecisionKind::Approve, Some("ou_u2"), None)),
+        false => (ActionStatus::Pending, CardState::Open { votes: 0 }),
+    };
+    let Outbound::ApprovalCard(mut card) = approval([status; 2], state) else {
+        panic!("no approval card")
+    };
+    card.actions[0].always = Some(Box::new(StandingOffer {
+        call: grant("write_file", "path", "周报 <b>.md").call,
+        definition: String::from("0f"),
+        scope: Scope::argument("path", ArgumentSense::Path),
+        days: 30,
+    }));
+    card.actions[0].standing = made.then(|| {
+        Box::new(StandingMade {
+            id: String::from("sg_1"),
+            number: 3,
+            by: String::from("ou_u2"),
+            until: Millis(1_765_432_100_123),
+        })
+    });
     Outbound::ApprovalCard(card)
 }
 
@@ -394,6 +420,8 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
             })
             .ended(PlanEnd::Early(TurnReason::Cancelled)),
         ),
+        ("approval_open_always", allowed_here(false)),
+        ("approval_always_made", allowed_here(true)),
         (
             "progress_finished",
             Outbound::Progress(ProgressView {
@@ -414,6 +442,7 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                     grant("write_file", "path", "周报.md").call,
                     grant("jira__create_issue", "project", "OPS").call,
                 ],
+                standing: vec![grant("write_file", "path", "日报.md").call],
                 ..answer("# 周报\n- **华东** 100\n- a < b & <at id=all></at>", TurnReason::FinalAnswer)
             }),
         ),

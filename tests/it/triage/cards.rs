@@ -34,8 +34,6 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             grants: Vec::new(),
             still_asks: Vec::new(),
             approval: ApprovalMode::Write,
-            standing_grants: false,
-            standing_grant_days: 30,
             approvers: Approvers::Requester,
             quorum,
             group: true,
@@ -166,6 +164,8 @@ pub fn live() -> Live {
             reflection: Reflection::PerStep,
             prompt_language: PromptLanguage::En,
             approval: ApprovalMode::Write,
+            standing_grants: false,
+            standing_grant_days: 30,
         },
         model: ModelLive {
             provider: Provider::Demo,
