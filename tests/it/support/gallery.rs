@@ -1,18 +1,20 @@
 //! The things we say, one of each and in every state, for the tests of cards, text and client.
 
 mod notices;
+mod standing;
 
 use std::sync::{Arc, LazyLock};
 
 use countersign_agent::domain::{
-    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, ArgumentSense, AskedAgain, BudgetCard, CardState,
-    Complexity, Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd,
-    PlanWords, ProgressView, QuestionCard, Scope, StandingMade, StandingOffer, StepStatus, StepView, TurnReason, Via,
+    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
+    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords,
+    ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
 };
 use countersign_agent::template::Templates;
 use serde_json::Value;
 
 pub use self::notices::{declared_notices, notices};
+use self::standing::allowed_here;
 
 /// Loaded once: all tests read, none writes.
 pub fn templates() -> Arc<Templates> {
@@ -114,32 +116,6 @@ fn asked_of_several() -> Outbound {
         (row.quorum, row.votes) = (2, 1);
     }
     card.actions[0].approvers = Some(listed());
-    Outbound::ApprovalCard(card)
-}
-
-/// A card whose first call may be allowed for longer than once; `made`: somebody did.
-fn allowed_here(made: bool) -> Outbound {
-    let (status, state) = match made {
-        true => (ActionStatus::Executed, decided(DecisionKind::Approve, Some("ou_u2"), None)),
-        false => (ActionStatus::Pending, CardState::Open { votes: 0 }),
-    };
-    let Outbound::ApprovalCard(mut card) = approval([status; 2], state) else {
-        panic!("no approval card")
-    };
-    card.actions[0].always = Some(Box::new(StandingOffer {
-        call: grant("write_file", "path", "周报 <b>.md").call,
-        definition: String::from("0f"),
-        scope: Scope::argument("path", ArgumentSense::Path),
-        days: 30,
-    }));
-    card.actions[0].standing = made.then(|| {
-        Box::new(StandingMade {
-            id: String::from("sg_1"),
-            number: 3,
-            by: String::from("ou_u2"),
-            until: Millis(1_765_432_100_123),
-        })
-    });
     Outbound::ApprovalCard(card)
 }
 

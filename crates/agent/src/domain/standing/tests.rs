@@ -1,3 +1,5 @@
+//! Which calls get an offer, which ones a grant covers, and when it ends.
+
 use serde_json::json;
 
 use super::*;

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use crate::domain::handshake::Actor;
 use crate::domain::{
     Action, ActionStatus, Answer, ApprovalMode, ArgumentSense, CallEdit, Decision, DecisionKind, EffectClass, Event, GateKind, Grant,
     Message, Millis, Notice, Outbound, Policy, Role, Rule, Scope, StandingGrants, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus,
@@ -470,16 +471,10 @@ pub(super) fn plan(complexity: &str, steps: Value) -> Value {
 }
 
 pub(super) fn decision(kind: DecisionKind, text: Option<&str>) -> Decision {
+    let actor = Actor::person("ou_u1", Via::Text, "ev_1", Millis(5));
     Decision {
-        kind,
-        by: (kind != DecisionKind::Expire).then(|| "ou_u1".into()),
-        via: Via::Text,
-        through_api: false,
-        text: text.map(str::to_owned),
-        at: Millis(5),
-        event_id: Some("ev_1".into()),
-        approvers: Vec::new(),
-        standing: None,
+        by: actor.user.clone().filter(|_| kind != DecisionKind::Expire),
+        ..actor.decision(kind, text.map(str::to_owned))
     }
 }
 
