@@ -34,7 +34,7 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
         Notice::StandingGrants { grants, .. } => {
             let line = |grant: &StandingLine| {
                 json!({
-                    "number": grant.number, "call": one_line(&grant.call, 200), "by": one_line(&grant.by, 128),
+                    "number": grant.number, "call": one_line(&grant.call, usize::MAX), "by": grant.by,
                     "until": readable_time(&grant.until), "used": grant.used,
                 })
             };
@@ -48,7 +48,17 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
     templates.say(locale, &format!("notice.{}", notice.key()), values)
 }
 
-/// A notice that holds ids, and no foreign text, with each of them as `name` gives it. `None` means it is another one.
+/// A notice whose foreign text is `inert`, where it has people in it as well.
+pub(super) fn inert_notice(mut notice: Notice, inert: &dyn Fn(&str) -> String) -> Notice {
+    if let Notice::StandingGrants { grants, .. } = &mut notice {
+        for grant in grants {
+            grant.call = inert(&one_line(&grant.call, usize::MAX));
+        }
+    }
+    notice
+}
+
+/// A notice that holds ids, and no foreign text but what is inert already, with each id as `name` gives it. `None` means it is another one.
 #[must_use]
 pub fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<Notice> {
     let each = |ids: &str| ids.split(',').map(|id| name(id.trim())).collect::<Vec<_>>().join(", ");
@@ -74,6 +84,17 @@ pub fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<N
         }),
         Notice::GroupUnknown { groups } => Some(Notice::GroupUnknown {
             groups: groups.iter().map(|id| name(id)).collect(),
+        }),
+        Notice::StandingGrants { grants, more, off } => Some(Notice::StandingGrants {
+            grants: grants
+                .iter()
+                .map(|grant| StandingLine {
+                    by: name(&grant.by),
+                    ..grant.clone()
+                })
+                .collect(),
+            more: *more,
+            off: *off,
         }),
         _ => None,
     }

@@ -332,7 +332,7 @@ impl Journal for LedgerJournal {
             {
                 return Ok(Sending::Not);
             }
-            tx.move_action(&self.lease, id, ActionStatus::Running, None).await?;
+            tx.move_action(&self.lease, id, ActionStatus::Running).await?;
             tx.commit().await?;
             info!(action.id = %id, tool = action.tool, "write call sent");
             self.failpoint.reach("action_sent");

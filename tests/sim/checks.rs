@@ -1,5 +1,6 @@
 //! What must hold in every life: while it goes on, and when it has come to rest.
 
+mod again;
 mod evidence;
 mod gates;
 mod limits;

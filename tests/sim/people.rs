@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use countersign_agent::domain::{ActionId, Click, ClickTarget, ClickVerb, GateId, GateKind, Inbound, InboundBody, Millis};
 
+use super::cards::TTL;
 use super::chat::{Card, Chat};
 use super::dice::Dice;
 use super::words::{BOT, Words, happens, says};
@@ -20,6 +21,8 @@ pub struct Evidence {
     pub by: String,
     /// It is a word or a button of consent.
     pub consents: bool,
+    /// It is the button that asks for the plan of an expired review again.
+    pub asks_again: bool,
     /// What was pressed.
     pub target: Option<ClickTarget>,
     /// On the card of which gate.
@@ -158,9 +161,14 @@ impl People {
             GateKind::Question => [ClickVerb::Revise, ClickVerb::Revise, ClickVerb::Cancel],
             GateKind::Budget => [ClickVerb::Approve, ClickVerb::Approve, ClickVerb::Cancel],
         };
-        let verb = verbs[dice.weighted(&[10, 2, 1])];
+        let mut verb = verbs[dice.weighted(&[10, 2, 1])];
+        // Only the card of an expired review has this button; whoever sends it for another one is told so.
+        let old = now.since(card.at) > TTL;
+        if card.kind == GateKind::PlanReview && dice.percent(if old { 60 } else { 5 }) {
+            verb = ClickVerb::AskAgain;
+        }
         let rows: &[ActionId] = &card.rows;
-        let target = if !rows.is_empty() && dice.percent(60) {
+        let target = if verb != ClickVerb::AskAgain && !rows.is_empty() && dice.percent(60) {
             ClickTarget::Action(dice.pick(rows).clone())
         } else {
             ClickTarget::Gate(card.gate.clone())
@@ -223,6 +231,7 @@ impl People {
         let evidence = Evidence {
             by: inbound.sender.clone(),
             consents,
+            asks_again: matches!(&inbound.body, InboundBody::Click(click) if click.verb == ClickVerb::AskAgain),
             target,
             pressed: None,
             replies_to,

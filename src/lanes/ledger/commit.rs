@@ -48,8 +48,13 @@ pub(super) async fn write_step(
                 audit_ruling(tx, &action);
             }
             Effect::ActionDenied { action, decision } => deny(tx, lease, &ActionId::new(action), &decision).await?,
-            Effect::ActionMoved { action, status, gate } => {
-                tx.move_action(lease, &ActionId::new(action), status, gate.as_ref()).await?;
+            Effect::ActionMoved { action, status } => tx.move_action(lease, &ActionId::new(action), status).await?,
+            Effect::ActionReopened { action, gate, demand } => {
+                let id = ActionId::new(action);
+                let record = tx.action(&id).await?;
+                let mut action = record.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))?.action;
+                action.ask(demand);
+                tx.reopen_action(lease, &action, &gate).await?;
             }
             Effect::OpenGate(mut opening) => {
                 opening.card.ask(live.approvers_of(opening.kind).clone());
@@ -153,7 +158,7 @@ async fn settle_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnSta
     for action in tx.actions_of_turn(&row.id).await? {
         let status = status_at_end(&action, before);
         if status != action.status {
-            tx.move_action(lease, &action.id, status, None).await?;
+            tx.move_action(lease, &action.id, status).await?;
             gates.extend(action.gate_id.filter(|gate| !gates.contains(gate)));
         }
     }

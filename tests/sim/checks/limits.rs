@@ -54,7 +54,7 @@ pub(super) fn within_budget(turn: &Found, gates: &HashMap<String, Settled>, told
         && grows(tokens, state.policy.max_tokens, granted, u64::MAX)
         && nudges.used <= nudges.limit
         && replans.used <= REPLANS
-        && versions <= 1 + replans.used + rounds.used + told.changed.get(&turn.id).copied().unwrap_or(0)
+        && versions <= turn.left.version.max(1) + replans.used + rounds.used + told.changed.get(&turn.id).copied().unwrap_or(0)
         && rounds.used == changes
         && changes <= ROUNDS
         && top_ups.used == granted

@@ -24,3 +24,4 @@ mod prompts;
 mod random;
 mod review;
 mod rules;
+mod standing;

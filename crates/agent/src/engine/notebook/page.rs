@@ -308,10 +308,16 @@ impl Page {
                 Some(row) => *row = *action,
                 None => self.actions.push(*action),
             },
-            Effect::ActionMoved { action, status, gate } => {
+            Effect::ActionMoved { action, status } => {
                 if let Ok(row) = self.row(&ActionId::new(action)) {
                     row.status = status;
-                    row.gate_id = gate.or(row.gate_id.take());
+                }
+            }
+            Effect::ActionReopened { action, gate, demand } => {
+                if let Ok(row) = self.row(&ActionId::new(action)) {
+                    row.status = ActionStatus::Unknown;
+                    row.gate_id = Some(gate);
+                    row.ask(demand);
                 }
             }
             Effect::ActionDenied { action, decision } => {

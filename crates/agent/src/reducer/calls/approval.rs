@@ -144,10 +144,10 @@ impl Reducer<'_> {
         }
         for (open, row) in waiting.iter().zip(rows) {
             if row.status == ActionStatus::Unknown {
-                self.effect(Effect::ActionMoved {
+                self.effect(Effect::ActionReopened {
                     action: row.id.to_string(),
-                    status: row.status,
-                    gate: Some(id.clone()),
+                    gate: id.clone(),
+                    demand: self.demand(&open.call.id),
                 });
                 self.action_moved(row.id.to_string(), row.status);
             } else {

@@ -88,7 +88,6 @@ impl<'a> Reducer<'a> {
             self.effect(Effect::ActionMoved {
                 action: action.clone(),
                 status,
-                gate: None,
             });
             self.action_moved(action, status);
         }
