@@ -205,7 +205,8 @@ impl Play {
         let covers = |grant: &Grant| grant.used <= grant.call.times && grant.call.covers(spec, &arguments);
         let granted = state.approval().is_some_and(|approval| approval.grants.iter().any(covers)) && effect == EffectClass::Write;
         let unasked = effect == EffectClass::Write && state.policy.approval == ApprovalMode::Never;
-        let granted = granted && state.policy.approval != ApprovalMode::Always;
+        let standing = self.standing.as_ref().and_then(|held| held.covering(Millis(self.now), spec, &arguments));
+        let granted = (granted || standing.is_some()) && state.policy.approval != ApprovalMode::Always;
         let by_rule = |decision: &Decision| decision.kind == DecisionKind::Approve && decision.via == Via::Rule;
         let ruled = self.all.iter().any(|effect| {
             matches!(effect, Effect::Propose(action) if action.id.as_str() == row && action.decision.as_ref().is_some_and(by_rule))
