@@ -131,6 +131,7 @@ fn buttons_carry_the_contract() {
         let waits = [
             "plan_open",
             "plan_simple",
+            "plan_left_out",
             "approval_open",
             "approval_half",
             "approval_unknown",

@@ -1,6 +1,7 @@
 //! The things we say, one of each and in every state, for the tests of cards, text and client.
 
 mod away;
+mod endings;
 mod left_out;
 mod notices;
 mod standing;
@@ -9,8 +10,8 @@ use std::sync::{Arc, LazyLock};
 
 use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
-    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Notice, Outbound, PlanCard, PlanEnd, PlanWords,
-    ProgressView, QuestionCard, StepStatus, StepView, TurnReason, Via,
+    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Outbound, PlanCard, PlanEnd, PlanWords, QuestionCard,
+    StepStatus, StepView, TurnReason, Via,
 };
 use countersign_agent::template::Templates;
 use serde_json::Value;
@@ -390,69 +391,10 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
             "budget_cancelled",
             budget(decided(DecisionKind::Cancel, Some("ou_u1"), Some("取消"))),
         ),
-        (
-            "progress_running",
-            Outbound::Progress(ProgressView {
-                goal: String::from("整理销售周报"),
-                steps: running(plan(CardState::Informed)).steps,
-                finished: false,
-                end: None,
-            }),
-        ),
-        (
-            "progress_stopped",
-            Outbound::Progress(ProgressView {
-                goal: String::from("整理销售周报"),
-                steps: running(plan(CardState::Informed)).steps,
-                finished: true,
-                end: None,
-            })
-            .ended(PlanEnd::Early(TurnReason::Cancelled)),
-        ),
         ("approval_open_always", allowed_here(false)),
         ("approval_always_made", allowed_here(true)),
-        (
-            "progress_finished",
-            Outbound::Progress(ProgressView {
-                goal: String::from("整理销售周报"),
-                steps: vec![
-                    step("1", "读取", StepStatus::Completed, &[]),
-                    step("2", "汇总", StepStatus::Skipped, &[]),
-                ],
-                finished: true,
-                end: Some(PlanEnd::Done),
-            }),
-        ),
-        (
-            "answer",
-            Outbound::Answer(Answer {
-                demo: true,
-                granted: vec![
-                    grant("write_file", "path", "周报.md").call,
-                    grant("jira__create_issue", "project", "OPS").call,
-                ],
-                standing: vec![grant("write_file", "path", "日报.md").call],
-                ..answer("# 周报\n- **华东** 100\n- a < b & <at id=all></at>", TurnReason::FinalAnswer)
-            }),
-        ),
-        (
-            "answer_budget",
-            Outbound::Answer(Answer {
-                open_steps: vec![String::from("3. 写入周报")],
-                group: false,
-                ..answer("写好两份。", TurnReason::BudgetExhausted)
-            }),
-        ),
-        (
-            "answer_model_error",
-            Outbound::Answer(Answer {
-                problem: Some(Notice::ModelUnreachable {}),
-                incident: Some(String::from("a1b2c3")),
-                ..answer("", TurnReason::ModelError)
-            }),
-        ),
-        ("answer_empty", Outbound::Answer(answer(" ", TurnReason::FinalAnswer))),
     ];
+    all.extend(endings::cards());
     all.extend(left_out::cards());
     all
 }
