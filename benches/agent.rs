@@ -160,6 +160,7 @@ fn main() -> ExitCode {
         now: Millis(1_760_000_000_000),
         tools: &tools,
         rules: &[],
+        standing: None,
         chat: "",
         prompts: &prompts,
     };

@@ -21,11 +21,13 @@ mod say;
 mod context;
 mod groups;
 mod settle;
+mod standing;
 mod stop;
 mod triage;
 
 pub use api::{ApiDecision, DecideError};
 pub use groups::GroupDirectory;
+pub use notices::row_done;
 pub use phrases::Phrase;
 
 use std::sync::Arc;

@@ -111,6 +111,8 @@ pub(super) struct Call<'a> {
     pub(super) preview: Option<Exhibit>,
     pub(super) arguments: Exhibit,
     pub(super) output: Option<Exhibit>,
+    /// What its approval allows from now on: who, until when.
+    pub(super) standing: CardLine,
     /// Ours: how much of the arguments is not shown.
     pub(super) hidden: Option<String>,
     /// While it waits.
@@ -143,6 +145,8 @@ pub(super) struct CallAsk<'a> {
     pub(super) id: ActionId,
     pub(super) yes: Button,
     pub(super) no: Button,
+    /// Runs it, and allows it in the chat from now on.
+    pub(super) always: Option<Button>,
 }
 
 /// The buttons and the form of the whole card.
@@ -163,7 +167,7 @@ pub(super) struct Keep<'a> {
     pub(super) submit: Button,
 }
 
-/// A button; all its words are ours.
+/// A button; all its words are ours, but for the call in its question.
 pub(super) struct Button {
     pub(super) label: String,
     pub(super) style: ButtonStyle,
@@ -185,6 +189,8 @@ pub(super) enum ButtonStyle {
 pub(super) struct Sure {
     pub(super) title: String,
     pub(super) text: String,
+    /// What the question is about, below the text: foreign, on one line, and as long as it is.
+    pub(super) about: Option<String>,
     pub(super) yes: String,
     /// It takes the press back.
     pub(super) no: String,

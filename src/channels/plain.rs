@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::card::{Call, Caps, Card, CardLine, CardWords, Exhibit, Head, Part, Span, Surface, Tone};
-use super::wording::{notice_people, notice_text, one_line, requester};
+use super::wording::{inert_notice, notice_people, notice_text, one_line, requester};
 use countersign_agent::domain::{ChannelKind, Locale, Outbound};
 use countersign_agent::template::Templates;
 
@@ -35,13 +35,13 @@ pub(super) struct TextMarkup<'a> {
 /// `content` as a message of text alone; empty for a reaction. Foreign text is inert, people are mentioned by what we know about them.
 pub(super) fn chat_text(templates: &Templates, locale: Locale, content: &Outbound, markup: &TextMarkup<'_>) -> String {
     let name = |id: &str| (markup.mention)(id).unwrap_or_else(|| (markup.escape)(&one_line(id, 128)));
-    // Such a notice holds ids and words of ours.
+    // Such a notice holds ids, words of ours and text that is inert.
     let person = |id: &str| match ChannelKind::Lark.is_group(id) {
         true => templates.say(locale, "foot.department", json!({"id": name(id)})),
         false => name(id),
     };
     if let Outbound::Notice(notice) = content
-        && let Some(named) = notice_people(notice, &person)
+        && let Some(named) = notice_people(&inert_notice(notice.clone(), &markup.escape), &person)
     {
         return (markup.words)(&notice_text(templates, locale, &named));
     }
@@ -134,7 +134,7 @@ fn call(call: &Call<'_>) -> Vec<String> {
     lines.extend(call.hidden.clone());
     lines.extend(call.preview.as_ref().map(exhibit));
     lines.extend(call.warning.clone());
-    lines.push(bare(&call.need));
+    lines.extend([bare(&call.need), bare(&call.standing)]);
     lines.extend(call.output.as_ref().map(exhibit));
     lines
 }

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, Complexity, Decision, DecisionKind, DeclaredCall,
-    EffectClass, GateId, Grant, Locale, Millis, Outbound, PlanCard, PlanWords, StepStatus, StepView, Via, on_one_card, plan_fits, visible,
+    EffectClass, GateId, Grant, Locale, Millis, Outbound, PlanCard, PlanWords, Scope, StandingOffer, StepStatus, StepView, Via,
+    on_one_card, plan_fits, visible,
 };
 use countersign_agent::template::Templates;
 use proptest::prelude::*;
@@ -47,6 +48,25 @@ fn shows(shown: &Value, card: &ApprovalCard) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// An offer with as much of `piece` as the question before its button may show.
+fn longest_offer(piece: &str) -> StandingOffer {
+    let offer = |count: usize| StandingOffer {
+        call: DeclaredCall {
+            tool: "x".repeat(10),
+            arguments: [(String::from("p"), piece.repeat(count).into())].into_iter().collect(),
+            times: 1,
+        },
+        definition: String::new(),
+        scope: Scope::Every,
+        days: 365,
+    };
+    let fits = |offer: &StandingOffer| {
+        let told = offer.told();
+        told.encode_utf16().count() + told.matches(['<', ']']).count() <= 140
+    };
+    (0..140).map(offer).take_while(fits).last().unwrap()
+}
+
 fn row(number: usize, piece: &str, times: usize, preview: usize, danger: bool) -> ActionView {
     ActionView {
         id: ActionId::new(format!("act_{number:032}")),
@@ -60,6 +80,8 @@ fn row(number: usize, piece: &str, times: usize, preview: usize, danger: bool) -
         // Rules may ask others for one call.
         approvers: danger.then(|| Approvers::Listed((0..12).map(|number| format!("ou_{number:032}")).collect())),
         votes: 9,
+        always: (!danger).then(|| Box::new(longest_offer(piece))),
+        standing: None,
         status: if danger { ActionStatus::Unknown } else { ActionStatus::Pending },
         outdated: !danger,
         edited: false,
@@ -119,7 +141,7 @@ proptest! {
                 (action.status, action.output) = (ActionStatus::Executed, Some("line <b>\n".repeat(300)));
             }
             card.state = CardState::Decided {
-                decision: Decision { in_place_of: None, kept: Vec::new(), kind: DecisionKind::Approve, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some(String::from("OK")), at: Millis(1), event_id: None, approvers: Vec::new() },
+                decision: Decision { in_place_of: None, kept: Vec::new(), kind: DecisionKind::Approve, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some(String::from("OK")), at: Millis(1), event_id: None, approvers: Vec::new(), standing: None },
             };
             card.later = 0;
             let content = Outbound::ApprovalCard(card.clone());
@@ -295,7 +317,7 @@ proptest! {
     ) {
         let mut card = planned(goal, &made);
         let said = |kind| CardState::Decided {
-            decision: Decision { in_place_of: None, kept: Vec::new(), kind, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some("改 <b>\n".repeat(400)), at: Millis(1), event_id: None, approvers: Vec::new() },
+            decision: Decision { in_place_of: None, kept: Vec::new(), kind, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some("改 <b>\n".repeat(400)), at: Millis(1), event_id: None, approvers: Vec::new(), standing: None },
         };
         for state in [CardState::Open { votes: 8 }, said(DecisionKind::Approve), said(DecisionKind::Revise), CardState::Informed] {
             card.state = state;

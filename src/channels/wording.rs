@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use countersign_agent::domain::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, PlanCard,
-    PlanEnd, PlanWords, StepStatus, StepView, TurnReason,
+    PlanEnd, PlanWords, StandingLine, StepStatus, StepView, TurnReason,
 };
 use countersign_agent::template::Templates;
 
@@ -31,13 +31,35 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
         Notice::Expired { goal, .. } | Notice::ReviewExpired { goal, .. } => values["goal"] = json!(one_line(goal, 200)),
         Notice::WhichOne { goals } => values["goals"] = lines(goals),
         Notice::Stopped { done } | Notice::HookFailed { done } => values["done"] = lines(done),
+        Notice::AllowedHere { until, .. } => values["until"] = json!(readable_time(until)),
+        Notice::StandingGrants { grants, .. } => {
+            let line = |grant: &StandingLine| {
+                json!({
+                    "number": grant.number, "call": one_line(&grant.call, usize::MAX), "by": grant.by,
+                    "until": readable_time(&grant.until), "used": grant.used,
+                })
+            };
+            values["grants"] = grants.iter().map(line).collect();
+        }
+        Notice::NoSuchGrant { number } => values["number"] = json!(one_line(number, 16)),
+        Notice::StandingRevoked { tool, .. } => values["tool"] = json!(one_line(tool, 64)),
         // The rest has numbers and ids only.
         _ => {}
     }
     templates.say(locale, &format!("notice.{}", notice.key()), values)
 }
 
-/// A notice that holds ids, and no foreign text, with each of them as `name` gives it. `None` means it is another one.
+/// A notice whose foreign text is `inert`, where it has people in it as well.
+pub(super) fn inert_notice(mut notice: Notice, inert: &dyn Fn(&str) -> String) -> Notice {
+    if let Notice::StandingGrants { grants, .. } = &mut notice {
+        for grant in grants {
+            grant.call = inert(&one_line(&grant.call, usize::MAX));
+        }
+    }
+    notice
+}
+
+/// A notice that holds ids, and no foreign text but what is inert already, with each id as `name` gives it. `None` means it is another one.
 #[must_use]
 pub fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<Notice> {
     let each = |ids: &str| ids.split(',').map(|id| name(id.trim())).collect::<Vec<_>>().join(", ");
@@ -75,6 +97,17 @@ pub fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<N
         }),
         Notice::GroupUnknown { groups } => Some(Notice::GroupUnknown {
             groups: groups.iter().map(|id| name(id)).collect(),
+        }),
+        Notice::StandingGrants { grants, more, off } => Some(Notice::StandingGrants {
+            grants: grants
+                .iter()
+                .map(|grant| StandingLine {
+                    by: name(&grant.by),
+                    ..grant.clone()
+                })
+                .collect(),
+            more: *more,
+            off: *off,
         }),
         _ => None,
     }

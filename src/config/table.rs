@@ -197,6 +197,10 @@ keys! {
         queue_mode: QueueMode = one_of(&["followup", "steer", "interrupt"]), "followup";
         /// Which tool calls ask a person.
         approval: ApprovalMode = one_of(&["always", "write", "never"]), "write";
+        /// May those who decide allow a call in the chat for longer than once?
+        standing_grants: bool = Kind::Flag, "false";
+        /// Days that such a grant holds.
+        standing_grant_days: u32 = whole(1, 365), "30";
         /// Must the model end every answer without tool calls with the continuation JSON?
         require_explicit_signal: bool = Kind::Flag, "false";
         /// Shared parts of the system prompt.

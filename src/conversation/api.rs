@@ -3,8 +3,8 @@
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::{Act, Actor, BadChoice, Refusal, Right, kept_steps};
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Outbound, StepView,
-    TurnId, TurnReason, Via, console_person,
+    Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Notice, Outbound,
+    StepView, TurnId, TurnReason, Via, console_person,
 };
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::store::{ActionRecord, GateRecord, Read, StoreError, TurnRow, Tx};
 
 use super::Conversations;
 use super::paint;
-use super::settle::{GateOutcome, RowOutcome, lapse, latest_review, settle, settle_row};
+use super::settle::{GateOutcome, RowOutcome, RowsAct, lapse, latest_review, settle, settle_row};
 use super::stop::end_turn;
 
 /// A decision as the API takes it.
@@ -30,6 +30,8 @@ pub struct ApiDecision {
     pub principal: String,
     /// Approving an action: with these arguments instead of the model's.
     pub edit: Option<CallDraft>,
+    /// Approving an action on the console: allow it in the chat from now on, too. The API never asks for that.
+    pub always: bool,
 }
 
 /// Why a decision was not taken.
@@ -68,6 +70,9 @@ pub enum DecideError {
     /// The arguments of this call cannot be edited; says why.
     #[error("{0}")]
     NotEditable(String),
+    /// The call cannot be allowed for longer than once; the notice says why. It was not approved either.
+    #[error("this call can be approved only once")]
+    OnceOnly(Notice),
     /// Its time is over.
     #[error("expired")]
     Gone,
@@ -204,11 +209,25 @@ impl Conversations {
         let user = actor.user.as_deref().unwrap_or_default();
         let rights = self.rights_of(&mut tx, &record.gate.conversation, user).await?;
         let feedback = feedback_of(&asked);
+        let standing = match asked.always {
+            true if actor.by_token || asked.edit.is_some() => return Err(DecideError::OnceOnly(Notice::OnceOnly {})),
+            true => Some(
+                self.standing_grant(&mut tx, &record, &found.action, &actor)
+                    .await?
+                    .map_err(DecideError::OnceOnly)?,
+            ),
+            false => None,
+        };
         // Part of the approval: where that is refused, nothing of it is committed.
         if let Some(draft) = asked.edit.clone() {
             edit(&mut tx, &record, &found.action, draft, &actor).await?;
         }
-        let outcome = settle_row(&mut tx, &record, &found.action, &act, feedback.as_deref(), &actor, &rights).await?;
+        let rows_act = RowsAct {
+            act: &act,
+            words: feedback.as_deref(),
+            standing: standing.as_ref(),
+        };
+        let outcome = settle_row(&mut tx, &record, &found.action, rows_act, &actor, &rights).await?;
         match outcome {
             RowOutcome::Decided(_) | RowOutcome::Voted(_) => {
                 let now = tx.action(id).await?.ok_or(DecideError::NotFound)?;

@@ -10,7 +10,7 @@ use crate::store::{GateRecord, Read, StoreError, Tx};
 use super::again::{ask_again, has_button};
 use super::notices::{after, done, done_so, refused, row_done, too_late, vote_recorded};
 use super::rights::Rights;
-use super::settle::{GateOutcome, RowOutcome, lapse, latest_review, settle, settle_row, words_under_way};
+use super::settle::{GateOutcome, RowOutcome, RowsAct, lapse, latest_review, settle, settle_row, words_under_way};
 use super::{ClickAnswer, Conversations, paint};
 
 impl Conversations {
@@ -230,7 +230,7 @@ impl Press<'_> {
         }
         let reason = self.click.feedback.clone().filter(|text| !text.trim().is_empty());
         let act = match self.click.verb {
-            ClickVerb::Approve => Act::Approve,
+            ClickVerb::Approve | ClickVerb::ApproveAlways => Act::Approve,
             ClickVerb::Reject => Act::Reject(reason.clone()),
             ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::KeepSteps | ClickVerb::AskAgain | ClickVerb::Unknown => return Ok(None),
         };
@@ -240,8 +240,21 @@ impl Press<'_> {
             return Ok(Some(barred));
         }
         let rights = self.rights(session, &record).await?;
+        let waits = self.fresh && record.decision.is_none() && row.status.waits();
+        let standing = match self.click.verb {
+            ClickVerb::ApproveAlways if waits => match self.conversations.standing_grant(session, &record, &row, &self.actor).await? {
+                Ok(grant) => Some(grant),
+                Err(notice) => return Ok(Some(ClickAnswer::notice(notice))),
+            },
+            _ => None,
+        };
+        let asked = RowsAct {
+            act: &act,
+            words: reason.as_deref(),
+            standing: standing.as_ref(),
+        };
         let notice = if self.fresh || record.decision.is_some() {
-            match settle_row(session, &record, &row, &act, reason.as_deref(), &self.actor, &rights).await? {
+            match settle_row(session, &record, &row, asked, &self.actor, &rights).await? {
                 RowOutcome::Decided(row) => row_done(&row),
                 RowOutcome::Voted(row) => vote_recorded(&row),
                 RowOutcome::Already(row) => self.already(&row, &record),
@@ -378,7 +391,7 @@ pub(super) fn act_of(click: &Click, kind: GateKind) -> Option<Act> {
         ClickVerb::Revise => Act::Revise(words.unwrap_or_default()),
         ClickVerb::KeepSteps => Act::Keep(click.kept.clone()),
         ClickVerb::Reject | ClickVerb::Cancel => Act::Reject(words),
-        ClickVerb::AskAgain | ClickVerb::Unknown => return None,
+        ClickVerb::ApproveAlways | ClickVerb::AskAgain | ClickVerb::Unknown => return None,
     };
     act.at(kind)
 }

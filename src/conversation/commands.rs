@@ -17,6 +17,10 @@ pub(super) enum ChatCommand {
     Away,
     /// `/back`: I decide myself again.
     Back,
+    /// `/grants`: what may run in this chat without asking?
+    Grants,
+    /// `/grants revoke N`: it may not any more.
+    Revoke(String),
     /// `/help`, and any command that we do not know.
     Help,
 }
@@ -32,9 +36,23 @@ impl ChatCommand {
             "status" | "plan" => Self::Status,
             "away" => Self::Away,
             "back" => Self::Back,
+            "grants" => match revoked(rest) {
+                Some(number) => Self::Revoke(number),
+                None => Self::Grants,
+            },
             _ => Self::Help,
         })
     }
+}
+
+/// Characters of a number that are looked at.
+const NUMBER: usize = 10;
+
+/// The number behind `revoke`, as it was typed.
+fn revoked(rest: &str) -> Option<String> {
+    let (verb, number) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let number = number.trim().trim_start_matches('#');
+    (verb.eq_ignore_ascii_case("revoke") || verb == "撤销").then(|| number.chars().take(NUMBER).collect())
 }
 
 #[cfg(test)]

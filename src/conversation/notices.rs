@@ -31,10 +31,19 @@ pub(super) fn done_so(gate: GateKind, kind: DecisionKind) -> Notice {
 }
 
 /// For the person whose act settled one row of a tool approval.
-pub(super) fn row_done(row: &Action) -> Notice {
-    row.decision
-        .as_ref()
-        .map_or(Notice::Rejected {}, |decision| done(GateKind::ToolApproval, decision))
+#[must_use]
+pub fn row_done(row: &Action) -> Notice {
+    let standing = row.decision.as_ref().and_then(|decision| decision.standing.as_ref());
+    match (row.decision.as_ref().map(|decision| decision.kind), standing) {
+        (Some(DecisionKind::Approve), Some(made)) => Notice::AllowedHere {
+            number: made.number,
+            until: made.until.rfc3339(),
+        },
+        _ => row
+            .decision
+            .as_ref()
+            .map_or(Notice::Rejected {}, |decision| done(GateKind::ToolApproval, decision)),
+    }
 }
 
 /// For the person whose approval is one of several that a row of a tool approval needs.

@@ -129,6 +129,14 @@ impl Rights {
         }
     }
 
+    /// May `user` decide about calls of the chat in general, whoever asked for them?
+    pub(super) fn decides_calls(&self, user: &str) -> Right {
+        match &self.calls {
+            Approvers::Listed(_) => self.listed(user, &self.calls),
+            Approvers::Requester | Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => self.hears(user),
+        }
+    }
+
     /// May `user` approve a plan of `requester`?
     pub(super) fn of_plans(&self, user: &str, requester: &str) -> Right {
         self.may_where(&self.plans, user, &Act::Approve, requester)

@@ -33,6 +33,10 @@ pub(super) enum Meaning {
     GroupUnknown(Vec<String>),
     /// Tell where the sender's task stands.
     Status,
+    /// Tell which standing grants hold in the chat.
+    Grants,
+    /// Take the standing grant of this number back.
+    Revoke(String),
     /// It cannot be told yet: the card that it may answer is under way. Look again when the card is there.
     Wait,
     /// This settles (or helps to settle) the gate.
@@ -111,6 +115,12 @@ fn meaning_of_command(context: &MessageContext, command: &ChatCommand) -> Meanin
         ChatCommand::Away => away(context),
         ChatCommand::Back => Meaning::Back,
         ChatCommand::Status => Meaning::Status,
+        ChatCommand::Grants => Meaning::Grants,
+        ChatCommand::Revoke(number) => match context.rights.decides_calls(&context.sender) {
+            Right::Yes | Right::Through(_) | Right::InPlaceOf { .. } => Meaning::Revoke(number.clone()),
+            Right::Unknown(groups) => Meaning::GroupUnknown(groups),
+            Right::No => Meaning::Tell("may not revoke", Notice::MayNotRevoke {}),
+        },
         ChatCommand::Help => Meaning::Tell("help", Notice::Help {}),
     }
 }

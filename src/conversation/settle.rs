@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use countersign_agent::domain::handshake::{Act, Actor, Refusal, RowVotes, RowsSettlement, Settlement};
-use countersign_agent::domain::{Action, ActionId, Decision, DecisionKind, Gate, GateKind, Millis, Vote};
+use countersign_agent::domain::{Action, ActionId, Decision, DecisionKind, Gate, GateKind, Millis, StandingGrant, Vote};
 use serde_json::{Value, json};
 
 use crate::store::{GateRecord, Read, StoreError, Tx};
@@ -177,17 +177,27 @@ pub(super) enum RowOutcome {
     Refused(Refusal),
 }
 
-/// Approves or rejects one row, for `reason`; with the last row the gate is settled too.
+/// An act at rows of a tool approval.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowsAct<'a> {
+    /// What is done.
+    pub(super) act: &'a Act,
+    /// What was said, or the reason.
+    pub(super) words: Option<&'a str>,
+    /// At one row: what its approval allows in the chat from now on.
+    pub(super) standing: Option<&'a StandingGrant>,
+}
+
+/// Approves or rejects one row; with the last row the gate is settled too.
 pub(super) async fn settle_row(
     session: &mut Tx,
     record: &GateRecord,
     row: &Action,
-    act: &Act,
-    reason: Option<&str>,
+    asked: RowsAct<'_>,
     actor: &Actor,
     rights: &Rights,
 ) -> Result<RowOutcome, StoreError> {
-    let settled = settle_rows(session, record, Some(&row.id), act, reason, actor, rights).await?;
+    let settled = settle_rows(session, record, Some(&row.id), asked, actor, rights).await?;
     match settled {
         Ok(RowsSettlement { mut waiting, .. }) if !waiting.is_empty() => Ok(RowOutcome::Voted(waiting.remove(0))),
         Ok(_) => Ok(RowOutcome::Decided(row_now(session, row).await?)),
@@ -210,7 +220,12 @@ async fn settle_all_rows(
     actor: &Actor,
     rights: &Rights,
 ) -> Result<GateOutcome, StoreError> {
-    let settled = match settle_rows(session, record, None, act, words, actor, rights).await? {
+    let asked = RowsAct {
+        act,
+        words,
+        standing: None,
+    };
+    let settled = match settle_rows(session, record, None, asked, actor, rights).await? {
         Ok(settled) => settled,
         Err(refusal) => return refused(session, &record.gate, refusal, actor).await,
     };
@@ -232,8 +247,7 @@ async fn settle_rows(
     session: &mut Tx,
     record: &GateRecord,
     one: Option<&ActionId>,
-    act: &Act,
-    words: Option<&str>,
+    RowsAct { act, words, standing }: RowsAct<'_>,
     actor: &Actor,
     rights: &Rights,
 ) -> Result<Result<RowsSettlement, Refusal>, StoreError> {
@@ -256,13 +270,22 @@ async fn settle_rows(
             refused => return Ok(refused),
         };
     }
-    for (id, decision) in &settled.decided {
+    for (id, decision) in &mut settled.decided {
         let status = decision.kind.of_open_rows();
+        let standing = standing.filter(|_| decision.kind == DecisionKind::Approve);
+        decision.standing = standing.map(|grant| Box::new(grant.made()));
         if !session.decide_action(id, status, decision).await? {
             return Ok(Err(Refusal::Decided));
         }
         let details = json!({"status": status, "in_place_of": decision.in_place_of});
         session.audit_act("action_decision", gate, Some(id), actor, details);
+        if let Some(grant) = standing {
+            session.insert_standing_grant(grant, id).await?;
+            let details = json!({
+                "grant": grant.id, "number": grant.number, "tool": grant.tool, "arguments": grant.arguments, "until": grant.expires_at.rfc3339(),
+            });
+            session.audit_act("standing_grant_made", gate, Some(id), actor, details);
+        }
     }
     match &settled.gate {
         None => repaint(session, gate, rights, actor.now).await?,

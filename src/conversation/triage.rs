@@ -247,6 +247,16 @@ impl Conversations {
                 away::come_back(tx, row, self.clock.now()).await?;
                 Ok(RowEnd::Done("back"))
             }
+            Meaning::Grants => {
+                let listed = self.list_grants(tx, row).await?;
+                say::tell(tx, row, listed).await?;
+                Ok(RowEnd::Done("grants"))
+            }
+            Meaning::Revoke(number) => {
+                let revoked = self.revoke_grant(tx, row, &number).await?;
+                say::tell(tx, row, revoked).await?;
+                Ok(RowEnd::Done("grant revoked"))
+            }
             Meaning::Answer(gate, act) => {
                 let Some(record) = tx.gate(&gate.id).await? else {
                     return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));

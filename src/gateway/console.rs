@@ -5,6 +5,7 @@
 
 mod act;
 mod assets;
+mod grants;
 mod guard;
 mod live;
 mod locale;
@@ -38,6 +39,7 @@ pub(super) fn routes(gateway: &Gateway) -> Router<Gateway> {
         .route("/console/live", get(live::live))
         .route("/console/turn/{id}", get(record::show))
         .route("/console/rules", get(rules::show).post(rules::test))
+        .route("/console/grants", get(grants::show).post(grants::revoke))
         .route("/console/say", post(act::say))
         .route("/console/decide", post(act::decide))
         .route("/console/login", get(login::show).post(login::enter))

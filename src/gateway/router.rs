@@ -5,12 +5,12 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tracing::error;
 
-use super::api::{actions, auth, messages, reviews, servers, socket, turns};
+use super::api::{actions, auth, grants, messages, reviews, servers, socket, turns};
 use super::console;
 use super::error::ApiError;
 use super::health::{healthz, readyz};
@@ -63,6 +63,8 @@ fn surface(gateway: &Gateway) -> Router<Gateway> {
         .route("/actions", get(actions::list))
         .route("/actions/{id}", get(actions::one))
         .route("/actions/{id}/decision", post(actions::decide))
+        .route("/grants", get(grants::list))
+        .route("/grants/{id}", delete(grants::revoke))
         .route("/turns", get(turns::list))
         .route("/turns/{id}", get(turns::one))
         .route("/turns/{id}/messages", get(turns::messages))

@@ -99,6 +99,7 @@ impl Runner {
             now: self.engine.clock.now(),
             tools: &specs,
             rules: &[],
+            standing: None,
             chat: &row.conversation.chat,
             prompts: &self.engine.templates,
         };

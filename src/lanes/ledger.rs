@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    ActionId, ActionStatus, Clock, Decision, DecisionKind, Event, Failpoint, GateKind, Message, Millis, Policy, SessionMode, SignalKind,
-    ToolResult, TurnReason,
+    ActionId, ActionStatus, ChannelKind, Clock, CoverageKind, Decision, DecisionKind, Event, Failpoint, GateKind, Message, Millis, Policy,
+    SessionMode, SignalKind, StandingGrants, ToolResult, TurnReason, console_person,
 };
 use countersign_agent::engine::{Engine, Journal, JournalError, OutsideInput, Sending, StepRecord, row_verdicts, unread_outcomes};
 use countersign_agent::model::BoxFuture;
@@ -182,6 +182,37 @@ impl Journal for LedgerJournal {
         &self.lease.conversation.chat
     }
 
+    /// Read from the settings and the ledger at every step: somebody may have taken one back. Where nobody may approve what they asked for
+    /// themselves, nobody's own grant covers their calls either.
+    fn standing(&self) -> BoxFuture<'_, Result<Option<StandingGrants>, JournalError>> {
+        Box::pin(async move {
+            let live = self.settings.current();
+            if !live.agent.standing_grants {
+                return Ok(None);
+            }
+            let place = &self.lease.conversation;
+            let mut grants = self.ledger.read().await?.standing_grants(place, self.clock.now()).await?;
+            let four_eyes = live
+                .in_chat(place.channel, &place.chat)
+                .approvers_of(GateKind::ToolApproval)
+                .bars_requester();
+            if four_eyes {
+                let user = self.row().user.clone();
+                // The spellings of one console user are one person.
+                let requester = if place.channel == ChannelKind::Console {
+                    console_person(&user)
+                } else {
+                    user
+                };
+                grants.retain(|grant| grant.by != requester);
+            }
+            Ok(Some(StandingGrants {
+                grants,
+                days: live.agent.standing_grant_days,
+            }))
+        })
+    }
+
     /// The card that waits for an edit is triage's business.
     fn edits(&self) -> BoxFuture<'_, Result<Vec<i64>, JournalError>> {
         Box::pin(async move {
@@ -292,6 +323,16 @@ impl Journal for LedgerJournal {
             }
             self.failpoint.reach("action_unsent");
             let mut tx = self.ledger.begin_in(&self.lease.conversation).await?;
+            // Once a person was asked about the call, it runs under their word.
+            let standing = action
+                .covered_by
+                .as_ref()
+                .filter(|by| by.kind == CoverageKind::Standing && action.gate_id.is_none());
+            if let Some(by) = standing
+                && !tx.use_standing_grant(&by.id, self.clock.now()).await?
+            {
+                return Ok(Sending::Not);
+            }
             tx.move_action(&self.lease, id, ActionStatus::Running).await?;
             tx.commit().await?;
             info!(action.id = %id, tool = action.tool, "write call sent");

@@ -306,6 +306,7 @@ impl Runner {
             now: self.engine.clock.now(),
             tools: &[],
             rules: &[],
+            standing: None,
             chat: &lease.conversation.chat,
             prompts: &self.engine.templates,
         };

@@ -33,6 +33,7 @@ mod signals;
 mod simulation;
 mod sql;
 mod sqlite;
+mod standing;
 mod tail;
 mod trail;
 mod transaction;

@@ -2,6 +2,7 @@
 
 mod access;
 mod parts;
+mod standing;
 
 use serde_json::Value;
 

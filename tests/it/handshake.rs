@@ -27,6 +27,7 @@ mod rights;
 mod rounds;
 mod side_by_side;
 mod signals;
+mod standing;
 
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::reporter;

@@ -9,5 +9,6 @@ mod left_out;
 mod limit;
 mod reply;
 mod request;
+mod standing;
 mod stop;
 mod write;

@@ -330,6 +330,7 @@ pub(crate) fn decision(kind: DecisionKind, by: &str, now: Millis) -> Decision {
         at: now,
         event_id: Some(format!("ev_of_{by}")),
         approvers: Vec::new(),
+        standing: None,
     }
 }
 

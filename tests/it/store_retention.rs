@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use countersign::store::{AuditCheck, AuditEntry, ListQuery, PruneCounts};
-use countersign_agent::domain::{Absence, ActionStatus, Conversation, DecisionKind, Message, Millis, Role, TurnStatus};
+use countersign_agent::domain::{
+    Absence, ActionId, ActionStatus, Conversation, DecisionKind, Message, Millis, Role, StandingGrant, TurnStatus,
+};
 
 use crate::store_kit::{START, accept, action, decision, handle_all, lane_task, open, place, simple, stores, working};
 
@@ -106,5 +108,56 @@ async fn absences_that_ended_long_ago_go() {
         assert_eq!(read.deputises_for(&elsewhere, "ou_deputy", now).await.unwrap(), []);
         assert_eq!(read.absence(&home, "ou_old", Millis(0)).await.unwrap(), None);
         assert!(read.absence(&home, "ou_late", Millis(now.0 - 500)).await.unwrap().is_some());
+    }
+}
+
+/// interface §9 H: a grant counts its uses while it holds, and is taken back once; those that ended long ago go, but for the newest of a chat, whose
+/// number must not come again. Another chat, and a chat of the same id on another channel, has grants and numbers of its own.
+#[tokio::test]
+async fn standing_grants_end_and_go() {
+    for store in stores().await {
+        let (home, other) = (place("oc_1", ""), place("oc_2", ""));
+        let day = 24 * 3_600_000;
+        let mut tx = store.ledger.begin_in(&home).await.unwrap();
+        for (number, days) in [(1, 1), (2, 30), (3, 1)] {
+            assert_eq!(tx.next_standing_number(&home).await.unwrap(), number);
+            let grant = StandingGrant {
+                id: format!("sg_{number}"),
+                place: home.clone(),
+                number,
+                tool: String::from("write_file"),
+                arguments: serde_json::Map::new(),
+                definition: String::new(),
+                by: String::from("ou_1"),
+                created_at: START,
+                expires_at: Millis(START.0 + days * day),
+                revoked_at: None,
+                used: 0,
+            };
+            tx.insert_standing_grant(&grant, &ActionId::new(format!("act_{number}")))
+                .await
+                .unwrap();
+        }
+        assert_eq!(tx.next_standing_number(&other).await.unwrap(), 1);
+        assert!(tx.use_standing_grant("sg_1", START).await.unwrap());
+        let late = Millis(START.0 + day);
+        assert!(!tx.use_standing_grant("sg_1", late).await.unwrap(), "its day is over");
+        let second = tx.standing_grant("sg_2").await.unwrap().unwrap();
+        assert!(tx.revoke_standing_grant(&second, "ou_1", "text", START).await.unwrap());
+        assert!(!tx.revoke_standing_grant(&second, "ou_2", "text", late).await.unwrap());
+        assert!(!tx.use_standing_grant("sg_2", START).await.unwrap(), "taken back");
+        let held = tx.standing_grants(&home, START).await.unwrap();
+        assert_eq!(
+            held.iter().map(|grant| (grant.number, grant.used)).collect::<Vec<_>>(),
+            [(1, 1), (3, 0)]
+        );
+        assert!(tx.standing_grants(&other, START).await.unwrap().is_empty());
+        tx.commit().await.unwrap();
+        store.pass(40 * day);
+        let pruned = store.ledger.prune(store.clock.now()).await.unwrap();
+        assert_eq!(pruned.standing_grants, 2);
+        let mut read = store.ledger.read().await.unwrap();
+        assert_eq!(read.next_standing_number(&home).await.unwrap(), 4);
+        assert!(read.standing_grant("sg_3").await.unwrap().is_some());
     }
 }

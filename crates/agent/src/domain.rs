@@ -16,6 +16,7 @@ mod plan;
 mod pattern;
 mod coverage;
 mod rule;
+mod standing;
 mod tool;
 mod approvers;
 mod action;
@@ -44,7 +45,7 @@ pub use gate::{Gate, GateKind};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
 pub use message::{Message, Role, ToolCall};
-pub use notice::{AwayProblem, Barrier, Notice};
+pub use notice::{AwayProblem, Barrier, Notice, StandingLine};
 pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, LeftOut, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
     QuestionCard, ReactionMark, StepView,
@@ -55,6 +56,7 @@ pub use policy::{
     ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode, is_tool_of,
 };
 pub use rule::{Demand, JudgedCall, Judgement, LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport, Rule, Ruling, judge};
+pub use standing::{StandingGrant, StandingGrants, StandingMade, StandingOffer};
 pub use tool::{
     COMMAND_TOOL, Definition, Definitions, EffectClass, Scope, ScopeArgument, ServerHealth, ServerStanding, ToolSpec, confirmation_of,
 };

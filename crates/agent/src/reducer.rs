@@ -25,7 +25,7 @@ mod observe;
 mod tests;
 
 pub use again::begin_again;
-pub use calls::{OpenCall, denied, redraft};
+pub use calls::{OpenCall, denied, lapsed, redraft};
 pub use capsule::{Artifact, Capsule, StepSnapshot, memory};
 pub use finish::open_steps;
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};
@@ -41,8 +41,8 @@ pub use turn::{
 };
 
 use crate::domain::{
-    Action, ActionStatus, Decision, Demand, Event, GateId, GateKind, Millis, Notice, Outbound, PromptLanguage, Rule, ToolCall, ToolResult,
-    ToolSpec, TurnReason,
+    Action, ActionStatus, Decision, Demand, Event, GateId, GateKind, Millis, Notice, Outbound, PromptLanguage, Rule, StandingGrants,
+    ToolCall, ToolResult, ToolSpec, TurnReason,
 };
 
 /// What the model said.
@@ -225,6 +225,8 @@ pub struct Env<'a> {
     pub tools: &'a [ToolSpec],
     /// The administrator's rules about calls, as they are now.
     pub rules: &'a [Rule],
+    /// What people allowed in the chat for longer than one task. `None` means the settings let nobody, or nobody keeps it.
+    pub standing: Option<&'a StandingGrants>,
     /// The chat of the turn, as rules name it.
     pub chat: &'a str,
     /// Prompt templates.

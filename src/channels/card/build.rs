@@ -289,6 +289,7 @@ impl Builder<'_> {
         Sure {
             title: self.word(&format!("{question}_title")),
             text: self.word(&format!("{question}_text")),
+            about: None,
             yes: self.word(yes),
             no: self.word("slack.back"),
         }

@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::build::{Builder, lines, tool};
 use super::line::plain;
-use super::{ButtonStyle, Call, CallAsk, Card, CardLine, Exhibit, Head, Part, Tone, ours};
-use crate::channels::wording::{AskKind, Audience, is_open, one_line, prompt_key, sure_key};
-use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId};
+use super::{Button, ButtonStyle, Call, CallAsk, Card, CardLine, Exhibit, Head, Part, Span, Sure, Tone, ours};
+use crate::channels::wording::{AskKind, Audience, clock_time, is_open, one_line, prompt_key, sure_key};
+use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId, StandingOffer};
 
 impl Builder<'_> {
     pub(super) fn calls<'a>(&self, card: &'a ApprovalCard) -> Card<'a> {
@@ -104,6 +104,7 @@ impl Builder<'_> {
             preview: beside("approval.preview", &row.preview),
             arguments: exhibit("approval.arguments", arguments),
             output: beside("approval.output", &row.output),
+            standing: self.standing(row),
             hidden: (row.hidden > 0).then(|| self.say("approval.hidden", json!({"count": row.hidden}))),
             ask: gate.filter(|_| row.status.waits()).map(|gate| self.call_ask(row, gate)),
         }
@@ -121,6 +122,26 @@ impl Builder<'_> {
             id: row.button_id(gate),
             yes: self.button("approval.approve", style, sure),
             no: self.button("approval.reject", ButtonStyle::Plain, Some(reject)),
+            always: row.always.as_deref().map(|offer| self.always(offer)),
         }
+    }
+
+    /// The question shows the whole call: the agent offers no longer one.
+    fn always(&self, offer: &StandingOffer) -> Button {
+        let sure = Sure {
+            title: self.word("approval.always_title"),
+            text: self.say("approval.always_text", json!({"days": offer.days})),
+            about: Some(offer.told()),
+            yes: self.word("approval.always_yes"),
+            no: self.word("slack.back"),
+        };
+        self.button("approval.always", ButtonStyle::Plain, Some(sure))
+    }
+
+    /// Who allowed the call from now on, and until when.
+    fn standing(&self, row: &ActionView) -> CardLine {
+        let Some(made) = &row.standing else { return CardLine::new() };
+        let values = json!({"number": made.number, "until": clock_time(made.until)});
+        self.around("", "approval.standing", values, "by", vec![Span::Person(made.by.clone())])
     }
 }

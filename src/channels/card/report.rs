@@ -60,6 +60,10 @@ impl Builder<'_> {
             let calls: Vec<_> = answer.granted.iter().collect();
             more.push(Part::Lines("granted", self.calls_under("answer.granted", &calls, false)));
         }
+        if !answer.standing.is_empty() {
+            let calls: Vec<_> = answer.standing.iter().collect();
+            more.push(Part::Lines("standing", self.calls_under("answer.standing", &calls, false)));
+        }
         let mut foot = Vec::new();
         if let Some(incident) = &answer.incident {
             let incident = Span::Foreign(one_line(incident, 64));

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::markdown;
-use super::view::{AskView, BoxView, CallAskView, CallLine, CardPage, KeepView, PageBlock, StepLine};
+use super::view::{AlwaysView, AskView, BoxView, CallAskView, CallLine, CardPage, KeepView, PageBlock, StepLine};
 use crate::channels::card::{self, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Surface, Tone};
 use crate::channels::wording::{notice_people, notice_text};
 use countersign_agent::domain::{ActionStatus, ActionView, Locale, Outbound, StepStatus, StepView};
@@ -127,7 +127,11 @@ impl Encoder<'_> {
                     page.blocks.extend((!answer.text.is_empty()).then(|| prose(&answer.text)));
                     self.quiet(&answer.ours, &mut page.blocks);
                 }
-                Part::Call(row) => page.blocks.push(call(row, self.plain(&row.need))),
+                Part::Call(row) => {
+                    let told = [&row.need, &row.standing].into_iter().filter(|line| !line.is_empty());
+                    let told: Vec<String> = told.map(|line| self.plain(line)).collect();
+                    page.blocks.push(call(row, told.join(" ")));
+                }
             }
         }
         page.foot = card.foot.iter().map(|line| self.plain(line)).collect();
@@ -224,7 +228,7 @@ fn head(head: &Head) -> CardPage {
     }
 }
 
-/// `need`: who must approve it, and how many have, in words.
+/// `need`: who must approve it, how many have, and what it allows from now on, in words.
 fn call(call: &Call<'_>, need: String) -> PageBlock {
     PageBlock::Call(Box::new(CallLine {
         number: call.number,
@@ -247,9 +251,20 @@ fn call(call: &Call<'_>, need: String) -> PageBlock {
             ok: ask.yes.label.clone(),
             no: ask.no.label.clone(),
             danger: ask.yes.sure.as_ref().map(|sure| sure.title.clone()),
+            always: ask.always.as_ref().map(|always| AlwaysView {
+                label: always.label.clone(),
+                sure: always.sure.as_ref().map(sure_text).unwrap_or_default(),
+            }),
             editable: call.row.hidden == 0 && call.row.status == ActionStatus::Pending,
         }),
     }))
+}
+
+/// The whole question: the page asks it in one dialog of words alone.
+fn sure_text(sure: &card::Sure) -> String {
+    let about = sure.about.iter().cloned();
+    let text: Vec<String> = [sure.title.clone(), sure.text.clone()].into_iter().chain(about).collect();
+    text.join("\n")
 }
 
 fn ask(ask: &card::Ask<'_>) -> AskView {

@@ -109,8 +109,18 @@ pub struct CallAskView {
     pub(super) no: String,
     /// Asked before a destructive call.
     pub(super) danger: Option<String>,
+    /// Approves it and allows it in the chat from now on.
+    pub(super) always: Option<AlwaysView>,
     /// May its arguments be edited? All of them are shown, and it never ran.
     pub(super) editable: bool,
+}
+
+/// The button "always here".
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct AlwaysView {
+    pub(super) label: String,
+    /// Asked before it counts.
+    pub(super) sure: String,
 }
 
 /// The buttons of a card; an empty label: there is no such button.

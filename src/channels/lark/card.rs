@@ -67,6 +67,8 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::Answered {}
         | Notice::VoteRecorded { .. }
         | Notice::AskingAgain { .. }
+        | Notice::AllowedHere { .. }
+        | Notice::StandingRevoked { .. }
         | Notice::Done {} => "success",
         Notice::AlreadyDecided { .. }
         | Notice::NotEntitled { .. }
@@ -84,6 +86,10 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::WhichOne { .. }
         | Notice::QueueFull { .. }
         | Notice::NotShownWhole {}
+        | Notice::OnceOnly {}
+        | Notice::StandingFull { .. }
+        | Notice::NoSuchGrant { .. }
+        | Notice::MayNotRevoke {}
         | Notice::EmptyFeedback {}
         | Notice::AllStepsKept {}
         | Notice::NoStepsKept {}
@@ -111,6 +117,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::Welcome {}
         | Notice::Status { .. }
         | Notice::Help {}
+        | Notice::StandingGrants { .. }
         | Notice::CutShort {}
         | Notice::NothingToSay {} => "info",
     }
@@ -205,7 +212,12 @@ fn call(call: &Call<'_>) -> Vec<Value> {
     )];
     said.extend(call.justification.iter().map(|why| escape::inline(why)));
     said.extend(call.warning.iter().map(|warning| format!("⚠️ {warning}")));
-    said.extend((!call.need.is_empty()).then(|| line(&call.need)));
+    said.extend(
+        [&call.need, &call.standing]
+            .into_iter()
+            .filter(|said| !said.is_empty())
+            .map(|said| line(said)),
+    );
     let mut elements = vec![markdown(&format!("act_{number}"), &said.join("\n"))];
     for (name, shown) in call.exhibits() {
         let code = format!("{}\n{}", shown.label, escape::code_block(&shown.text));
@@ -218,7 +230,9 @@ fn call(call: &Call<'_>) -> Vec<Value> {
         let value = |verb: &str| json!({"action": verb, "action_id": ask.id});
         let yes = button(&format!("yes_{number}"), &ask.yes, &value("approve"));
         let no = button(&format!("no_{number}"), &ask.no, &value("reject"));
-        elements.push(parts::row(&format!("row_{number}"), vec![yes, no]));
+        let always = ask.always.as_ref();
+        let always = always.map(|always| button(&format!("always_{number}"), always, &value("approve_always")));
+        elements.push(parts::row(&format!("row_{number}"), [yes, no].into_iter().chain(always).collect()));
     }
     elements
 }

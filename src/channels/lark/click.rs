@@ -46,6 +46,7 @@ pub(super) fn read_click(action: &CardAction<'_>, card: Option<String>) -> Resul
     };
     let verb = match (string(value.action).as_deref(), &target) {
         (Some("approve"), Some(_)) => ClickVerb::Approve,
+        (Some("approve_always"), Some(ClickTarget::Action(_))) => ClickVerb::ApproveAlways,
         (Some("revise"), Some(_)) => ClickVerb::Revise,
         (Some("cancel"), Some(_)) => ClickVerb::Cancel,
         (Some("reject"), Some(_)) => ClickVerb::Reject,

@@ -135,7 +135,12 @@ fn call_blocks(call: &Call<'_>) -> Vec<Value> {
     ]];
     lines.extend(call.justification.iter().map(|why| vec![text(&escape::inert(why))]));
     lines.extend(call.warning.iter().map(|warning| vec![text(&format!("⚠️ {warning}"))]));
-    lines.extend((!call.need.is_empty()).then(|| line(&call.need)));
+    lines.extend(
+        [&call.need, &call.standing]
+            .into_iter()
+            .filter(|said| !said.is_empty())
+            .map(|said| line(said)),
+    );
     let mut elements = vec![parts::lines(lines)];
     for (_, shown) in call.exhibits() {
         elements.push(parts::section(vec![text(&shown.label)]));
@@ -146,7 +151,10 @@ fn call_blocks(call: &Call<'_>) -> Vec<Value> {
     if let Some(ask) = &call.ask {
         let yes = parts::button("action_approve", ask.id.as_str(), &ask.yes);
         let no = parts::button("action_reject", ask.id.as_str(), &ask.no);
-        blocks.push(parts::actions(&format!("row_{number}"), &[yes, no]));
+        let always = ask.always.as_ref();
+        let always = always.map(|always| parts::button("action_approve_always", ask.id.as_str(), always));
+        let buttons: Vec<Value> = [yes, no].into_iter().chain(always).collect();
+        blocks.push(parts::actions(&format!("row_{number}"), &buttons));
     }
     blocks
 }

@@ -115,6 +115,7 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
 fn meaning(action_id: &str, value: Option<String>) -> Result<(ClickVerb, Option<ClickTarget>), Refusal> {
     let verb = match action_id {
         "plan_approve" | "action_approve" => ClickVerb::Approve,
+        "action_approve_always" => ClickVerb::ApproveAlways,
         "plan_revise" => ClickVerb::Revise,
         "plan_cancel" => ClickVerb::Cancel,
         "action_reject" => ClickVerb::Reject,

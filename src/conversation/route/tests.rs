@@ -84,6 +84,7 @@ fn decided(gate: &Gate, kind: DecisionKind) -> GateRecord {
             at: Millis(1_500),
             event_id: None,
             approvers: Vec::new(),
+            standing: None,
         }),
         asked_again: None,
     }

@@ -92,6 +92,7 @@ pub(in crate::gateway) async fn decide(
                 user_id,
                 principal: principal(&gateway),
                 edit,
+                always: false,
             },
         )
         .await?;

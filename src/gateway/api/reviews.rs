@@ -75,6 +75,7 @@ pub(in crate::gateway) async fn decide(
         user_id,
         principal: principal(&gateway),
         edit: None,
+        always: false,
     };
     // Not always the one that was named: its successor may have taken the decision.
     let decided = gateway.conversations.decide_review(&id, asked).await?;

@@ -12,7 +12,7 @@ use super::locale::PageLocale;
 use super::page::{RefusedEdit, Scene, Toast};
 use super::{Form, see};
 use crate::channels::{notice_people, notice_text};
-use crate::conversation::{ApiDecision, DecideError};
+use crate::conversation::{ApiDecision, DecideError, row_done};
 use crate::gateway::api::messages::{NewMessage, accept};
 use crate::gateway::api::{check_text, principal};
 use crate::gateway::error::ApiError;
@@ -55,10 +55,15 @@ pub(super) async fn decide(
         return done(&scene, &headers, Some(notice)).await;
     }
     let keep = (form.get("decision") == "keep_steps").then(|| form.all("keep"));
-    let kind = match keep {
-        Some(_) => DecisionKind::Revise,
-        None => DecisionKind::parse(form.get("decision"))
-            .ok_or_else(|| ApiError::invalid("decision must be approve, revise, cancel, reject, keep_steps or ask_again"))?,
+    let always = form.get("decision") == "approve_always" && !form.get("call").is_empty();
+    let kind = match DecisionKind::parse(form.get("decision")) {
+        _ if keep.is_some() => DecisionKind::Revise,
+        _ if always => DecisionKind::Approve,
+        Some(kind) => kind,
+        None => {
+            let why = "decision must be approve, revise, cancel, reject, keep_steps, ask_again or, of a call, approve_always";
+            return Err(ApiError::invalid(why));
+        }
     };
     if form.get("call").is_empty() {
         let notice = review(&scene, &GateId::new(form.get("review")), kind, feedback, keep).await?;
@@ -67,7 +72,11 @@ pub(super) async fn decide(
     let gate = Some(form.get("gate")).filter(|gate| !gate.is_empty()).map(GateId::new);
     let id = ActionId::new(form.get("call"));
     let arguments = Some(form.get("arguments")).filter(|text| kind == DecisionKind::Approve && !text.trim().is_empty());
-    match action(&scene, &id, gate, kind, feedback, arguments).await {
+    let asked = ApiDecision {
+        always,
+        ..decision(&scene, ChannelKind::Console, kind, feedback)
+    };
+    match action(&scene, &id, gate, asked, arguments).await {
         Ok(notice) => done(&scene, &headers, Some(notice)).await,
         // The script puts the words beside the form; without it the page comes back with what was typed.
         Err(error) if arguments.is_some() && !wants_json(&headers) => {
@@ -143,8 +152,7 @@ async fn action(
     scene: &Scene,
     id: &ActionId,
     gate: Option<GateId>,
-    kind: DecisionKind,
-    reason: Option<&str>,
+    asked: ApiDecision,
     arguments: Option<&str>,
 ) -> Result<Notice, ApiError> {
     let gateway = &scene.gateway;
@@ -163,15 +171,15 @@ async fn action(
     };
     let asked = ApiDecision {
         edit,
-        ..decision(scene, found.channel, kind, reason)
+        user_id: speaker(scene, found.channel).to_owned(),
+        ..asked
     };
     Ok(match gateway.conversations.decide_action(id, gate.as_ref(), asked).await {
         Ok(record) if record.action.status.waits() => Notice::VoteRecorded {
             votes: u32::try_from(record.votes.len()).unwrap_or(u32::MAX),
             quorum: record.action.quorum,
         },
-        Ok(_) if kind == DecisionKind::Approve => Notice::Approved {},
-        Ok(_) => Notice::Rejected {},
+        Ok(record) => row_done(&record.action),
         Err(error) => refused(
             scene,
             error,
@@ -214,6 +222,7 @@ fn decision(scene: &Scene, channel: ChannelKind, kind: DecisionKind, feedback: O
         user_id: speaker(scene, channel).to_owned(),
         principal: principal(&scene.gateway),
         edit: None,
+        always: false,
     }
 }
 
@@ -245,6 +254,7 @@ fn refused(
         DecideError::AskedAgain => Notice::Superseded {},
         DecideError::AllStepsKept => Notice::AllStepsKept {},
         DecideError::NoStepsKept => Notice::NoStepsKept {},
+        DecideError::OnceOnly(notice) => notice,
         DecideError::Gone => Notice::Expired {
             goal: String::new(),
             again: false,
@@ -281,6 +291,7 @@ async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Res
             | Notice::Cancelled {}
             | Notice::Rejected {}
             | Notice::VoteRecorded { .. }
+            | Notice::AllowedHere { .. }
             | Notice::AskingAgain { .. },
         ) => (StatusCode::OK, "good"),
         Some(Notice::NotEntitled { .. } | Notice::OwnTask {}) => (StatusCode::FORBIDDEN, "bad"),

@@ -72,6 +72,8 @@ fn whole(action: Action) -> ActionView {
         quorum: action.quorum,
         approvers: action.approvers,
         votes: 0,
+        always: None,
+        standing: action.decision.and_then(|decision| decision.standing),
         status: action.status,
         outdated: false,
         edited: action.edited.is_some(),

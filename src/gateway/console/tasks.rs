@@ -82,7 +82,7 @@ pub(super) async fn waiting(session: &mut Read, scene: &Scene) -> Result<Value, 
         };
         let rows = session.actions_of_gate(&id).await?;
         let mut card = scene.gateway.conversations.open_card(session, &record, &rows).await?;
-        show_whole(&mut card, &rows);
+        show_whole(&mut card, &rows, record.gate.conversation.channel);
         all.extend(
             scene
                 .card(record.gate.conversation.channel, &card)
@@ -92,10 +92,14 @@ pub(super) async fn waiting(session: &mut Read, scene: &Scene) -> Result<Value, 
     Ok(json!({ "waiting": all, "more_waits": paused.next.is_some() }))
 }
 
-/// This page has room for what the platforms' cards have none for.
-fn show_whole(card: &mut Outbound, rows: &[Action]) {
+/// This page has room for what the platforms' cards have none for. For other channels it decides in the token's name, which allows nothing for
+/// longer than once.
+fn show_whole(card: &mut Outbound, rows: &[Action], channel: ChannelKind) {
     let Outbound::ApprovalCard(card) = card else { return };
     for view in &mut card.actions {
+        if channel != ChannelKind::Console {
+            view.always = None;
+        }
         if let Some(row) = rows.iter().find(|row| row.id == view.id) {
             view.arguments = serde_json::to_string_pretty(&row.arguments).unwrap_or_default();
             view.hidden = 0;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
-    ReactionMark, TurnReason, TurnStatus, Via,
+    Action, ActionId, ActionStatus, Answer, CardState, CoverageKind, Decision, DecisionKind, Event, Gate, GateId, Millis, Notice, Outbound,
+    PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
 use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
@@ -128,18 +128,21 @@ async fn deny(tx: &mut Tx, lease: &Lease, id: &ActionId, decision: &Decision) ->
     Ok(())
 }
 
-/// A decision by a rule is in the trail like one by a person.
+/// A decision by a rule or by a standing grant is in the trail like one by a person.
 fn audit_ruling(tx: &mut Tx, action: &Action) {
-    let Some(decision) = action.decision.as_ref().filter(|decision| decision.via == Via::Rule) else {
+    let standing = action.covered_by.as_ref().filter(|by| by.kind == CoverageKind::Standing);
+    let ruled = |decision: &&Decision| decision.via == Via::Rule || standing.is_some();
+    let Some(decision) = action.decision.as_ref().filter(ruled) else {
         return;
     };
+    let by = if standing.is_some() { "grant" } else { "rule" };
     tx.audit(AuditEntry {
         kind: "action_decision",
         turn_id: Some(action.turn_id.clone()),
         gate_id: action.gate_id.clone(),
         action_id: Some(action.id.clone()),
         principal: None,
-        details: json!({ "status": action.status, "via": decision.via, "rule": decision.event_id, "tool": action.tool }),
+        details: json!({ "status": action.status, "via": decision.via, by: decision.event_id, "tool": action.tool }),
     });
 }
 
@@ -420,6 +423,7 @@ mod tests {
             reason: TurnReason::BudgetExhausted,
             open_steps: vec![String::from("2. b")],
             granted: Vec::new(),
+            standing: Vec::new(),
             problem: None,
             incident: Some(String::from("x1")),
             group: true,

@@ -28,11 +28,13 @@ pub struct PruneCounts {
     pub absences: u64,
     /// Lanes with nothing in them.
     pub lanes: u64,
+    /// Standing grants that ended.
+    pub standing_grants: u64,
 }
 
 impl Ledger {
     /// Removes what was finished before `before`: turns with their rows, handled inbox rows (never younger than 25 h),
-    /// empty lanes. Never what waits, never the approval trail. Works in small transactions, so that events and turns
+    /// standing grants, empty lanes. Never what waits, never the approval trail. Works in small transactions, so that events and turns
     /// go on meanwhile.
     ///
     /// # Errors
@@ -80,6 +82,15 @@ impl Ledger {
                    AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned') LIMIT $2)
                    AND turn_id IS NULL AND owner = '' AND ready_at > $1",
                 Millis(Millis::NEVER.0 - 1),
+            )
+            .await?;
+        // The newest row of a chat stays: it says which number comes next.
+        pruned.standing_grants = self
+            .prune_rows(
+                "DELETE FROM standing_grants WHERE id IN (SELECT id FROM standing_grants WHERE (expires_at < $1 OR revoked_at < $1)
+                   AND number < (SELECT MAX(newest.number) FROM standing_grants AS newest WHERE newest.chat_key = standing_grants.chat_key)
+                   LIMIT $2)",
+                before,
             )
             .await?;
         Ok(pruned)

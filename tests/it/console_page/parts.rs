@@ -12,7 +12,7 @@ use crate::support::scripts::{clarified, finished, planned, writes};
 use crate::support::scripts::{in_order, planned_simply, reporter};
 use crate::support::world::{DIRECT, World};
 
-async fn shows(world: &World, words: &str) -> String {
+pub(super) async fn shows(world: &World, words: &str) -> String {
     eventually(&format!("{words:?} on the page"), || async {
         let page = get(world, "/console/?chat=demo&as=lin").await.text;
         page.contains(words).then_some(page)

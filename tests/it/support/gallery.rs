@@ -3,6 +3,7 @@
 mod away;
 mod left_out;
 mod notices;
+mod standing;
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,6 +16,7 @@ use countersign_agent::template::Templates;
 use serde_json::Value;
 
 pub use self::notices::{declared_notices, notices};
+use self::standing::allowed_here;
 
 /// Loaded once: all tests read, none writes.
 pub fn templates() -> Arc<Templates> {
@@ -49,6 +51,7 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
             at: AT,
             event_id: None,
             approvers: Vec::new(),
+            standing: None,
         },
     }
 }
@@ -101,6 +104,8 @@ pub fn action(number: u32, tool: &str, effect: EffectClass, status: ActionStatus
         quorum: 1,
         approvers: None,
         votes: 0,
+        always: None,
+        standing: None,
         status,
         outdated: false,
         edited: false,
@@ -174,6 +179,7 @@ pub fn answer(text: &str, reason: TurnReason) -> Answer {
         reason,
         open_steps: Vec::new(),
         granted: Vec::new(),
+        standing: Vec::new(),
         problem: None,
         incident: None,
         group: true,
@@ -403,6 +409,8 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
             })
             .ended(PlanEnd::Early(TurnReason::Cancelled)),
         ),
+        ("approval_open_always", allowed_here(false)),
+        ("approval_always_made", allowed_here(true)),
         (
             "progress_finished",
             Outbound::Progress(ProgressView {
@@ -423,6 +431,7 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                     grant("write_file", "path", "周报.md").call,
                     grant("jira__create_issue", "project", "OPS").call,
                 ],
+                standing: vec![grant("write_file", "path", "日报.md").call],
                 ..answer("# 周报\n- **华东** 100\n- a < b & <at id=all></at>", TurnReason::FinalAnswer)
             }),
         ),

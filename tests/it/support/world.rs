@@ -328,6 +328,11 @@ impl World {
         Ok(())
     }
 
+    /// Changes settings for the next start.
+    pub fn set(&mut self, changed: &[(&str, &str)]) {
+        change(&mut self.settings, self.on, changed);
+    }
+
     /// Stops the gateway in this process and starts it again on the same folder, with these settings changed.
     pub async fn restart(&mut self, changed: &[(&str, &str)]) {
         self.stop().await;

@@ -63,6 +63,7 @@ const KNOWN_CYCLES: &[&[&str]] = &[
         "src/gateway/console.rs",
         "src/gateway/console/act.rs",
         "src/gateway/console/assets.rs",
+        "src/gateway/console/grants.rs",
         "src/gateway/console/guard.rs",
         "src/gateway/console/live.rs",
         "src/gateway/console/locale.rs",

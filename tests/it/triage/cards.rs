@@ -66,6 +66,8 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
                     quorum: 1,
                     approvers: None,
                     votes: 0,
+                    always: None,
+                    standing: None,
                     status: ActionStatus::Pending,
                     outdated: false,
                     edited: false,
@@ -167,6 +169,8 @@ pub fn live() -> Live {
             reflection: Reflection::PerStep,
             prompt_language: PromptLanguage::En,
             approval: ApprovalMode::Write,
+            standing_grants: false,
+            standing_grant_days: 30,
         },
         model: ModelLive {
             provider: Provider::Demo,

@@ -13,6 +13,7 @@ fn asks(kind: DecisionKind, feedback: Option<&str>, user: &str) -> ApiDecision {
     ApiDecision {
         keep: None,
         edit: None,
+        always: false,
         kind,
         feedback: feedback.map(str::to_owned),
         user_id: user.to_owned(),

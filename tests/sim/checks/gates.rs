@@ -126,6 +126,7 @@ async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decisio
                     event_id: vote.event_id.clone(),
                     kept: Vec::new(),
                     approvers: Vec::new(),
+                    standing: None,
                 };
                 evidence::consent(life, &decision, requester, &gates, &[])?;
             }

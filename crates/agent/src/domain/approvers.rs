@@ -32,6 +32,16 @@ impl Approvers {
         }
     }
 
+    /// May nobody approve what they asked for themselves, in whosever place?
+    #[must_use]
+    pub fn bars_requester(&self) -> bool {
+        match self {
+            Self::NotRequester => true,
+            Self::All(all) => all.iter().any(Self::bars_requester),
+            Self::Requester | Self::Anyone | Self::Listed(_) => false,
+        }
+    }
+
     /// What a card names: of several, those that name people, else those who are not the requester.
     #[must_use]
     pub fn named(&self) -> &Self {
@@ -43,16 +53,6 @@ impl Approvers {
             Self::Anyone | Self::All(_) => 3,
         };
         all.iter().min_by_key(rank).unwrap_or(self)
-    }
-
-    /// May the person whose task it is approve under no circumstances, in whosever place?
-    #[must_use]
-    pub fn bars_requester(&self) -> bool {
-        match self {
-            Self::NotRequester => true,
-            Self::All(all) => all.iter().any(Self::bars_requester),
-            Self::Requester | Self::Anyone | Self::Listed(_) => false,
-        }
     }
 
     /// Is this id of a person or a group in the list?

@@ -26,6 +26,8 @@ const CALL: usize = 96;
 const ARGUMENT: usize = 24;
 /// What a row costs besides its foreign text: labels, buttons, their questions.
 const ROW: usize = 1_500;
+/// What the button "always here" costs with its question, besides the call in it.
+const ALWAYS: usize = 900;
 /// People whom a row names at most, bytes of an id that are shown, and what a mention costs besides the id.
 const NAMED: usize = 10;
 const ID: usize = 128;
@@ -47,7 +49,12 @@ impl ActionView {
 
     fn frame(&self) -> usize {
         let line = self.justification.chars().take(LINE).count() * ENTITY;
-        ROW + line + self.tool.chars().map(cost).sum::<usize>() + self.people()
+        ROW + line + self.tool.chars().map(cost).sum::<usize>() + self.people() + self.offer()
+    }
+
+    fn offer(&self) -> usize {
+        let offer = self.always.as_ref();
+        offer.map_or(0, |offer| ALWAYS + offer.told().chars().map(cost).sum::<usize>())
     }
 
     /// What the names of those take whom this row asks for itself.
@@ -58,8 +65,10 @@ impl ActionView {
         }
     }
 
-    /// This row as a card of its own holds it: arguments that are too long even for that are cut, and say how much is missing.
+    /// This row as a card of its own holds it: arguments that are too long even for that are cut, and say how much is missing. What nobody sees
+    /// whole is not allowed for longer than once.
     fn alone(mut self) -> Self {
+        self.always = None;
         let mut left = ROOM.saturating_sub(self.frame());
         let fits = |(_, c): &(usize, char)| {
             let fits = cost(*c) <= left;

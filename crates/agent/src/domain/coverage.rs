@@ -115,7 +115,7 @@ impl DeclaredCall {
     }
 
     /// How many `*` the arguments have. Fewer mean that the call is declared more exactly.
-    fn wildcards(&self) -> usize {
+    pub(super) fn wildcards(&self) -> usize {
         let texts = self.arguments.values().filter_map(Value::as_str);
         texts.map(|text| text.matches('*').count()).sum()
     }
@@ -202,7 +202,7 @@ pub fn covering(grants: &[Grant], spec: &ToolSpec, arguments: &Arguments, step: 
 pub struct CoveredBy {
     /// Which kind of approval.
     pub kind: CoverageKind,
-    /// Its id: of the plan's review, or of the rule.
+    /// Its id: of the plan's review, of the rule, or of the standing grant.
     pub id: String,
     /// Of a plan: the position of the grant on the review's card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,6 +219,15 @@ impl CoveredBy {
             grant: None,
         }
     }
+
+    /// The standing grant of this id.
+    #[must_use]
+    pub fn standing(id: String) -> Self {
+        Self {
+            kind: CoverageKind::Standing,
+            ..Self::rule(id)
+        }
+    }
 }
 
 /// The kinds of approval under which a call runs without asking a person ([`CoveredBy`]).
@@ -229,6 +238,8 @@ pub enum CoverageKind {
     Plan,
     /// A rule of the configuration allows it.
     Rule,
+    /// A person allowed such calls in the chat.
+    Standing,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ActionId, ActionStatus, Millis};
+use super::{ActionId, ActionStatus, Millis, StandingMade};
 
 /// How a gate was settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,7 +86,7 @@ pub enum Via {
     Api,
     /// Ourselves: expiry, supersession.
     System,
-    /// An approved plan that declared the tool.
+    /// An approved plan that declared the call, or a standing grant.
     Grant,
     /// A rule of the administrator.
     Rule,
@@ -126,7 +126,7 @@ pub struct Decision {
     pub text: Option<String>,
     /// When it was recorded.
     pub at: Millis,
-    /// Evidence: the event that carried it; the rule's id where a rule decided.
+    /// Evidence: the event that carried it; the id of the rule or of the standing grant by which it was decided.
     pub event_id: Option<String>,
     /// Everybody whose approval counted; empty when the gate was not approved by people.
     #[serde(default)]
@@ -134,6 +134,9 @@ pub struct Decision {
     /// Where the person left steps out of a plan: the numbers of those that stay, as the card counts them. Empty elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<usize>,
+    /// The standing grant that was made with the approval of a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Box<StandingMade>>,
 }
 
 impl Decision {

@@ -126,6 +126,7 @@ impl Actor {
             event_id: self.event_id.clone(),
             approvers: Vec::new(),
             kept: Vec::new(),
+            standing: None,
         }
     }
 

@@ -255,6 +255,8 @@ pub struct Click {
 pub enum ClickVerb {
     /// Go ahead.
     Approve,
+    /// Run this action, and allow it in the chat from now on.
+    ApproveAlways,
     /// Send changes.
     Revise,
     /// Leave steps out of the plan.

@@ -56,6 +56,20 @@ pub enum Notice {
     VoteRecorded { votes: u32, quorum: u32 },
     /// The plan was approved and the work begins.
     Approved {},
+    /// The call was approved, and is allowed in this chat until then. `number`: the grant's.
+    AllowedHere { number: u32, until: String },
+    /// The call cannot be allowed for longer than once (any more); nothing happened.
+    OnceOnly {},
+    /// The chat has as many standing grants as it can have; nothing happened.
+    StandingFull { limit: u32 },
+    /// `/grants`: the standing grants of the chat, `more` of them not listed. `off`: the settings let none hold.
+    StandingGrants { grants: Vec<StandingLine>, more: usize, off: bool },
+    /// `/grants revoke N`: it does not hold any more. `tool`: what it allowed.
+    StandingRevoked { number: u32, tool: String },
+    /// `/grants revoke N`: no grant of this number holds in this chat.
+    NoSuchGrant { number: String },
+    /// `/grants revoke N` of a person who may decide nothing here.
+    MayNotRevoke {},
     /// The changes were passed on.
     Revised {},
     /// The task was cancelled.
@@ -183,6 +197,21 @@ pub enum Notice {
     CutShort {},
     /// Something of ours failed; nothing was run because of it.
     Internal { incident: String },
+}
+
+/// A standing grant in [`Notice::StandingGrants`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandingLine {
+    /// Its number in the chat.
+    pub number: u32,
+    /// The tool and its arguments, on one line; foreign text.
+    pub call: String,
+    /// Who made it.
+    pub by: String,
+    /// RFC 3339.
+    pub until: String,
+    /// How many calls were sent under it.
+    pub used: u32,
 }
 
 impl Notice {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Absence, ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, Complexity, Decision, DeclaredCall, EffectClass, GateId, Grant,
-    Limit, Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
+    Limit, Millis, Notice, StandingMade, StandingOffer, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
 };
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
@@ -366,6 +366,12 @@ pub struct ActionView {
     /// Approvals so far, while it waits.
     #[serde(default)]
     pub votes: u32,
+    /// What its button "always here" allows. `None` means that it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<Box<StandingOffer>>,
+    /// The standing grant that was made with its approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Box<StandingMade>>,
     /// Where it stands.
     pub status: ActionStatus,
     /// It was approved, and asks again: what it would change is no longer what its preview showed.
@@ -487,6 +493,9 @@ pub struct Answer {
     /// What ran under the approval of the plan: one for each tool and place, with how often.
     #[serde(default)]
     pub granted: Vec<DeclaredCall>,
+    /// What ran under standing grants of the chat, likewise.
+    #[serde(default)]
+    pub standing: Vec<DeclaredCall>,
     /// For a model error: one sentence for people, no internals.
     pub problem: Option<Notice>,
     /// Short id to quote to an admin when something failed.

@@ -22,6 +22,7 @@ impl Outbound {
                         continue;
                     };
                     view.status = row.status;
+                    view.standing = row.decision.as_ref().and_then(|decision| decision.standing.clone());
                     if row.edited.is_some() {
                         view.show_edit(row);
                     }

@@ -55,7 +55,8 @@ pub struct ToolSpec {
 }
 
 /// The arguments of a tool that say where its effect lands. An approval covers a call only if it names all of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Every top-level argument of the call, as text.
     #[default]
@@ -65,7 +66,7 @@ pub enum Scope {
 }
 
 /// One argument of a [`Scope`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScopeArgument {
     /// Its name in the schema.
     pub name: String,

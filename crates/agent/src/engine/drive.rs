@@ -183,12 +183,14 @@ impl Engine {
 
     /// Takes one step: reducer, observers, then journal. The step is undone when this gives `false` or an error.
     async fn take_step(&self, run: &mut Run<'_>, input: Input, edited: bool, heard: &[i64]) -> Result<bool, JournalError> {
+        let standing = run.journal.standing().await?;
         let before = run.turn.state.clone();
         let rules = (self.rules)();
         let env = Env {
             now: self.clock.now(),
             tools: &run.specs,
             rules: &rules,
+            standing: standing.as_ref(),
             chat: run.journal.chat(),
             prompts: &self.templates,
         };

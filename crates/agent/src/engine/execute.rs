@@ -25,7 +25,8 @@ struct UnknownOutcome(ToolResult);
 enum WriteOutcome {
     /// It was sent, now or before a crash, and this is its answer. `None` means that whether it ran is unknown.
     Sent(Option<ToolResult>),
-    /// It was not sent, and must not be: a rule forbids it, or a person has to see first what it would change now.
+    /// It was not sent, and must not be: a rule forbids it, what let it through holds no more, or a person has to see first what it would change
+    /// now.
     Outdated,
     /// The turn is being stopped: it was not sent and is not now, or it did not end in its grace and its row stays `running`.
     Stopped,
@@ -102,7 +103,7 @@ impl Engine {
         let Some(id) = call.action.as_deref().map(ActionId::new) else {
             return Err(JournalError::Corrupt(format!("call {} has no row in actions", call.call.id)));
         };
-        let outdated = begins && (self.is_denied(run, call) || self.is_outdated(call).await);
+        let outdated = begins && (self.is_forbidden(run, call).await? || self.is_outdated(call).await);
         match run.journal.sending(&id, begins && !outdated).await? {
             Sending::Now => (),
             // Only of a call that was never sent: one that was may have changed the thing itself.
@@ -153,17 +154,22 @@ impl Engine {
         Ok(WriteOutcome::Sent(Some(result)))
     }
 
-    /// Does a rule forbid the call by now? It may be newer than the approval.
-    fn is_denied(&self, run: &Run<'_>, call: &OpenCall) -> bool {
+    /// Does a rule forbid the call by now, or does the standing grant that let it through hold no more? Either may be newer than the approval.
+    async fn is_forbidden(&self, run: &Run<'_>, call: &OpenCall) -> Result<bool, JournalError> {
+        let standing = match &call.standing {
+            Some(_) => run.journal.standing().await?,
+            None => None,
+        };
         let rules = (self.rules)();
         let env = Env {
             now: self.clock.now(),
             tools: &run.specs,
             rules: &rules,
+            standing: standing.as_ref(),
             chat: run.journal.chat(),
             prompts: &self.templates,
         };
-        reducer::denied(&env, call)
+        Ok(reducer::denied(&env, call) || reducer::lapsed(&env, call))
     }
 
     async fn invoke(&self, call: &OpenCall, halt: &Halt) -> Result<ToolResult, UnknownOutcome> {

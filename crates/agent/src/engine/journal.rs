@@ -4,7 +4,7 @@
 //! second engine.
 
 use crate::domain::SignalKind;
-use crate::domain::{Action, ActionId, ActionStatus, Message, Millis, Policy, ToolResult};
+use crate::domain::{Action, ActionId, ActionStatus, Message, Millis, Policy, StandingGrants, ToolResult};
 use crate::model::BoxFuture;
 use crate::reducer::{CallOutcome, Effect, Input, RowVerdict, Turn, TurnState};
 
@@ -153,6 +153,12 @@ pub trait Journal: Send + Sync {
         ""
     }
 
+    /// What people allowed in the chat for longer than one task, as it holds for this turn now. `None` means that the settings let nobody, or
+    /// that nobody keeps it: then nothing of the kind is offered either.
+    fn standing(&self) -> BoxFuture<'_, Result<Option<StandingGrants>, JournalError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Unread edits of the request. They need no step of their own: the next one takes them along.
     fn edits(&self) -> BoxFuture<'_, Result<Vec<i64>, JournalError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
@@ -173,7 +179,8 @@ pub trait Journal: Send + Sync {
     /// Comes back once unread words of one of these kinds are there, and not before: it is waited for beside a call.
     fn heard<'a>(&'a self, kinds: &'a [SignalKind]) -> BoxFuture<'a, ()>;
 
-    /// Writes down that a write call is being sent, if it may be: it was approved, never sent before, and `begins`. Only
+    /// Writes down that a write call is being sent, if it may be: it was approved, never sent before, and `begins`; and, where a standing
+    /// grant let it through, the grant still holds ([`Sending::Not`] if not), of which one use is counted. Only
     /// [`Sending::Now`] lets it run, and no two callers ever get that for one action.
     fn sending<'a>(&'a self, action: &'a ActionId, begins: bool) -> BoxFuture<'a, Result<Sending, JournalError>>;
 

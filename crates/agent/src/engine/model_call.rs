@@ -95,6 +95,7 @@ impl Engine {
             now: self.clock.now(),
             tools: &run.specs,
             rules: &[],
+            standing: None,
             chat: run.journal.chat(),
             prompts: &self.templates,
         };

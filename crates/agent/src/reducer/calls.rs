@@ -5,6 +5,7 @@
 
 mod approval;
 mod rules;
+mod standing;
 mod words;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ use super::step::Reducer;
 use super::{CallOutcome, Effect, Next, WriteRecord, compose, gates};
 
 pub use rules::denied;
+pub use standing::lapsed;
 pub use words::redraft;
 pub(super) use words::{describe, justification};
 
@@ -49,6 +51,9 @@ pub struct OpenCall {
     /// The grant of the approved plan that it runs under, by its position: one use of it is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<usize>,
+    /// The standing grant that it runs under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<String>,
     /// A person's change of the arguments. `call` has theirs then; the log keeps what the model sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<CallEdit>,
@@ -138,9 +143,13 @@ impl Reducer<'_> {
         self.advance();
     }
 
-    /// A call whose ground has changed since a person approved it asks again. One that a rule forbids by now is denied.
+    /// A call whose ground has changed since a person approved it asks again. One that a rule forbids by now is denied. One whose standing
+    /// grant holds no more is looked at as if it had just come.
     pub(super) fn ask_again(&mut self, call_id: &str, millis: u64) {
         self.turn.state.budget.millis.used = self.turn.state.budget.millis.used.saturating_add(millis);
+        if self.drop_lapsed(call_id) {
+            return self.advance();
+        }
         let env = self.env;
         let approved = |open: &&mut OpenCall| {
             open.call.id == call_id && open.answer.is_none() && open.status == ActionStatus::Approved && open.action.is_some()
@@ -166,11 +175,13 @@ impl Reducer<'_> {
         };
         let tool = open.call.name.clone();
         let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
+        let under_a_grant = open.grant.is_some() || open.standing.is_some();
         let write = WriteRecord {
             summary: describe(&tool, &arguments),
             call_digest: call_digest(&tool, &arguments),
             unknown: false,
-            granted: open.grant.and_then(|_| made(self.env.tools, &tool, &arguments)),
+            granted: under_a_grant.then(|| made(self.env.tools, &tool, &arguments)).flatten(),
+            standing: open.standing.is_some(),
         };
         let Some(result) = result else {
             if effect == EffectClass::Read {

@@ -7,7 +7,7 @@ use crate::domain::{ActionStatus, Answer, Complexity, DeclaredCall, Event, Notic
 use super::capsule;
 use super::compose;
 use super::step::Reducer;
-use super::{Effect, Next, TurnState};
+use super::{Effect, Next, TurnState, WriteRecord};
 use crate::domain::foreign::one_line;
 
 /// Characters of a step where it is only named.
@@ -42,10 +42,11 @@ fn list_steps(state: &TurnState, which: impl Fn(StepStatus) -> bool) -> Vec<Stri
         .collect()
 }
 
-/// What ran under the approval of the plan, in order; calls that did the same are counted.
-fn granted(state: &TurnState) -> Vec<DeclaredCall> {
+/// What ran under the approval of the plan, or under `standing` grants, in order; calls that did the same are counted.
+fn granted(state: &TurnState, standing: bool) -> Vec<DeclaredCall> {
     let mut told: Vec<DeclaredCall> = Vec::new();
-    for write in state.calls.writes.iter().filter(|write| !write.unknown) {
+    let known = |write: &&WriteRecord| !write.unknown && write.standing == standing;
+    for write in state.calls.writes.iter().filter(known) {
         let Some(call) = &write.granted else { continue };
         let same = |other: &&mut DeclaredCall| (&other.tool, &other.arguments) == (&call.tool, &call.arguments);
         match told.iter_mut().find(same) {
@@ -193,7 +194,8 @@ impl Reducer<'_> {
                 requester: state.requester.clone(),
                 reason,
                 open_steps: unfinished(state),
-                granted: granted(state),
+                granted: granted(state, false),
+                standing: granted(state, true),
                 problem: end.problem,
                 incident: end.incident,
                 group: state.group,

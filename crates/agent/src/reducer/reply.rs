@@ -292,6 +292,7 @@ fn open_call(call: ToolCall, tools: &[ToolSpec]) -> OpenCall {
         exit: None,
         lost: false,
         base: None,
+        standing: None,
         grant: None,
         edited: None,
     }

@@ -25,3 +25,4 @@ mod prompts;
 mod random;
 mod review;
 mod rules;
+mod standing;

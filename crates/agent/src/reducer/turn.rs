@@ -236,6 +236,9 @@ pub struct WriteRecord {
     /// The call as the answer tells it. `None` means a person approved this very call, or an earlier turn made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<DeclaredCall>,
+    /// It ran under a standing grant, not under the plan's approval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub standing: bool,
 }
 
 /// Marks a write that may not have happened.

@@ -75,7 +75,9 @@ pub(super) fn button(id: &str, kind: &str, button: &Button, value: &Value) -> Va
         "behaviors": [{"type": "callback", "value": value}],
     });
     if let Some(sure) = &button.sure {
-        drawn["confirm"] = json!({"title": plain(&sure.title), "text": plain(&sure.text)});
+        let about = sure.about.iter().map(|about| chat_text(about));
+        let text: Vec<String> = [sure.text.clone()].into_iter().chain(about).collect();
+        drawn["confirm"] = json!({"title": plain(&sure.title), "text": plain(&text.join("\n"))});
     }
     drawn
 }

@@ -101,8 +101,10 @@ pub(super) fn button(action: &str, value: &str, button: &Button) -> Value {
     }
     if let Some(sure) = &button.sure {
         let plain = |text: &str| json!({"type": "plain_text", "text": text});
+        let about = sure.about.iter().map(|about| escape::inert(about));
+        let text: Vec<String> = [sure.text.clone()].into_iter().chain(about).collect();
         drawn["confirm"] =
-            json!({"title": plain(&sure.title), "text": plain(&sure.text), "confirm": plain(&sure.yes), "deny": plain(&sure.no)});
+            json!({"title": plain(&sure.title), "text": plain(&text.join("\n")), "confirm": plain(&sure.yes), "deny": plain(&sure.no)});
         if button.style != ButtonStyle::Plain {
             drawn["confirm"]["style"] = json!("danger");
         }

@@ -205,6 +205,8 @@ fn a_word_approves_only_what_was_shown() {
                 quorum: 1,
                 approvers: None,
                 votes: 0,
+                always: None,
+                standing: None,
                 status: ActionStatus::Pending,
                 outdated: false,
                 edited: false,

@@ -1,6 +1,6 @@
 //! One notice of each kind.
 
-use countersign_agent::domain::{AwayProblem, Barrier, DecisionKind, Notice, StepStatus};
+use countersign_agent::domain::{AwayProblem, Barrier, DecisionKind, Notice, StandingLine, StepStatus};
 
 /// How many variants the domain declares, so that a new one cannot be forgotten here.
 pub fn declared_notices() -> usize {
@@ -103,6 +103,35 @@ pub fn notices() -> Vec<Notice> {
         Notice::Welcome {},
         Notice::TooLong { limit: 16384 },
         Notice::NotText {},
+        Notice::AllowedHere {
+            number: 3,
+            until: String::from("2025-12-11T05:48:20.123Z"),
+        },
+        Notice::OnceOnly {},
+        Notice::StandingFull { limit: 200 },
+        Notice::StandingGrants {
+            grants: vec![StandingLine {
+                number: 3,
+                call: String::from(r#"write_file {"path":"<b>周报.md"}"#),
+                by: String::from("ou_u2"),
+                until: String::from("2025-12-11T05:48:20.123Z"),
+                used: 2,
+            }],
+            more: 1,
+            off: false,
+        },
+        Notice::StandingGrants {
+            grants: vec![],
+            more: 0,
+            off: true,
+        },
+        Notice::StandingRevoked {
+            number: 3,
+            tool: String::from("write_file"),
+        },
+        Notice::NoSuchGrant { number: String::from("7") },
+        Notice::NoSuchGrant { number: String::new() },
+        Notice::MayNotRevoke {},
         Notice::NotShownWhole {},
         Notice::EmptyFeedback {},
         Notice::AllStepsKept {},

@@ -14,10 +14,12 @@ use super::rules::judged;
 use super::{OpenCall, call_digest};
 
 /// How a call stands before it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum CallStanding {
     /// It runs. `Some` means under this grant of the approved plan, by its position.
     Runs(Option<usize>),
+    /// It runs under the standing grant of this id.
+    RunsUnder(String),
     /// A person is asked first.
     Asks,
 }
@@ -30,9 +32,10 @@ impl Reducer<'_> {
         let Some(open) = self.turn.state.calls.open.get_mut(position) else {
             return;
         };
-        (open.status, open.grant) = match standing {
-            CallStanding::Runs(grant) => (ActionStatus::Approved, grant),
-            CallStanding::Asks => (ActionStatus::Pending, None),
+        (open.status, open.grant, open.standing) = match standing {
+            CallStanding::Runs(grant) => (ActionStatus::Approved, grant, None),
+            CallStanding::RunsUnder(id) => (ActionStatus::Approved, None, Some(id)),
+            CallStanding::Asks => (ActionStatus::Pending, None, None),
         };
         if let (Some(grant), ReviewOutcome::Approved(approval)) = (open.grant, &mut self.turn.state.review.outcome)
             && let Some(grant) = approval.grants.get_mut(grant)
@@ -59,7 +62,11 @@ impl Reducer<'_> {
         match (effect, state.policy.approval) {
             (EffectClass::Read, _) => CallStanding::Runs(None),
             (EffectClass::Write, ApprovalMode::Never) if !lost_before() => CallStanding::Runs(grant),
-            (EffectClass::Write, ApprovalMode::Write) if grant.is_some() && !lost_before() => CallStanding::Runs(grant),
+            (EffectClass::Write, ApprovalMode::Write) if !lost_before() => match (grant, self.standing_grant(open, &arguments)) {
+                (Some(grant), _) => CallStanding::Runs(Some(grant)),
+                (None, Some(standing)) => CallStanding::RunsUnder(standing.id.clone()),
+                (None, None) => CallStanding::Asks,
+            },
             (EffectClass::Write | EffectClass::Destructive | EffectClass::State, _) => CallStanding::Asks,
         }
     }
@@ -167,6 +174,8 @@ impl Reducer<'_> {
             quorum: demand.quorum.unwrap_or(1),
             approvers: demand.approvers,
             votes: 0,
+            always: self.standing_offer(open, &arguments).map(Box::new),
+            standing: None,
             status: open.status,
             outdated: open.status == ActionStatus::Pending && open.action.is_some(),
             edited: open.edited.is_some(),
@@ -237,6 +246,10 @@ impl Reducer<'_> {
         let state = &self.turn.state;
         let open = state.calls.open.iter().find(|open| open.call.id == call_id);
         let grant = open.and_then(|open| open.grant);
+        if let Some(decided) = open.and_then(|open| self.allowed_here(open)) {
+            let id = self.mint("act");
+            return self.propose(call_id, &id, ActionStatus::Approved, None, Some(decided));
+        }
         let rule = open.filter(|_| grant.is_none()).and_then(|open| self.allowing_rule(open));
         if let Some(rule) = rule {
             let decided = (self.ruled(DecisionKind::Approve, &rule), Some(CoveredBy::rule(rule)));
@@ -261,6 +274,7 @@ impl Reducer<'_> {
             at: self.env.now,
             event_id: approved.and_then(|decision| decision.event_id.clone()),
             approvers: approved.map(|decision| decision.approvers.clone()).unwrap_or_default(),
+            standing: None,
         };
         let id = self.mint("act");
         self.propose(call_id, &id, ActionStatus::Approved, None, Some((decision, covered_by)));
@@ -301,6 +315,8 @@ impl Reducer<'_> {
                         call.base.clone_from(&edit.base);
                         call.edited = Some(edit);
                     }
+                    // A person approved this very call.
+                    call.standing = None;
                     ActionStatus::Approved
                 }
                 ActionStatus::Expired => {

@@ -121,6 +121,7 @@ impl Reducer<'_> {
             at: self.env.now,
             event_id: Some(rule.to_owned()),
             approvers: Vec::new(),
+            standing: None,
         }
     }
 }

@@ -4,9 +4,11 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use crate::domain::handshake::Actor;
 use crate::domain::{
     Action, ActionStatus, Answer, ApprovalMode, ArgumentSense, CallEdit, Decision, DecisionKind, EffectClass, Event, GateKind, Grant,
-    Message, Millis, Notice, Outbound, Policy, Role, Rule, Scope, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus, Via,
+    Message, Millis, Notice, Outbound, Policy, Role, Rule, Scope, StandingGrants, ToolCall, ToolResult, ToolSpec, TurnReason, TurnStatus,
+    Via,
 };
 use crate::reducer::{
     Beginning, CallOutcome, Effect, Env, GateOpening, Input, ModelReply, Next, OpenCall, Room, RowVerdict, Turn, TurnState, begin, offered,
@@ -47,6 +49,8 @@ pub(super) struct Play {
     pub(super) turn: Turn,
     pub(super) tools: Vec<ToolSpec>,
     pub(super) rules: Vec<Rule>,
+    /// The standing grants of the chat.
+    pub(super) standing: Option<StandingGrants>,
     /// Effects of the last step.
     pub(super) last: Vec<Effect>,
     /// Effects of all steps.
@@ -85,6 +89,7 @@ impl Play {
         Self {
             turn,
             tools: tools(),
+            standing: None,
             rules: Vec::new(),
             last: Vec::new(),
             all: Vec::new(),
@@ -99,6 +104,7 @@ impl Play {
             now: Millis(self.now),
             tools: &self.tools,
             rules: &self.rules,
+            standing: self.standing.as_ref(),
             chat: "oc_1",
             prompts: &PROMPTS,
         }
@@ -199,7 +205,11 @@ impl Play {
         let covers = |grant: &Grant| grant.used <= grant.call.times && grant.call.covers(spec, &arguments);
         let granted = state.approval().is_some_and(|approval| approval.grants.iter().any(covers)) && effect == EffectClass::Write;
         let unasked = effect == EffectClass::Write && state.policy.approval == ApprovalMode::Never;
-        let granted = granted && state.policy.approval != ApprovalMode::Always;
+        let standing = self
+            .standing
+            .as_ref()
+            .and_then(|held| held.covering(Millis(self.now), spec, &arguments));
+        let granted = (granted || standing.is_some()) && state.policy.approval != ApprovalMode::Always;
         let by_rule = |decision: &Decision| decision.kind == DecisionKind::Approve && decision.via == Via::Rule;
         let ruled = self.all.iter().any(|effect| {
             matches!(effect, Effect::Propose(action) if action.id.as_str() == row && action.decision.as_ref().is_some_and(by_rule))
@@ -465,17 +475,10 @@ pub(super) fn plan(complexity: &str, steps: Value) -> Value {
 }
 
 pub(super) fn decision(kind: DecisionKind, text: Option<&str>) -> Decision {
+    let actor = Actor::person("ou_u1", Via::Text, "ev_1", Millis(5));
     Decision {
-        in_place_of: None,
-        kind,
-        by: (kind != DecisionKind::Expire).then(|| "ou_u1".into()),
-        via: Via::Text,
-        through_api: false,
-        text: text.map(str::to_owned),
-        at: Millis(5),
-        event_id: Some("ev_1".into()),
-        approvers: Vec::new(),
-        kept: Vec::new(),
+        by: actor.user.clone().filter(|_| kind != DecisionKind::Expire),
+        ..actor.decision(kind, text.map(str::to_owned))
     }
 }
 

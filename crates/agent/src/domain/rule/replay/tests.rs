@@ -54,6 +54,7 @@ fn call(tool: &str, path: &str, asked: bool, status: ActionStatus, via: Via) -> 
                 at: Millis(1),
                 event_id: None,
                 approvers: Vec::new(),
+                standing: None,
             }),
             covered_by: None,
             result: None,

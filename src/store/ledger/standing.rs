@@ -1,0 +1,163 @@
+//! Standing grants: what people allowed in a chat until a date.
+
+use countersign_agent::domain::{ActionId, Arguments, Conversation, Millis, StandingGrant};
+use serde::{Deserialize, Serialize};
+use sqlx::any::AnyRow;
+
+use super::Result;
+use super::audit::AuditEntry;
+use super::page::{Cursor, List, ListQuery, Page, page};
+use super::sql::{Columns, encode, unsigned};
+use super::transaction::{Read, Tx};
+use crate::store::keys;
+
+/// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
+const COLUMNS: &str = "SELECT id, number, body, created_at, expires_at, revoked_at, used FROM standing_grants";
+
+/// The part of a grant that never changes.
+#[derive(Serialize, Deserialize)]
+struct Body {
+    place: Conversation,
+    tool: String,
+    arguments: Arguments,
+    definition: String,
+    by: String,
+}
+
+impl Read {
+    /// Those of the chat that hold at `now`, oldest first; [`StandingGrant::MOST`] at most.
+    pub async fn standing_grants(&mut self, place: &Conversation, now: Millis) -> Result<Vec<StandingGrant>> {
+        let text = format!("{COLUMNS} WHERE chat_key = $1 AND revoked_at IS NULL AND expires_at > $2 ORDER BY number LIMIT $3");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(text))
+            .bind(keys::chat_key(place))
+            .bind(now.0)
+            .bind(i64::from(StandingGrant::MOST))
+            .fetch_all(&mut *self.conn)
+            .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// The one of this number in the chat.
+    pub async fn standing_grant_numbered(&mut self, place: &Conversation, number: u32) -> Result<Option<StandingGrant>> {
+        let text = format!("{COLUMNS} WHERE chat_key = $1 AND number = $2");
+        let row = sqlx::query(sqlx::AssertSqlSafe(text))
+            .bind(keys::chat_key(place))
+            .bind(i64::from(number))
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// One of them.
+    pub async fn standing_grant(&mut self, id: &str) -> Result<Option<StandingGrant>> {
+        let text = format!("{COLUMNS} WHERE id = $1");
+        let row = sqlx::query(sqlx::AssertSqlSafe(text))
+            .bind(&*keys::shown(id))
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// The number that a new one of the chat gets. The row of the highest number is never removed, so no number comes twice.
+    pub async fn next_standing_number(&mut self, place: &Conversation) -> Result<u32> {
+        let row = sqlx::query("SELECT COALESCE(MAX(number), 0) + 1 AS next FROM standing_grants WHERE chat_key = $1")
+            .bind(keys::chat_key(place))
+            .fetch_one(&mut *self.conn)
+            .await?;
+        unsigned("number", row.int("next")?)
+    }
+
+    /// All of them for the API, newest first.
+    pub async fn list_standing_grants(&mut self, query: &ListQuery) -> Result<Page<StandingGrant>> {
+        let list = List {
+            select: COLUMNS,
+            only: None,
+            // The list is filtered by chat alone.
+            status: "id",
+            chat: "chat",
+            user: "id",
+            turn: "id",
+            at: "created_at",
+            id: "id",
+        };
+        let rows = list.rows(&mut self.conn, query).await?;
+        page(&rows, query.limit, read, |grant| Cursor::new(grant.created_at, &grant.id))
+    }
+}
+
+impl Tx {
+    /// Stores a grant that was made with the approval of `action`.
+    pub async fn insert_standing_grant(&mut self, grant: &StandingGrant, action: &ActionId) -> Result<()> {
+        let body = Body {
+            place: grant.place.clone(),
+            tool: grant.tool.clone(),
+            arguments: grant.arguments.clone(),
+            definition: grant.definition.clone(),
+            by: grant.by.clone(),
+        };
+        sqlx::query(
+            "INSERT INTO standing_grants (id, chat_key, channel, chat, number, action_id, body, created_at, expires_at, revoked_at, used)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, NULL, 0)",
+        )
+        .bind(&grant.id)
+        .bind(keys::chat_key(&grant.place))
+        .bind(grant.place.channel.as_str())
+        .bind(&*keys::shown(&grant.place.chat))
+        .bind(i64::from(grant.number))
+        .bind(action.as_str())
+        .bind(encode(&body)?)
+        .bind(grant.created_at.0)
+        .bind(grant.expires_at.0)
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    /// Takes a grant back. `false` means that somebody did before, or that there is none. `by`: who, `via`: by which road.
+    pub async fn revoke_standing_grant(&mut self, grant: &StandingGrant, by: &str, via: &str, now: Millis) -> Result<bool> {
+        let revoked = sqlx::query("UPDATE standing_grants SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL")
+            .bind(now.0)
+            .bind(&grant.id)
+            .execute(&mut *self.conn)
+            .await?;
+        let revoked = revoked.rows_affected() > 0;
+        if revoked {
+            self.audit(AuditEntry {
+                kind: "standing_grant_revoked",
+                turn_id: None,
+                gate_id: None,
+                action_id: None,
+                principal: Some(by.to_owned()),
+                details: serde_json::json!({ "grant": grant.id, "number": grant.number, "via": via }),
+            });
+        }
+        Ok(revoked)
+    }
+
+    /// Counts a use of the grant by a call that is sent with this commit. `false` means that it does not hold at `now`.
+    pub async fn use_standing_grant(&mut self, id: &str, now: Millis) -> Result<bool> {
+        let used = sqlx::query("UPDATE standing_grants SET used = used + 1 WHERE id = $1 AND revoked_at IS NULL AND expires_at > $2")
+            .bind(id)
+            .bind(now.0)
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(used.rows_affected() > 0)
+    }
+}
+
+fn read(row: &AnyRow) -> Result<StandingGrant> {
+    let body: Body = row.json("body")?;
+    Ok(StandingGrant {
+        id: row.text("id")?,
+        place: body.place,
+        number: unsigned("number", row.int("number")?)?,
+        tool: body.tool,
+        arguments: body.arguments,
+        definition: body.definition,
+        by: body.by,
+        created_at: Millis(row.int("created_at")?),
+        expires_at: Millis(row.int("expires_at")?),
+        revoked_at: row.maybe_int("revoked_at")?.map(Millis),
+        used: unsigned("used", row.int("used")?)?,
+    })
+}
