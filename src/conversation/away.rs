@@ -89,8 +89,9 @@ fn last_moment_of(day: &str) -> Option<Millis> {
     let [year, month, day] = parts.as_slice() else { return None };
     let (year, month, day) = (number(year)?, number(month)?, number(day)?);
     let date = Date::new(year, month.try_into().ok()?, day.try_into().ok()?).ok()?;
-    let next = date.tomorrow().ok()?.to_zoned(TimeZone::UTC).ok()?;
-    Some(Millis(next.timestamp().as_millisecond() - 1))
+    // The last days of the calendar have no morning after.
+    let next = date.tomorrow().and_then(|next| next.to_zoned(TimeZone::UTC));
+    Some(next.map_or(Millis::NEVER, |next| Millis(next.timestamp().as_millisecond() - 1)))
 }
 
 /// A number of days or hours: `3d`, `8 hours`, `3天`.

@@ -58,7 +58,7 @@ fn ends_are_read() {
         ("until 2026-12-01 for 3d", Err(AwayProblem::NoEnd)),
         ("for 3w", Err(AwayProblem::NoEnd)),
         ("for -3d", Err(AwayProblem::NoEnd)),
-        ("until 9999-12-31", Err(AwayProblem::NoEnd)),
+        ("until 9999-12-31", Err(AwayProblem::TooLong)),
         ("d", Err(AwayProblem::NoEnd)),
     ];
     for (words, expected) in table {
