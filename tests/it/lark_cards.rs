@@ -208,6 +208,7 @@ fn cards_fit_whatever_they_hold() {
         group: true,
         ttl_ms: 1,
         state,
+        copy: None,
     };
     let contents = [
         Outbound::PlanCard(plan(open.clone())),

@@ -259,6 +259,7 @@ fn messages_fit_whatever_they_hold() {
         group: true,
         ttl_ms: 1,
         state,
+        copy: None,
     };
     let contents = [
         Outbound::PlanCard(plan(open.clone())),

@@ -28,7 +28,7 @@ mod failpoint;
 pub(crate) mod foreign;
 
 pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
-pub use approvers::Approvers;
+pub use approvers::{Approvers, MOST_NAMED};
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
 pub(crate) use coverage::always_asks;
@@ -37,13 +37,13 @@ pub use decision::{API_TOKEN, Approver, AskedAgain, Decision, DecisionKind, Via,
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
 pub use foreign::{is_invisible, one_line, visible};
-pub use gate::{Gate, GateKind};
+pub use gate::{FollowUp, Gate, GateKind};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
 pub use message::{Message, Role, ToolCall};
 pub use notice::{Barrier, Notice};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardCopy, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
     ReactionMark, StepView,
 };
 pub use pattern::{ArgumentSense, Comparison, compare, fits, matches, normal};

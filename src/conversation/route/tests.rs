@@ -5,7 +5,7 @@ mod others;
 mod search;
 
 use countersign_agent::domain::{
-    Addressed, Approvers, AskedAgain, BudgetCard, CardState, ChannelKind, Conversation, Decision, GateId, Millis, Outbound, TurnStatus, Via,
+    Addressed, Approvers, AskedAgain, BudgetCard, CardState, ChannelKind, Conversation, Decision, FollowUp, GateId, Millis, Outbound, TurnStatus, Via,
 };
 
 use crate::conversation::phrases::is_plain_ok;
@@ -60,6 +60,7 @@ fn gate(id: &str, requester: &str, thread: &str) -> Gate {
         expires_at: Millis(9_000),
         ttl_ms: 8_000,
         replaces: None,
+        follow_up: FollowUp::default(),
     }
 }
 

@@ -66,6 +66,11 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
             let (by, api) = (all_of(false), all_of(true));
             scene.say("console.event.decided", json!({ "by": by, "api": api, "kind": kind }))
         }
+        Event::Reminded { .. } => word("console.event.reminded"),
+        Event::Escalated { to, .. } => {
+            let to: Vec<String> = to.iter().map(|id| scene.name(channel, id)).collect();
+            scene.say("console.event.escalated", json!({ "to": scene.say("state.all_of", json!({ "names": to })) }))
+        }
         Event::TurnResumed { .. } => word("console.event.resumed"),
         Event::TurnCompleted { .. } => word("console.turn.completed"),
         Event::TurnFailed { .. } => word("console.turn.failed"),

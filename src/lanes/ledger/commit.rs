@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
+    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, FollowUp, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
     ReactionMark, TurnReason, TurnStatus, Via,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
@@ -305,6 +305,7 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, row: &TurnRow, opening: GateOpeni
         expires_at: now.plus(hard_limit),
         ttl_ms,
         replaces: None,
+        follow_up: FollowUp::default(),
     };
     if let Some(older) = &older {
         succeed(tx, older, &mut gate).await?;
@@ -324,6 +325,7 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, row: &TurnRow, opening: GateOpeni
         ..post(row, outbox_key(&["gate", id.as_str()]), Some(id.clone()), card)
     };
     tx.enqueue(&posted).await?;
+    tx.post_copies(&gate, &gate.card).await?;
     tx.audit(AuditEntry {
         kind: "gate_opened",
         turn_id: Some(row.id.clone()),

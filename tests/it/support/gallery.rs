@@ -75,6 +75,7 @@ pub fn plan(state: CardState) -> PlanCard {
         state,
         end: None,
         asked_again: None,
+        copy: None,
     }
 }
 
@@ -128,6 +129,7 @@ pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
         group: true,
         ttl_ms: 90_000,
         state,
+        copy: None,
     })
 }
 

@@ -45,6 +45,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             state,
             end: None,
             asked_again: None,
+            copy: None,
         }),
         GateKind::ToolApproval => Outbound::ApprovalCard(ApprovalCard {
             gate_id,
@@ -74,6 +75,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             group: true,
             ttl_ms,
             state,
+            copy: None,
         }),
         GateKind::Question => Outbound::QuestionCard(QuestionCard {
             gate_id,

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// People named on one card or in one message; more are counted.
+pub const MOST_NAMED: usize = 10;
+
 /// Who may approve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -29,6 +32,16 @@ impl Approvers {
             Self::NotRequester => user != requester,
             Self::Listed(_) => self.names(user),
             Self::All(all) => all.iter().all(|each| each.allow(user, requester)),
+        }
+    }
+
+    /// Does this keep `user` out as the requester, whoever else may approve?
+    #[must_use]
+    pub fn bars(&self, user: &str, requester: &str) -> bool {
+        match self {
+            Self::NotRequester => user == requester,
+            Self::All(all) => all.iter().any(|each| each.bars(user, requester)),
+            Self::Requester | Self::Anyone | Self::Listed(_) => false,
         }
     }
 

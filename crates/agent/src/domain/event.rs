@@ -165,6 +165,10 @@ pub enum Event {
         #[serde(default)]
         through_api: Vec<String>,
     },
+    /// Those who may decide a gate that waits were reminded.
+    Reminded { gate_id: GateId },
+    /// These people were asked to decide a gate that waits.
+    Escalated { gate_id: GateId, to: Vec<String> },
     /// The turn goes on.
     TurnResumed {
         resumed_reason: ResumedReason,
@@ -192,6 +196,8 @@ impl Event {
             | Self::ActionStatus { .. }
             | Self::TurnPaused { .. }
             | Self::Decision { .. }
+            | Self::Reminded { .. }
+            | Self::Escalated { .. }
             | Self::TurnResumed { .. } => None,
         }
     }

@@ -79,6 +79,20 @@ pub struct Gate {
     /// The review of the same plan whose place it takes, because words about the plan were a question.
     #[serde(default)]
     pub replaces: Option<GateId>,
+    /// What was done while nobody answered.
+    #[serde(default)]
+    pub follow_up: FollowUp,
+}
+
+/// What was done to have an open gate answered, once each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowUp {
+    /// When those who may decide were reminded.
+    pub reminded_at: Option<Millis>,
+    /// When other people were asked.
+    pub escalated_at: Option<Millis>,
+    /// These people. They may decide the gate for as long as the settings name them.
+    pub escalated_to: Vec<String>,
 }
 
 impl Gate {

@@ -300,6 +300,20 @@ pub struct PlanCard {
     /// Who had the plan asked for again, after its review expired.
     #[serde(default)]
     pub asked_again: Option<Box<AskedAgain>>,
+    /// It is a copy for one person, who is asked because nobody answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Box<CardCopy>>,
+}
+
+/// Why a person has a copy of a card in the direct chat with the bot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardCopy {
+    /// The person.
+    pub person: String,
+    /// The group that the card itself is in. `None` means that it is in a direct chat.
+    pub chat: Option<String>,
+    /// Since when it waits.
+    pub since: Millis,
 }
 
 /// What somebody's words about an open plan are, as far as the model's reply has shown.
@@ -379,6 +393,9 @@ pub struct ApprovalCard {
     pub ttl_ms: i64,
     /// How it stands.
     pub state: CardState,
+    /// It is a copy for one person, who is asked because nobody answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Box<CardCopy>>,
 }
 
 /// A question to the requester; any text is the answer.

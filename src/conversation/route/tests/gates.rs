@@ -222,6 +222,7 @@ fn a_word_approves_only_what_was_shown() {
         };
         assert_eq!(route(&said("OK").open(&[&gate])), expected);
         assert_eq!(route(&said("不行").open(&[&gate])), does(&gate, Act::Reject(None)));
+        copy: None,
     }
 }
 

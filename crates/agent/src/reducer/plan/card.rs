@@ -112,6 +112,7 @@ pub(in crate::reducer) fn plan_card(
         state: card_state,
         end: None,
         asked_again: None,
+        copy: None,
     }
 }
 
