@@ -51,8 +51,11 @@ pub(super) struct MessageContext {
     pub(super) replies_to_unknown: bool,
     /// The message it replies to, if that is ours or a request.
     pub(super) reply: Option<Reply>,
-    /// Open gates of the chat, all threads, oldest first; none of them has lapsed.
+    /// Open gates of the chat, all threads, oldest first; none of them has lapsed. In a direct chat those are among them of whose cards the
+    /// sender has a copy there.
     pub(super) open: Vec<Gate>,
+    /// The rights at those gates, which are of other chats.
+    pub(super) elsewhere_rights: Vec<(GateId, Rights)>,
     /// The unfinished turn of the sender's lane.
     pub(super) lane_turn: Option<TurnRow>,
     /// The sender's unfinished turns of the chat, when the lane has none: where a flat message has a thread of its own, what is
@@ -93,18 +96,26 @@ pub(super) enum ReplyTo {
 }
 
 impl MessageContext {
-    /// Is the chat one that we serve, and the sender one whom we listen to?
+    /// Is the chat one that we serve, and the sender one whom we listen to? Those who were asked in this direct chat are heard there.
     pub(super) fn hears(&self) -> Right {
-        if self.rights.chat(&self.chat) {
+        if !self.elsewhere_rights.is_empty() {
+            Right::Yes
+        } else if self.rights.chat(&self.chat) {
             self.rights.hears(&self.sender)
         } else {
             Right::No
         }
     }
 
+    /// The rights at `gate`.
+    pub(super) fn rights_at(&self, gate: &Gate) -> &Rights {
+        let own = self.elsewhere_rights.iter().find(|(id, _)| *id == gate.id);
+        own.map_or(&self.rights, |(_, rights)| rights)
+    }
+
     /// May the sender give us tasks?
     pub(super) fn may_ask(&self) -> bool {
-        self.rights.ask(&self.sender)
+        self.rights.chat(&self.chat) && self.rights.ask(&self.sender)
     }
 
     /// In a group, said to somebody else by name, or to everybody.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign_agent::domain::{ChatType, GateId, InboundMessage, Millis};
+use countersign_agent::domain::{ChatType, Conversation, GateId, InboundMessage, Millis};
 
 use crate::config::Live;
 use crate::store::{GateRecord, InboxRow, ListQuery, Read, StoreError, TurnRow, Tx};
@@ -24,7 +24,7 @@ const DELIVERY: Duration = Duration::from_secs(25);
 pub(super) async fn load_context(
     session: &mut Tx,
     live: &Live,
-    rights: Rights,
+    rights_in: &(dyn Fn(&Conversation) -> Rights + Sync),
     row: &InboxRow,
     message: &InboundMessage,
     bot: Option<&str>,
@@ -32,6 +32,7 @@ pub(super) async fn load_context(
 ) -> Result<Option<MessageContext>, StoreError> {
     let place = &row.inbound.conversation;
     let sender = &row.inbound.sender;
+    let rights = rights_in(place);
     let channel = live.in_chat(place.channel, &place.chat);
     let direct = message.chat_type == ChatType::Direct;
     let said = message.addressed(bot.unwrap_or_default());
@@ -52,6 +53,10 @@ pub(super) async fn load_context(
     for gate in open.iter().filter(|gate| now >= gate.expires_at) {
         lapse(session, gate, now).await?;
     }
+    // Those of other chats lapse in their own.
+    let copied = if direct { session.copied_gates(place).await? } else { Vec::new() };
+    let elsewhere_rights = copied.iter().map(|gate| (gate.id.clone(), rights_in(&gate.conversation))).collect();
+    open.extend(copied);
     open.retain(|gate| now < gate.expires_at);
     let lane = place.lane(sender);
     let lane_turn = match session.turn_of_lane(&lane).await? {
@@ -65,7 +70,7 @@ pub(super) async fn load_context(
     };
     let phrase = Phrase::of(&said, direct);
     let closed = if phrase.is_listed() {
-        closed_lately(session, row, &rights, now).await?
+        closed_lately(session, row, &rights, direct, now).await?
     } else {
         None
     };
@@ -91,6 +96,7 @@ pub(super) async fn load_context(
         replies_to_unknown: reply.is_none() && !message.replies_to.is_empty(),
         reply,
         open,
+        elsewhere_rights,
         lane_turn,
         elsewhere,
         queued: u32::try_from(session.queued(&lane).await?.len()).unwrap_or(u32::MAX),
@@ -123,7 +129,11 @@ async fn reply(session: &mut Read, row: &InboxRow, message: &InboundMessage) -> 
             continue;
         };
         let is_card = match &gate {
-            Some(record) => record.gate.card_message.as_ref() == Some(id) || is_earlier_card(session, record, id).await?,
+            Some(record) => {
+                record.gate.card_message.as_ref() == Some(id)
+                    || session.is_copy(&record.gate.id, &row.inbound.sender, place, id).await?
+                    || is_earlier_card(session, record, id).await?
+            }
             None => false,
         };
         let is_request = turn.as_ref().is_some_and(|turn| turn.request_message.as_ref() == Some(id))
@@ -155,13 +165,16 @@ async fn is_earlier_card(session: &mut Read, record: &GateRecord, id: &str) -> R
     Ok(card.is_some_and(|gate| gate.asks_the_same(&record.gate)))
 }
 
-/// The gate that a late word is about: the sender's own that was closed last, else the chat's newest review if the sender
+/// The gate that a late word is about: the sender's own that was closed last, else in a direct chat the one of a copy, else the chat's newest review if the sender
 /// might have decided it. None after a day.
-async fn closed_lately(session: &mut Read, row: &InboxRow, rights: &Rights, now: Millis) -> Result<Option<GateRecord>, StoreError> {
+async fn closed_lately(session: &mut Read, row: &InboxRow, rights: &Rights, direct: bool, now: Millis) -> Result<Option<GateRecord>, StoreError> {
     let place = &row.inbound.conversation;
     let sender = &row.inbound.sender;
     let since = Millis(now.0.saturating_sub(i64::try_from(LATE.as_millis()).unwrap_or(i64::MAX)));
     if let Some(record) = session.last_closed_gate(place, sender, since).await? {
+        return Ok(Some(record));
+    }
+    if direct && let Some(record) = session.last_closed_copy(place, since).await? {
         return Ok(Some(record));
     }
     let query = ListQuery {

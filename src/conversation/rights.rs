@@ -23,6 +23,8 @@ pub(super) struct Rights {
     chats: Vec<String>,
     users: Vec<String>,
     external: bool,
+    /// Who may decide a gate that was escalated to them.
+    escalate_to: Vec<String>,
     /// Who belongs to the groups among the approvers, as far as it is known.
     members: Members,
 }
@@ -37,6 +39,7 @@ impl Rights {
             chats: channel.allowed_chats.clone(),
             users: channel.allowed_users.clone(),
             external: channel.allow_external,
+            escalate_to: channel.escalate_to.clone(),
             members,
         }
     }
@@ -66,7 +69,8 @@ impl Rights {
             _ => Vec::new(),
         };
         let listed = asked_here.into_iter().map(|approvers| self.listed(user, approvers));
-        match listed.fold(self.hears(user), Right::or) {
+        let heard = if self.is_asked_beside(user, gate) { Right::Yes } else { self.hears(user) };
+        match listed.fold(heard, Right::or) {
             Right::Yes | Right::Through(_) => None,
             Right::No => barred(Barrier::Person),
             Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
@@ -104,13 +108,27 @@ impl Rights {
         ids.iter().map(one).fold(Right::No, Right::or)
     }
 
+    /// Was `gate` escalated to `user`, and do the settings still say so?
+    fn is_asked_beside(&self, user: &str, gate: &Gate) -> bool {
+        let named = |ids: &[String]| ids.iter().any(|id| id == user);
+        named(&gate.follow_up.escalated_to) && named(&self.escalate_to)
+    }
+
+    /// May `user` approve at `gate`, where `approvers` are asked?
+    fn right(&self, user: &str, gate: &Gate, approvers: &Approvers) -> Right {
+        if self.is_asked_beside(user, gate) && !approvers.bars(user, &gate.requester) {
+            return Right::Yes;
+        }
+        self.right_of_approver(user, &gate.requester, approvers)
+    }
+
     /// May `user` approve what `requester` asked for, where `approvers` are asked?
-    fn right(&self, user: &str, requester: &str, approvers: &Approvers) -> Right {
+    fn right_of_approver(&self, user: &str, requester: &str, approvers: &Approvers) -> Right {
         match approvers {
             Approvers::Listed(_) => self.listed(user, approvers),
             Approvers::All(all) => all
                 .iter()
-                .map(|each| self.right(user, requester, each))
+                .map(|each| self.right_of_approver(user, requester, each))
                 .fold(Right::Yes, Right::and),
             _ if !approvers.allow(user, &self.one_form(requester)) => Right::No,
             _ => match self.hears(user) {
@@ -123,7 +141,7 @@ impl Rights {
 
     /// Is it known that `user` may approve a plan of `requester`?
     pub(super) fn approves_plans(&self, user: &str, requester: &str) -> bool {
-        self.right(user, requester, &self.plans).is_given()
+        self.right_of_approver(user, requester, &self.plans).is_given()
     }
 
     /// Who is asked at gates of this kind, where no call asks others.
@@ -146,7 +164,7 @@ impl Rights {
     /// May `user` do this at `gate`; of calls, at one of them at least?
     pub(super) fn may(&self, user: &str, act: &Act, gate: &Gate) -> Right {
         handshake::may(act, user, &self.one_form(&gate.requester), |by| {
-            let right = |approvers| self.right(by, &gate.requester, approvers);
+            let right = |approvers| self.right(by, gate, approvers);
             match &gate.card {
                 Outbound::ApprovalCard(card) => {
                     let rows = card.actions.iter().map(|row| right(row.approvers.as_ref().unwrap_or(&self.calls)));
@@ -160,7 +178,7 @@ impl Rights {
     /// What `act` comes to at `record`, which asks for no calls, by these rights.
     pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Settlement, Refusal> {
         let requester = self.one_form(&record.gate.requester);
-        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate.requester, approvers);
+        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate, approvers);
         handshake::settle(&self.standing(record, &requester, actor), act, actor, right, words)
     }
 
@@ -175,7 +193,7 @@ impl Rights {
         actor: &Actor,
     ) -> Result<RowsSettlement, Refusal> {
         let requester = self.one_form(&record.gate.requester);
-        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate.requester, approvers);
+        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate, approvers);
         handshake::settle_rows(&self.standing(record, &requester, actor), rows, one, act, actor, right, words)
     }
 
@@ -195,7 +213,7 @@ impl Rights {
         let gate = &record.gate;
         let approvers = own.unwrap_or(self.approvers(gate.kind));
         let votes: Vec<Vote> = record.votes.iter().filter(|vote| vote.row.as_ref() == row).cloned().collect();
-        let right = |user: &str, approvers: &Approvers| self.right(user, &gate.requester, approvers);
+        let right = |user: &str, approvers: &Approvers| self.right(user, gate, approvers);
         let counted = Vote::approvers(&votes, |vote| handshake::stands(vote, approvers, right));
         u32::try_from(counted.len()).unwrap_or(u32::MAX)
     }
@@ -222,6 +240,7 @@ impl Rights {
             chats: Vec::new(),
             users: users.iter().map(|id| (*id).to_owned()).collect(),
             external: false,
+            escalate_to: Vec::new(),
             members: Members::new(),
         }
     }

@@ -21,6 +21,7 @@ mod plans;
 mod policy;
 mod questions;
 mod quorums;
+mod reminders;
 mod rights;
 mod rounds;
 mod side_by_side;

@@ -305,6 +305,7 @@ pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
         state: CardState::Open { votes: 0 },
         end: None,
         asked_again: None,
+        copy: None,
     })
 }
 

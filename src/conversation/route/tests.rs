@@ -146,6 +146,7 @@ fn said(text: &str) -> MessageContext {
         replies_to_unknown: false,
         reply: None,
         open: Vec::new(),
+        elsewhere_rights: Vec::new(),
         lane_turn: None,
         elsewhere: Vec::new(),
         queued: 0,

@@ -141,6 +141,9 @@ pub fn live() -> Live {
         quorum: 1,
         approval_approvers: None,
         approval_quorum: 1,
+        reminder_percent: 0,
+        escalate_to: Vec::new(),
+        escalate_after: Duration::ZERO,
     };
     Live {
         rules: Vec::new().into(),

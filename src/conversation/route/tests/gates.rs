@@ -214,6 +214,7 @@ fn a_word_approves_only_what_was_shown() {
             group: true,
             ttl_ms: 1,
             state: CardState::Open { votes: 0 },
+            copy: None,
         });
         let expected = if allowed {
             does(&gate, Act::Approve)
@@ -222,7 +223,6 @@ fn a_word_approves_only_what_was_shown() {
         };
         assert_eq!(route(&said("OK").open(&[&gate])), expected);
         assert_eq!(route(&said("不行").open(&[&gate])), does(&gate, Act::Reject(None)));
-        copy: None,
     }
 }
 
