@@ -103,7 +103,10 @@ fn check_escalation(section: &str, channel: ChannelKind, own: &ChannelLive, rule
     rule(
         &[&key("escalate_to")],
         people.len() > MOST_ESCALATED,
-        format!("found {} people, allowed 0 to {MOST_ESCALATED}: each gets a direct message", people.len()),
+        format!(
+            "found {} people, allowed 0 to {MOST_ESCALATED}: each gets a direct message",
+            people.len()
+        ),
     );
     if let Some(other) = people.iter().find(|id| !channel.is_person(id)) {
         let why = match channel {
@@ -116,7 +119,10 @@ fn check_escalation(section: &str, channel: ChannelKind, own: &ChannelLive, rule
     rule(
         &[&key("escalate_after_minutes"), &key("escalate_to")],
         !own.escalate_after.is_zero() && people.is_empty(),
-        format!("found {} and nobody to ask: name them in escalate_to", own.escalate_after.as_secs() / 60),
+        format!(
+            "found {} and nobody to ask: name them in escalate_to",
+            own.escalate_after.as_secs() / 60
+        ),
     );
 }
 

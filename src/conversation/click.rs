@@ -1,5 +1,7 @@
 //! Buttons and forms of our cards, decided in the request that brings them: one transaction for the inbox row and the decision.
 
+use std::time::Duration;
+
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, Click, ClickTarget, ClickVerb, DecisionKind, Gate, GateId, GateKind, Inbound, InboundBody, Notice, Via,
@@ -12,6 +14,10 @@ use super::notices::{after, done, refused, row_done, too_late, vote_recorded};
 use super::rights::Rights;
 use super::settle::{GateOutcome, RowOutcome, lapse, latest_review, settle, settle_row, words_under_way};
 use super::{ClickAnswer, Conversations, paint};
+
+/// How often, and how long after each other, a press waits to be told that it was on a copy which is being delivered: a second in all.
+const COPY_LOOKS: usize = 20;
+const COPY_LOOK: Duration = Duration::from_millis(50);
 
 impl Conversations {
     /// Decides a click. The answer is for the one who clicked; everybody else sees the repainted card.
@@ -72,19 +78,31 @@ impl Conversations {
 
     /// The gate whose card the pressed message is a copy of, in the direct chat of the person who pressed it. `None` means that it is no copy.
     async fn on_copy(&self, inbound: &Inbound, click: &Click) -> Result<Option<Gate>, StoreError> {
-        let mut session = self.ledger.read().await?;
-        let id = match &click.target {
-            Some(ClickTarget::Gate(id)) => Some(id.clone()),
-            Some(ClickTarget::Action(button)) => session.action(&button.unmarked().0).await?.and_then(|record| record.action.gate_id),
-            None => None,
-        };
-        let (Some(id), Some(pressed)) = (id, &click.card) else {
-            return Ok(None);
-        };
-        if !session.is_copy(&id, &inbound.sender, &inbound.conversation, pressed).await? {
-            return Ok(None);
+        for _ in 0..COPY_LOOKS {
+            let mut session = self.ledger.read().await?;
+            let id = match &click.target {
+                Some(ClickTarget::Gate(id)) => Some(id.clone()),
+                Some(ClickTarget::Action(button)) => session.action(&button.unmarked().0).await?.and_then(|record| record.action.gate_id),
+                None => None,
+            };
+            let (Some(id), Some(pressed)) = (id, &click.card) else {
+                return Ok(None);
+            };
+            let gate = session.gate(&id).await?.map(|record| record.gate);
+            let Some(gate) = gate.filter(|gate| gate.conversation.chat != inbound.conversation.chat) else {
+                return Ok(None);
+            };
+            if session.is_copy(&id, &inbound.sender, &inbound.conversation, pressed).await? {
+                return Ok(Some(gate));
+            }
+            if !session.is_copy_under_way(&id, &inbound.sender).await? {
+                return Ok(None);
+            }
+            // The person was faster than the news of its arrival.
+            drop(session);
+            tokio::time::sleep(COPY_LOOK).await;
         }
-        Ok(session.gate(&id).await?.map(|record| record.gate))
+        Ok(None)
     }
 }
 

@@ -56,6 +56,8 @@ pub(super) struct MessageContext {
     pub(super) open: Vec<Gate>,
     /// The rights at those gates, which are of other chats.
     pub(super) elsewhere_rights: Vec<(GateId, Rights)>,
+    /// A copy of a card is on its way into this direct chat, whose message is not known yet.
+    pub(super) copy_under_way: bool,
     /// The unfinished turn of the sender's lane.
     pub(super) lane_turn: Option<TurnRow>,
     /// The sender's unfinished turns of the chat, when the lane has none: where a flat message has a thread of its own, what is
@@ -182,6 +184,9 @@ impl MessageContext {
     /// It replies to a message that we do not know, and a card is with the platform (or on its way) whose receipt we do not
     /// have: it may be that card. The sender's own card is waited for, that of others for a moment.
     pub(super) fn may_answer_a_card_under_way(&self) -> bool {
+        if self.copy_under_way && self.fresh && self.command.is_none() && (self.replies_to_unknown || self.phrase.is_listed()) {
+            return true;
+        }
         let under_way = |gate: &Gate| gate.delivered_at.is_none() && (gate.lane_id == self.lane || self.fresh);
         self.replies_to_unknown && self.command.is_none() && self.open.iter().any(under_way)
     }

@@ -97,6 +97,7 @@ pub(super) async fn load_context(
         reply,
         open,
         elsewhere_rights,
+        copy_under_way: direct && session.are_copies_under_way(place, sender).await?,
         lane_turn,
         elsewhere,
         queued: u32::try_from(session.queued(&lane).await?.len()).unwrap_or(u32::MAX),
@@ -167,7 +168,13 @@ async fn is_earlier_card(session: &mut Read, record: &GateRecord, id: &str) -> R
 
 /// The gate that a late word is about: the sender's own that was closed last, else in a direct chat the one of a copy, else the chat's newest review if the sender
 /// might have decided it. None after a day.
-async fn closed_lately(session: &mut Read, row: &InboxRow, rights: &Rights, direct: bool, now: Millis) -> Result<Option<GateRecord>, StoreError> {
+async fn closed_lately(
+    session: &mut Read,
+    row: &InboxRow,
+    rights: &Rights,
+    direct: bool,
+    now: Millis,
+) -> Result<Option<GateRecord>, StoreError> {
     let place = &row.inbound.conversation;
     let sender = &row.inbound.sender;
     let since = Millis(now.0.saturating_sub(i64::try_from(LATE.as_millis()).unwrap_or(i64::MAX)));

@@ -69,7 +69,11 @@ impl Rights {
             _ => Vec::new(),
         };
         let listed = asked_here.into_iter().map(|approvers| self.listed(user, approvers));
-        let heard = if self.is_asked_beside(user, gate) { Right::Yes } else { self.hears(user) };
+        let heard = if self.is_asked_beside(user, gate) {
+            Right::Yes
+        } else {
+            self.hears(user)
+        };
         match listed.fold(heard, Right::or) {
             Right::Yes | Right::Through(_) => None,
             Right::No => barred(Barrier::Person),

@@ -10,6 +10,7 @@ mod coverage;
 pub(crate) mod deciders;
 mod edits;
 mod ends;
+mod escalation;
 mod failures;
 mod forged;
 mod groups;

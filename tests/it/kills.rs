@@ -6,6 +6,7 @@ mod answer;
 mod crash;
 pub mod kit;
 mod limit;
+mod remind;
 mod reply;
 mod request;
 mod stop;

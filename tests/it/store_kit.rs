@@ -8,8 +8,8 @@ use countersign::store::{InboxRow, Lease, Ledger, TurnRow};
 use countersign_agent::domain::CardState;
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, ApprovalMode, Approvers, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision,
-    DecisionKind, EffectClass, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, PlanWords,
-    StepStatus, StepView, TurnId, TurnStatus, Via,
+    DecisionKind, EffectClass, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard,
+    PlanWords, StepStatus, StepView, TurnId, TurnStatus, Via,
 };
 use serde_json::json;
 

@@ -18,6 +18,7 @@ mod tool;
 mod approvers;
 mod action;
 mod gate;
+mod gate_kind;
 mod decision;
 pub mod handshake;
 mod policy;
@@ -37,14 +38,15 @@ pub use decision::{API_TOKEN, Approver, AskedAgain, Decision, DecisionKind, Via,
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
 pub use foreign::{is_invisible, one_line, visible};
-pub use gate::{FollowUp, Gate, GateKind};
+pub use gate::{FollowUp, Gate};
+pub use gate_kind::GateKind;
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
 pub use message::{Message, Role, ToolCall};
 pub use notice::{Barrier, Notice};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardCopy, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
-    ReactionMark, StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardCopy, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
+    QuestionCard, ReactionMark, StepView,
 };
 pub use pattern::{ArgumentSense, Comparison, compare, fits, matches, normal};
 pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::line::{Holes, plain};
 use super::{Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Sure, Tone, ours};
 use crate::channels::wording::{
-    AskKind, Audience, capitalized, clock_time, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key, state_key,
-    words_key,
+    AskKind, Audience, capitalized, clock_time, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key,
+    state_key, words_key,
 };
 use countersign_agent::domain::{ActionView, CardCopy, CardState, ChannelKind, Outbound, PlanEnd, StepView};
 

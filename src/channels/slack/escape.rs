@@ -68,8 +68,9 @@ pub(super) fn units(text: &str) -> usize {
 
 /// Is `id` one of a channel, which a message may link?
 pub(super) fn is_channel(id: &str) -> bool {
-    id.strip_prefix(['C', 'G'])
-        .is_some_and(|rest| !rest.is_empty() && rest.len() <= 64 && rest.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()))
+    id.strip_prefix(['C', 'G']).is_some_and(|rest| {
+        !rest.is_empty() && rest.len() <= 64 && rest.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+    })
 }
 
 /// Can `id` be a Slack user? Others (console users, API clients) are written out.

@@ -5,7 +5,8 @@ mod others;
 mod search;
 
 use countersign_agent::domain::{
-    Addressed, Approvers, AskedAgain, BudgetCard, CardState, ChannelKind, Conversation, Decision, FollowUp, GateId, Millis, Outbound, TurnStatus, Via,
+    Addressed, Approvers, AskedAgain, BudgetCard, CardState, ChannelKind, Conversation, Decision, FollowUp, GateId, Millis, Outbound,
+    TurnStatus, Via,
 };
 
 use crate::conversation::phrases::is_plain_ok;
@@ -147,6 +148,7 @@ fn said(text: &str) -> MessageContext {
         reply: None,
         open: Vec::new(),
         elsewhere_rights: Vec::new(),
+        copy_under_way: false,
         lane_turn: None,
         elsewhere: Vec::new(),
         queued: 0,

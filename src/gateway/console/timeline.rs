@@ -69,7 +69,10 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
         Event::Reminded { .. } => word("console.event.reminded"),
         Event::Escalated { to, .. } => {
             let to: Vec<String> = to.iter().map(|id| scene.name(channel, id)).collect();
-            scene.say("console.event.escalated", json!({ "to": scene.say("state.all_of", json!({ "names": to })) }))
+            scene.say(
+                "console.event.escalated",
+                json!({ "to": scene.say("state.all_of", json!({ "names": to })) }),
+            )
         }
         Event::TurnResumed { .. } => word("console.event.resumed"),
         Event::TurnCompleted { .. } => word("console.turn.completed"),

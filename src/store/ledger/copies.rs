@@ -25,6 +25,26 @@ pub fn reminder_keys(gate: &GateId) -> [String; 2] {
 }
 
 impl Read {
+    /// Is a copy of the card of `gate` on its way to `person`, whose message we do not know yet?
+    pub async fn is_copy_under_way(&mut self, gate: &GateId, person: &str) -> Result<bool> {
+        let row = sqlx::query("SELECT 1 FROM outbox WHERE key = $1 AND copy_of = $2 AND state = 'waiting'")
+            .bind(copy_key(gate, person))
+            .bind(&*keys::shown(gate.as_str()))
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        Ok(row.is_some())
+    }
+
+    /// Is any copy on its way to `person`, into the direct chat `place`?
+    pub async fn are_copies_under_way(&mut self, place: &Conversation, person: &str) -> Result<bool> {
+        let row =
+            sqlx::query("SELECT 1 FROM outbox WHERE chat_key = $1 AND copy_of IS NOT NULL AND state = 'waiting' AND owner <> '' LIMIT 1")
+                .bind(keys::chat_key(&place.direct_with(person)))
+                .fetch_optional(&mut *self.conn)
+                .await?;
+        Ok(row.is_some())
+    }
+
     /// Does `person` have this message, in this chat, as their copy of the card of `gate`?
     pub async fn is_copy(&mut self, gate: &GateId, person: &str, place: &Conversation, message_id: &str) -> Result<bool> {
         let row = sqlx::query("SELECT conversation, platform_id FROM outbox WHERE key = $1 AND copy_of = $2 AND state = 'sent'")

@@ -10,8 +10,8 @@ use countersign::conversation::{Conversations, GroupDirectory};
 use countersign::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, TurnRow, Tx, outbox_key};
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, ChannelKind, ClickTarget, ClickVerb, Clock, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody, Millis,
-    Notice, Outbound, TurnId, TurnStatus,
+    Action, ActionId, ActionStatus, ChannelKind, ClickTarget, ClickVerb, Clock, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody,
+    Millis, Notice, Outbound, TurnId, TurnStatus,
 };
 
 use crate::store_kit::{Store, stores};

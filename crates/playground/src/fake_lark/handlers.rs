@@ -77,7 +77,10 @@ pub(super) async fn create(
             format!("oc_p2p_{}", &receiver[3..])
         }
         _ => {
-            shared.stage.lock().violation("create to a receive_id that is not of its receive_id_type");
+            shared
+                .stage
+                .lock()
+                .violation("create to a receive_id that is not of its receive_id_type");
             return failure(BAD_CONTENT, "receive_id");
         }
     };

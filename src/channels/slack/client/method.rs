@@ -84,10 +84,7 @@ impl Method {
 
     /// Does it take JSON? The older methods take forms only.
     pub(super) fn takes_json(self) -> bool {
-        matches!(
-            self,
-            Self::Post | Self::Update | Self::Whisper | Self::OpenView | Self::OpenDirect
-        )
+        matches!(self, Self::Post | Self::Update | Self::Whisper | Self::OpenView | Self::OpenDirect)
     }
 
     /// Its rates in `chat`. A form must open within three seconds of the click: that call never waits.
