@@ -116,14 +116,6 @@ fn check_escalation(section: &str, channel: ChannelKind, own: &ChannelLive, rule
         };
         rule(&[&key("escalate_to")], true, format!("found {other}, {why}"));
     }
-    rule(
-        &[&key("escalate_after_minutes"), &key("escalate_to")],
-        !own.escalate_after.is_zero() && people.is_empty(),
-        format!(
-            "found {} and nobody to ask: name them in escalate_to",
-            own.escalate_after.as_secs() / 60
-        ),
-    );
 }
 
 /// An escalation that never comes.
@@ -134,6 +126,9 @@ fn warn_of_escalation(section: &str, own: &ChannelLive, warn: &mut dyn FnMut(&st
             &key("escalate_to"),
             "nobody of these is asked: escalate_after_minutes is 0, which means never",
         );
+    }
+    if !own.escalate_after.is_zero() && own.escalate_to.is_empty() {
+        warn(&key("escalate_after_minutes"), "nobody is asked: escalate_to names nobody");
     }
     if !own.escalate_to.is_empty() && own.escalate_after >= own.review_ttl {
         let ttl = own.review_ttl.as_secs() / 60;
