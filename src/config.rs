@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ::config::{Config, ConfigError};
+use countersign_agent::domain::ToolSpec;
 use secrecy::{ExposeSecret, SecretString};
 
 pub use env::{environment, failpoint, lease, poll, terminal_locale};
@@ -83,9 +84,10 @@ impl Loaded {
         chat::render(LayeredValues(&self.layers.0), &self.live, chat, tools)
     }
 
-    /// A warning for each pattern of a profile that fits none of `tools` and can fit none of an MCP server.
+    /// A warning for each pattern of a profile or a rule that fits none of `tools` and can fit none of an MCP server, and for each rule that
+    /// can fit no call.
     #[must_use]
-    pub fn idle_patterns(&self, tools: &[String]) -> Vec<String> {
+    pub fn idle_patterns(&self, tools: &[ToolSpec]) -> Vec<String> {
         chat::idle_patterns(LayeredValues(&self.layers.0), &self.live, &self.boot.tools.mcp_servers, tools)
     }
 

@@ -7,6 +7,7 @@
 
 mod again;
 mod api;
+mod away;
 mod changes;
 mod click;
 mod commands;
@@ -30,7 +31,7 @@ pub use phrases::Phrase;
 use std::sync::Arc;
 
 use crate::config::Settings;
-use crate::store::Ledger;
+use crate::store::{Ledger, Read, StoreError};
 
 use countersign_agent::domain::{Clock, Conversation, Notice, Outbound};
 use groups::Groups;
@@ -76,6 +77,14 @@ impl Conversations {
     fn reviews_plans(&self, place: &Conversation) -> bool {
         let policy = self.settings.current().policy(place.channel, &place.chat);
         policy.review_enabled && policy.require_confirmation
+    }
+
+    /// The rights of this moment, for `user`: those of people who are away among them, whose deputy the user is.
+    async fn rights_of(&self, session: &mut Read, place: &Conversation, user: &str) -> Result<Rights, StoreError> {
+        let mut away = session.deputises_for(place, user, self.clock.now()).await?;
+        let rights = self.rights(place);
+        away.retain(|absence| rights.inside(&absence.teams, &place.tenant));
+        Ok(rights.with_absences(away))
     }
 
     /// The rights of this moment, by what is known of the groups.

@@ -152,6 +152,15 @@ pub(super) struct Ask<'a> {
     pub(super) buttons: Option<[Button; 2]>,
     /// Without buttons it is the place for an answer, which a chat needs not: any message there is one.
     pub(super) form: Option<Form>,
+    pub(super) keep: Option<Keep<'a>>,
+}
+
+/// The steps of a plan that may be left out, as boxes that are all ticked, and the button that keeps the ticked ones.
+pub(super) struct Keep<'a> {
+    pub(super) label: String,
+    /// The id, which stands safely in a name, and the foreign line beside the box.
+    pub(super) steps: Vec<(&'a str, String)>,
+    pub(super) submit: Button,
 }
 
 /// A button; all its words are ours.

@@ -137,16 +137,31 @@ pub(super) fn feedback(text: &str) -> String {
     without_nul(text.chars().take(MAX_TEXT).collect())
 }
 
+/// Most boxes of a form: as many as a plan has steps.
+const MAX_BOXES: usize = 50;
+
+/// May `id` stand in the name of an element of a card: `^[A-Za-z0-9_-]{1,64}$`?
+pub(super) fn is_name(id: &str) -> bool {
+    (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// The ids of the steps whose boxes are ticked.
+///
+/// # Errors
+/// A reason for the log: no form of ours sends these.
+pub(super) fn ticked(ids: Vec<String>) -> Result<Vec<String>, &'static str> {
+    let ours = ids.len() <= MAX_BOXES && ids.iter().all(|id| is_name(id));
+    if ours { Ok(ids) } else { Err("boxes that cannot be ours") }
+}
+
 /// The gate or the action of a button: `^(rv|act)_[A-Za-z0-9_-]{1,64}$`.
 ///
 /// # Errors
 /// A reason for the log.
 pub(super) fn click_target(id: &str) -> Result<ClickTarget, &'static str> {
-    let ours =
-        |rest: &str| (1..=64).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    if id.strip_prefix("rv_").is_some_and(ours) {
+    if id.strip_prefix("rv_").is_some_and(is_name) {
         Ok(ClickTarget::Gate(GateId::new(id)))
-    } else if id.strip_prefix("act_").is_some_and(ours) {
+    } else if id.strip_prefix("act_").is_some_and(is_name) {
         Ok(ClickTarget::Action(ActionId::new(id)))
     } else {
         Err("an id that cannot be ours")

@@ -93,7 +93,7 @@ proptest! {
                 prop_assert_eq!(shown.arguments.chars().count() as u64 + shown.hidden, whole.arguments.chars().count() as u64);
             }
             rest.drain(..actions.len());
-            let mut card = ApprovalCard {
+            let mut card = ApprovalCard { away: Vec::new(),
                 gate_id: GateId::new("rv_1"),
                 requester: String::from("ou_u1"),
                 approvers: Approvers::Listed((0..40).map(|number| format!("ou_{number:032}")).collect()),
@@ -120,7 +120,7 @@ proptest! {
                 (action.status, action.output) = (ActionStatus::Executed, Some("line <b>\n".repeat(300)));
             }
             card.state = CardState::Decided {
-                decision: Decision { kind: DecisionKind::Approve, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some(String::from("OK")), at: Millis(1), event_id: None, approvers: Vec::new() },
+                decision: Decision { in_place_of: None, kept: Vec::new(), kind: DecisionKind::Approve, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some(String::from("OK")), at: Millis(1), event_id: None, approvers: Vec::new() },
             };
             card.later = 0;
             let content = Outbound::ApprovalCard(card.clone());
@@ -238,6 +238,8 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
     }
     let still_asks = steps.iter().flat_map(|step| step.tools.clone()).collect();
     PlanCard {
+        away: Vec::new(),
+        left_out: None,
         review_id: Some(GateId::new("rv_1")),
         requester: String::from("ou_u1"),
         goal,
@@ -295,7 +297,7 @@ proptest! {
     ) {
         let mut card = planned(goal, &made);
         let said = |kind| CardState::Decided {
-            decision: Decision { kind, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some("改 <b>\n".repeat(400)), at: Millis(1), event_id: None, approvers: Vec::new() },
+            decision: Decision { in_place_of: None, kept: Vec::new(), kind, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some("改 <b>\n".repeat(400)), at: Millis(1), event_id: None, approvers: Vec::new() },
         };
         for state in [CardState::Open { votes: 8 }, said(DecisionKind::Approve), said(DecisionKind::Revise), CardState::Informed] {
             card.state = state;

@@ -20,7 +20,7 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
     let mut values = serde_json::to_value(notice).unwrap_or_default();
     match notice {
         Notice::AlreadyDecided { at, .. } | Notice::AskedBefore { at, .. } => values["at"] = json!(readable_time(at)),
-        Notice::Reminder { until, .. } => values["until"] = json!(readable_time(until)),
+        Notice::Reminder { until, .. } | Notice::Away { until, .. } => values["until"] = json!(readable_time(until)),
         Notice::Status { goal, steps, .. } => {
             values["goal"] = json!(goal.as_deref().map(|goal| one_line(goal, 200)));
             values["steps"] = steps
@@ -46,13 +46,25 @@ pub fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<N
             kind,
             by: Some(ids),
             through_api,
+            in_place_of,
             at,
         } => Some(Notice::AlreadyDecided {
             kind: *kind,
             by: Some(each(ids)),
             through_api: *through_api,
+            in_place_of: in_place_of.as_deref().map(name),
             at: at.clone(),
         }),
+        Notice::DecidedInPlace { kind, person } => Some(Notice::DecidedInPlace {
+            kind: *kind,
+            person: name(person),
+        }),
+        Notice::Away { deputy, until, changed } => Some(Notice::Away {
+            deputy: name(deputy),
+            until: until.clone(),
+            changed: *changed,
+        }),
+        Notice::Back { deputy } => Some(Notice::Back { deputy: name(deputy) }),
         Notice::AskedBefore { by, through_api, at } => Some(Notice::AskedBefore {
             by: name(by),
             through_api: *through_api,
@@ -109,10 +121,7 @@ pub(super) fn mark_of(step: &StepView) -> &'static str {
 
 /// Steps that need no more work.
 pub(super) fn done_steps(steps: &[StepView]) -> usize {
-    steps
-        .iter()
-        .filter(|step| matches!(step.status, StepStatus::Completed | StepStatus::Skipped))
-        .count()
+    steps.iter().filter(|step| step.status.is_settled()).count()
 }
 
 /// Does a card in this state wait, with buttons?
@@ -146,6 +155,8 @@ pub(super) enum AskKind {
 /// The kind of answer that a plan's card asks for, or got.
 pub(super) fn asked_of(card: &PlanCard) -> AskKind {
     match card.words {
+        // A choice of steps is understood at once.
+        PlanWords::Unknown if matches!(&card.state, CardState::Decided { decision } if !decision.kept.is_empty()) => AskKind::Changes,
         PlanWords::Unknown => AskKind::Approval,
         PlanWords::Question => AskKind::Question,
         PlanWords::Changes => AskKind::Changes,
@@ -196,7 +207,14 @@ pub(super) fn decided_by(
     }
     let mut names = |through_api: bool| {
         let makers = makers.iter().filter(|maker| maker.through_api == through_api);
-        all_of(templates, locale, &makers.map(|maker| name(&maker.by)).collect::<Vec<_>>())
+        let named = makers.map(|maker| match &maker.in_place_of {
+            Some(person) => {
+                let values = json!({"by": name(&maker.by), "person": name(person)});
+                templates.say(locale, "state.in_place_of", values)
+            }
+            None => name(&maker.by),
+        });
+        all_of(templates, locale, &named.collect::<Vec<_>>())
     };
     let state = templates.say(locale, decision_key(decision.kind, asked), json!({}));
     let values = json!({"state": capitalized(&state), "by": names(false), "api": names(true), "at": at});
@@ -258,10 +276,13 @@ pub(super) fn words_key(asked: AskKind) -> &'static str {
     }
 }
 
-/// The words of a decision that are worth showing: "OK" says nothing that its kind does not say.
-pub(super) fn decision_words(decision: &Decision) -> Option<&str> {
+/// The words of a decision that are worth showing: "OK" says nothing that its kind does not say. A choice of steps is said in our words.
+pub(super) fn decision_words(templates: &Templates, locale: Locale, decision: &Decision) -> Option<String> {
+    if !decision.kept.is_empty() {
+        return Some(templates.say(locale, "plan.kept", json!({"numbers": decision.kept})));
+    }
     let words = decision.text.as_deref()?.trim();
-    (matches!(decision.kind, DecisionKind::Revise | DecisionKind::Reject) && !words.is_empty()).then_some(words)
+    (matches!(decision.kind, DecisionKind::Revise | DecisionKind::Reject) && !words.is_empty()).then(|| words.to_owned())
 }
 
 /// Is the plan of such a card being carried out, or was it before it was changed, so that its steps have marks?

@@ -23,7 +23,7 @@ pub(super) async fn check(loaded: Loaded, online: bool, chat: Option<&str>) -> a
         sound = false;
     }
     let tools = match crate::app::toolbox(boot, &countersign_agent::tools::Reach::default()) {
-        Ok(tools) => tools.specs().into_iter().map(|tool| tool.name).collect(),
+        Ok(tools) => tools.specs(),
         Err(error) => {
             problem(&error.to_string());
             sound = false;
@@ -38,6 +38,7 @@ pub(super) async fn check(loaded: Loaded, online: bool, chat: Option<&str>) -> a
             problem(&format!("ok: {name}: {words}"));
         }
     }
+    let tools: Vec<String> = tools.into_iter().map(|tool| tool.name).collect();
     let shown = chat.map_or_else(|| effective.clone(), |chat| loaded.effective_in(chat, &tools));
     result(shown.trim_end())?;
     if online {

@@ -1,7 +1,7 @@
 //! The keys in force in one chat, for `check --chat`, and what profiles name that is not there.
 
 use config::{Map, Value, ValueKind};
-use countersign_agent::domain::is_tool_of;
+use countersign_agent::domain::{CoverageGap, ToolSpec, is_tool_of};
 use countersign_agent::tools::McpServer;
 
 use super::effective::{Line, key_line, of_text, render_lines};
@@ -75,23 +75,44 @@ fn members(section: &Value) -> Map<String, Value> {
     }
 }
 
-/// A warning for each pattern of a profile that fits none of `tools` and can fit none of a server of `servers`.
-pub(super) fn idle_patterns(layered: LayeredValues<'_>, live: &Live, servers: &[McpServer], tools: &[String]) -> Vec<String> {
+/// A warning for each pattern of a profile or a rule that fits none of `tools` and can fit none of a server of `servers`, and for each rule
+/// that can fit no call of the tools that it names.
+pub(super) fn idle_patterns(layered: LayeredValues<'_>, live: &Live, servers: &[McpServer], tools: &[ToolSpec]) -> Vec<String> {
+    let may_fit = |pattern: &str| {
+        servers.iter().any(|server| {
+            let prefix = format!("{}__", server.name);
+            let start = pattern.split('*').next().unwrap_or_default();
+            start.starts_with(&prefix) || (pattern.contains('*') && prefix.starts_with(start))
+        })
+    };
+    let warning = |path: &str, why: String| {
+        let place = layered.origin(path).unwrap_or("default");
+        format!("{place}: {path}: warning: {why}")
+    };
+    let no_tool = |path: &str, pattern: &str| warning(path, format!("{pattern:?} fits no tool that is switched on"));
     let mut warnings = Vec::new();
     for profile in live.profiles.iter() {
         let path = format!("profiles.{}.tools", profile.name);
         for pattern in profile.tools.iter().flatten() {
-            let fits = |tool: &String| is_tool_of(std::slice::from_ref(pattern), tool);
-            let may_fit = |server: &McpServer| {
-                let prefix = format!("{}__", server.name);
-                let start = pattern.split('*').next().unwrap_or_default();
-                start.starts_with(&prefix) || (pattern.contains('*') && prefix.starts_with(start))
-            };
-            if !tools.iter().any(fits) && !servers.iter().any(may_fit) {
-                let place = layered.origin(&path).unwrap_or("default");
-                warnings.push(format!("{place}: {path}: warning: {pattern:?} fits no tool that is switched on"));
+            let fits = |tool: &ToolSpec| is_tool_of(std::slice::from_ref(pattern), &tool.name);
+            if !tools.iter().any(fits) && !may_fit(pattern) {
+                warnings.push(no_tool(&path, pattern));
             }
         }
+    }
+    for rule in live.rules.iter().filter(|rule| !may_fit(&rule.tool)) {
+        let mut named = tools.iter().filter(|tool| rule.names(&tool.name)).peekable();
+        if named.peek().is_none() {
+            warnings.push(no_tool("rules", &rule.tool));
+            continue;
+        }
+        let gaps: Option<Vec<CoverageGap>> = named.map(|tool| rule.gap(tool)).collect();
+        let why = match gaps.and_then(|mut gaps| gaps.pop()) {
+            Some(CoverageGap::NoSuchArgument(name)) => format!("no tool that it names has an argument {name:?}"),
+            Some(CoverageGap::NeverMatches(name)) => format!("no tool takes a value that matches the pattern of {name:?}"),
+            Some(CoverageGap::AlwaysAsks | CoverageGap::NotDeclared(_)) | None => continue,
+        };
+        warnings.push(warning("rules", format!("{} fits no call: {why}", rule.described())));
     }
     warnings
 }

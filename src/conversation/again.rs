@@ -41,7 +41,7 @@ pub(super) async fn ask_again(
     // Everybody who may cancel the review may ask for its plan again.
     match rights.may(actor.user.as_deref().unwrap_or_default(), &Act::Cancel, gate) {
         _ if actor.by_token => (),
-        Right::Yes | Right::Through(_) => (),
+        Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => (),
         Right::Unknown(groups) => return Ok(Notice::GroupUnknown { groups }),
         Right::No => {
             session.audit_act("refused", gate, None, actor, json!({}));
@@ -137,7 +137,8 @@ impl Conversations {
         let Some(record) = record.filter(has_button) else {
             return Ok(Notice::UnknownReview {});
         };
-        let notice = ask_again(&mut tx, &record, &actor, &self.rights(&place), self.reviews_plans(&place)).await?;
+        let rights = self.rights_of(&mut tx, &place, actor.user.as_deref().unwrap_or_default()).await?;
+        let notice = ask_again(&mut tx, &record, &actor, &rights, self.reviews_plans(&place)).await?;
         tx.commit().await?;
         Ok(notice)
     }

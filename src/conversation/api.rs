@@ -1,14 +1,14 @@
 //! Decisions over the API, at the same gates and by the same rules as buttons and text.
 
 use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::handshake::{Act, Actor, Refusal};
+use countersign_agent::domain::handshake::{Act, Actor, BadChoice, Refusal, Right, kept_steps};
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Outbound, TurnId,
-    TurnReason, Via, console_person,
+    Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Outbound, StepView,
+    TurnId, TurnReason, Via, console_person,
 };
 use serde_json::json;
 
-use crate::store::{ActionRecord, GateRecord, StoreError, TurnRow, Tx};
+use crate::store::{ActionRecord, GateRecord, Read, StoreError, TurnRow, Tx};
 
 use super::Conversations;
 use super::paint;
@@ -22,6 +22,8 @@ pub struct ApiDecision {
     pub kind: DecisionKind,
     /// Changes, answer or reason.
     pub feedback: Option<String>,
+    /// Instead of changes in words: ids of the steps to keep, of those that wait. Only the console's form has them.
+    pub keep: Option<Vec<String>>,
     /// On whose behalf; in the console channel the person themselves.
     pub user_id: String,
     /// Who holds the token, for the trail.
@@ -49,12 +51,20 @@ pub enum DecideError {
         by: Option<String>,
         /// By the API, in that person's name.
         through_api: bool,
+        /// In the place of this person, who is away.
+        in_place_of: Option<String>,
         /// When.
         at: Millis,
     },
     /// The call's outcome was lost and it is asked about again: the decision names another question, or none.
     #[error("asked about again")]
     AskedAgain,
+    /// All steps of the plan are to stay: nothing changed.
+    #[error("keep: all steps are kept, which changes nothing")]
+    AllStepsKept,
+    /// No step of the plan is to stay: nothing changed.
+    #[error("keep: no step is kept; cancel the plan instead")]
+    NoStepsKept,
     /// The arguments of this call cannot be edited; says why.
     #[error("{0}")]
     NotEditable(String),
@@ -87,14 +97,18 @@ impl Conversations {
         let mut tx = self.ledger.begin_in(&place).await?;
         let named = tx.gate(id).await?.ok_or(DecideError::NotFound)?;
         let act = act_of(named.gate.kind, &asked)?;
-        let rights = self.rights(&place);
         let actor = self.api_actor(place.channel, &asked.user_id, &asked.principal);
-        if named.decision.as_ref().is_some_and(|decision| repeats(&actor, &act, decision)) {
+        let rights = self.rights_of(&mut tx, &place, actor.user.as_deref().unwrap_or_default()).await?;
+        if named
+            .decision
+            .as_ref()
+            .is_some_and(|decision| repeats(&actor, &act, decision, named.gate.card.steps_under_review()))
+        {
             return Ok(named);
         }
         let record = latest_review(&mut tx, named).await?;
         if let Some(decision) = &record.decision {
-            return if repeats(&actor, &act, decision) {
+            return if repeats(&actor, &act, decision, record.gate.card.steps_under_review()) {
                 Ok(record)
             } else {
                 Err(taken(decision))
@@ -122,10 +136,12 @@ impl Conversations {
         self.rights(&record.gate.conversation).count(record, None, None)
     }
 
-    /// The card of this open gate as it stands: the approvals that count now, and its `rows`.
-    #[must_use]
-    pub fn open_card(&self, record: &GateRecord, rows: &[Action]) -> Outbound {
-        paint::open(record, rows, &self.rights(&record.gate.conversation))
+    /// The card of this open gate as it stands: the approvals that count now, its `rows`, and who is away.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub async fn open_card(&self, session: &mut Read, record: &GateRecord, rows: &[Action]) -> Result<Outbound, StoreError> {
+        paint::open(session, record, rows, &self.rights(&record.gate.conversation), self.clock.now()).await
     }
 
     /// Approves or rejects one action. `gate`: the question that is answered. It must be named once the outcome of the call was
@@ -179,13 +195,14 @@ impl Conversations {
         // A row of unknown outcome is asked about again although it was decided once.
         let waits = found.action.status.waits() && record.decision.is_none();
         if !waits && let Some(decision) = found.action.decision.as_ref().or(record.decision.as_ref()) {
-            return if repeats(&actor, &act, decision) && is_same_edit(&found.action, asked.edit.as_ref()) {
+            return if repeats(&actor, &act, decision, &[]) && is_same_edit(&found.action, asked.edit.as_ref()) {
                 Ok(found)
             } else {
                 Err(taken(decision))
             };
         }
-        let rights = self.rights(&record.gate.conversation);
+        let user = actor.user.as_deref().unwrap_or_default();
+        let rights = self.rights_of(&mut tx, &record.gate.conversation, user).await?;
         let feedback = feedback_of(&asked);
         // Part of the approval: where that is refused, nothing of it is committed.
         if let Some(draft) = asked.edit.clone() {
@@ -224,6 +241,7 @@ impl Conversations {
                 _ => Err(DecideError::Conflict {
                     by: None,
                     through_api: false,
+                    in_place_of: None,
                     at: turn.finished_at.unwrap_or(turn.created_at),
                 }),
             };
@@ -231,9 +249,15 @@ impl Conversations {
         let channel = turn.conversation.channel;
         let actor = self.api_actor(channel, user, principal);
         let user = actor.user.as_deref().unwrap_or_default();
-        if !actor.by_token && turn.user != user && !self.rights(&turn.conversation).approves_plans(user, &turn.user) {
+        let rights = self.rights_of(&mut tx, &turn.conversation, user).await?;
+        let right = match actor.by_token || turn.user == user {
+            true => Right::Yes,
+            false => rights.of_plans(user, &turn.user),
+        };
+        if !right.is_given() {
             return Err(DecideError::Forbidden);
         }
+        let actor = actor.by_right(&right);
         let asked = tx.signals(id).await?.iter().any(|signal| signal.kind == SignalKind::Cancel);
         if !asked {
             end_turn(&mut tx, &turn, DecisionKind::Cancel, &actor).await?;
@@ -258,6 +282,7 @@ impl Conversations {
             principal: Some(if by_token { principal.to_owned() } else { user.clone() }),
             user: Some(user),
             by_token,
+            in_place_of: None,
             via: Via::Api,
             event_id: None,
             now: self.clock.now(),
@@ -271,6 +296,9 @@ fn refused(refusal: Refusal) -> DecideError {
         Refusal::NotEntitled => DecideError::Forbidden,
         Refusal::GroupUnknown(groups) => DecideError::GroupUnknown(groups),
         Refusal::NoWords => DecideError::Invalid("feedback: must say what to change".to_owned()),
+        Refusal::BadChoice(BadChoice::NoSuchStep) => DecideError::Invalid("keep: the plan has no such step that waits".to_owned()),
+        Refusal::BadChoice(BadChoice::AllKept) => DecideError::AllStepsKept,
+        Refusal::BadChoice(BadChoice::NoneKept) => DecideError::NoStepsKept,
         Refusal::NotShownWhole | Refusal::Decided | Refusal::Lapsed => DecideError::Gone,
     }
 }
@@ -295,8 +323,8 @@ fn is_same_edit(row: &Action, draft: Option<&CallDraft>) -> bool {
     edited == draft.map(|draft| &draft.arguments)
 }
 
-/// Did `actor` decide just so before?
-fn repeats(actor: &Actor, act: &Act, decision: &Decision) -> bool {
+/// Did `actor` decide just so before? `steps`: those of the plan that was decided about.
+fn repeats(actor: &Actor, act: &Act, decision: &Decision, steps: &[StepView]) -> bool {
     let same_words = match act {
         // One of several whose approvals counted: the last of them need not be this one.
         Act::Approve => {
@@ -310,6 +338,7 @@ fn repeats(actor: &Actor, act: &Act, decision: &Decision) -> bool {
             return decision.kind == DecisionKind::Approve && decision.makers().iter().any(counted);
         }
         Act::Revise(text) => decision.kind == DecisionKind::Revise && decision.text.as_ref() == Some(text),
+        Act::Keep(ids) => kept_steps(steps, ids).is_ok_and(|kept| kept == decision.kept),
         Act::Cancel => decision.kind == DecisionKind::Cancel,
         Act::Reject(_) => decision.kind == DecisionKind::Reject,
     };
@@ -325,6 +354,7 @@ fn taken(decision: &Decision) -> DecideError {
             DecideError::Conflict {
                 by: decision.by.clone(),
                 through_api: decision.through_api,
+                in_place_of: decision.in_place_of.clone(),
                 at: decision.at,
             }
         }
@@ -342,7 +372,10 @@ fn act_of(kind: GateKind, asked: &ApiDecision) -> Result<Act, DecideError> {
                 "decision: a tool approval takes approve or cancel; its rows approve or reject",
             ));
         }
-        (DecisionKind::Revise, _) => Act::Revise(feedback_of(asked).ok_or_else(|| invalid("feedback: must say what to change"))?),
+        (DecisionKind::Revise, _) => match &asked.keep {
+            Some(keep) => Act::Keep(keep.clone()),
+            None => Act::Revise(feedback_of(asked).ok_or_else(|| invalid("feedback: must say what to change"))?),
+        },
         // `Act::at` makes it a cancellation or a rejection.
         (DecisionKind::Cancel, _) => Act::Reject(feedback_of(asked)),
         (DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede, _) => {

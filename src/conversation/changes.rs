@@ -36,18 +36,24 @@ pub(super) async fn handle_recall(session: &mut Tx, row: &InboxRow, message_id: 
 }
 
 /// The request of an unfinished turn was edited: the turn keeps to the words it read, and its card says so.
-pub(super) async fn handle_edit(session: &mut Tx, row: &InboxRow, message_id: &str, rights: &Rights) -> Result<&'static str, StoreError> {
+pub(super) async fn handle_edit(
+    session: &mut Tx,
+    row: &InboxRow,
+    message_id: &str,
+    rights: &Rights,
+    now: Millis,
+) -> Result<&'static str, StoreError> {
     let ids = [message_id.to_owned()];
     let turn = session.turn_by_message(&row.inbound.conversation, &ids).await?;
     let Some(turn) = turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) else {
         return Ok("not a request");
     };
     session.signal(&turn, SignalKind::Edited, None, Some(&row.inbound.sender)).await?;
-    if let Some(gate) = open_gate(session, &turn).await? {
-        let record = session.gate(&gate.id).await?;
-        if let Some(card) = record.and_then(|record| paint::edited(&record, rights)) {
-            session.repaint_card(&gate, &format!("edited {}", row.id), card).await?;
-        }
+    if let Some(gate) = open_gate(session, &turn).await?
+        && let Some(record) = session.gate(&gate.id).await?
+        && let Some(card) = paint::edited(session, &record, rights, now).await?
+    {
+        session.repaint_card(&gate, &format!("edited {}", row.id), card).await?;
     }
     Ok("edit noted")
 }

@@ -10,7 +10,7 @@ use countersign_agent::domain::{
 use crate::store::{GateRecord, Read, StoreError, Tx};
 
 use super::again::{ask_again, has_button};
-use super::notices::{after, done, refused, row_done, too_late, vote_recorded};
+use super::notices::{after, done, done_so, refused, row_done, too_late, vote_recorded};
 use super::rights::Rights;
 use super::settle::{GateOutcome, RowOutcome, lapse, latest_review, settle, settle_row, words_under_way};
 use super::{ClickAnswer, Conversations, paint};
@@ -120,8 +120,9 @@ struct Press<'a> {
 
 impl Press<'_> {
     /// The rules of the chat that the gate is in: not every click tells its chat.
-    fn rights(&self, record: &GateRecord) -> Rights {
-        self.conversations.rights(&record.gate.conversation)
+    async fn rights(&self, session: &mut Read, record: &GateRecord) -> Result<Rights, StoreError> {
+        let place = &record.gate.conversation;
+        self.conversations.rights_of(session, place, &self.inbound.sender).await
     }
 
     /// The gate as it stands, its time checked. `None` means it is not known in this chat. A card that was forwarded into another
@@ -176,7 +177,8 @@ impl Press<'_> {
             return Ok(Some(barred));
         }
         let reviews = self.conversations.reviews_plans(&record.gate.conversation);
-        let notice = ask_again(session, record, &self.actor, &self.rights(record), reviews).await?;
+        let rights = self.rights(session, record).await?;
+        let notice = ask_again(session, record, &self.actor, &rights, reviews).await?;
         let card = match (&record.decision, session.gate(&record.gate.id).await?) {
             (Some(decision), Some(now)) if now.asked_again.is_some() => {
                 Some(paint::asked_again(&now.gate.card, decision, now.asked_again.as_ref()))
@@ -200,12 +202,12 @@ impl Press<'_> {
         if !self.fresh {
             return self.repeated(session, record, &act).await;
         }
-        let rights = self.rights(&record);
+        let rights = self.rights(session, &record).await?;
         Ok(Some(match settle(session, &record, &act, None, &self.actor, &rights).await? {
             GateOutcome::Decided(decision) => {
                 let rows = session.actions_of_gate(&record.gate.id).await?;
                 ClickAnswer {
-                    notice: done(record.gate.kind, decision.kind),
+                    notice: done(record.gate.kind, &decision),
                     card: Some(paint::decided(&record.gate.card, &decision, &rows)),
                 }
             }
@@ -213,7 +215,7 @@ impl Press<'_> {
                 let notice = Notice::VoteRecorded { votes, quorum };
                 self.open_card(session, &record, notice).await?
             }
-            GateOutcome::RowsDecided(kind) => self.open_card(session, &record, done(record.gate.kind, kind)).await?,
+            GateOutcome::RowsDecided(kind) => self.open_card(session, &record, done_so(record.gate.kind, kind)).await?,
             GateOutcome::Already(first) => {
                 let record = GateRecord {
                     decision: Some(first),
@@ -229,7 +231,8 @@ impl Press<'_> {
     async fn open_card(&self, session: &mut Tx, record: &GateRecord, notice: Notice) -> Result<ClickAnswer, StoreError> {
         let rows = session.actions_of_gate(&record.gate.id).await?;
         let now = session.gate(&record.gate.id).await?;
-        let card = paint::open(now.as_ref().unwrap_or(record), &rows, &self.rights(record));
+        let rights = self.rights(session, record).await?;
+        let card = paint::open(session, now.as_ref().unwrap_or(record), &rows, &rights, self.actor.now).await?;
         Ok(ClickAnswer { notice, card: Some(card) })
     }
 
@@ -239,7 +242,7 @@ impl Press<'_> {
             let notice = self.row_notice(session, &record, None, act).await?;
             return Ok(Some(ClickAnswer::notice(notice)));
         }
-        let rights = self.rights(&record);
+        let rights = self.rights(session, &record).await?;
         let notice = match rights.settle(&record, act, None, &self.actor) {
             Err(Refusal::Decided | Refusal::Lapsed) => {
                 lapse(session, &record.gate, self.actor.now).await?;
@@ -274,14 +277,14 @@ impl Press<'_> {
         let act = match self.click.verb {
             ClickVerb::Approve => Act::Approve,
             ClickVerb::Reject => Act::Reject(reason.clone()),
-            ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::AskAgain | ClickVerb::Unknown => return Ok(None),
+            ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::KeepSteps | ClickVerb::AskAgain | ClickVerb::Unknown => return Ok(None),
         };
         if record.decision.is_none()
             && let Some(barred) = self.barred(session, &record)
         {
             return Ok(Some(barred));
         }
-        let rights = self.rights(&record);
+        let rights = self.rights(session, &record).await?;
         let notice = if self.fresh || record.decision.is_some() {
             match settle_row(session, &record, &row, &act, reason.as_deref(), &self.actor, &rights).await? {
                 RowOutcome::Decided(row) => row_done(&row),
@@ -302,7 +305,7 @@ impl Press<'_> {
         let rows = session.actions_of_gate(&gate_id).await?;
         let card = match &now.decision {
             Some(decision) => paint::decided(&now.gate.card, decision, &rows),
-            None => paint::open(&now, &rows, &self.rights(&now)),
+            None => paint::open(session, &now, &rows, &rights, self.actor.now).await?,
         };
         Ok(Some(ClickAnswer { notice, card: Some(card) }))
     }
@@ -328,7 +331,7 @@ impl Press<'_> {
             return Ok(self.already(row, record));
         }
         let id = one.map(|row| &row.id);
-        let rights = self.rights(record);
+        let rights = self.rights(session, record).await?;
         Ok(match rights.settle_rows(record, &rows, id, act, None, &self.actor) {
             Ok(settled) => settled.waiting.first().map_or(Notice::UnknownReview {}, vote_recorded),
             Err(Refusal::NotEntitled) => rights.not_entitled(&record.gate, one),
@@ -371,7 +374,7 @@ impl Press<'_> {
         };
         let repeated = decision.event_id.is_some() && decision.event_id == self.actor.event_id;
         let notice = if repeated {
-            done(record.gate.kind, decision.kind)
+            done(record.gate.kind, decision)
         } else if decision.kind == DecisionKind::Revise && waits_anew(session, record).await? {
             Notice::Superseded {}
         } else {
@@ -391,9 +394,10 @@ impl Press<'_> {
 
     /// The answer to a press that a rule of the settings keeps from counting. `None` means no rule does.
     fn barred(&self, session: &mut Tx, record: &GateRecord) -> Option<ClickAnswer> {
-        let notice = self
-            .rights(record)
-            .barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)?;
+        let notice =
+            self.conversations
+                .rights(&record.gate.conversation)
+                .barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)?;
         self.audit_refused(session, record);
         Some(ClickAnswer::notice(notice))
     }
@@ -417,6 +421,7 @@ pub(super) fn act_of(click: &Click, kind: GateKind) -> Option<Act> {
         ClickVerb::Approve => Act::Approve,
         ClickVerb::Revise if kind == GateKind::Budget => return None,
         ClickVerb::Revise => Act::Revise(words.unwrap_or_default()),
+        ClickVerb::KeepSteps => Act::Keep(click.kept.clone()),
         ClickVerb::Reject | ClickVerb::Cancel => Act::Reject(words),
         ClickVerb::AskAgain | ClickVerb::Unknown => return None,
     };

@@ -13,6 +13,10 @@ pub(super) enum ChatCommand {
     Plan,
     /// `/status`, and `/plan` alone: where does my task stand?
     Status,
+    /// `/away …`: somebody else decides in my place. Alone: am I away?
+    Away,
+    /// `/back`: I decide myself again.
+    Back,
     /// `/help`, and any command that we do not know.
     Help,
 }
@@ -26,6 +30,8 @@ impl ChatCommand {
             "new" => Self::New,
             "plan" if !rest.is_empty() => Self::Plan,
             "status" | "plan" => Self::Status,
+            "away" => Self::Away,
+            "back" => Self::Back,
             _ => Self::Help,
         })
     }
@@ -57,6 +63,9 @@ mod tests {
             ("/plan ", Some(ChatCommand::Status)),
             ("/PLAN\t写周报", Some(ChatCommand::Plan)),
             ("/plan 写周报\n要三段", Some(ChatCommand::Plan)),
+            ("/away @bob for 3d", Some(ChatCommand::Away)),
+            ("／ａｗａｙ", Some(ChatCommand::Away)),
+            ("/BACK", Some(ChatCommand::Back)),
             ("/help", Some(ChatCommand::Help)),
             ("/dance", Some(ChatCommand::Help)),
             ("/etc/hosts 里有什么", None),

@@ -1,10 +1,11 @@
 //! All that the meaning of a message depends on, loaded beforehand.
 
 use countersign_agent::domain::handshake::Right;
-use countersign_agent::domain::{Addressed, Gate, GateId, LaneId, Millis, Notice, QueueMode, TurnId};
+use countersign_agent::domain::{Addressed, AwayProblem, Gate, GateId, LaneId, Millis, Notice, QueueMode, TurnId};
 
 use crate::store::{GateRecord, TurnRow};
 
+use super::away::AwayRequest;
 use super::commands::ChatCommand;
 use super::notices;
 use super::phrases::Phrase;
@@ -17,6 +18,8 @@ pub(super) struct MessageContext {
     pub(super) at: Millis,
     /// Who said it.
     pub(super) sender: String,
+    /// In which organisation.
+    pub(super) tenant: String,
     /// Where.
     pub(super) chat: String,
     /// In which thread; empty outside of threads.
@@ -35,6 +38,8 @@ pub(super) struct MessageContext {
     pub(super) plain_ok: bool,
     /// They are a command.
     pub(super) command: Option<ChatCommand>,
+    /// What an `/away` asks for. `None` means it asks how that stands.
+    pub(super) away: Option<Result<AwayRequest, AwayProblem>>,
     /// No words at all.
     pub(super) attachment_only: bool,
     /// Not all of the words.

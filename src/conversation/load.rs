@@ -2,37 +2,37 @@
 
 use std::time::Duration;
 
-use countersign_agent::domain::{ChatType, Conversation, GateId, InboundMessage, Millis};
+use countersign_agent::domain::{ChatType, GateId, InboundMessage, Millis};
 
-use crate::config::Live;
 use crate::store::{GateRecord, InboxRow, ListQuery, Read, StoreError, TurnRow, Tx};
 
 use super::again::LATE;
+use super::away;
 use super::commands::ChatCommand;
 use super::context::{MessageContext, Reply, ReplyTo};
 use super::phrases::{Phrase, is_plain_ok};
 use super::rights::Rights;
-use super::say;
 use super::settle::{lapse, words_under_way};
+use super::{Conversations, say};
 
 /// How long a reply to an unknown message waits for the news that somebody else's card arrived: longer than one
 /// try of a delivery takes.
 const DELIVERY: Duration = Duration::from_secs(25);
 
-/// Loads what the message may be about. `None` when the message is not for the bot and nothing is open here. Gates whose time is over are closed on
+/// Loads what the message may be about. `rights`: of its sender, in its chat. `None` when the message is not for the bot and nothing is open here. Gates whose time is over are closed on
 /// the way, so that no choice is made about them.
 pub(super) async fn load_context(
     session: &mut Tx,
-    live: &Live,
-    rights_in: &(dyn Fn(&Conversation) -> Rights + Sync),
+    conversations: &Conversations,
+    rights: Rights,
     row: &InboxRow,
     message: &InboundMessage,
     bot: Option<&str>,
-    now: Millis,
 ) -> Result<Option<MessageContext>, StoreError> {
     let place = &row.inbound.conversation;
     let sender = &row.inbound.sender;
-    let rights = rights_in(place);
+    let now = conversations.clock.now();
+    let live = conversations.settings.current();
     let channel = live.in_chat(place.channel, &place.chat);
     let direct = message.chat_type == ChatType::Direct;
     let said = message.addressed(bot.unwrap_or_default());
@@ -55,7 +55,11 @@ pub(super) async fn load_context(
     }
     // Those of other chats lapse in their own.
     let copied = if direct { session.copied_gates(place).await? } else { Vec::new() };
-    let elsewhere_rights = copied.iter().map(|gate| (gate.id.clone(), rights_in(&gate.conversation))).collect();
+    let mut elsewhere_rights = Vec::new();
+    for gate in &copied {
+        let rights = conversations.rights_of(session, &gate.conversation, sender).await?;
+        elsewhere_rights.push((gate.id.clone(), rights));
+    }
     open.extend(copied);
     open.retain(|gate| now < gate.expires_at);
     let lane = place.lane(sender);
@@ -68,6 +72,7 @@ pub(super) async fn load_context(
     } else {
         Vec::new()
     };
+    let command = ChatCommand::parse(&said);
     let phrase = Phrase::of(&said, direct);
     let closed = if phrase.is_listed() {
         closed_lately(session, row, &rights, direct, now).await?
@@ -79,12 +84,17 @@ pub(super) async fn load_context(
     Ok(Some(MessageContext {
         at: row.inbound.at,
         sender: sender.clone(),
+        tenant: place.tenant.clone(),
         chat: place.chat.clone(),
         thread: place.thread.clone(),
         direct,
         to_all: message.mentions_all,
         plain_ok: is_plain_ok(&said),
-        command: ChatCommand::parse(&said),
+        away: match command {
+            Some(ChatCommand::Away) => away::read(message, place.channel, bot.unwrap_or_default(), sender, now),
+            _ => None,
+        },
+        command,
         phrase,
         said,
         attachment_only: message.attachment_only,
@@ -166,8 +176,8 @@ async fn is_earlier_card(session: &mut Read, record: &GateRecord, id: &str) -> R
     Ok(card.is_some_and(|gate| gate.asks_the_same(&record.gate)))
 }
 
-/// The gate that a late word is about: the sender's own that was closed last, else in a direct chat the one of a copy, else the chat's newest review if the sender
-/// might have decided it. None after a day.
+/// The gate that a late word is about: the sender's own that was closed last, else in a direct chat the one of a copy, else the chat's
+/// newest review if the sender might have decided it. None after a day.
 async fn closed_lately(
     session: &mut Read,
     row: &InboxRow,
@@ -192,6 +202,6 @@ async fn closed_lately(
     let newest = session.list_reviews(&query).await?.items.into_iter().next();
     Ok(newest.filter(|record| {
         let lately = record.decision.as_ref().is_some_and(|decision| decision.at >= since);
-        lately && say::same_chat(&record.gate.conversation, place) && rights.approves_plans(sender, &record.gate.requester)
+        lately && say::same_chat(&record.gate.conversation, place) && rights.of_plans(sender, &record.gate.requester).is_given()
     }))
 }

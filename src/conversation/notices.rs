@@ -1,6 +1,6 @@
 //! What a person is told about their act at a gate.
 
-use countersign_agent::domain::handshake::{Refusal, RowVotes};
+use countersign_agent::domain::handshake::{BadChoice, Refusal, RowVotes};
 use countersign_agent::domain::{Action, AskedAgain, Decision, DecisionKind, Gate, GateKind, Notice};
 
 use crate::store::GateRecord;
@@ -9,8 +9,19 @@ use super::paint;
 use super::rights::Rights;
 
 /// For the person whose act settled a gate.
-pub(super) fn done(gate: GateKind, decision: DecisionKind) -> Notice {
-    match decision {
+pub(super) fn done(gate: GateKind, decision: &Decision) -> Notice {
+    match &decision.in_place_of {
+        Some(person) if gate != GateKind::Question => Notice::DecidedInPlace {
+            kind: decision.kind,
+            person: person.clone(),
+        },
+        _ => done_so(gate, decision.kind),
+    }
+}
+
+/// For the person who settled a gate, or rows of it, so.
+pub(super) fn done_so(gate: GateKind, kind: DecisionKind) -> Notice {
+    match kind {
         DecisionKind::Approve => Notice::Approved {},
         DecisionKind::Revise if gate == GateKind::Question => Notice::Answered {},
         DecisionKind::Revise => Notice::Revised {},
@@ -21,10 +32,9 @@ pub(super) fn done(gate: GateKind, decision: DecisionKind) -> Notice {
 
 /// For the person whose act settled one row of a tool approval.
 pub(super) fn row_done(row: &Action) -> Notice {
-    match row.decision.as_ref().map(|decision| decision.kind) {
-        Some(DecisionKind::Approve) => Notice::Approved {},
-        _ => Notice::Rejected {},
-    }
+    row.decision
+        .as_ref()
+        .map_or(Notice::Rejected {}, |decision| done(GateKind::ToolApproval, decision))
 }
 
 /// For the person whose approval is one of several that a row of a tool approval needs.
@@ -42,6 +52,9 @@ pub(super) fn refused(refusal: Refusal, record: &GateRecord, rights: &Rights) ->
         Refusal::GroupUnknown(groups) => Notice::GroupUnknown { groups },
         Refusal::NotShownWhole => Notice::NotShownWhole {},
         Refusal::NoWords => Notice::EmptyFeedback {},
+        Refusal::BadChoice(BadChoice::NoSuchStep) => Notice::UnknownReview {},
+        Refusal::BadChoice(BadChoice::AllKept) => Notice::AllStepsKept {},
+        Refusal::BadChoice(BadChoice::NoneKept) => Notice::NoStepsKept {},
         Refusal::Decided | Refusal::Lapsed => too_late(record, false),
     }
 }
@@ -70,6 +83,7 @@ pub(super) fn after(decision: &Decision, gate: &Gate) -> Notice {
             kind: decision.kind,
             by: decision.by.clone(),
             through_api: decision.through_api,
+            in_place_of: decision.in_place_of.clone(),
             at: decision.at.rfc3339(),
         },
     }

@@ -1,8 +1,8 @@
 //! How a gate's card looks after something happened to it: painted from the card as it was posted.
 
-use countersign_agent::domain::{Action, AskedAgain, CardState, Decision, GateKind, Outbound, PlanCard};
+use countersign_agent::domain::{Action, AskedAgain, CardState, Decision, GateKind, Millis, Outbound, PlanCard};
 
-use crate::store::GateRecord;
+use crate::store::{GateRecord, Read, StoreError};
 
 use super::rights::Rights;
 
@@ -26,8 +26,21 @@ pub(super) fn asked_again(card: &Outbound, decision: &Decision, asked: Option<&A
     }
 }
 
-/// Still open, with the approvals so far, as they count by `rights`: of the gate, or of each of its `rows`.
-pub(super) fn open(record: &GateRecord, rows: &[Action], rights: &Rights) -> Outbound {
+/// Still open, with the approvals so far, as they count by `rights`: of the gate, or of each of its `rows`. It says who is away `now`.
+pub(super) async fn open(
+    session: &mut Read,
+    record: &GateRecord,
+    rows: &[Action],
+    rights: &Rights,
+    now: Millis,
+) -> Result<Outbound, StoreError> {
+    let mut card = with_votes(record, rows, rights);
+    let away = session.absences(&record.gate.conversation, &card.asked(), now).await?;
+    card.set_away(away);
+    Ok(card)
+}
+
+fn with_votes(record: &GateRecord, rows: &[Action], rights: &Rights) -> Outbound {
     let votes = match record.gate.kind {
         GateKind::ToolApproval => 0,
         GateKind::PlanReview | GateKind::Question | GateKind::Budget => rights.count(record, None, None),
@@ -42,14 +55,14 @@ pub(super) fn open(record: &GateRecord, rows: &[Action], rights: &Rights) -> Out
 }
 
 /// The plan card with the note that its request was edited; none for other cards.
-pub(super) fn edited(record: &GateRecord, rights: &Rights) -> Option<Outbound> {
-    match open(record, &[], rights) {
+pub(super) async fn edited(session: &mut Read, record: &GateRecord, rights: &Rights, now: Millis) -> Result<Option<Outbound>, StoreError> {
+    Ok(match open(session, record, &[], rights, now).await? {
         Outbound::PlanCard(mut plan) => {
             plan.request_edited = true;
             Some(Outbound::PlanCard(plan))
         }
         _ => None,
-    }
+    })
 }
 
 /// What the card is about, in a few words of foreign text.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use countersign_agent::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Right, RowsSettlement, Settlement};
 use countersign_agent::domain::{
-    Action, ActionId, Approvers, Barrier, ChannelKind, Gate, GateKind, Notice, Outbound, Via, Vote, console_person,
+    Absence, Action, ActionId, Approvers, Barrier, ChannelKind, Gate, GateKind, Notice, Outbound, Via, Vote, console_person,
 };
 
 use crate::config::ChannelLive;
@@ -27,10 +27,31 @@ pub(super) struct Rights {
     escalate_to: Vec<String>,
     /// Who belongs to the groups among the approvers, as far as it is known.
     members: Members,
+    /// Those who are away now and in whose place the person who acts decides.
+    away: Vec<Absence>,
+}
+
+/// What there is to approve.
+#[derive(Clone, Copy, Debug)]
+struct Matter<'a> {
+    /// Whose task it is.
+    requester: &'a str,
+    /// Who was asked beside the approvers, because nobody answered.
+    escalated_to: &'a [String],
+}
+
+impl<'a> Matter<'a> {
+    /// What is asked at `gate`.
+    fn at(gate: &'a Gate) -> Self {
+        Self {
+            requester: &gate.requester,
+            escalated_to: &gate.follow_up.escalated_to,
+        }
+    }
 }
 
 impl Rights {
-    /// The rules in force.
+    /// The rules in force, for nobody's deputy.
     pub(super) fn of(kind: ChannelKind, channel: &ChannelLive, members: Members) -> Self {
         Self {
             channel: kind,
@@ -41,7 +62,13 @@ impl Rights {
             external: channel.allow_external,
             escalate_to: channel.escalate_to.clone(),
             members,
+            away: Vec::new(),
         }
+    }
+
+    /// The same, for a deputy of those who are `away` now.
+    pub(super) fn with_absences(self, away: Vec<Absence>) -> Self {
+        Self { away, ..self }
     }
 
     /// May anything be said in this chat?
@@ -69,13 +96,13 @@ impl Rights {
             _ => Vec::new(),
         };
         let listed = asked_here.into_iter().map(|approvers| self.listed(user, approvers));
-        let heard = if self.is_asked_beside(user, gate) {
-            Right::Yes
+        let heard = if self.is_escalated(user, Matter::at(gate)) {
+            Right::Escalated
         } else {
             self.hears(user)
         };
         match listed.fold(heard, Right::or) {
-            Right::Yes | Right::Through(_) => None,
+            Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => None,
             Right::No => barred(Barrier::Person),
             Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
         }
@@ -112,27 +139,29 @@ impl Rights {
         ids.iter().map(one).fold(Right::No, Right::or)
     }
 
-    /// Was `gate` escalated to `user`, and do the settings still say so?
-    fn is_asked_beside(&self, user: &str, gate: &Gate) -> bool {
-        let named = |ids: &[String]| ids.iter().any(|id| id == user);
-        named(&gate.follow_up.escalated_to) && named(&self.escalate_to)
-    }
-
-    /// May `user` approve at `gate`, where `approvers` are asked?
-    fn right(&self, user: &str, gate: &Gate, approvers: &Approvers) -> Right {
-        if self.is_asked_beside(user, gate) && !approvers.bars(user, &gate.requester) {
-            return Right::Yes;
+    /// May `user` themselves approve at `matter`, where `approvers` are asked: as one of them, else because it was escalated to them?
+    fn right(&self, user: &str, matter: Matter<'_>, approvers: &Approvers) -> Right {
+        let own = self.as_approver(user, matter.requester, approvers);
+        let barred = user == self.one_form(matter.requester) && approvers.bars_requester();
+        if own.is_given() || barred || !self.is_escalated(user, matter) {
+            return own;
         }
-        self.right_of_approver(user, &gate.requester, approvers)
+        Right::Escalated
     }
 
-    /// May `user` approve what `requester` asked for, where `approvers` are asked?
-    fn right_of_approver(&self, user: &str, requester: &str, approvers: &Approvers) -> Right {
+    /// Was it escalated to `user`, and do the settings still say so?
+    fn is_escalated(&self, user: &str, matter: Matter<'_>) -> bool {
+        let named = |ids: &[String]| ids.iter().any(|id| self.one_form(id) == user);
+        named(matter.escalated_to) && named(&self.escalate_to)
+    }
+
+    /// May `user` approve what `requester` asked for as one of the `approvers`?
+    fn as_approver(&self, user: &str, requester: &str, approvers: &Approvers) -> Right {
         match approvers {
             Approvers::Listed(_) => self.listed(user, approvers),
             Approvers::All(all) => all
                 .iter()
-                .map(|each| self.right_of_approver(user, requester, each))
+                .map(|each| self.as_approver(user, requester, each))
                 .fold(Right::Yes, Right::and),
             _ if !approvers.allow(user, &self.one_form(requester)) => Right::No,
             _ => match self.hears(user) {
@@ -143,9 +172,19 @@ impl Rights {
         }
     }
 
-    /// Is it known that `user` may approve a plan of `requester`?
-    pub(super) fn approves_plans(&self, user: &str, requester: &str) -> bool {
-        self.right_of_approver(user, requester, &self.plans).is_given()
+    /// May `user` approve a plan of `requester`?
+    pub(super) fn of_plans(&self, user: &str, requester: &str) -> Right {
+        let matter = Matter {
+            requester,
+            escalated_to: &[],
+        };
+        self.may_where(&self.plans, user, &Act::Approve, matter)
+    }
+
+    /// May `user` do this at `matter`, where `approvers` are asked: by themselves, or in the place of somebody who is away?
+    fn may_where(&self, approvers: &Approvers, user: &str, act: &Act, matter: Matter<'_>) -> Right {
+        let right = |by: &str, approvers: &Approvers| self.right(by, matter, approvers);
+        handshake::may(act, user, &self.one_form(matter.requester), approvers, &self.away, right)
     }
 
     /// Who is asked at gates of this kind, where no call asks others.
@@ -167,23 +206,28 @@ impl Rights {
 
     /// May `user` do this at `gate`; of calls, at one of them at least?
     pub(super) fn may(&self, user: &str, act: &Act, gate: &Gate) -> Right {
-        handshake::may(act, user, &self.one_form(&gate.requester), |by| {
-            let right = |approvers| self.right(by, gate, approvers);
-            match &gate.card {
-                Outbound::ApprovalCard(card) => {
-                    let rows = card.actions.iter().map(|row| right(row.approvers.as_ref().unwrap_or(&self.calls)));
-                    rows.fold(Right::No, Right::or)
-                }
-                _ => right(self.approvers(gate.kind)),
+        let may = |approvers| self.may_where(approvers, user, act, Matter::at(gate));
+        match &gate.card {
+            Outbound::ApprovalCard(card) => {
+                let rows = card.actions.iter().map(|row| may(row.approvers.as_ref().unwrap_or(&self.calls)));
+                rows.fold(Right::No, Right::or)
             }
-        })
+            _ => may(self.approvers(gate.kind)),
+        }
     }
 
     /// What `act` comes to at `record`, which asks for no calls, by these rights.
     pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Settlement, Refusal> {
         let requester = self.one_form(&record.gate.requester);
-        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate, approvers);
+        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
         handshake::settle(&self.standing(record, &requester, actor), act, actor, right, words)
+    }
+
+    /// The approval of `actor` at `record`, which asks for no calls, if they may give it.
+    pub(super) fn vote(&self, record: &GateRecord, actor: &Actor) -> Option<Vote> {
+        let requester = self.one_form(&record.gate.requester);
+        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
+        handshake::vote(&self.standing(record, &requester, actor), actor, right)
     }
 
     /// What `act` comes to at `one` of the calls that `record` asks for, or at all that wait, by these rights.
@@ -197,7 +241,7 @@ impl Rights {
         actor: &Actor,
     ) -> Result<RowsSettlement, Refusal> {
         let requester = self.one_form(&record.gate.requester);
-        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate, approvers);
+        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
         handshake::settle_rows(&self.standing(record, &requester, actor), rows, one, act, actor, right, words)
     }
 
@@ -208,6 +252,7 @@ impl Rights {
         GateStanding {
             requester,
             shown_whole: standing.shown_whole || actor.via == Via::Api,
+            away: &self.away,
             ..standing
         }
     }
@@ -217,8 +262,9 @@ impl Rights {
         let gate = &record.gate;
         let approvers = own.unwrap_or(self.approvers(gate.kind));
         let votes: Vec<Vote> = record.votes.iter().filter(|vote| vote.row.as_ref() == row).cloned().collect();
-        let right = |user: &str, approvers: &Approvers| self.right(user, gate, approvers);
-        let counted = Vote::approvers(&votes, |vote| handshake::stands(vote, approvers, right));
+        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(gate), approvers);
+        let requester = self.one_form(&gate.requester);
+        let counted = Vote::approvers(&votes, |vote| handshake::stands(vote, &requester, approvers, right));
         u32::try_from(counted.len()).unwrap_or(u32::MAX)
     }
 
@@ -246,6 +292,7 @@ impl Rights {
             external: false,
             escalate_to: Vec::new(),
             members: Members::new(),
+            away: Vec::new(),
         }
     }
 

@@ -4,10 +4,11 @@
 mod tests;
 
 use countersign_agent::domain::handshake::{Act, Right};
-use countersign_agent::domain::{DecisionKind, Gate, GateKind, Notice, QueueMode, TurnId};
+use countersign_agent::domain::{AwayProblem, DecisionKind, Gate, GateKind, Notice, QueueMode, TurnId};
 
 use crate::store::GateRecord;
 
+use super::away::{self, AwayRequest};
 use super::commands::ChatCommand;
 use super::context::{MessageContext, Reply, ReplyTo};
 use super::phrases::Phrase;
@@ -36,6 +37,10 @@ pub(super) enum Meaning {
     Wait,
     /// This settles (or helps to settle) the gate.
     Answer(Box<Gate>, Act),
+    /// The sender is away from now on; or tell how that stands.
+    Away(Option<AwayRequest>),
+    /// The sender is back.
+    Back,
     /// Stop the sender's tasks of this lane and the replied-to one; or only this turn of somebody else.
     Stop(Option<TurnId>),
     /// Hand the words to the running turn.
@@ -102,7 +107,7 @@ fn meaning_of_command(context: &MessageContext, command: &ChatCommand) -> Meanin
         ChatCommand::Stop => match context.replied_gate().filter(|gate| gate.requester != context.sender) {
             // Somebody else's card: `/stop` there is a refusal by reply, for those who may.
             Some(gate) => match context.rights_at(gate).may(&context.sender, &Act::Cancel, gate) {
-                Right::Yes | Right::Through(_) => Meaning::Stop(Some(gate.turn_id.clone())),
+                Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => Meaning::Stop(Some(gate.turn_id.clone())),
                 Right::Unknown(groups) => Meaning::GroupUnknown(groups),
                 Right::No => Meaning::Refuse(Box::new(gate.clone())),
             },
@@ -113,8 +118,24 @@ fn meaning_of_command(context: &MessageContext, command: &ChatCommand) -> Meanin
         // Never words for what runs: it is a task of its own.
         ChatCommand::Plan if !context.may_ask() => Meaning::Ignore("not allowed"),
         ChatCommand::Plan => own_task(context),
+        ChatCommand::Away => away(context),
+        ChatCommand::Back => Meaning::Back,
         ChatCommand::Status => Meaning::Status,
         ChatCommand::Help => Meaning::Tell("help", Notice::Help {}),
+    }
+}
+
+/// Only somebody whom we hear here can decide here in another's place.
+fn away(context: &MessageContext) -> Meaning {
+    let refuse = |problem| Meaning::Tell("away refused", Notice::AwayRefused { problem });
+    match &context.away {
+        None => Meaning::Away(None),
+        Some(Err(problem)) => refuse(*problem),
+        Some(Ok(request)) => match away::hears(request, &context.rights, &context.tenant) {
+            Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => Meaning::Away(Some(request.clone())),
+            Right::Unknown(groups) => Meaning::GroupUnknown(groups),
+            Right::No => refuse(AwayProblem::NotServed),
+        },
     }
 }
 
@@ -217,10 +238,12 @@ fn answer(context: &MessageContext) -> Option<Meaning> {
         return Some(Meaning::Ignore("empty"));
     };
     match context.rights_at(gate).may(&context.sender, &act, gate) {
-        Right::Yes | Right::Through(_) if act == Act::Approve && gate.card.hides() => {
+        Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } if act == Act::Approve && gate.card.hides() => {
             return Some(Meaning::Tell("not shown whole", Notice::NotShownWhole {}));
         }
-        Right::Yes | Right::Through(_) => return Some(Meaning::Answer(Box::new(gate.clone()), act)),
+        Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => {
+            return Some(Meaning::Answer(Box::new(gate.clone()), act));
+        }
         Right::Unknown(groups) => return Some(Meaning::GroupUnknown(groups)),
         Right::No => {}
     }

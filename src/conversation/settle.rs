@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use countersign_agent::domain::handshake::{Act, Actor, Refusal, RowVotes, RowsSettlement, Settlement};
-use countersign_agent::domain::{Action, ActionId, Decision, DecisionKind, Gate, GateKind, Millis};
-use serde_json::json;
+use countersign_agent::domain::{Action, ActionId, Decision, DecisionKind, Gate, GateKind, Millis, Vote};
+use serde_json::{Value, json};
 
 use crate::store::{GateRecord, Read, StoreError, Tx};
 
@@ -55,7 +55,7 @@ pub(super) async fn settle(
     match settled {
         Ok(Settlement::Decided(decision)) => close(session, gate, decision, actor).await,
         Ok(Settlement::Voted { votes }) => {
-            let card = paint::open(&record, &[], rights);
+            let card = paint::open(session, &record, &[], rights, actor.now).await?;
             session.repaint_card(gate, &format!("votes {votes}"), card).await?;
             let quorum = gate.quorum;
             Ok(GateOutcome::Voted { votes, quorum })
@@ -84,14 +84,18 @@ async fn refused(session: &mut Tx, gate: &Gate, refusal: Refusal, actor: &Actor)
 /// Records an approval; gives the gate with it.
 async fn record_vote(session: &mut Tx, record: &GateRecord, actor: &Actor, rights: &Rights) -> Result<GateRecord, StoreError> {
     let gate = &record.gate;
-    let right = rights.may(actor.user.as_deref().unwrap_or_default(), &Act::Approve, gate);
-    if let Some(vote) = actor.vote(&right, None)
+    if let Some(vote) = rights.vote(record, actor)
         && session.vote(&gate.id, &vote).await?
         && gate.quorum > 1
     {
-        session.audit_act("vote", gate, None, actor, json!({"digest": gate.digest, "group": vote.group}));
+        session.audit_act("vote", gate, None, actor, trail_of(gate, &vote));
     }
     counted(session, gate).await
+}
+
+/// What the trail says of an approval.
+fn trail_of(gate: &Gate, vote: &Vote) -> Value {
+    json!({"digest": gate.digest, "group": vote.group, "in_place_of": vote.in_place_of})
 }
 
 /// The gate with all votes that were given so far.
@@ -242,8 +246,7 @@ async fn settle_rows(
     if !settled.votes.is_empty() {
         for vote in &settled.votes {
             if session.vote(&gate.id, vote).await? {
-                let details = json!({"digest": gate.digest, "group": vote.group});
-                session.audit_act("vote", gate, vote.row.as_ref(), actor, details);
+                session.audit_act("vote", gate, vote.row.as_ref(), actor, trail_of(gate, vote));
             }
         }
         // A vote is a row of its own: it counts together with those that others gave meanwhile.
@@ -258,20 +261,22 @@ async fn settle_rows(
         if !session.decide_action(id, status, decision).await? {
             return Ok(Err(Refusal::Decided));
         }
-        session.audit_act("action_decision", gate, Some(id), actor, json!({"status": status}));
+        let details = json!({"status": status, "in_place_of": decision.in_place_of});
+        session.audit_act("action_decision", gate, Some(id), actor, details);
     }
     match &settled.gate {
-        None => repaint(session, gate, rights).await?,
+        None => repaint(session, gate, rights, actor.now).await?,
         Some(decision) => drop(close(session, gate, decision.clone(), actor).await?),
     }
     Ok(Ok(settled))
 }
 
 /// The card of an open tool approval, as its rows stand now.
-async fn repaint(session: &mut Tx, gate: &Gate, rights: &Rights) -> Result<(), StoreError> {
+async fn repaint(session: &mut Tx, gate: &Gate, rights: &Rights, now: Millis) -> Result<(), StoreError> {
     let record = counted(session, gate).await?;
     let rows = session.actions_of_gate(&gate.id).await?;
     let settled = rows.iter().filter(|row| !row.status.waits()).count();
     let change = format!("rows {settled} votes {}", record.votes.len());
-    session.repaint_card(gate, &change, paint::open(&record, &rows, rights)).await
+    let card = paint::open(session, &record, &rows, rights, now).await?;
+    session.repaint_card(gate, &change, card).await
 }

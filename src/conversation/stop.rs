@@ -1,7 +1,7 @@
 //! Stopping, superseding and telling where a lane's work stands.
 
 use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::handshake::Actor;
+use countersign_agent::domain::handshake::{Act, Actor, Right};
 use countersign_agent::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, TurnId};
 
 use crate::lanes::plan_of;
@@ -23,7 +23,9 @@ pub(super) async fn stop(
 ) -> Result<(), StoreError> {
     if let Some(id) = other {
         if let Some(turn) = session.turn(id).await? {
-            end_turn(session, &turn, DecisionKind::Cancel, actor).await?;
+            let gate = open_gate(session, &turn).await?;
+            let right = gate.map_or(Right::Yes, |gate| context.rights.may(&context.sender, &Act::Cancel, &gate));
+            end_turn(session, &turn, DecisionKind::Cancel, &actor.by_right(&right)).await?;
         }
         return say::mark_seen(session, row).await;
     }

@@ -14,7 +14,7 @@ use super::load::load_context;
 use super::notices::{after, refused};
 use super::route::{Meaning, acts_elsewhere, queue, route};
 use super::settle::{GateOutcome, settle};
-use super::{Conversations, changes, say, stop};
+use super::{Conversations, away, changes, say, stop};
 
 /// Rows looked at in one go.
 const BATCH: i64 = 64;
@@ -149,7 +149,7 @@ impl Conversations {
             InboundBody::Recalled { message_id } => RowEnd::Done(changes::handle_recall(tx, row, message_id, self.clock.now()).await?),
             InboundBody::Edited { message_id } => {
                 let rights = self.rights(&row.inbound.conversation);
-                RowEnd::Done(changes::handle_edit(tx, row, message_id, &rights).await?)
+                RowEnd::Done(changes::handle_edit(tx, row, message_id, &rights, self.clock.now()).await?)
             }
             InboundBody::Joined => RowEnd::Done(changes::handle_join(tx, row).await?),
             InboundBody::Left => RowEnd::Done(changes::handle_leave(tx, row, self.clock.now()).await?),
@@ -217,12 +217,11 @@ impl Conversations {
             return Ok(RowEnd::Done("our own"));
         }
         let place = &row.inbound.conversation;
-        if !self.rights(place).inside(&row.inbound.sender_teams, &place.tenant) {
+        let rights = self.rights_of(tx, place, &row.inbound.sender).await?;
+        if !rights.inside(&row.inbound.sender_teams, &place.tenant) {
             return Ok(RowEnd::Done("of another organisation"));
         }
-        let live = self.settings.current();
-        let rights_in = |place: &Conversation| self.rights(place);
-        let Some(context) = load_context(tx, &live, &rights_in, row, message, bot.as_deref(), self.clock.now()).await? else {
+        let Some(context) = load_context(tx, self, rights, row, message, bot.as_deref()).await? else {
             return Ok(RowEnd::Done("not for us"));
         };
         let mut meaning = route(&context);
@@ -266,6 +265,17 @@ impl Conversations {
                 let status = stop::status(tx, context).await?;
                 say::tell(tx, row, status).await?;
                 Ok(RowEnd::Done("status"))
+            }
+            Meaning::Away(request) => {
+                match request {
+                    Some(request) => away::leave(tx, row, request, self.clock.now()).await?,
+                    None => away::tell(tx, row, self.clock.now()).await?,
+                }
+                Ok(RowEnd::Done("away"))
+            }
+            Meaning::Back => {
+                away::come_back(tx, row, self.clock.now()).await?;
+                Ok(RowEnd::Done("back"))
             }
             Meaning::Answer(gate, act) => {
                 let Some(record) = tx.gate(&gate.id).await? else {

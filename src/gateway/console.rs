@@ -82,6 +82,15 @@ impl Form {
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 
+    /// All fields of this name: the boxes that are ticked.
+    fn all(&self, name: &str) -> Vec<String> {
+        self.0
+            .iter()
+            .filter(|(field, _)| field == name)
+            .map(|(_, value)| value.clone())
+            .collect()
+    }
+
     /// The field `name`, blank when it is not there. The last one wins: a pressed button comes last.
     fn get(&self, name: &str) -> &str {
         let found = self.0.iter().rev().find(|(field, _)| field == name);

@@ -154,16 +154,23 @@ impl From<DecideError> for ApiError {
             DecideError::NotFound => Self::not_found("there is nothing with this id"),
             DecideError::Forbidden => Self::forbidden("this person may not decide this"),
             DecideError::GroupUnknown(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", failure.to_string()),
-            DecideError::Conflict { by, through_api, at } => {
+            DecideError::Conflict {
+                by,
+                through_api,
+                in_place_of,
+                at,
+            } => {
                 let road = if through_api { "the API, in the name of " } else { "" };
                 let by = by.as_deref().unwrap_or("the system");
-                let message = format!("already decided by {road}{by} at {}", at.rfc3339());
+                let place = in_place_of.map(|person| format!(" in the place of {person}")).unwrap_or_default();
+                let message = format!("already decided by {road}{by}{place} at {}", at.rfc3339());
                 Self::conflict(message)
             }
             DecideError::AskedAgain => {
                 Self::conflict("this call is asked about again: read the action, then decide with the gate_id that it has now")
             }
             DecideError::NotEditable(why) => Self::conflict(why),
+            DecideError::AllStepsKept | DecideError::NoStepsKept => Self::invalid(failure.to_string()),
             DecideError::Gone => Self::new(StatusCode::GONE, "gone", "it expired; ask again for a new one"),
             DecideError::Invalid(message) => Self::invalid(message),
             DecideError::Store(failure) => failure.into(),

@@ -2,6 +2,7 @@
 
 mod commit;
 mod follow_up;
+mod delegated;
 mod signal_watch;
 mod split;
 mod successor;
@@ -294,7 +295,7 @@ impl Journal for LedgerJournal {
             }
             self.failpoint.reach("action_unsent");
             let mut tx = self.ledger.begin_in(&self.lease.conversation).await?;
-            tx.move_action(&self.lease, id, ActionStatus::Running, None).await?;
+            tx.move_action(&self.lease, id, ActionStatus::Running).await?;
             tx.commit().await?;
             info!(action.id = %id, tool = action.tool, "write call sent");
             self.failpoint.reach("action_sent");

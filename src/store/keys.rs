@@ -33,6 +33,11 @@ pub(super) fn person_key(place: &Conversation, user: &str) -> Vec<u8> {
     digest128(&[place.channel.as_str(), &place.app, &place.tenant, &place.chat, "person", user]).to_vec()
 }
 
+/// A person in an organisation, whatever the chat.
+pub(super) fn member_key(place: &Conversation, user: &str) -> Vec<u8> {
+    digest128(&[place.channel.as_str(), &place.app, &place.tenant, "member", user]).to_vec()
+}
+
 /// A message of a chat.
 pub(super) fn message_ref(place: &Conversation, message_id: &str) -> Vec<u8> {
     digest128(&[

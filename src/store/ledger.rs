@@ -3,6 +3,7 @@
 //! One SQL text for every database (see `migrations/`): `$n` marks, no boolean results, sums cast, JSON as TEXT.
 //! The verbs are methods of [`Read`] and [`Tx`], one file a theme.
 
+mod absences;
 mod accept;
 mod actions;
 mod arrive;

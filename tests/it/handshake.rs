@@ -3,6 +3,7 @@
 pub(crate) mod actions;
 mod again;
 mod approvals;
+mod away;
 mod changes;
 mod commands;
 mod copies;
@@ -17,6 +18,7 @@ mod groups;
 mod ids;
 mod lanes;
 mod late;
+mod left_out;
 mod limits;
 mod plans;
 mod policy;

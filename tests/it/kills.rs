@@ -5,6 +5,7 @@ mod again;
 mod answer;
 mod crash;
 pub mod kit;
+mod left_out;
 mod limit;
 mod remind;
 mod reply;

@@ -5,8 +5,8 @@ mod checker;
 use std::collections::BTreeSet;
 
 use countersign_agent::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice,
-    Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
+    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, LeftOut, Locale,
+    Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
 };
 
 use crate::support::gallery::{
@@ -85,7 +85,10 @@ fn buttons_carry_the_contract() {
     let review = |action: &str| json!({"action": action, "review_id": "rv_1"});
     let act = |action: &str, id: &str| json!({"action": action, "action_id": id});
     let open = Outbound::PlanCard(plan(CardState::Open { votes: 0 }));
-    assert_eq!(values(&open), [review("approve"), review("cancel"), review("revise")]);
+    assert_eq!(
+        values(&open),
+        [review("approve"), review("cancel"), review("revise"), review("keep_steps")]
+    );
     assert_eq!(
         values(&approval([ActionStatus::Pending; 2], CardState::Open { votes: 0 })),
         [
@@ -196,9 +199,15 @@ fn cards_fit_whatever_they_hold() {
         quorum: 2,
         request_edited: true,
         demo: true,
+        left_out: Some(Box::new(LeftOut {
+            by: Some(noise.clone()),
+            through_api: true,
+            steps: many.clone(),
+        })),
         ..plan(state)
     };
     let approval = |state| ApprovalCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
         approvers: listed(),
@@ -229,6 +238,7 @@ fn cards_fit_whatever_they_hold() {
         }),
         Outbound::Answer(answer(&"<&".repeat(100_000), TurnReason::FinalAnswer)),
         Outbound::BudgetCard(BudgetCard {
+            away: Vec::new(),
             gate_id: GateId::new("rv_4"),
             requester: noise.clone(),
             approvers: listed(),
@@ -314,8 +324,8 @@ proptest! {
             ..plan(state)
         });
         let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), preview: Some(text.clone()), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
-        let approval = Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state: closed.clone(), copy: None });
-        let question = Outbound::QuestionCard(QuestionCard { gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
+        let approval = Outbound::ApprovalCard(ApprovalCard { away: Vec::new(), gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state: closed.clone(), copy: None });
+        let question = Outbound::QuestionCard(QuestionCard { away: Vec::new(), gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
         let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], granted: vec![grant(&text, &text, &text).call], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
         for (content, trusted) in [(plan(open), 1), (plan(closed), by_id), (approval, by_id), (question, 1), (answer, 1)] {
             let card = lark_card(&templates, Locale::EnUs, &content).unwrap();

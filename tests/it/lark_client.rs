@@ -378,6 +378,7 @@ async fn text_messages_call_nobody() {
     let plain = post("k3", Outbound::Answer(answer(evil, TurnReason::FinalAnswer)));
     bench.deliver(&Delivery { plain: true, ..plain }).await.unwrap();
     let decided = Notice::AlreadyDecided {
+        in_place_of: None,
         kind: DecisionKind::Approve,
         by: Some(String::from("ou_u2")),
         through_api: false,

@@ -11,6 +11,7 @@ const BOT: &str = "ou_bot";
 fn message(text: &str, chat_type: ChatType) -> InboundMessage {
     let known = [("@_user_1", BOT, "Countersign"), ("@_user_2", "ou_u2", "Li Lei")];
     let mentions = known.iter().filter(|(key, ..)| text.contains(key)).map(|(key, id, name)| Mention {
+        team: None,
         key: (*key).to_owned(),
         id: (*id).to_owned(),
         name: (*name).to_owned(),

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use countersign::channels::{FormContext, SlackMessage, form_errors, plain_text, revise_form, slack_message};
 use countersign_agent::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, Locale, Notice,
-    Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, ReactionMark, StepStatus, StepView, TurnReason,
+    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, LeftOut, Locale,
+    Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, ReactionMark, StepStatus, StepView, TurnReason,
 };
 use countersign_playground::check_message as check_slack;
 use proptest::prelude::*;
@@ -109,7 +109,8 @@ fn buttons_carry_the_contract() {
         [
             button("plan_approve", "rv_1", false),
             button("plan_revise", "rv_1", false),
-            button("plan_cancel", "rv_1", true)
+            button("plan_cancel", "rv_1", true),
+            button("plan_keep_steps", "rv_1", false),
         ]
     );
     assert_eq!(
@@ -247,9 +248,15 @@ fn messages_fit_whatever_they_hold() {
         quorum: 2,
         request_edited: true,
         demo: true,
+        left_out: Some(Box::new(LeftOut {
+            by: Some(noise.clone()),
+            through_api: true,
+            steps: many.clone(),
+        })),
         ..plan(state)
     };
     let approval = |state| ApprovalCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
         approvers: listed(),
@@ -281,6 +288,7 @@ fn messages_fit_whatever_they_hold() {
         Outbound::Answer(answer(&"<&🙂".repeat(100_000), TurnReason::FinalAnswer)),
         Outbound::Text { text: noise.repeat(6) },
         Outbound::BudgetCard(BudgetCard {
+            away: Vec::new(),
             gate_id: GateId::new("rv_4"),
             requester: noise.clone(),
             approvers: listed(),
@@ -382,8 +390,8 @@ proptest! {
             ..plan(state)
         });
         let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), preview: Some(text.clone()), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
-        let approval = |state| Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act.clone()], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state, copy: None });
-        let question = Outbound::QuestionCard(QuestionCard { gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
+        let approval = |state| Outbound::ApprovalCard(ApprovalCard { away: Vec::new(), gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act.clone()], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state, copy: None });
+        let question = Outbound::QuestionCard(QuestionCard { away: Vec::new(), gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
         let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], granted: vec![grant(&text, &text, &text).call], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
         let goal = Outbound::Notice(Notice::Expired { goal: text.clone(), again: true });
         let said = Outbound::Text { text: format!("x{text}") };
@@ -395,4 +403,43 @@ proptest! {
             prop_assert_eq!(strangers, Vec::<String>::new());
         }
     }
+}
+
+/// issue H: the form that leaves steps out has a ticked box for each of two to ten steps that wait, each with an id that may stand in a name.
+#[test]
+fn boxes_are_offered_where_they_fit() {
+    let boxes = |steps: Vec<StepView>| {
+        let card = Outbound::PlanCard(PlanCard {
+            steps,
+            ..plan(CardState::Open { votes: 0 })
+        });
+        let message = message(Locale::EnUs, &card);
+        assert!(faults(&message).is_empty(), "{:?}", faults(&message));
+        let mut found = Vec::new();
+        message.blocks.iter().for_each(|block| {
+            walk(block, &mut |node| {
+                if node["type"] == "checkboxes" {
+                    assert_eq!(node["options"], node["initial_options"]);
+                    let options = node["options"].as_array().unwrap().iter();
+                    found.extend(options.map(|option| option["value"].as_str().unwrap().to_owned()));
+                }
+            });
+        });
+        found
+    };
+    let named = |ids: &[&str]| {
+        ids.iter()
+            .map(|id| step(id, &"🚀 long <!channel> ".repeat(20), StepStatus::Pending, &[]))
+            .collect()
+    };
+    let counted = |count: usize| {
+        let ids: Vec<String> = (1..=count).map(|at| at.to_string()).collect();
+        boxes(named(&ids.iter().map(String::as_str).collect::<Vec<_>>())).len()
+    };
+    assert_eq!([1, 2, 10, 11, 30].map(counted), [0, 2, 10, 0, 0]);
+    assert_eq!(boxes(named(&["a-1", "B_2"])), ["a-1", "B_2"]);
+    assert!(boxes(named(&["a", "b c"])).is_empty() && boxes(named(&["a", "步骤"])).is_empty());
+    let done = step("1", "read", StepStatus::Completed, &[]);
+    let waits: Vec<StepView> = named(&["2", "3"]);
+    assert_eq!(boxes([vec![done], waits].concat()), ["2", "3"], "what is done is not offered");
 }

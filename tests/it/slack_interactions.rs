@@ -34,6 +34,57 @@ fn two_buttons_at_once() {
     }
 }
 
+/// interface: the button beside the boxes brings the ids of those that are ticked, in whatever block they stand; a box alone is no press.
+#[test]
+fn boxes_of_steps() {
+    let with_state = |state: &Value| {
+        let mut pressed = press("plan_keep_steps", &json!("rv_1"));
+        pressed["state"] = state.clone();
+        pressed
+    };
+    let boxes = |values: &[&str]| {
+        let options: Vec<Value> = values
+            .iter()
+            .map(|value| json!({"text": {"type": "plain_text", "text": "x"}, "value": value}))
+            .collect();
+        json!({"values": {"keep.0a1b": {"plan_steps": {"type": "checkboxes", "selected_options": options}}, "other": {"x": {"type": "y"}}}})
+    };
+    for ids in [&["1", "3"][..], &[]] {
+        let InboundBody::Click(click) = inbound(interact(&with_state(&boxes(ids)))).body else {
+            panic!("a click")
+        };
+        assert_eq!(
+            (click.verb, click.target, &click.kept[..]),
+            (
+                ClickVerb::KeepSteps,
+                Some(ClickTarget::Gate(GateId::new("rv_1"))),
+                &ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>()[..]
+            )
+        );
+    }
+    let many: Vec<String> = (0..51).map(|at| at.to_string()).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let mut twice = boxes(&["1"]);
+    twice["values"]["again"] = twice["values"]["keep.0a1b"].clone();
+    for odd in [
+        &json!({"values": {}}),
+        &json!({}),
+        &json!([]),
+        &json!({"values": {"keep": {"plan_steps": {"type": "checkboxes"}}}}),
+        &json!({"values": {"keep": {"plan_steps": {"selected_options": [{"value": 1}]}}}}),
+        &boxes(&["a b"]),
+        &boxes(&[""]),
+        &boxes(&many),
+        &twice,
+    ] {
+        assert!(bad(&interact(&with_state(odd))), "{odd}");
+    }
+    let mut alone = press("plan_steps", &json!("1"));
+    alone["actions"][0]["type"] = json!("checkboxes");
+    alone["state"] = boxes(&["1"]);
+    assert!(ignored(&interact(&alone)));
+}
+
 /// M-5: the buttons of our cards; who pressed, on which card, and what may open a form.
 #[test]
 fn our_buttons() {

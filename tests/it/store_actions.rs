@@ -1,7 +1,7 @@
 //! Actions: settled once, run once, found again.
 
 use countersign::store::{ListQuery, StoreError};
-use countersign_agent::domain::{ActionStatus, DecisionKind, GateId, ToolResult};
+use countersign_agent::domain::{ActionStatus, Approvers, DecisionKind, Demand, GateId, ToolResult};
 
 use crate::store_kit::{START, TTL_MS, action, decision, open, place, stores, working};
 
@@ -39,24 +39,33 @@ async fn an_action_is_sent_once() {
         tx.insert_action(&lease, &granted).await.unwrap();
         tx.insert_action(&lease, &pending).await.unwrap();
         assert!(matches!(
-            tx.move_action(&lease, &pending.id, ActionStatus::Running, None).await,
+            tx.move_action(&lease, &pending.id, ActionStatus::Running).await,
             Err(StoreError::Stale)
         ));
-        tx.move_action(&lease, &granted.id, ActionStatus::Running, None).await.unwrap();
+        tx.move_action(&lease, &granted.id, ActionStatus::Running).await.unwrap();
         assert!(matches!(
-            tx.move_action(&lease, &granted.id, ActionStatus::Running, None).await,
+            tx.move_action(&lease, &granted.id, ActionStatus::Running).await,
             Err(StoreError::Stale)
         ));
 
         // After a crash its outcome is unknown, and a person decides whether it runs again.
         let asks = GateId::new("rv_2");
-        tx.move_action(&lease, &granted.id, ActionStatus::Unknown, Some(&asks))
-            .await
-            .unwrap();
-        assert_eq!(tx.actions_of_gate(&asks).await.unwrap()[0].status, ActionStatus::Unknown);
+        let mut reopened = granted.clone();
+        reopened.ask(Demand {
+            approvers: Some(Approvers::NotRequester),
+            quorum: Some(2),
+        });
+        tx.reopen_action(&lease, &reopened, &asks).await.unwrap();
+        let asked = tx.actions_of_gate(&asks).await.unwrap().remove(0);
+        assert_eq!(asked.status, ActionStatus::Unknown);
+        assert_eq!(
+            (asked.quorum, asked.approvers),
+            (2, Some(Approvers::NotRequester)),
+            "the rules of now"
+        );
         let again = decision(DecisionKind::Approve, "ou_1", store.clock.now());
         assert!(tx.decide_action(&granted.id, ActionStatus::Approved, &again).await.unwrap());
-        tx.move_action(&lease, &granted.id, ActionStatus::Running, None).await.unwrap();
+        tx.move_action(&lease, &granted.id, ActionStatus::Running).await.unwrap();
         let result = ToolResult {
             text: "ok\0".to_owned(),
             exit_code: Some(0),

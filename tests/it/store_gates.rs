@@ -66,6 +66,7 @@ async fn votes_are_of_different_people() {
 
 fn vote(store: &Store, by: &str, principal: Option<&str>) -> Vote {
     Vote {
+        in_place_of: None,
         by: by.to_owned(),
         via: if principal.is_some() { Via::Api } else { Via::Button },
         principal: principal.map(str::to_owned),

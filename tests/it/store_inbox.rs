@@ -113,6 +113,7 @@ async fn a_row_inside_a_transaction_lives_and_dies_with_it() {
         let click = Inbound {
             message_key: None,
             body: InboundBody::Click(Click {
+                kept: Vec::new(),
                 verb: ClickVerb::Approve,
                 target: None,
                 feedback: None,

@@ -278,6 +278,8 @@ pub(crate) fn gate(turn: &TurnRow, id: &str, now: Millis) -> Gate {
 
 pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
     Outbound::PlanCard(PlanCard {
+        away: Vec::new(),
+        left_out: None,
         review_id: Some(GateId::new(review)),
         requester: "ou_1".to_owned(),
         goal: goal.to_owned(),
@@ -320,6 +322,8 @@ pub(crate) async fn open(store: &Store, lease: &Lease, turn: &TurnRow, id: &str)
 
 pub(crate) fn decision(kind: DecisionKind, by: &str, now: Millis) -> Decision {
     Decision {
+        in_place_of: None,
+        kept: Vec::new(),
         kind,
         by: Some(by.to_owned()),
         via: Via::Text,

@@ -195,7 +195,7 @@ async fn a_stale_worker_writes_nothing() {
             tx.save_turn(&stale, &done).await,
             tx.append_messages(&stale, &row.id, 0, &log).await,
             tx.insert_action(&stale, &action(&row, "act_2", status, store.clock.now())).await,
-            tx.move_action(&stale, &proposed.id, countersign_agent::domain::ActionStatus::Running, None)
+            tx.move_action(&stale, &proposed.id, countersign_agent::domain::ActionStatus::Running)
                 .await,
             tx.finish_action(&stale, &proposed.id, status, &result).await,
             tx.open_gate(&stale, &new_gate).await,

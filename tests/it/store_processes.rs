@@ -202,6 +202,7 @@ async fn approve(store: &Store, gate: &Gate, by: &str) -> bool {
     let now = store.clock.now();
     let mut tx = store.ledger.begin_in(&gate.conversation).await.unwrap();
     let vote = Vote {
+        in_place_of: None,
         by: by.to_owned(),
         via: Via::Button,
         principal: None,
@@ -470,6 +471,7 @@ async fn two_processes_prune_beside_traffic() {
 
 fn vote(store: &Store) -> Vote {
     Vote {
+        in_place_of: None,
         by: "ou_1".to_owned(),
         via: Via::Button,
         principal: None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::store::{AuditCheck, AuditEntry, ListQuery, PruneCounts};
-use countersign_agent::domain::{ActionStatus, DecisionKind, Message, Millis, Role, TurnStatus};
+use countersign_agent::domain::{Absence, ActionStatus, Conversation, DecisionKind, Message, Millis, Role, TurnStatus};
 
 use crate::store_kit::{START, accept, action, decision, handle_all, lane_task, open, place, simple, stores, working};
 
@@ -72,5 +72,39 @@ async fn old_and_finished_rows_go() {
         assert_eq!(read.list_turns(&all).await.unwrap().items, [running]);
         assert_eq!(read.queued(&home.lane("ou_3")).await.unwrap()[0].id, queued);
         assert!(matches!(read.verify_audit(None).await.unwrap(), AuditCheck::Sound(head) if head.seq == 1));
+    }
+}
+
+/// An absence goes once it ended before the retention; one that holds, or ended lately, stays.
+#[tokio::test]
+async fn absences_that_ended_long_ago_go() {
+    for store in stores().await {
+        let home = place("oc_1", "");
+        let now = store.clock.now();
+        let mut tx = store.ledger.begin_in(&home).await.unwrap();
+        for (person, until) in [("ou_old", now.0 - 2_000), ("ou_late", now.0 - 500), ("ou_away", now.0 + 1_000)] {
+            let absence = Absence {
+                person: person.to_owned(),
+                deputy: String::from("ou_deputy"),
+                since: Millis(now.0 - 10_000),
+                until: Millis(until),
+                teams: Vec::new(),
+            };
+            tx.set_absence(&home, &absence).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        assert_eq!(store.ledger.prune(Millis(now.0 - 1_000)).await.unwrap().absences, 1);
+        let mut read = store.ledger.read().await.unwrap();
+        // The last moment belongs to it.
+        let held = read.deputises_for(&home, "ou_deputy", Millis(now.0 + 1_000)).await.unwrap();
+        assert_eq!(held.iter().map(|absence| absence.person.as_str()).collect::<Vec<_>>(), ["ou_away"]);
+        assert_eq!(read.deputises_for(&home, "ou_deputy", Millis(now.0 + 1_001)).await.unwrap(), []);
+        let elsewhere = Conversation {
+            tenant: String::from("another"),
+            ..home.clone()
+        };
+        assert_eq!(read.deputises_for(&elsewhere, "ou_deputy", now).await.unwrap(), []);
+        assert_eq!(read.absence(&home, "ou_old", Millis(0)).await.unwrap(), None);
+        assert!(read.absence(&home, "ou_late", Millis(now.0 - 500)).await.unwrap().is_some());
     }
 }

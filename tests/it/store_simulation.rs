@@ -211,7 +211,7 @@ impl World {
                 Ok(None)
             }
             ActionStatus::Approved => {
-                tx.move_action(&lease, &act, ActionStatus::Running, None).await?;
+                tx.move_action(&lease, &act, ActionStatus::Running).await?;
                 worker.sent = true;
                 Ok(Some(row.inbox_id))
             }

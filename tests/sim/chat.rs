@@ -39,6 +39,8 @@ pub struct Card {
     pub at: Millis,
     pub requester: String,
     pub rows: Vec<ActionId>,
+    /// Ids of the steps of a plan.
+    pub steps: Vec<String>,
 }
 
 /// Everything that arrived, by its key: a platform takes a key once.
@@ -93,6 +95,7 @@ fn card(posted: &Posted) -> Option<Card> {
             at,
             requester: card.requester.clone(),
             rows: Vec::new(),
+            steps: card.steps.iter().map(|step| step.id.clone()).collect(),
         },
         Outbound::ApprovalCard(card) => Card {
             gate: card.gate_id.clone(),
@@ -101,6 +104,7 @@ fn card(posted: &Posted) -> Option<Card> {
             at,
             requester: card.requester.clone(),
             rows: card.actions.iter().map(|row| row.button_id(&card.gate_id)).collect(),
+            steps: Vec::new(),
         },
         Outbound::QuestionCard(card) => Card {
             gate: card.gate_id.clone(),
@@ -109,6 +113,7 @@ fn card(posted: &Posted) -> Option<Card> {
             at,
             requester: card.requester.clone(),
             rows: Vec::new(),
+            steps: Vec::new(),
         },
         Outbound::BudgetCard(card) => Card {
             gate: card.gate_id.clone(),
@@ -117,6 +122,7 @@ fn card(posted: &Posted) -> Option<Card> {
             at,
             requester: card.requester.clone(),
             rows: Vec::new(),
+            steps: Vec::new(),
         },
         Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => return None,
     })

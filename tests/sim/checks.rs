@@ -1,7 +1,9 @@
 //! What must hold in every life: while it goes on, and when it has come to rest.
 
+mod again;
 mod evidence;
 mod gates;
+mod left_out;
 mod limits;
 mod plan;
 mod prompt;

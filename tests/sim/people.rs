@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use countersign_agent::domain::{ActionId, Click, ClickTarget, ClickVerb, GateId, GateKind, Inbound, InboundBody, Millis};
 
+use super::cards::TTL;
 use super::chat::{Card, Chat};
 use super::dice::Dice;
 use super::words::{BOT, Words, happens, says};
@@ -20,6 +21,10 @@ pub struct Evidence {
     pub by: String,
     /// It is a word or a button of consent.
     pub consents: bool,
+    /// It is the button that asks for the plan of an expired review again.
+    pub asks_again: bool,
+    /// Ids of the steps to keep, from the button that leaves the others out.
+    pub keeps: Option<Vec<String>>,
     /// What was pressed.
     pub target: Option<ClickTarget>,
     /// On the card of which gate.
@@ -158,7 +163,18 @@ impl People {
             GateKind::Question => [ClickVerb::Revise, ClickVerb::Revise, ClickVerb::Cancel],
             GateKind::Budget => [ClickVerb::Approve, ClickVerb::Approve, ClickVerb::Cancel],
         };
-        let verb = verbs[dice.weighted(&[10, 2, 1])];
+        let mut verb = verbs[dice.weighted(&[10, 2, 1])];
+        // Only the card of an expired review has this button; whoever sends it for another one is told so.
+        let old = now.since(card.at) > TTL;
+        if card.kind == GateKind::PlanReview && dice.percent(if old { 60 } else { 5 }) {
+            verb = ClickVerb::AskAgain;
+        }
+        let mut kept = Vec::new();
+        if card.kind == GateKind::PlanReview && dice.percent(10) {
+            verb = ClickVerb::KeepSteps;
+            kept = card.steps.clone();
+            kept.retain(|_| dice.percent(60));
+        }
         let rows: &[ActionId] = &card.rows;
         let target = if !rows.is_empty() && dice.percent(60) {
             ClickTarget::Action(dice.pick(rows).clone())
@@ -171,6 +187,7 @@ impl People {
             verb,
             target: Some(target),
             feedback: (verb == ClickVerb::Revise).then(|| format!("rather so {}", self.said)),
+            kept,
             card: told.then(|| card.message.clone()),
         };
         let words = happens(&format!("k{}", self.said), who, InboundBody::Click(click));
@@ -223,6 +240,11 @@ impl People {
         let evidence = Evidence {
             by: inbound.sender.clone(),
             consents,
+            keeps: match &inbound.body {
+                InboundBody::Click(click) if click.verb == ClickVerb::KeepSteps => Some(click.kept.clone()),
+                _ => None,
+            },
+            asks_again: matches!(&inbound.body, InboundBody::Click(click) if click.verb == ClickVerb::AskAgain),
             target,
             pressed: None,
             replies_to,

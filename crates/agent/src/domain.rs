@@ -3,10 +3,13 @@
 //! Nothing here knows a wire format, a database or a clock of its own. Types that are stored derive
 //! `serde` because the ledger keeps JSON as text; they are never sent to a platform as they are.
 
+mod absence;
 mod ids;
 mod clock;
 mod inbound;
 mod outbound;
+mod asked;
+mod card_copy;
 mod painted;
 mod card_size;
 mod notice;
@@ -28,8 +31,10 @@ mod event;
 mod failpoint;
 pub(crate) mod foreign;
 
+pub use absence::Absence;
 pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
 pub use approvers::{Approvers, MOST_NAMED};
+pub use card_copy::CardCopy;
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
 pub(crate) use coverage::always_asks;
@@ -43,9 +48,9 @@ pub use gate_kind::GateKind;
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
 pub use message::{Message, Role, ToolCall};
-pub use notice::{Barrier, Notice};
+pub use notice::{AwayProblem, Barrier, Notice};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardCopy, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, LeftOut, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
     QuestionCard, ReactionMark, StepView,
 };
 pub use pattern::{ArgumentSense, Comparison, compare, fits, matches, normal};
@@ -53,8 +58,8 @@ pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus}
 pub use policy::{
     ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode, is_tool_of,
 };
-pub use rule::{
-    COMMAND_TOOL, Demand, JudgedCall, Judgement, LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport, Rule, Ruling, judge,
+pub use rule::{Demand, JudgedCall, Judgement, LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport, Rule, Ruling, judge};
+pub use tool::{
+    COMMAND_TOOL, Definition, Definitions, EffectClass, Scope, ScopeArgument, ServerHealth, ServerStanding, ToolSpec, confirmation_of,
 };
-pub use tool::{Definition, Definitions, EffectClass, Scope, ScopeArgument, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 pub use turn::{Budget, Limit, Meter, SignalKind, TurnReason, TurnStatus};

@@ -41,7 +41,7 @@ pub use turn::{
 };
 
 use crate::domain::{
-    Action, ActionStatus, Decision, Event, GateId, GateKind, Millis, Notice, Outbound, PromptLanguage, Rule, ToolCall, ToolResult,
+    Action, ActionStatus, Decision, Demand, Event, GateId, GateKind, Millis, Notice, Outbound, PromptLanguage, Rule, ToolCall, ToolResult,
     ToolSpec, TurnReason,
 };
 
@@ -184,8 +184,15 @@ pub enum Effect {
         action: String,
         /// New status.
         status: ActionStatus,
-        /// The gate that asks for it now.
-        gate: Option<GateId>,
+    },
+    /// Nobody knows whether this call ran: a new gate asks about it.
+    ActionReopened {
+        /// `act_…`.
+        action: String,
+        /// The gate.
+        gate: GateId,
+        /// Whom the call asks now. The rules may have changed since it was proposed.
+        demand: Demand,
     },
     /// A rule denies this proposed call, which a person may have approved, and which was not sent.
     ActionDenied {

@@ -205,6 +205,7 @@ impl Walk {
             "hr" => allowed(map, at, &[]),
             "button" => self.button(map, at, place),
             "input" => self.input(map, at, place),
+            "checker" => self.checker(map, at, place),
             "column_set" => self.columns(map, at, place),
             "form" => self.form(map, at, place),
             "collapsible_panel" => {
@@ -327,6 +328,28 @@ impl Walk {
             Some("reset") => Ok(()),
             _ => Err(format!("{at}: a button in a form needs form_action_type")),
         }
+    }
+
+    fn checker(&mut self, map: &Map<String, Value>, at: &str, place: &Place) -> Result<(), String> {
+        allowed(
+            map,
+            at,
+            &[
+                "name",
+                "checked",
+                "text",
+                "overall_checkable",
+                "checked_style",
+                "padding",
+                "disabled",
+                "behaviors",
+            ],
+        )?;
+        self.text(map.get("text").ok_or_else(|| format!("{at} has no text"))?, at, usize::MAX)?;
+        if !map.get("checked").is_none_or(Value::is_boolean) {
+            return Err(format!("{at}: checked is not true or false"));
+        }
+        if place.form { self.name(map, at) } else { Ok(()) }
     }
 
     fn input(&mut self, map: &Map<String, Value>, at: &str, place: &Place) -> Result<(), String> {

@@ -66,6 +66,7 @@ fn draw(element: &Value, lines: &mut Vec<String>) {
         Some("div") => lines.extend(wrap(&tidy(text("/text/content")), WIDTH)),
         Some("hr") => lines.push(String::from("─")),
         Some("button") => lines.push(button(element)),
+        Some("checker") => lines.push(ticked(text("/text/content"), element["checked"] == true)),
         Some("input") => {
             lines.push(text("/label/content").to_owned());
             lines.push(format!("┆ {}", text("/placeholder/content")));
@@ -106,7 +107,15 @@ fn draw_block(block: &Value, lines: &mut Vec<String>) {
         }
         Some("divider") => lines.push(String::from("─")),
         Some("actions") => {
+            for boxes in elements().filter(|element| element["type"] == "checkboxes") {
+                let initial = boxes["initial_options"].as_array().cloned().unwrap_or_default();
+                for option in boxes["options"].as_array().into_iter().flatten() {
+                    let line = option["text"]["text"].as_str().unwrap_or_default();
+                    lines.push(ticked(line, initial.contains(option)));
+                }
+            }
             let buttons: Vec<String> = elements()
+                .filter(|element| element["type"] == "button")
                 .map(|button| format!("( {} )", button["text"]["text"].as_str().unwrap_or_default()))
                 .collect();
             lines.push(buttons.join("  "));
@@ -130,6 +139,10 @@ fn draw_text(part: &Value, mark: &str, lines: &mut Vec<String>) {
     spoken(part, &mut words);
     let whole = words.join("\n").replace("**", "").replace('`', "");
     lines.extend(wrap(&format!("{mark}{}", whole.trim_end()), WIDTH));
+}
+
+fn ticked(line: &str, is_ticked: bool) -> String {
+    format!("[{}] {line}", if is_ticked { "x" } else { " " })
 }
 
 fn button(element: &Value) -> String {

@@ -36,7 +36,7 @@ pub struct Words<'a> {
     pub user: &'a str,
     /// Chat id.
     pub chat: &'a str,
-    /// Text; in groups the mention of the bot is put in front when `mention` is set.
+    /// Text; in groups the mention of the bot is put in front when `mention` is set. `{@ID}` in it is the mention of a person.
     pub text: &'a str,
     /// A group (else a direct chat).
     pub group: bool,
@@ -72,6 +72,20 @@ pub struct Parcel {
     pub headers: Vec<(String, String)>,
     /// Body.
     pub body: Vec<u8>,
+}
+
+/// `text` with each `{@ID}` as `spell` spells it, and the rest as `plain` does.
+fn with_mentions(text: &str, plain: impl Fn(&str) -> String, mut spell: impl FnMut(&str) -> String) -> String {
+    let mut said = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{@") {
+        let (id, after) = after.split_once('}').unwrap_or((after, ""));
+        said.push_str(&plain(before));
+        said.push_str(&spell(id));
+        rest = after;
+    }
+    said.push_str(&plain(rest));
+    said
 }
 
 impl Tenant {
@@ -147,6 +161,35 @@ impl Tenant {
             People::Lark(people) => people.tap(user, chat, card, value, feedback),
             People::Slack(people) => people.tap(user, chat, card, value),
         }
+    }
+
+    /// Somebody presses `value`, the button below the boxes of a card's steps, with those of these `ids` ticked.
+    #[must_use]
+    pub fn keep(&self, user: &str, chat: &str, card: &str, value: &Value, ids: &[&str]) -> Event {
+        let mut event = self.tap(user, chat, card, value, None);
+        match &self.people {
+            People::Lark(_) => {
+                let ticked = ids.iter().map(|id| (format!("step_{id}"), Value::Bool(true)));
+                event.body["event"]["action"]["form_value"] = Value::Object(ticked.collect());
+            }
+            People::Slack(_) => event.body["state"] = slack::ticked(ids),
+        }
+        event
+    }
+
+    /// Somebody ticks or unticks a box, after which those of these `ids` are ticked. Slack tells of it, Lark does not.
+    #[must_use]
+    pub fn ticks(&self, user: &str, chat: &str, card: &str, value: &Value, ids: &[&str]) -> Option<Event> {
+        let People::Slack(_) = &self.people else { return None };
+        let mut event = self.keep(user, chat, card, value, ids);
+        let mut boxes = event.body["state"]["values"]["keep.1"]["plan_steps"].take();
+        for (name, told) in [("action_id", "plan_steps"), ("block_id", "keep.1")] {
+            boxes[name] = json!(told);
+        }
+        boxes["action_ts"] = event.body["actions"][0]["action_ts"].clone();
+        event.body["state"] = slack::ticked(ids);
+        event.body["actions"] = json!([boxes]);
+        Some(event)
     }
 
     /// Somebody sends the edit form that their click opened; none on Lark, whose cards hold it.

@@ -18,6 +18,7 @@ impl Builder<'_> {
         asked.extend(reason.map(|reason| self.labelled("question.reason", self.block(reason))));
         let mut parts = vec![Part::Lines("question", asked)];
         if open {
+            parts.extend(lines("away", self.away(&card.away)));
             parts.push(self.prompt(self.words.surface.question(card.group)));
             let form = Form {
                 label: self.word("question.answer"),
@@ -28,6 +29,7 @@ impl Builder<'_> {
             parts.push(Part::Ask(Box::new(Ask {
                 gate: &card.gate_id,
                 buttons: None,
+                keep: None,
                 form: Some(form),
             })));
         }
@@ -69,6 +71,7 @@ impl Builder<'_> {
                     button("budget.ok", ButtonStyle::Primary),
                     button("budget.cancel", ButtonStyle::Plain),
                 ]),
+                keep: None,
                 form: None,
             })));
         }

@@ -8,7 +8,7 @@ use crate::channels::wording::{
     AskKind, Audience, capitalized, clock_time, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key,
     state_key, words_key,
 };
-use countersign_agent::domain::{ActionView, CardCopy, CardState, ChannelKind, Outbound, PlanEnd, StepView};
+use countersign_agent::domain::{Absence, ActionView, CardCopy, CardState, ChannelKind, Outbound, PlanEnd, StepView};
 
 /// Makes one card.
 pub(super) struct Builder<'a> {
@@ -106,7 +106,8 @@ impl Builder<'_> {
         }
         let line = |key: &str| self.asking(&format!("{family}.{key}"), whom, values.clone());
         let intro = vec![line("intro")];
-        let waits: Vec<CardLine> = whom.waits().then(|| line("waits")).into_iter().collect();
+        let waits = whom.waits().then(|| line("waits")).into_iter();
+        let waits: Vec<CardLine> = waits.chain(self.away(whom.away)).collect();
         match (self.words.surface.is_text(), whom.others()) {
             (false, _) => Asks {
                 intro,
@@ -117,8 +118,24 @@ impl Builder<'_> {
                 ahead: [intro, waits].concat(),
                 ..Asks::default()
             },
-            (true, false) => Asks::default(),
+            (true, false) => Asks {
+                ahead: self.away(whom.away),
+                ..Asks::default()
+            },
         }
+    }
+
+    /// Who decides in the place of people who are away.
+    pub(super) fn away(&self, absences: &[Absence]) -> Vec<CardLine> {
+        let line = |absence: &Absence| {
+            let mut holes = Holes::default();
+            let mut person = |id: &str| holes.put(vec![Span::Person(id.to_owned())]);
+            let values = json!({
+                "person": person(&absence.person), "deputy": person(&absence.deputy), "until": clock_time(absence.until),
+            });
+            holes.fill(&self.say("foot.away", values))
+        };
+        absences.iter().take(Absence::MOST_ON_A_CARD).map(line).collect()
     }
 
     /// Our words `key`, which name those who are asked: the people who may approve, else the requester where others read along.
@@ -240,7 +257,8 @@ impl Builder<'_> {
                 let said = decided_by(templates, locale, decision, asked, person);
                 lines.push(holes.fill(&said));
                 lines.extend(settled_key(decision.kind).map(|key| ours(&self.word(key))));
-                lines.extend(decision_words(decision).map(|words| self.labelled(words_key(asked), self.block(words))));
+                let words = decision_words(templates, locale, decision);
+                lines.extend(words.map(|words| self.labelled(words_key(asked), self.block(&words))));
             }
         }
         lines.extend(end.and_then(|end| end_text(templates, locale, end)).map(|said| ours(&said)));

@@ -3,9 +3,12 @@
 use serde_json::json;
 
 use super::build::{Builder, lines};
-use super::{Ask, ButtonStyle, Card, CardLine, Form, Head, Part, Span, Tone, ours};
+use super::line::plain;
+use super::{Ask, ButtonStyle, Card, CardLine, Form, Head, Keep, Part, Span, Tone, ours};
+use crate::channels::reading::is_name;
 use crate::channels::wording::{Audience, asked_of, clock_time, done_steps, end_key, is_open, one_line, under_way};
-use countersign_agent::domain::{CardState, Complexity, DecisionKind, GateId, PlanCard};
+use countersign_agent::domain::handshake::optional_steps;
+use countersign_agent::domain::{CardState, Complexity, DecisionKind, GateId, PlanCard, StepView};
 
 impl Builder<'_> {
     pub(super) fn plan<'a>(&self, card: &'a PlanCard) -> Card<'a> {
@@ -13,13 +16,14 @@ impl Builder<'_> {
         let asks = self.asks(open && card.copy.is_none(), "plan", Audience::plan(card), &json!({}));
         let mut parts: Vec<Part<'a>> = self.why(card.copy.as_deref(), &card.requester, open).into_iter().collect();
         parts.extend(self.plan_body(card, asks.intro));
+        parts.extend(self.left_out(card));
         if let CardState::Open { votes } = card.state {
             parts.extend(self.plan_rules(card, votes));
             parts.extend(lines("waits", asks.waits));
             let surface = self.words.surface;
             let group = surface.in_group("plan.prompt_group").filter(|_| card.group);
             parts.push(self.prompt(["plan.prompt"].into_iter().chain(group).chain(surface.cancel())));
-            parts.extend(card.review_id.as_ref().map(|gate| self.plan_ask(gate)));
+            parts.extend(card.review_id.as_ref().map(|gate| self.plan_ask(gate, card)));
         }
         parts.extend(self.settled(&card.state, asked_of(card), card.end));
         parts.extend(self.plan_again(card));
@@ -100,7 +104,36 @@ impl Builder<'_> {
         parts
     }
 
-    fn plan_ask<'a>(&self, gate: &'a GateId) -> Part<'a> {
+    /// The steps that a person left out of the version before.
+    fn left_out(&self, card: &PlanCard) -> Option<Part<'static>> {
+        let left = card.left_out.as_deref()?;
+        let by = left.by.iter().map(|by| Span::Person(by.clone())).collect();
+        let mut said = vec![self.around("", "plan.left_out", json!({"through_api": left.through_api}), "by", by)];
+        // They took their room in the version before, so they have it beside a plan that stands whole.
+        let room = if self.caps.whole { self.caps.rows } else { 0 };
+        let shown = left.steps.iter().take(room);
+        said.extend(shown.map(|step| vec![plain("– "), Span::Foreign(one_line(step, self.caps.line))]));
+        said.extend(self.more("plan.more_steps", left.steps.len(), room).map(|more| ours(&more)));
+        lines("left_out", said)
+    }
+
+    /// The form that leaves steps out, where there is a choice and room for it.
+    fn plan_keep<'a>(&self, card: &'a PlanCard) -> Option<Keep<'a>> {
+        let steps: Vec<(usize, &StepView)> = optional_steps(&card.steps).collect();
+        let room = self.caps.choice && self.caps.whole && steps.len() <= self.words.surface.boxes();
+        if !room || steps.len() < 2 || !steps.iter().all(|(_, step)| is_name(&step.id)) {
+            return None;
+        }
+        let line = self.words.surface.box_line();
+        let beside = |(number, step): (usize, &'a StepView)| (step.id.as_str(), format!("{number}. {}", one_line(&step.content, line)));
+        Some(Keep {
+            label: self.word("plan.keep_label"),
+            steps: steps.into_iter().map(beside).collect(),
+            submit: self.button("plan.keep", ButtonStyle::Plain, None),
+        })
+    }
+
+    fn plan_ask<'a>(&self, gate: &'a GateId, card: &'a PlanCard) -> Part<'a> {
         let sure = self.sure("plan.cancel", "slack.cancel_yes");
         let cancel = self.button("plan.cancel", ButtonStyle::End, Some(sure));
         Part::Ask(Box::new(Ask {
@@ -112,6 +145,7 @@ impl Builder<'_> {
                 submit: self.word("plan.submit"),
                 opens: self.button("slack.edit", ButtonStyle::Plain, None),
             }),
+            keep: self.plan_keep(card),
         }))
     }
 

@@ -67,6 +67,26 @@ impl Surface {
         self == Self::Console
     }
 
+    /// How many steps may have a box each: 10 options of Slack's checkboxes, two of Lark's 200 components a box.
+    pub(super) fn boxes(self) -> usize {
+        match self {
+            Self::Lark => 50,
+            Self::Slack => 10,
+            Self::Console => usize::MAX,
+            Self::Text | Self::SlackText => 0,
+        }
+    }
+
+    /// Characters beside a box. The step stands whole above.
+    pub(super) fn box_line(self) -> usize {
+        match self {
+            Self::Lark | Self::Text | Self::SlackText => 80,
+            // Slack takes 75, with the number.
+            Self::Slack => 64,
+            Self::Console => 200,
+        }
+    }
+
     /// The key of how to answer in a group; `with_card` is that of a card with buttons.
     pub(super) fn in_group(self, with_card: &'static str) -> Option<&'static str> {
         match self {
@@ -118,6 +138,8 @@ pub(in crate::channels) struct Caps {
     pub(super) answer: usize,
     /// What a person decides about stands whole: all rows and their arguments, all steps.
     pub(super) whole: bool,
+    /// There is room for the form that leaves steps out.
+    pub(super) choice: bool,
 }
 
 impl Caps {
@@ -136,7 +158,13 @@ impl Caps {
             block,
             answer,
             whole: true,
+            choice: true,
         }
+    }
+
+    /// Without the form that leaves steps out.
+    pub(in crate::channels) const fn without_choice(self) -> Self {
+        Self { choice: false, ..self }
     }
 
     /// Also what a person decides about is cut.
@@ -144,6 +172,7 @@ impl Caps {
         Self {
             calls: self.rows,
             whole: false,
+            choice: false,
             ..self
         }
     }

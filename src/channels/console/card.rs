@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::markdown;
-use super::view::{AskView, CallAskView, CallLine, CardPage, PageBlock, StepLine};
+use super::view::{AskView, BoxView, CallAskView, CallLine, CardPage, KeepView, PageBlock, StepLine};
 use crate::channels::card::{self, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Surface, Tone};
 use crate::channels::wording::{notice_people, notice_text};
 use countersign_agent::domain::{ActionStatus, ActionView, Locale, Outbound, StepStatus, StepView};
@@ -266,5 +266,17 @@ fn ask(ask: &card::Ask<'_>) -> AskView {
     if let Some(form) = &ask.form {
         (view.label, view.placeholder, view.submit) = (form.label.clone(), form.placeholder.clone(), form.submit.clone());
     }
+    view.keep = ask.keep.as_ref().map(|keep| KeepView {
+        label: keep.label.clone(),
+        steps: keep
+            .steps
+            .iter()
+            .map(|(id, line)| BoxView {
+                id: (*id).to_owned(),
+                line: line.clone(),
+            })
+            .collect(),
+        submit: keep.submit.label.clone(),
+    });
     view
 }

@@ -125,4 +125,22 @@ pub struct AskView {
     pub(super) submit: String,
     /// Asks for the plan of an expired review again.
     pub(super) again: String,
+    /// Leaves steps out of the plan.
+    pub(super) keep: Option<KeepView>,
+}
+
+/// The boxes of the steps that may be left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct KeepView {
+    pub(super) label: String,
+    pub(super) steps: Vec<BoxView>,
+    pub(super) submit: String,
+}
+
+/// A box of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct BoxView {
+    pub(super) id: String,
+    /// Foreign.
+    pub(super) line: String,
 }

@@ -24,10 +24,10 @@ const MAX_BYTES: usize = 28_000;
 const CAPS: [Caps; 7] = [
     Caps::of(50, 600, 3000, 25_000),
     Caps::of(50, 300, 1200, 12_000),
-    Caps::of(30, 160, 500, 8_000),
-    Caps::of(16, 100, 240, 6_000),
-    Caps::of(8, 60, 120, 3_500),
-    Caps::of(8, 60, 0, 3_500),
+    Caps::of(30, 160, 500, 8_000).without_choice(),
+    Caps::of(16, 100, 240, 6_000).without_choice(),
+    Caps::of(8, 60, 120, 3_500).without_choice(),
+    Caps::of(8, 60, 0, 3_500).without_choice(),
     Caps::of(8, 60, 120, 3_500).cut(),
 ];
 
@@ -60,6 +60,9 @@ pub fn click_response(templates: &Templates, locale: Locale, notice: &Notice, sh
 fn toast_color(notice: &Notice) -> &'static str {
     match notice {
         Notice::Approved {}
+        | Notice::DecidedInPlace { .. }
+        | Notice::Away { .. }
+        | Notice::Back { .. }
         | Notice::Revised {}
         | Notice::Answered {}
         | Notice::VoteRecorded { .. }
@@ -68,6 +71,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         Notice::AlreadyDecided { .. }
         | Notice::NotEntitled { .. }
         | Notice::OwnTask {}
+        | Notice::AwayRefused { .. }
         | Notice::GroupUnknown { .. }
         | Notice::NotServed { .. }
         | Notice::Expired { .. }
@@ -81,6 +85,8 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::QueueFull { .. }
         | Notice::NotShownWhole {}
         | Notice::EmptyFeedback {}
+        | Notice::AllStepsKept {}
+        | Notice::NoStepsKept {}
         | Notice::TooLong { .. }
         | Notice::NotText {}
         | Notice::TooManyRounds {}
@@ -101,6 +107,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::Cancelled {}
         | Notice::Rejected {}
         | Notice::NothingToStop {}
+        | Notice::NotAway {}
         | Notice::Stopped { .. }
         | Notice::Greeting {}
         | Notice::Welcome {}
@@ -229,6 +236,7 @@ fn ask(ask: &Ask<'_>) -> Vec<Value> {
     let cancel = button("btn_cancel", cancel, &value("cancel"));
     let mut elements = vec![parts::row("buttons", vec![ok, cancel])];
     elements.extend(ask.form.as_ref().map(|form| parts::feedback_form(form, &value("revise"))));
+    elements.extend(ask.keep.as_ref().map(|keep| parts::keep_form(keep, &value("keep_steps"))));
     elements
 }
 

@@ -1,11 +1,13 @@
 //! A pressed button or a sent form of a card: which of ours, if it is ours.
 
+use std::collections::HashMap;
+
 use countersign_agent::domain::{Click, ClickTarget, ClickVerb};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::CardAction;
-use crate::channels::reading::{click_target, feedback, object, string};
+use crate::channels::reading::{self, click_target, feedback, object, string};
 use crate::channels::strict_json;
 
 /// The value that our buttons carry. Other cards of the same app may carry anything.
@@ -48,16 +50,33 @@ pub(super) fn read_click(action: &CardAction<'_>, card: Option<String>) -> Resul
         (Some("cancel"), Some(_)) => ClickVerb::Cancel,
         (Some("reject"), Some(_)) => ClickVerb::Reject,
         (Some("ask_again"), Some(_)) => ClickVerb::AskAgain,
+        (Some("keep_steps"), Some(_)) if action.form_value.is_some() => ClickVerb::KeepSteps,
         (Some(_) | None, _) => ClickVerb::Unknown,
     };
     let form: Option<Form<'_>> = action.form_value.and_then(|form| object(form.get()));
     let feedback = form.and_then(|form| string(form.feedback)).map(|text| feedback(&text));
+    let kept = match (verb, action.form_value) {
+        (ClickVerb::KeepSteps, Some(form)) => kept(form)?,
+        _ => Vec::new(),
+    };
     Ok(Click {
         verb,
         target,
         feedback,
+        kept,
         card,
     })
+}
+
+/// The steps whose boxes are ticked. A box that is not ticked is false, or is not there.
+fn kept(form: &RawValue) -> Result<Vec<String>, &'static str> {
+    let boxes: HashMap<String, Option<bool>> = object(form.get()).ok_or("a form of boxes with something else")?;
+    let ticked = boxes.into_iter().filter(|(_, ticked)| *ticked == Some(true));
+    let ids = ticked.map(|(name, _)| name.strip_prefix("step_").map(str::to_owned));
+    // The order of a map is no order of the person's.
+    let mut ids = ids.collect::<Option<Vec<String>>>().ok_or("a box that cannot be ours")?;
+    ids.sort();
+    reading::ticked(ids)
 }
 
 /// What an id of a button names. `None` means that there is none.
@@ -82,6 +101,7 @@ mod tests {
             verb,
             target: Some(target),
             feedback: None,
+            kept: Vec::new(),
             card: None,
         }
     }
@@ -131,6 +151,39 @@ mod tests {
         for other in ["null", "{}", "[]", r#"{"feedback":null}"#, r#"{"feedback":["a"]}"#, r#"["a"]"#] {
             assert_eq!(form(other), None, "{other}");
         }
+    }
+
+    /// interface: the form that leaves steps out brings the ids of the ticked boxes; what is no such form never decides.
+    #[test]
+    fn boxes() {
+        let form = |form: &str| {
+            click(&format!(
+                r#"{{"value":{{"action":"keep_steps","review_id":"rv_1"}},"form_value":{form}}}"#
+            ))
+        };
+        let kept = |text: &str| {
+            let click = form(text).unwrap();
+            assert_eq!((click.verb, click.target), (ClickVerb::KeepSteps, Some(gate())), "{text}");
+            click.kept
+        };
+        assert_eq!(kept(r#"{"step_b":true,"step_a":true,"step_c":false,"step_d":null}"#), ["a", "b"]);
+        assert_eq!(kept(r#"{"step_1":false}"#), Vec::<String>::new());
+        for odd in [
+            r#"{"step_1":"true"}"#,
+            r#"{"step_1":1}"#,
+            r#"{"step_":true}"#,
+            r#"{"step_a b":true}"#,
+            r#"{"other":true}"#,
+            r#"{"feedback":"words"}"#,
+            "[]",
+            "true",
+        ] {
+            assert!(form(odd).is_err(), "{odd}");
+        }
+        let many: Vec<String> = (0..51).map(|at| format!(r#""step_{at}":true"#)).collect();
+        assert!(form(&format!("{{{}}}", many.join(","))).is_err());
+        let bare = click(r#"{"value":{"action":"keep_steps","review_id":"rv_1"}}"#).unwrap();
+        assert_eq!(bare.verb, ClickVerb::Unknown, "without its form");
     }
 
     /// M-5: a value that no card of ours carries never decides, and is no error either.

@@ -85,21 +85,26 @@ impl Content {
 
     /// Notes that `key` in the text stands for `id`. A later id for the same key completes an earlier one without.
     pub(super) fn mention(&mut self, key: String, id: String, name: &str) {
+        self.mention_of(key, id, name, None);
+    }
+
+    /// Does what [`Content::mention`] does for a person of this tenant.
+    fn mention_of(&mut self, key: String, id: String, name: &str, team: Option<String>) {
         let name = display_name(name);
         if let Some(known) = self.mentions.iter_mut().find(|known| known.key == key) {
             if known.id.is_empty() {
-                *known = Mention { key, id, name };
+                *known = Mention { key, id, name, team };
             }
         } else if self.mentions.len() < MAX_MENTIONS {
-            self.mentions.push(Mention { key, id, name });
+            self.mentions.push(Mention { key, id, name, team });
         }
     }
 
     /// Does what [`Content::mention`] does, for keys of `mentions[]`: one of another shape than `@_user_1` says who is addressed
     /// but replaces nothing.
-    pub(super) fn keyed_mention(&mut self, key: String, id: String, name: &str) {
+    pub(super) fn keyed_mention(&mut self, key: String, id: String, name: &str, team: Option<String>) {
         let usable = key.starts_with("@_") && key.len() <= MAX_KEY;
-        self.mention(if usable { key } else { String::new() }, id, name);
+        self.mention_of(if usable { key } else { String::new() }, id, name, team);
     }
 }
 

@@ -100,7 +100,8 @@ fn add_mention(content: &mut Content, mention: WireMention) -> Result<(), Refusa
         return Ok(());
     }
     let open_id = optional_id(ids.and_then(|ids| ids.open_id))?.unwrap_or_default();
-    content.keyed_mention(mention.key, open_id, mention.name.as_deref().unwrap_or_default());
+    let team = optional_id(mention.tenant_key)?;
+    content.keyed_mention(mention.key, open_id, mention.name.as_deref().unwrap_or_default(), team);
     Ok(())
 }
 

@@ -125,6 +125,7 @@ mod tests {
     fn tags_are_mentions() {
         let message = group(r#"<at open_id="ou_bot">@助手</at> 请 <at open_id="ou_b">@张三</at> 看看"#);
         let bot = Mention {
+            team: None,
             key: r#"<at open_id="ou_bot">@助手</at>"#.to_owned(),
             id: "ou_bot".to_owned(),
             name: "助手".to_owned(),

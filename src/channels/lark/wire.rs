@@ -97,6 +97,7 @@ pub(super) struct WireMention {
     pub(super) key: String,
     pub(super) id: Option<Object<UserIds>>,
     pub(super) name: Option<String>,
+    pub(super) tenant_key: Option<String>,
 }
 
 /// `event` of `im.message.recalled_v1`.

@@ -25,10 +25,10 @@ const MAX_WEIGHT: usize = 12_000;
 const CAPS: [Caps; 7] = [
     Caps::of(50, 600, 2900, 11_500),
     Caps::of(50, 300, 1000, 9_000),
-    Caps::of(30, 140, 400, 5_500),
-    Caps::of(16, 100, 200, 4_000),
-    Caps::of(8, 60, 120, 3_000),
-    Caps::of(8, 60, 0, 3_000),
+    Caps::of(30, 140, 400, 5_500).without_choice(),
+    Caps::of(16, 100, 200, 4_000).without_choice(),
+    Caps::of(8, 60, 120, 3_000).without_choice(),
+    Caps::of(8, 60, 0, 3_000).without_choice(),
     Caps::of(8, 60, 120, 3_000).cut(),
 ];
 
@@ -96,7 +96,7 @@ impl Encoder<'_> {
             Part::Note(name, words) => self.model_words(name, words, MAX_NOTE),
             Part::Answer(said) => self.answer(said),
             Part::Call(row) => call_blocks(row),
-            Part::Ask(asked) => ask(asked).into_iter().collect(),
+            Part::Ask(asked) => ask(asked),
             Part::AskAgain(gate, asked) => vec![parts::actions("buttons", &[parts::button("plan_ask_again", gate.as_str(), asked)])],
         }
     }
@@ -161,13 +161,27 @@ fn head(head: &Head) -> Vec<Value> {
     blocks
 }
 
-fn ask(ask: &Ask<'_>) -> Option<Value> {
-    let [ok, cancel] = ask.buttons.as_ref()?;
+fn ask(ask: &Ask<'_>) -> Vec<Value> {
+    let Some([ok, cancel]) = &ask.buttons else {
+        return Vec::new();
+    };
     let gate = ask.gate.as_str();
     let mut buttons = vec![parts::button("plan_approve", gate, ok)];
     buttons.extend(ask.form.as_ref().map(|form| parts::button("plan_revise", gate, &form.opens)));
     buttons.push(parts::button("plan_cancel", gate, cancel));
-    Some(parts::actions("buttons", &buttons))
+    let mut blocks = vec![parts::actions("buttons", &buttons)];
+    if let Some(keep) = &ask.keep {
+        blocks.push(parts::rich(
+            "keep_label",
+            vec![parts::section(parts::bold_words(&keep.label).collect())],
+        ));
+        let boxes = parts::checkboxes("plan_steps", &keep.steps);
+        blocks.push(parts::actions(
+            "keep",
+            &[boxes, parts::button("plan_keep_steps", gate, &keep.submit)],
+        ));
+    }
+    blocks
 }
 
 fn numbered(steps: &Steps<'_>) -> Value {

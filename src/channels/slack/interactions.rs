@@ -13,14 +13,17 @@ use serde_json::{Value, json};
 use super::events::{chat_type, place};
 use super::fields::Fields;
 use super::text::SlackText;
-use super::wire::{By, Interaction, Pressed, View, ViewKind, first_id};
+use super::wire::{Boxes, By, Interaction, MessageState, Pressed, View, ViewKind, first_id};
 use super::{SlackReceived, escape};
-use crate::channels::reading::{UNREADABLE, click_target, feedback, id, needed, optional_id};
+use crate::channels::reading::{Object, UNREADABLE, click_target, feedback, id, needed, optional_id, ticked};
 use crate::channels::wording::{clip, notice_text};
 use crate::channels::{Refusal, strict_json};
 
 /// `callback_id` of our form.
 const REVISE_FORM: &str = "plan_revise_submit";
+
+/// `action_id` of the boxes of steps.
+const BOXES: &str = "plan_steps";
 
 /// Our own commands, which people type behind Slack's without a slash: `/countersign help`. Longer ones would read like tasks.
 const BARE: [&str; 3] = ["help", "status", "stop"];
@@ -51,7 +54,7 @@ fn by(text: &str) -> Result<(String, Vec<String>), Refusal> {
 
 fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<SlackReceived, Refusal> {
     let by = by(text)?;
-    let pressed: Pressed = needed(text)?;
+    let pressed: Pressed<'_> = needed(text)?;
     let container = pressed.container.map(|container| container.0);
     let (in_chat, ts, thread) = container.map_or((None, None, None), |c| (c.channel_id, c.message_ts, c.thread_ts));
     let (card_ts, card_thread) = pressed.message.map_or((None, None), |card| (card.0.ts, card.0.thread_ts));
@@ -64,6 +67,10 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
             Err(UNREADABLE)
         };
     };
+    if pressed.actions.first().is_some_and(|action| action.0.action_id == BOXES) {
+        // The platform tells of each box; the button beside them brings all of them.
+        return Ok(SlackReceived::Ignored("box of a form"));
+    }
     let (chat, card) = (id(chat)?, optional_id(ts.or(card_ts))?);
     let several = pressed.actions.len() > 1;
     let button = pressed.actions.into_iter().next().ok_or(UNREADABLE)?.0;
@@ -73,6 +80,11 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
         (ClickVerb::Unknown, None)
     } else {
         meaning(&action_id, button.value)?
+    };
+    let kept = if verb == ClickVerb::KeepSteps {
+        kept(pressed.state)?
+    } else {
+        Vec::new()
     };
     let parts = [
         "block_actions",
@@ -87,6 +99,7 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
         verb,
         target,
         feedback: None,
+        kept,
         card,
     };
     Ok(SlackReceived::Press {
@@ -106,12 +119,25 @@ fn meaning(action_id: &str, value: Option<String>) -> Result<(ClickVerb, Option<
         "plan_cancel" => ClickVerb::Cancel,
         "action_reject" => ClickVerb::Reject,
         "plan_ask_again" => ClickVerb::AskAgain,
+        "plan_keep_steps" => ClickVerb::KeepSteps,
         _ => return Ok((ClickVerb::Unknown, None)),
     };
     match value {
         Some(value) => Ok((verb, Some(click_target(&value).map_err(Refusal::Bad)?))),
         None => Ok((ClickVerb::Unknown, None)),
     }
+}
+
+/// The steps whose boxes are ticked, from the state of the message's elements. The block's id is another with every repaint.
+fn kept(state: Option<Object<MessageState<'_>>>) -> Result<Vec<String>, Refusal> {
+    let blocks = state.ok_or(UNREADABLE)?.0.values;
+    let mut found = blocks.into_values().filter_map(|mut block| block.remove(BOXES));
+    let (Some(boxes), None) = (found.next(), found.next()) else {
+        return Err(UNREADABLE);
+    };
+    let boxes: Boxes = needed(boxes.get())?;
+    let ids = boxes.selected_options.into_iter().map(|option| option.0.value).collect();
+    ticked(ids).map_err(Refusal::Bad)
 }
 
 fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Result<SlackReceived, Refusal> {
@@ -133,6 +159,7 @@ fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Resul
         verb: ClickVerb::Revise,
         target: Some(click_target(&context.review_id).map_err(Refusal::Bad)?),
         feedback: words.map(|text| feedback(&text)),
+        kept: Vec::new(),
         card: optional_id(Some(context.card))?,
     };
     let conversation = place(String::new(), id(context.chat)?, String::new());

@@ -137,7 +137,7 @@ impl SlackText {
         self.content.text.push_str(&key);
         if !known {
             let id = id.to_owned();
-            self.content.mentions.push(Mention { key, id, name });
+            self.content.mentions.push(Mention { key, id, name, team: None });
         }
     }
 

@@ -1,5 +1,7 @@
 //! The shapes of Slack's JSON, as far as we read it: unknown members are skipped, needed ones have one type.
 
+use std::collections::HashMap;
+
 use countersign_agent::domain::Millis;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -145,11 +147,31 @@ pub(super) struct Named {
 
 /// `block_actions` on a message.
 #[derive(Deserialize)]
-pub(super) struct Pressed {
+pub(super) struct Pressed<'a> {
+    #[serde(borrow)]
+    pub(super) state: Option<Object<MessageState<'a>>>,
     pub(super) actions: Vec<Object<Button>>,
     pub(super) channel: Option<Object<Named>>,
     pub(super) container: Option<Object<Container>>,
     pub(super) message: Option<Object<Card>>,
+}
+
+/// What the elements of a message hold, by the ids of their blocks and their own.
+#[derive(Deserialize)]
+pub(super) struct MessageState<'a> {
+    #[serde(borrow, default)]
+    pub(super) values: HashMap<String, HashMap<String, &'a RawValue>>,
+}
+
+/// Checkboxes.
+#[derive(Deserialize)]
+pub(super) struct Boxes {
+    pub(super) selected_options: Vec<Object<Choice>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choice {
+    pub(super) value: String,
 }
 
 #[derive(Deserialize)]

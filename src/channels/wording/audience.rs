@@ -2,13 +2,15 @@
 
 use serde_json::{Value, json};
 
-use countersign_agent::domain::{ApprovalCard, Approvers, BudgetCard, ChannelKind, MOST_NAMED, Outbound, PlanCard};
+use countersign_agent::domain::{Absence, ApprovalCard, Approvers, BudgetCard, ChannelKind, MOST_NAMED, Outbound, PlanCard};
 
 /// The approvers of what a card shows, beside the person whose task it is.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::channels) struct Audience<'a> {
     approvers: &'a Approvers,
     pub(in crate::channels) requester: &'a str,
+    /// Those of them who are away.
+    pub(in crate::channels) away: &'a [Absence],
     group: bool,
 }
 
@@ -32,6 +34,7 @@ impl<'a> Audience<'a> {
         Self {
             approvers: &card.approvers,
             requester: &card.requester,
+            away: &card.away,
             group: card.group,
         }
     }
@@ -40,6 +43,7 @@ impl<'a> Audience<'a> {
         Self {
             approvers: &card.approvers,
             requester: &card.requester,
+            away: &card.away,
             group: card.group,
         }
     }
@@ -56,6 +60,7 @@ impl<'a> Audience<'a> {
         Self {
             approvers: &card.approvers,
             requester: &card.requester,
+            away: &card.away,
             // The view does not say whether this is a group; a mention does no harm in a direct chat.
             group: true,
         }

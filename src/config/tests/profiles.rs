@@ -1,5 +1,10 @@
 //! `profiles` and `models`: what holds in a chat, and what is told of wrong ones.
 
+use std::sync::Arc;
+
+use countersign_agent::domain::{ArgumentSense, EffectClass, Scope, ToolSpec};
+use serde_json::json;
+
 use super::*;
 
 const GOOD: &str = "\
@@ -251,11 +256,51 @@ profiles:
     tools: [read_file, 'write_*', 'jira__*', jira__get, 'ji*', 'wiki__*', '*_issue', plan]
 ";
     let found = loaded(yaml, &[]);
-    let told = found.idle_patterns(&["read_file".to_owned()]);
+    let told = found.idle_patterns(&[file_tool("read_file")]);
     let named = |pattern: &str| {
         told.iter()
             .any(|line| line.contains(&format!("config.yaml:5: profiles.a.tools: warning: {pattern:?} fits no tool")))
     };
     assert!(named("write_*") && named("wiki__*") && named("plan"), "{told:?}");
     assert_eq!(told.len(), 3, "what may be a tool of the server is not: {told:?}");
+}
+
+/// A tool that takes a path and nothing else.
+fn file_tool(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: Arc::new(json!({"type": "object", "properties": {"path": {"type": "string"}}, "additionalProperties": false})),
+        effect: EffectClass::Write,
+        scope: Scope::argument("path", ArgumentSense::Path),
+    }
+}
+
+/// A rule that can fit no call is a warning: an administrator who denies `../**` believes that something is denied.
+#[test]
+fn rules_that_fit_no_call_are_warned_about() {
+    let yaml = "\
+tools:
+  mcp_servers: [{name: jira, command: [x]}]
+rules:
+  - {tool: write_fiel, then: deny}
+  - {tool: write_file, where: {path: '../**'}, then: deny}
+  - {tool: 'write_*', where: {url: 'https://a.example/'}, then: ask}
+  - {tool: write_file, where: {path: 'out/**'}, then: allow}
+  - {tool: '*', where: {path: 3, x: y}, then: ask}
+  - {tool: jira__create, where: {project: OPS}, then: ask}
+";
+    let found = loaded(yaml, &[]);
+    let told = found.idle_patterns(&[file_tool("read_file"), file_tool("write_file")]);
+    let starts = told.iter().all(|line| line.contains("config.yaml:3: rules: warning: "));
+    assert!(starts && told.len() == 3, "{told:?}");
+    assert!(told[0].ends_with(r#""write_fiel" fits no tool that is switched on"#), "{told:?}");
+    assert!(
+        told[1].ends_with(r#"{tool: "write_file", where: {"path": "../**"}, then: deny} fits no call: no tool takes a value that matches the pattern of "path""#),
+        "{told:?}"
+    );
+    assert!(
+        told[2].ends_with(r#"fits no call: no tool that it names has an argument "url""#),
+        "{told:?}"
+    );
 }

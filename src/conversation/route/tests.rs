@@ -43,6 +43,7 @@ fn gate(id: &str, requester: &str, thread: &str) -> Gate {
         plan_version: 1,
         // Any card with a line of its own will do: goals come from it.
         card: Outbound::BudgetCard(BudgetCard {
+            away: Vec::new(),
             gate_id: GateId::new(id),
             requester: requester.to_owned(),
             approvers: Approvers::Requester,
@@ -75,6 +76,8 @@ fn decided(gate: &Gate, kind: DecisionKind) -> GateRecord {
         gate: gate.clone(),
         votes: Vec::new(),
         decision: Some(Decision {
+            in_place_of: None,
+            kept: Vec::new(),
             kind,
             by: Some("u9".to_owned()),
             via: Via::Button,
@@ -127,6 +130,8 @@ fn said(text: &str) -> MessageContext {
         to_others: false,
     };
     MessageContext {
+        away: None,
+        tenant: String::new(),
         at: Millis(2_000),
         sender: "u1".to_owned(),
         chat: "oc_c1".to_owned(),

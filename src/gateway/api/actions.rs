@@ -88,6 +88,7 @@ pub(in crate::gateway) async fn decide(
             ApiDecision {
                 kind,
                 feedback: reason,
+                keep: None,
                 user_id,
                 principal: principal(&gateway),
                 edit,

@@ -71,6 +71,7 @@ pub(in crate::gateway) async fn decide(
     let asked = ApiDecision {
         kind,
         feedback,
+        keep: None,
         user_id,
         principal: principal(&gateway),
         edit: None,

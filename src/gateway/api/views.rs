@@ -20,6 +20,7 @@ pub(super) fn decision(decision: &Decision) -> Value {
         "by": decision.by,
         "via": decision.via,
         "principal": decision.through_api.then_some(API_TOKEN),
+        "in_place_of": decision.in_place_of,
         "approvers": decision.approvers.iter().map(|one| &one.by).collect::<Vec<_>>(),
         "text": decision.text,
         "at": decision.at.rfc3339(),
@@ -115,8 +116,8 @@ fn approvers_of(approvers: &Approvers) -> Value {
 fn votes(votes: &[Vote]) -> Vec<Value> {
     let vote = |vote: &Vote| {
         json!({
-            "by": vote.by, "via": vote.via, "principal": vote.principal, "group": vote.group, "at": vote.at.rfc3339(),
-            "event_id": vote.event_id,
+            "by": vote.by, "via": vote.via, "principal": vote.principal, "group": vote.group, "in_place_of": vote.in_place_of,
+            "at": vote.at.rfc3339(), "event_id": vote.event_id,
         })
     };
     votes.iter().map(vote).collect()

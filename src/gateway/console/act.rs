@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use countersign_agent::domain::{ActionId, Approvers, ChannelKind, DecisionKind, GateId, GateKind, Notice};
+use countersign_agent::domain::{ActionId, Approvers, ChannelKind, Decision, DecisionKind, GateId, GateKind, Notice};
 use serde_json::json;
 
 use super::locale::PageLocale;
@@ -54,10 +54,14 @@ pub(super) async fn decide(
         let notice = ask_again(&scene, &GateId::new(form.get("review"))).await?;
         return done(&scene, &headers, Some(notice)).await;
     }
-    let kind = DecisionKind::parse(form.get("decision"))
-        .ok_or_else(|| ApiError::invalid("decision must be approve, revise, cancel, reject or ask_again"))?;
+    let keep = (form.get("decision") == "keep_steps").then(|| form.all("keep"));
+    let kind = match keep {
+        Some(_) => DecisionKind::Revise,
+        None => DecisionKind::parse(form.get("decision"))
+            .ok_or_else(|| ApiError::invalid("decision must be approve, revise, cancel, reject, keep_steps or ask_again"))?,
+    };
     if form.get("call").is_empty() {
-        let notice = review(&scene, &GateId::new(form.get("review")), kind, feedback).await?;
+        let notice = review(&scene, &GateId::new(form.get("review")), kind, feedback, keep).await?;
         return done(&scene, &headers, Some(notice)).await;
     }
     let gate = Some(form.get("gate")).filter(|gate| !gate.is_empty()).map(GateId::new);
@@ -82,18 +86,36 @@ fn scene(gateway: &Gateway, language: PageLocale, form: &Form) -> Result<Scene, 
     Scene::new(gateway, language, Some(form.get("chat")), Some(form.get("as")))
 }
 
-async fn review(scene: &Scene, id: &GateId, kind: DecisionKind, feedback: Option<&str>) -> Result<Notice, ApiError> {
+async fn review(
+    scene: &Scene,
+    id: &GateId,
+    kind: DecisionKind,
+    feedback: Option<&str>,
+    keep: Option<Vec<String>>,
+) -> Result<Notice, ApiError> {
     let gateway = &scene.gateway;
     let Some(record) = gateway.ledger.read().await?.gate(id).await? else {
         return Ok(Notice::UnknownReview {});
     };
     let gate = record.gate;
-    if kind == DecisionKind::Revise && feedback.is_none() {
+    if kind == DecisionKind::Revise && feedback.is_none() && keep.is_none() {
         return Ok(Notice::EmptyFeedback {});
     }
-    let asked = decision(scene, gate.conversation.channel, kind, feedback);
+    let asked = ApiDecision {
+        keep,
+        ..decision(scene, gate.conversation.channel, kind, feedback)
+    };
     Ok(match gateway.conversations.decide_review(id, asked).await {
         Ok(record) => match (&record.decision, kind) {
+            (
+                Some(Decision {
+                    in_place_of: Some(person), ..
+                }),
+                kind,
+            ) if gate.kind != GateKind::Question => Notice::DecidedInPlace {
+                kind,
+                person: scene.name(gate.conversation.channel, person),
+            },
             (None, _) => Notice::VoteRecorded {
                 votes: gateway.conversations.votes(&record),
                 quorum: gate.quorum,
@@ -188,6 +210,7 @@ fn decision(scene: &Scene, channel: ChannelKind, kind: DecisionKind, feedback: O
     ApiDecision {
         kind,
         feedback: feedback.map(str::to_owned),
+        keep: None,
         user_id: speaker(scene, channel).to_owned(),
         principal: principal(&scene.gateway),
         edit: None,
@@ -207,13 +230,21 @@ fn refused(
         DecideError::NotFound => Notice::UnknownReview {},
         DecideError::Forbidden => not_entitled(scene, at, requester),
         DecideError::GroupUnknown(groups) => Notice::GroupUnknown { groups },
-        DecideError::Conflict { by, through_api, at } => Notice::AlreadyDecided {
+        DecideError::Conflict {
+            by,
+            through_api,
+            in_place_of,
+            at,
+        } => Notice::AlreadyDecided {
             kind: before.unwrap_or(DecisionKind::Approve),
             by: by.map(|by| scene.name(channel, &by)),
             through_api,
+            in_place_of: in_place_of.map(|person| scene.name(channel, &person)),
             at: at.rfc3339(),
         },
         DecideError::AskedAgain => Notice::Superseded {},
+        DecideError::AllStepsKept => Notice::AllStepsKept {},
+        DecideError::NoStepsKept => Notice::NoStepsKept {},
         DecideError::Gone => Notice::Expired {
             goal: String::new(),
             again: false,
@@ -244,6 +275,7 @@ async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Res
         None
         | Some(
             Notice::Approved {}
+            | Notice::DecidedInPlace { .. }
             | Notice::Revised {}
             | Notice::Answered {}
             | Notice::Cancelled {}
@@ -255,7 +287,7 @@ async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Res
         Some(Notice::GroupUnknown { .. }) => (StatusCode::SERVICE_UNAVAILABLE, "bad"),
         Some(Notice::UnknownReview {}) => (StatusCode::NOT_FOUND, "bad"),
         Some(Notice::Expired { .. } | Notice::TooOldToAsk {}) => (StatusCode::GONE, "bad"),
-        Some(Notice::EmptyFeedback {}) => (StatusCode::UNPROCESSABLE_ENTITY, "bad"),
+        Some(Notice::EmptyFeedback {} | Notice::AllStepsKept {} | Notice::NoStepsKept {}) => (StatusCode::UNPROCESSABLE_ENTITY, "bad"),
         Some(_) => (StatusCode::CONFLICT, "bad"),
     };
     let locale = scene.language.locale;

@@ -81,7 +81,7 @@ pub(super) async fn waiting(session: &mut Read, scene: &Scene) -> Result<Value, 
             continue;
         };
         let rows = session.actions_of_gate(&id).await?;
-        let mut card = scene.gateway.conversations.open_card(&record, &rows);
+        let mut card = scene.gateway.conversations.open_card(session, &record, &rows).await?;
         show_whole(&mut card, &rows);
         all.extend(
             scene

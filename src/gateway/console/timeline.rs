@@ -74,6 +74,10 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
                 json!({ "to": scene.say("state.all_of", json!({ "names": to })) }),
             )
         }
+        Event::Delegated { from, to, .. } => {
+            let (from, to) = (scene.name(channel, from), scene.name(channel, to));
+            scene.say("console.event.delegated", json!({ "from": from, "to": to }))
+        }
         Event::TurnResumed { .. } => word("console.event.resumed"),
         Event::TurnCompleted { .. } => word("console.turn.completed"),
         Event::TurnFailed { .. } => word("console.turn.failed"),

@@ -133,6 +133,7 @@ fn shows_on_card(notice: &Notice) -> bool {
     matches!(
         notice,
         Notice::Approved {}
+            | Notice::DecidedInPlace { .. }
             | Notice::Revised {}
             | Notice::Cancelled {}
             | Notice::Rejected {}

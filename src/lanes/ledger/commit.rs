@@ -5,14 +5,15 @@ use std::time::Duration;
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, FollowUp, Gate, GateId, Millis, Notice, Outbound, PlanEnd,
-    ReactionMark, TurnReason, TurnStatus, Via,
+    Action, ActionId, ActionStatus, Answer, CardState, Decision, DecisionKind, Event, FollowUp, Gate, GateId, Millis, Notice, Outbound,
+    PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
 use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
 use serde_json::json;
 use tracing::{debug, info};
 
+use super::delegated::{note_absences, summary, told_at_decision, told_at_opening};
 use super::split::split;
 use super::successor::{carry_votes, succeed};
 use crate::config::ChannelLive;
@@ -48,26 +49,33 @@ pub(super) async fn write_step(
                 audit_ruling(tx, &action);
             }
             Effect::ActionDenied { action, decision } => deny(tx, lease, &ActionId::new(action), &decision).await?,
-            Effect::ActionMoved { action, status, gate } => {
-                tx.move_action(lease, &ActionId::new(action), status, gate.as_ref()).await?;
+            Effect::ActionMoved { action, status } => tx.move_action(lease, &ActionId::new(action), status).await?,
+            Effect::ActionReopened { action, gate, demand } => {
+                let id = ActionId::new(action);
+                let record = tx.action(&id).await?;
+                let mut action = record.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))?.action;
+                action.ask(demand);
+                tx.reopen_action(lease, &action, &gate).await?;
             }
             Effect::OpenGate(mut opening) => {
                 opening.card.ask(live.approvers_of(opening.kind).clone());
+                note_absences(tx, row, &mut opening.card, now).await?;
+                for event in told_at_opening(&opening.id, opening.card.away()) {
+                    events.push(delegated(row, turn, event, now));
+                }
                 open_gate(tx, lease, row, *opening, turn.state.policy.ttl_ms, now).await?;
             }
             Effect::Emit { iteration, event, summary } => {
-                row.events += 1;
-                debug!(seq = row.events, summary, "event");
-                events.push(EventRow {
-                    seq: row.events,
-                    id: event_id(&row.id, row.events),
-                    turn_id: row.id.clone(),
-                    chat: row.conversation.chat.clone(),
-                    at: now,
-                    event,
-                    summary,
-                    iteration,
-                });
+                let decided = match &event {
+                    Event::Decision { gate_id, .. } => Some(gate_id.clone()),
+                    _ => None,
+                };
+                events.push(next_event(row, iteration, event, summary, now));
+                if let Some(gate) = decided {
+                    for event in told_at_decision(tx, &gate).await? {
+                        events.push(delegated(row, turn, event, now));
+                    }
+                }
             }
             Effect::Finish => finish(tx, lease, row, before, turn, now).await?,
         }
@@ -81,6 +89,28 @@ pub(super) async fn write_step(
     tx.save_turn(lease, row).await?;
     tx.consume(lease, heard).await?;
     Ok(events)
+}
+
+/// The next event of the turn.
+pub(super) fn next_event(row: &mut TurnRow, iteration: u64, event: Event, summary: String, now: Millis) -> EventRow {
+    row.events += 1;
+    debug!(seq = row.events, summary, "event");
+    EventRow {
+        seq: row.events,
+        id: event_id(&row.id, row.events),
+        turn_id: row.id.clone(),
+        chat: row.conversation.chat.clone(),
+        at: now,
+        event,
+        summary,
+        iteration,
+    }
+}
+
+/// The next event of the turn, about a deputy.
+fn delegated(row: &mut TurnRow, turn: &Turn, event: Event, now: Millis) -> EventRow {
+    let summary = summary(&event);
+    next_event(row, turn.state.budget.steps.used, event, summary, now)
 }
 
 /// A rule of the administrator took the place of what people decided about this call.
@@ -150,7 +180,7 @@ async fn settle_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnSta
     for action in tx.actions_of_turn(&row.id).await? {
         let status = status_at_end(&action, before);
         if status != action.status {
-            tx.move_action(lease, &action.id, status, None).await?;
+            tx.move_action(lease, &action.id, status).await?;
             gates.extend(action.gate_id.filter(|gate| !gates.contains(gate)));
         }
     }

@@ -11,9 +11,10 @@ use tracing::info;
 use self::due::Due;
 use self::people::{escalated, reminder};
 use super::LedgerJournal;
+use super::commit::next_event;
 use crate::config::ChannelLive;
 use crate::lanes::state::encode;
-use crate::store::{AuditEntry, EventRow, GateRecord, NewOutbox, StoreError, Tx, event_id, reminder_keys};
+use crate::store::{AuditEntry, GateRecord, NewOutbox, StoreError, Tx, reminder_keys};
 
 impl LedgerJournal {
     /// Does what is due about the open gate of `record`; gives when to look at it again.
@@ -52,7 +53,8 @@ impl LedgerJournal {
         let mut rows = tx.actions_of_gate(&gate.id).await?;
         rows.retain(|row| row.status.waits());
         let [key, _] = reminder_keys(&gate.id);
-        let words = reminder(&record, &rows, live, now);
+        let away = tx.absences(&gate.conversation, &gate.card.asked(), now).await?;
+        let words = reminder(&record, &rows, live, &away, now);
         tx.enqueue(&reply(&record, key, words)).await?;
         let event = Event::Reminded { gate_id: gate.id.clone() };
         self.note(tx, &record, state, event, "reminded", now).await?;
@@ -104,17 +106,13 @@ impl LedgerJournal {
     ) -> Result<(), StoreError> {
         let gate = &record.gate;
         let mut row = self.row().clone();
-        row.events += 1;
-        let event = EventRow {
-            seq: row.events,
-            id: event_id(&row.id, row.events),
-            turn_id: row.id.clone(),
-            chat: row.conversation.chat.clone(),
-            at: now,
+        let event = next_event(
+            &mut row,
+            state.budget.steps.used,
             event,
-            summary: format!("{}: {kind}", gate.kind.as_str()),
-            iteration: state.budget.steps.used,
-        };
+            format!("{}: {kind}", gate.kind.as_str()),
+            now,
+        );
         tx.append_events(&self.lease, std::slice::from_ref(&event)).await?;
         row.state = encode(state)?;
         tx.save_turn(&self.lease, &row).await?;

@@ -50,7 +50,9 @@ pub(super) async fn succeed(tx: &mut Tx, older: &GateRecord, gate: &mut Gate) ->
 pub(super) async fn carry_votes(tx: &mut Tx, older: &GateRecord, gate: &Gate) -> Result<(), StoreError> {
     for vote in &older.votes {
         tx.vote(&gate.id, vote).await?;
-        let mut details = json!({ "digest": gate.digest, "via": vote.via, "event_id": vote.event_id, "given_at": older.gate.id });
+        let mut details = json!({
+            "digest": gate.digest, "via": vote.via, "event_id": vote.event_id, "given_at": older.gate.id, "in_place_of": vote.in_place_of,
+        });
         if vote.principal.is_some() {
             details["on_behalf_of"] = json!(vote.by);
         }

@@ -208,22 +208,35 @@ impl Tx {
         Ok(settled.rows_affected() > 0)
     }
 
-    /// Moves a row under the fence (`approved` → `running` is the `sent` mark; `unknown` and its new gate, with which it lapses from now on).
+    /// `gate` asks whether the call of `action`, of which nobody knows whether it ran, is to run again. The row lapses with the gate.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost.
+    pub async fn reopen_action(&mut self, lease: &Lease, action: &Action, gate: &GateId) -> Result<()> {
+        self.prove_lease(lease).await?;
+        sqlx::query(
+            "UPDATE actions SET status = 'unknown', gate_id = $1, call = $2,
+               expires_at = COALESCE((SELECT gates.expires_at FROM gates WHERE gates.id = $1), actions.expires_at) WHERE id = $3",
+        )
+        .bind(gate.as_str())
+        .bind(encode(&Call::of(action))?)
+        .bind(action.id.as_str())
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    /// Moves a row under the fence. `approved` → `running` is the `sent` mark.
     ///
     /// # Errors
     /// `Stale` when the lease is lost, or when a row that is to run is not `approved` (any more): nothing may run twice.
-    pub async fn move_action(&mut self, lease: &Lease, id: &ActionId, status: ActionStatus, gate: Option<&GateId>) -> Result<()> {
+    pub async fn move_action(&mut self, lease: &Lease, id: &ActionId, status: ActionStatus) -> Result<()> {
         self.prove_lease(lease).await?;
-        let moved = sqlx::query(
-            "UPDATE actions SET status = $1, gate_id = COALESCE($2, gate_id),
-               expires_at = COALESCE((SELECT gates.expires_at FROM gates WHERE gates.id = $2), actions.expires_at)
-             WHERE id = $3 AND (status = 'approved' OR $1 <> 'running')",
-        )
-        .bind(status.as_str())
-        .bind(gate.map(GateId::as_str))
-        .bind(id.as_str())
-        .execute(&mut *self.conn)
-        .await?;
+        let moved = sqlx::query("UPDATE actions SET status = $1 WHERE id = $2 AND (status = 'approved' OR $1 <> 'running')")
+            .bind(status.as_str())
+            .bind(id.as_str())
+            .execute(&mut *self.conn)
+            .await?;
         if moved.rows_affected() == 0 {
             Err(StoreError::Stale)
         } else {

@@ -51,13 +51,24 @@ impl Read {
 }
 
 impl Tx {
-    /// Adds a vote, once per row and person. Gives `false` when an earlier one stands. A person's own vote takes the place of one that the API gave in
-    /// their name.
+    /// Adds a vote, once per row and person. Gives `false` when an earlier one stands. Of two that exclude each other the higher one stands
+    /// ([`Vote::outranks`]).
     pub async fn vote(&mut self, gate: &GateId, vote: &Vote) -> Result<bool> {
+        let mut excluded = self.votes(gate).await?;
+        excluded.retain(|earlier| vote.excludes(earlier));
+        if excluded.iter().any(|earlier| !vote.outranks(earlier)) {
+            return Ok(false);
+        }
+        for earlier in &excluded {
+            sqlx::query("DELETE FROM votes WHERE gate_id = $1 AND person = $2")
+                .bind(gate.as_str())
+                .bind(keys::voter_key(earlier))
+                .execute(&mut *self.conn)
+                .await?;
+        }
         let added = sqlx::query(
             "INSERT INTO votes (gate_id, person, at, body, principal) VALUES ($1, $2, $3, $4, $5)
-             ON CONFLICT (gate_id, person) DO UPDATE SET at = excluded.at, body = excluded.body, principal = NULL
-               WHERE votes.principal IS NOT NULL AND excluded.principal IS NULL",
+             ON CONFLICT (gate_id, person) DO NOTHING",
         )
         .bind(gate.as_str())
         .bind(keys::voter_key(vote))
@@ -123,7 +134,7 @@ impl Tx {
             let status = decision.kind.of_open_rows();
             for row in self.actions_of_gate(&gate.id).await? {
                 if row.status.waits() && self.decide_action(&row.id, status, decision).await? {
-                    let details = json!({ "status": status });
+                    let details = json!({ "status": status, "in_place_of": decision.in_place_of });
                     self.audit_act("action_decision", gate, Some(&row.id), actor, details);
                 }
             }
@@ -133,7 +144,7 @@ impl Tx {
             decision: decision.clone(),
         };
         self.repaint_card(gate, "decided", gate.card.painted(state, &rows)).await?;
-        let details = json!({ "kind": decision.kind, "digest": gate.digest });
+        let details = json!({ "kind": decision.kind, "digest": gate.digest, "in_place_of": decision.in_place_of });
         self.audit_act("decision", gate, None, actor, details);
         Ok(Some(rows))
     }

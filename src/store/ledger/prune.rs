@@ -24,6 +24,8 @@ pub struct PruneCounts {
     pub inbox: u64,
     /// Outbox rows that belonged to no turn.
     pub outbox: u64,
+    /// Absences that ended.
+    pub absences: u64,
     /// Lanes with nothing in them.
     pub lanes: u64,
 }
@@ -60,6 +62,12 @@ impl Ledger {
             .prune_rows(
                 "DELETE FROM outbox WHERE id IN
                    (SELECT id FROM outbox WHERE turn_id IS NULL AND state <> 'waiting' AND created_at < $1 LIMIT $2)",
+                before,
+            )
+            .await?;
+        pruned.absences = self
+            .prune_rows(
+                "DELETE FROM absences WHERE person_key IN (SELECT person_key FROM absences WHERE until < $1 LIMIT $2) AND until < $1",
                 before,
             )
             .await?;

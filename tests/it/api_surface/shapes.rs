@@ -32,7 +32,7 @@ fn is_time(value: &Value) {
 
 #[track_caller]
 fn is_decision(decision: &Value, kind: &str, by: &str, via: &str) {
-    has(decision, "kind by via principal approvers text at event_id");
+    has(decision, "kind by via principal in_place_of approvers text at event_id");
     assert_eq!(
         (&decision["kind"], &decision["by"], &decision["via"]),
         (&json!(kind), &json!(by), &json!(via)),

@@ -18,6 +18,7 @@ on_both! {
     operations_with_two_people,
     one_of_the_two_refuses,
     a_night_on_which_somebody_is_there,
+    a_night_with_a_deputy,
     a_night_on_which_nobody_is_there,
     a_call_that_nobody_answers_at_night,
     the_api_decides_at_night,
@@ -131,6 +132,21 @@ async fn a_night_on_which_somebody_is_there(on: On) {
     world.tap(mia, c, &card, "approve", None).await.done("已确认");
     world.hears(c, "全部完成").await;
     assert!(world.file("report.md").is_some());
+    world.end().await;
+}
+
+/// One of the list is away: whom they named approves, and nobody else.
+async fn a_night_with_a_deputy(on: On) {
+    let (c, u, ann, deputy) = (on.chat("c1"), on.user("u1"), on.user("ann"), on.user("deputy"));
+    let world = night(on, reporter).await;
+    let said = world.say(ann, c, &format!("/away {{@{deputy}}} for 3d"), GROUP).await;
+    assert!(world.word_back(c, &said).await.words().contains("代你确认"));
+    world.say(u, c, TASK, GROUP).await;
+    let card = world.plan_card(c).await;
+    assert!(card.words().contains("暂时不在"), "{}", card.words());
+    world.tap(on.user("u9"), c, &card, "approve", None).await.told("没有生效").await;
+    world.tap(deputy, c, &card, "approve", None).await.done("已代");
+    world.hears(c, "全部完成").await;
     world.end().await;
 }
 

@@ -1,5 +1,7 @@
 //! The things we say, one of each and in every state, for the tests of cards, text and client.
 
+mod away;
+mod left_out;
 mod notices;
 
 use std::sync::{Arc, LazyLock};
@@ -37,6 +39,8 @@ pub fn step(id: &str, content: &str, status: StepStatus, tools: &[&str]) -> Step
 pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> CardState {
     CardState::Decided {
         decision: Decision {
+            in_place_of: None,
+            kept: Vec::new(),
             kind,
             by: by.map(str::to_owned),
             via: Via::Text,
@@ -51,6 +55,8 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
 
 pub fn plan(state: CardState) -> PlanCard {
     PlanCard {
+        away: Vec::new(),
+        left_out: None,
         review_id: Some(GateId::new("rv_1")),
         requester: String::from("ou_u1"),
         goal: String::from("整理销售周报"),
@@ -117,6 +123,7 @@ fn asked_of_several() -> Outbound {
 
 pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
     Outbound::ApprovalCard(ApprovalCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_2"),
         requester: String::from("ou_u1"),
         approvers: Approvers::Requester,
@@ -135,6 +142,7 @@ pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
 
 pub fn question(state: CardState) -> Outbound {
     Outbound::QuestionCard(QuestionCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_3"),
         requester: String::from("ou_u1"),
         title: Some(String::from("哪个季度？")),
@@ -148,6 +156,7 @@ pub fn question(state: CardState) -> Outbound {
 
 pub fn budget(state: CardState) -> Outbound {
     Outbound::BudgetCard(BudgetCard {
+        away: Vec::new(),
         gate_id: GateId::new("rv_4"),
         requester: String::from("ou_u1"),
         approvers: Approvers::Requester,
@@ -175,23 +184,25 @@ pub fn answer(text: &str, reason: TurnReason) -> Answer {
     }
 }
 
+/// The first step is done, the second is under way.
+fn running(mut card: PlanCard) -> PlanCard {
+    card.steps[0].status = StepStatus::Completed;
+    card.steps[1].status = StepStatus::InProgress;
+    card
+}
+
 /// Every card in every state, by the name of its snapshot.
 pub fn gallery() -> Vec<(&'static str, Outbound)> {
     use ActionStatus as A;
     let open = CardState::Open { votes: 0 };
     let ok = |by| decided(DecisionKind::Approve, by, Some("OK"));
-    let running = |mut card: PlanCard| {
-        card.steps[0].status = StepStatus::Completed;
-        card.steps[1].status = StepStatus::InProgress;
-        card
-    };
     let expired = || decided(DecisionKind::Expire, None, None);
     let ended = |end| Outbound::PlanCard(running(plan(ok(Some("ou_u2"))))).ended(end);
     let asked_of_others = |mut card: Outbound| {
         card.ask(listed());
         card
     };
-    vec![
+    let mut all = vec![
         ("plan_open", Outbound::PlanCard(plan(open.clone()))),
         (
             "plan_open_direct_demo",
@@ -245,6 +256,8 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                 ..plan(open.clone())
             }),
         ),
+        ("plan_open_away", away::open()),
+        ("plan_approved_in_place", away::approved()),
         ("plan_approved", Outbound::PlanCard(running(plan(ok(Some("ou_u2")))))),
         (
             "plan_revised",
@@ -432,7 +445,9 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
             }),
         ),
         ("answer_empty", Outbound::Answer(answer(" ", TurnReason::FinalAnswer))),
-    ]
+    ];
+    all.extend(left_out::cards());
+    all
 }
 
 pub fn element<'a>(card: &'a Value, id: &str) -> &'a Value {

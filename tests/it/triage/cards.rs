@@ -18,6 +18,8 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
     let gate_id = id.clone();
     match kind {
         GateKind::PlanReview => Outbound::PlanCard(PlanCard {
+            away: Vec::new(),
+            left_out: None,
             review_id: Some(gate_id),
             requester,
             goal: turn.text.clone(),
@@ -48,6 +50,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             copy: None,
         }),
         GateKind::ToolApproval => Outbound::ApprovalCard(ApprovalCard {
+            away: Vec::new(),
             gate_id,
             requester,
             approvers: Approvers::Requester,
@@ -78,6 +81,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             copy: None,
         }),
         GateKind::Question => Outbound::QuestionCard(QuestionCard {
+            away: Vec::new(),
             gate_id,
             requester,
             title: None,
@@ -88,6 +92,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             state,
         }),
         GateKind::Budget => Outbound::BudgetCard(BudgetCard {
+            away: Vec::new(),
             gate_id,
             requester,
             approvers: Approvers::Requester,

@@ -24,6 +24,7 @@ async fn second_click_hears_who_decided() {
     assert_eq!(world.click("u2", ClickVerb::Cancel, on(&gate)).await, Notice::Cancelled {});
     let at = world.record(&gate.id).await.decision.unwrap().at;
     let told = Notice::AlreadyDecided {
+        in_place_of: None,
         kind: DecisionKind::Cancel,
         by: Some("u2".to_owned()),
         through_api: false,

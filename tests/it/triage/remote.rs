@@ -11,6 +11,7 @@ use super::world::World;
 
 fn asks(kind: DecisionKind, feedback: Option<&str>, user: &str) -> ApiDecision {
     ApiDecision {
+        keep: None,
         edit: None,
         kind,
         feedback: feedback.map(str::to_owned),

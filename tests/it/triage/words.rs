@@ -29,6 +29,7 @@ pub fn says(id: &str, sender: &str, text: &str) -> Words {
         chat_type: ChatType::Group,
         text: format!("@_user_1 {text}"),
         mentions: vec![Mention {
+            team: None,
             key: "@_user_1".to_owned(),
             id: BOT.to_owned(),
             name: "Countersign".to_owned(),
@@ -69,6 +70,7 @@ pub fn press(who: &str, verb: ClickVerb, target: ClickTarget, feedback: Option<&
         verb,
         target: Some(target),
         feedback: feedback.map(str::to_owned),
+        kept: Vec::new(),
         card: None,
     };
     Inbound {

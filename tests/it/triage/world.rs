@@ -10,8 +10,8 @@ use countersign::conversation::{Conversations, GroupDirectory};
 use countersign::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, TurnRow, Tx, outbox_key};
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, ChannelKind, ClickTarget, ClickVerb, Clock, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody,
-    Millis, Notice, Outbound, TurnId, TurnStatus,
+    Action, ActionId, ChannelKind, ClickTarget, ClickVerb, Clock, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody, Millis, Notice,
+    Outbound, TurnId, TurnStatus,
 };
 
 use crate::store_kit::{Store, stores};
@@ -255,7 +255,8 @@ impl World {
     /// A call's outcome is lost, and `gate` asks about it again.
     pub async fn asks_again(&self, turn: &TurnRow, action: &ActionId, gate: &Gate) {
         let (mut tx, lease) = self.lease(turn).await;
-        tx.move_action(&lease, action, ActionStatus::Unknown, Some(&gate.id)).await.unwrap();
+        let row = tx.action(action).await.unwrap().unwrap().action;
+        tx.reopen_action(&lease, &row, &gate.id).await.unwrap();
         assert!(tx.release(&lease, gate.expires_at).await.unwrap());
         tx.commit().await.unwrap();
     }

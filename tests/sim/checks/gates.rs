@@ -116,6 +116,7 @@ async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decisio
             let votes: Vec<Vote> = votes.iter().map(|row| read(row.get(0))).collect::<Result<_, _>>()?;
             for vote in &votes {
                 let decision = Decision {
+                    in_place_of: vote.in_place_of.clone(),
                     kind: DecisionKind::Approve,
                     by: Some(vote.by.clone()),
                     via: vote.via,
@@ -123,6 +124,7 @@ async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decisio
                     text: None,
                     at: vote.at,
                     event_id: vote.event_id.clone(),
+                    kept: Vec::new(),
                     approvers: Vec::new(),
                 };
                 evidence::consent(life, &decision, requester, &gates, &[])?;

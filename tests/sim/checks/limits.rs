@@ -30,9 +30,13 @@ pub(super) fn within_budget(turn: &Found, gates: &HashMap<String, Settled>, told
         planner_only,
     } = state.budget;
     let own = gates.iter().filter(|(id, gate)| gate.turn == turn.id && told.gates.contains(*id));
-    let decided: Vec<(&str, DecisionKind)> = own
-        .filter_map(|(_, gate)| Some((gate.kind.as_str(), gate.decision.as_ref()?.kind)))
+    let decided: Vec<_> = own
+        .filter_map(|(_, gate)| gate.decision.as_ref().map(|decision| (gate, decision)))
         .collect();
+    // Leaving steps out is bounded by the steps, and counts as no round.
+    let (left_out, decided): (Vec<_>, Vec<_>) = decided.into_iter().partition(|(_, decision)| !decision.kept.is_empty());
+    let left_out = u64::try_from(left_out.len()).unwrap_or(u64::MAX);
+    let decided: Vec<(&str, DecisionKind)> = decided.iter().map(|(gate, decision)| (gate.kind.as_str(), decision.kind)).collect();
     let count = |kind: GateKind, decision: DecisionKind| {
         let same = decided.iter().filter(|decided| **decided == (kind.as_str(), decision));
         u64::try_from(same.count()).unwrap_or(u64::MAX)
@@ -54,7 +58,7 @@ pub(super) fn within_budget(turn: &Found, gates: &HashMap<String, Settled>, told
         && grows(tokens, state.policy.max_tokens, granted, u64::MAX)
         && nudges.used <= nudges.limit
         && replans.used <= REPLANS
-        && versions <= 1 + replans.used + rounds.used + told.changed.get(&turn.id).copied().unwrap_or(0)
+        && versions <= turn.left.version.max(1) + left_out + replans.used + rounds.used + told.changed.get(&turn.id).copied().unwrap_or(0)
         && rounds.used == changes
         && changes <= ROUNDS
         && top_ups.used == granted

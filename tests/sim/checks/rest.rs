@@ -8,9 +8,10 @@ use countersign_agent::reducer::TurnState;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::again::{self, Left};
 use super::gates::{Settled, ends_or_waits, gates};
 use super::limits::within_budget;
-use super::{Held, evidence, plan, prompt, spent, words};
+use super::{Held, evidence, left_out, plan, prompt, spent, words};
 use crate::life::Life;
 use crate::stage::unpaced;
 
@@ -24,6 +25,8 @@ pub(super) struct Found {
     pub(super) state: TurnState,
     /// From the request to the end, milliseconds; so far.
     pub(super) lasted: i64,
+    /// What an expired turn left to it.
+    pub(super) left: Left,
 }
 
 pub async fn at_rest(life: &mut Life<'_>) -> Result<(), String> {
@@ -46,6 +49,7 @@ pub async fn at_rest(life: &mut Life<'_>) -> Result<(), String> {
     for turn in &turns {
         within_budget(turn, &gates, &told)?;
     }
+    left_out::next_versions(life, &gates).await?;
     plan::reviewed_once(life).await?;
     answers(life, &turns).await?;
     actions(life, &gates).await?;
@@ -108,9 +112,14 @@ async fn turns(life: &mut Life<'_>) -> Result<Vec<Found>, String> {
             state: read(row.get(4))?,
             user: row.get(5),
             lasted: row.get::<Option<i64>, _>(7).unwrap_or(now.0) - row.get::<i64, _>(6),
+            left: Left::default(),
         })
     });
-    found.collect()
+    let mut turns = found.collect::<Result<Vec<Found>, String>>()?;
+    for turn in &mut turns {
+        turn.left = again::left_by_the_turn_before(life, turn).await?;
+    }
+    Ok(turns)
 }
 
 /// One turn an event, and a lane's turns in the order in which they were asked for.
@@ -133,7 +142,9 @@ async fn log(life: &mut Life<'_>, turn: &Found) -> Result<(), String> {
         // It was ended without its state being read: the state began anew, and the log stays.
         return words::heard(life, turn, &log).await;
     }
-    let replies = log.iter().filter(|message| message.role == Role::Assistant).count();
+    // What an expired turn left was paid for there.
+    let own = log.iter().skip(turn.left.messages);
+    let replies = own.filter(|message| message.role == Role::Assistant).count();
     if u64::try_from(replies).unwrap_or(u64::MAX) > turn.state.budget.steps.used {
         return Err(format!(
             "{} has {replies} replies and paid for {}",

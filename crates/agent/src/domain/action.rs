@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ActionId, Approvers, CoveredBy, Decision, EffectClass, GateId, Millis, TurnId};
+use super::{ActionId, Approvers, CoveredBy, Decision, Demand, EffectClass, GateId, Millis, TurnId};
 
 /// Where an action stands. `pending` asks a person; a granted call starts as `approved`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -130,6 +130,14 @@ pub struct Action {
     pub covered_by: Option<CoveredBy>,
     /// What came of it.
     pub result: Option<ToolResult>,
+}
+
+impl Action {
+    /// Has the row ask these people from now on.
+    pub fn ask(&mut self, demand: Demand) {
+        self.quorum = demand.quorum.unwrap_or(1);
+        self.approvers = demand.approvers;
+    }
 }
 
 /// A call with a person's arguments, as it will run once they approve it.

@@ -35,16 +35,6 @@ impl Approvers {
         }
     }
 
-    /// Does this keep `user` out as the requester, whoever else may approve?
-    #[must_use]
-    pub fn bars(&self, user: &str, requester: &str) -> bool {
-        match self {
-            Self::NotRequester => user == requester,
-            Self::All(all) => all.iter().any(|each| each.bars(user, requester)),
-            Self::Requester | Self::Anyone | Self::Listed(_) => false,
-        }
-    }
-
     /// What a card names: of several, those that name people, else those who are not the requester.
     #[must_use]
     pub fn named(&self) -> &Self {
@@ -56,6 +46,16 @@ impl Approvers {
             Self::Anyone | Self::All(_) => 3,
         };
         all.iter().min_by_key(rank).unwrap_or(self)
+    }
+
+    /// May the person whose task it is approve under no circumstances, in whosever place?
+    #[must_use]
+    pub fn bars_requester(&self) -> bool {
+        match self {
+            Self::NotRequester => true,
+            Self::All(all) => all.iter().any(Self::bars_requester),
+            Self::Requester | Self::Anyone | Self::Listed(_) => false,
+        }
     }
 
     /// Is this id of a person or a group in the list?

@@ -83,13 +83,7 @@ impl DeclaredCall {
         if let Some(missing) = needed.into_iter().find(|name| !self.arguments.contains_key(*name)) {
             return Some(CoverageGap::NotDeclared(missing.to_owned()));
         }
-        self.arguments.iter().find_map(|(name, pattern)| {
-            if !takes(&spec.parameters, name) {
-                return Some(CoverageGap::NoSuchArgument(name.clone()));
-            }
-            let never = spelled(pattern, spec.scope.sense_of(name)).is_none();
-            never.then(|| CoverageGap::NeverMatches(name.clone()))
-        })
+        self.arguments.iter().find_map(|(name, pattern)| argument_gap(spec, name, pattern))
     }
 
     /// The same call with its arguments in the spelling that they are compared in ([`normal`]).
@@ -131,6 +125,15 @@ impl DeclaredCall {
 /// whatever it likes, so no pattern says what was approved.
 pub(crate) fn always_asks(spec: &ToolSpec) -> bool {
     spec.effect == EffectClass::Destructive || spec.name == COMMAND_TOOL
+}
+
+/// Why no call of `spec` has an argument `name` that matches `pattern`. `None` means that calls can have one.
+pub(super) fn argument_gap(spec: &ToolSpec, name: &str, pattern: &Value) -> Option<CoverageGap> {
+    if !takes(&spec.parameters, name) {
+        return Some(CoverageGap::NoSuchArgument(name.to_owned()));
+    }
+    let never = spelled(pattern, spec.scope.sense_of(name)).is_none();
+    never.then(|| CoverageGap::NeverMatches(name.to_owned()))
 }
 
 fn spelled(pattern: &Value, sense: ArgumentSense) -> Option<Value> {

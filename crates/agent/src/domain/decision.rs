@@ -119,6 +119,9 @@ pub struct Decision {
     /// The holder of the API's token decided, in the name of [`Decision::by`].
     #[serde(default)]
     pub through_api: bool,
+    /// The person who is away and in whose place [`Decision::by`] decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_place_of: Option<String>,
     /// The words: `OK`, the changes, the answer.
     pub text: Option<String>,
     /// When it was recorded.
@@ -128,6 +131,9 @@ pub struct Decision {
     /// Everybody whose approval counted; empty when the gate was not approved by people.
     #[serde(default)]
     pub approvers: Vec<Approver>,
+    /// Where the person left steps out of a plan: the numbers of those that stay, as the card counts them. Empty elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<usize>,
 }
 
 impl Decision {
@@ -141,6 +147,7 @@ impl Decision {
         by.map(|by| Approver {
             by: by.clone(),
             through_api: self.through_api,
+            in_place_of: self.in_place_of.clone(),
         })
         .collect()
     }
@@ -166,6 +173,9 @@ pub struct Approver {
     pub by: String,
     /// The holder of the API's token approved, in the name of [`Approver::by`].
     pub through_api: bool,
+    /// The person who is away and in whose place [`Approver::by`] approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_place_of: Option<String>,
 }
 
 /// [`Vote::principal`] of what the holder of the API's token does in somebody's name.
@@ -188,17 +198,49 @@ pub struct Vote {
     /// The call, at a tool approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<ActionId>,
-    /// The group as whose member the person gave it. `None` means they are named themselves, or everybody may.
+    /// The group as whose member it was given: its giver, or the one in whose place they gave it. `None` means they are named themselves, or
+    /// everybody may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// The person who was away and in whose place [`Vote::by`] gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_place_of: Option<String>,
 }
 
 impl Vote {
+    /// The person whose approval it is: its giver, or the one in whose place they gave it.
+    #[must_use]
+    pub fn voice(&self) -> &str {
+        self.in_place_of.as_deref().unwrap_or(&self.by)
+    }
+
+    /// May only one of the two count? Everybody gives one vote, and for everybody one is given.
+    #[must_use]
+    pub fn excludes(&self, other: &Self) -> bool {
+        self.row == other.row && (self.by == other.by || self.voice() == other.voice())
+    }
+
+    /// Does it take the place of `earlier`, where only one may count? A person's own vote stands above one that a deputy gave, and both above
+    /// one that the API gave.
+    #[must_use]
+    pub fn outranks(&self, earlier: &Self) -> bool {
+        self.rank() > earlier.rank()
+    }
+
+    fn rank(&self) -> u8 {
+        match (&self.principal, &self.in_place_of) {
+            (Some(_), _) => 0,
+            (None, Some(_)) => 1,
+            (None, None) => 2,
+        }
+    }
+
     /// Those whose `votes` count: people whose vote `stands`, and the holder of the API token, who is one voter in whosever name it speaks.
     pub fn approvers(votes: &[Self], stands: impl Fn(&Self) -> bool) -> Vec<Approver> {
         let approver = |vote: &Self| Approver {
             by: vote.by.clone(),
             through_api: vote.principal.is_some(),
+            in_place_of: vote.in_place_of.clone(),
         };
         let people = votes.iter().filter(|vote| vote.principal.is_none() && stands(vote));
         let token = votes.iter().rfind(|vote| vote.principal.is_some());

@@ -169,6 +169,8 @@ pub enum Event {
     Reminded { gate_id: GateId },
     /// These people were asked to decide a gate that waits.
     Escalated { gate_id: GateId, to: Vec<String> },
+    /// Somebody who is asked at a gate is away, and somebody else may decide, or decided, in their place.
+    Delegated { gate_id: GateId, from: String, to: String },
     /// The turn goes on.
     TurnResumed {
         resumed_reason: ResumedReason,
@@ -198,6 +200,7 @@ impl Event {
             | Self::Decision { .. }
             | Self::Reminded { .. }
             | Self::Escalated { .. }
+            | Self::Delegated { .. }
             | Self::TurnResumed { .. } => None,
         }
     }

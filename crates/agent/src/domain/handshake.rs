@@ -2,11 +2,13 @@
 //!
 //! Pure, and the only place of these rules: chat messages, buttons, the API and the library ask here, and then write down the answer.
 
+mod keep;
 mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::{ActionId, Approver, Approvers, Decision, DecisionKind, Gate, GateKind, Millis, Via, Vote};
+use super::{Absence, ActionId, Approver, Approvers, Decision, DecisionKind, Gate, GateKind, Millis, StepView, Via, Vote};
+pub use keep::{BadChoice, kept_steps, optional_steps};
 pub use rows::{RowVotes, RowsSettlement, settle_rows};
 
 /// What a person says at an open gate: an approval, a change or a refusal.
@@ -16,6 +18,8 @@ pub enum Act {
     Approve,
     /// Changes to the plan, or the answer to the question.
     Revise(String),
+    /// Leave steps out of the plan: of those that may be left out, keep the ones with these ids.
+    Keep(Vec<String>),
     /// Give the task up. At a gate of tool calls: run none of those that wait.
     Cancel,
     /// Run none of the calls that wait, for this reason.
@@ -24,10 +28,12 @@ pub enum Act {
 
 impl Act {
     /// The act in the terms of this kind of gate. Calls are rejected, never cancelled or revised. At every other gate a refusal
-    /// gives the task up. A question cannot be approved: that is `None`.
+    /// gives the task up. A question cannot be approved, and only a plan has steps: that is `None`.
     pub fn at(self, kind: GateKind) -> Option<Self> {
         Some(match (kind, self) {
-            (GateKind::Question, Self::Approve) => return None,
+            (GateKind::Question, Self::Approve) | (GateKind::Question | GateKind::ToolApproval | GateKind::Budget, Self::Keep(_)) => {
+                return None;
+            }
             (GateKind::ToolApproval, Self::Cancel) => Self::Reject(None),
             (GateKind::ToolApproval, Self::Revise(reason)) => Self::Reject(Some(reason).filter(|reason| !reason.trim().is_empty())),
             (GateKind::PlanReview | GateKind::Question | GateKind::Budget, Self::Reject(_)) => Self::Cancel,
@@ -35,11 +41,13 @@ impl Act {
         })
     }
 
-    /// The decision that this makes of a gate once nothing is missing, and its text. `words`: what was said, kept with an approval.
-    fn decides(&self, words: Option<&str>) -> (DecisionKind, Option<String>) {
+    /// The decision that this makes of a gate once nothing is missing, and its text. `words`: what was said, kept with an approval. `kept`: the
+    /// numbers of the steps that stay.
+    fn decides(&self, kept: &[usize], words: Option<&str>) -> (DecisionKind, Option<String>) {
         match self {
             Self::Approve => (DecisionKind::Approve, Some(words.unwrap_or("OK").to_owned())),
             Self::Revise(text) => (DecisionKind::Revise, Some(text.clone())),
+            Self::Keep(_) => (DecisionKind::Revise, Some(keep::in_words(kept))),
             Self::Cancel => (DecisionKind::Cancel, None),
             Self::Reject(reason) => (DecisionKind::Reject, reason.clone()),
         }
@@ -55,6 +63,8 @@ pub struct Actor {
     pub principal: Option<String>,
     /// The holder of the API token acts in the user's name.
     pub by_token: bool,
+    /// The person who is away and by whose right the user acts.
+    pub in_place_of: Option<String>,
     /// By message, button or API.
     pub via: Via,
     /// Evidence.
@@ -70,6 +80,7 @@ impl Actor {
             user: Some(user.to_owned()),
             principal: Some(user.to_owned()),
             by_token: false,
+            in_place_of: None,
             via,
             event_id: Some(event_id.to_owned()),
             now,
@@ -82,9 +93,23 @@ impl Actor {
             user: None,
             principal: None,
             by_token: false,
+            in_place_of: None,
             via: Via::System,
             event_id: None,
             now,
+        }
+    }
+
+    /// The same, as one who acts by this `right`.
+    #[must_use]
+    pub fn by_right(&self, right: &Right) -> Self {
+        let in_place_of = match right {
+            Right::InPlaceOf { person, .. } if !self.by_token => Some(person.clone()),
+            Right::InPlaceOf { .. } | Right::Yes | Right::Through(_) | Right::Escalated | Right::No | Right::Unknown(_) => None,
+        };
+        Self {
+            in_place_of,
+            ..self.clone()
         }
     }
 
@@ -95,10 +120,12 @@ impl Actor {
             by: self.user.clone(),
             via: self.via,
             through_api: self.by_token,
+            in_place_of: self.in_place_of.clone(),
             text,
             at: self.now,
             event_id: self.event_id.clone(),
             approvers: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -107,7 +134,8 @@ impl Actor {
         let by = self.user.clone()?;
         let group = match right {
             Right::Through(group) if !self.by_token => Some(group.clone()),
-            Right::Through(_) | Right::Yes | Right::No | Right::Unknown(_) => None,
+            Right::InPlaceOf { group, .. } if !self.by_token => group.clone(),
+            Right::InPlaceOf { .. } | Right::Through(_) | Right::Yes | Right::Escalated | Right::No | Right::Unknown(_) => None,
         };
         Some(Vote {
             by,
@@ -117,6 +145,7 @@ impl Actor {
             event_id: self.event_id.clone(),
             row: row.cloned(),
             group,
+            in_place_of: self.by_right(right).in_place_of,
         })
     }
 
@@ -125,6 +154,7 @@ impl Actor {
         by.map(|by| Approver {
             by: by.clone(),
             through_api: self.by_token,
+            in_place_of: self.in_place_of.clone(),
         })
         .collect()
     }
@@ -137,6 +167,15 @@ pub enum Right {
     Yes,
     /// They may, as a member of this group.
     Through(String),
+    /// They may because this gate was escalated to them, not as one of the approvers. Nobody may in their place.
+    Escalated,
+    /// They may in the place of this person, who is away.
+    InPlaceOf {
+        /// Whose right it is.
+        person: String,
+        /// The group as whose member that person may.
+        group: Option<String>,
+    },
     /// They may not.
     No,
     /// Nobody knows: they may be in these groups, which could not be looked up.
@@ -147,7 +186,26 @@ impl Right {
     /// Is it known that they may?
     #[must_use]
     pub fn is_given(&self) -> bool {
-        matches!(self, Self::Yes | Self::Through(_))
+        match self {
+            Self::Yes | Self::Through(_) | Self::Escalated | Self::InPlaceOf { .. } => true,
+            Self::No | Self::Unknown(_) => false,
+        }
+    }
+
+    /// This right of `person`, used by their deputy. It passes on once: what a deputy may is not theirs to pass on. Nor is an escalated
+    /// gate: other people were asked by name.
+    #[must_use]
+    pub fn in_place_of(self, person: &str) -> Self {
+        let group = match self {
+            Self::Yes => None,
+            Self::Through(group) => Some(group),
+            Self::InPlaceOf { .. } | Self::Escalated | Self::No => return Self::No,
+            Self::Unknown(groups) => return Self::Unknown(groups),
+        };
+        Self::InPlaceOf {
+            person: person.to_owned(),
+            group,
+        }
     }
 
     /// The lesser of two rights.
@@ -155,11 +213,10 @@ impl Right {
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Self::No,
-            (Self::Unknown(mut groups), Self::Unknown(more)) => {
-                groups.extend(more);
-                Self::Unknown(groups)
-            }
+            (Self::Unknown(groups), Self::Unknown(more)) => Self::Unknown(all_of(groups, more)),
             (Self::Unknown(groups), _) | (_, Self::Unknown(groups)) => Self::Unknown(groups),
+            (deputy @ Self::InPlaceOf { .. }, _) | (_, deputy @ Self::InPlaceOf { .. }) => deputy,
+            (Self::Escalated, _) | (_, Self::Escalated) => Self::Escalated,
             (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
             (Self::Yes, Self::Yes) => Self::Yes,
         }
@@ -171,14 +228,23 @@ impl Right {
         match (self, other) {
             (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
             (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
-            (Self::Unknown(mut groups), Self::Unknown(more)) => {
-                groups.extend(more);
-                Self::Unknown(groups)
-            }
+            (Self::Escalated, _) | (_, Self::Escalated) => Self::Escalated,
+            (deputy @ Self::InPlaceOf { .. }, _) | (_, deputy @ Self::InPlaceOf { .. }) => deputy,
+            (Self::Unknown(groups), Self::Unknown(more)) => Self::Unknown(all_of(groups, more)),
             (Self::Unknown(groups), Self::No) | (Self::No, Self::Unknown(groups)) => Self::Unknown(groups),
             (Self::No, Self::No) => Self::No,
         }
     }
+}
+
+/// These groups and `more`, each once.
+fn all_of(mut groups: Vec<String>, more: Vec<String>) -> Vec<String> {
+    for group in more {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
 }
 
 /// The part of a gate that the rules read.
@@ -190,6 +256,8 @@ pub struct GateStanding<'a> {
     pub requester: &'a str,
     /// Who may approve, by the settings of this moment.
     pub approvers: &'a Approvers,
+    /// The steps of the plan under review, as its card shows them.
+    pub steps: &'a [StepView],
     /// Different people needed to approve: a plan, or each call.
     pub quorum: u32,
     /// When it lapses.
@@ -198,6 +266,8 @@ pub struct GateStanding<'a> {
     pub shown_whole: bool,
     /// The approvals so far.
     pub votes: &'a [Vote],
+    /// People who are away now, with those who decide in their place.
+    pub away: &'a [Absence],
     /// It took its decision.
     pub decided: bool,
 }
@@ -209,10 +279,12 @@ impl<'a> GateStanding<'a> {
             kind: gate.kind,
             requester: &gate.requester,
             approvers,
+            steps: gate.card.steps_under_review(),
             quorum: gate.quorum,
             expires_at: gate.expires_at,
             shown_whole: !gate.card.hides(),
             votes,
+            away: &[],
             decided,
         }
     }
@@ -250,6 +322,8 @@ pub enum Refusal {
     NotShownWhole,
     /// Changes without words.
     NoWords,
+    /// Such a choice of steps changes nothing.
+    BadChoice(BadChoice),
 }
 
 /// What `act` of `actor` comes to at `gate`, which asks for no calls. `right`: may this person approve where these people are asked, by the
@@ -265,21 +339,33 @@ pub fn settle(
     words: Option<&str>,
 ) -> Result<Settlement, Refusal> {
     let own = check(gate, gate.approvers, act, actor, &right)?;
+    let actor = &actor.by_right(&own);
     let mut approvers = Vec::new();
     if *act == Act::Approve {
         approvers = counted(gate.needed(), gate.votes.to_vec(), actor, actor.vote(&own, None), |vote| {
-            stands(vote, gate.approvers, &right)
+            stands(vote, gate.requester, gate.approvers, &right)
         });
         let counted = u32::try_from(approvers.len()).unwrap_or(u32::MAX);
         if counted < gate.needed() {
             return Ok(Settlement::Voted { votes: counted });
         }
     }
-    let (kind, text) = act.decides(words);
+    let kept = match act {
+        Act::Keep(ids) => kept_steps(gate.steps, ids).map_err(Refusal::BadChoice)?,
+        Act::Approve | Act::Revise(_) | Act::Cancel | Act::Reject(_) => Vec::new(),
+    };
+    let (kind, text) = act.decides(&kept, words);
     Ok(Settlement::Decided(Decision {
         approvers,
+        kept,
         ..actor.decision(kind, text)
     }))
+}
+
+/// The approval of `actor` at `gate`, which asks for no calls, if they may give it.
+pub fn vote(gate: &GateStanding<'_>, actor: &Actor, right: impl Fn(&str, &Approvers) -> Right) -> Option<Vote> {
+    let own = right_of(gate, gate.approvers, &Act::Approve, actor, None, right).ok()?;
+    actor.vote(&own, None)
 }
 
 /// Those whose approval counts, with that of `actor`, where `needed` are needed.
@@ -290,23 +376,31 @@ fn counted(needed: u32, votes: Vec<Vote>, actor: &Actor, own: Option<Vote>, stan
     Vote::approvers(&with_own(votes, own), stands)
 }
 
-/// The votes with this one. Everybody has one; a person's own takes the place of one that the API gave in their name.
+/// The votes with this one, as they are stored: of two that exclude each other the higher one stands, of equal ones the first.
 fn with_own(mut votes: Vec<Vote>, own: Option<Vote>) -> Vec<Vote> {
-    if let Some(own) = own {
-        match votes.iter_mut().find(|vote| vote.by == own.by) {
-            Some(earlier) if earlier.principal.is_some() && own.principal.is_none() => *earlier = own,
-            Some(_) => (),
-            None => votes.push(own),
-        }
+    if let Some(own) = own
+        && votes.iter().filter(|vote| own.excludes(vote)).all(|vote| own.outranks(vote))
+    {
+        votes.retain(|vote| !own.excludes(vote));
+        votes.push(own);
     }
     votes
 }
 
 /// Does a vote that was given count where `approvers` are asked now? One that somebody gave as a member of a group counts as long as the
-/// group is asked, also after they have left it.
-pub fn stands(vote: &Vote, approvers: &Approvers, right: impl Fn(&str, &Approvers) -> Right) -> bool {
+/// group is asked, also after they have left it. One that was given in somebody's place counts as long as that person may approve, also after
+/// they are back.
+pub fn stands(vote: &Vote, requester: &str, approvers: &Approvers, right: impl Fn(&str, &Approvers) -> Right) -> bool {
+    if vote.in_place_of.is_some() && vote.by == requester && approvers.bars_requester() {
+        return false;
+    }
     let group_is_asked = vote.group.as_deref().is_some_and(|group| approvers.names(group));
-    group_is_asked || right(&vote.by, approvers).is_given()
+    let own = right(vote.voice(), approvers);
+    let counts = match &vote.in_place_of {
+        Some(person) => own.in_place_of(person),
+        None => own,
+    };
+    group_is_asked || counts.is_given()
 }
 
 /// The right by which `actor` may do this now where `approvers` are asked.
@@ -318,11 +412,11 @@ fn check(
     right: impl Fn(&str, &Approvers) -> Right,
 ) -> Result<Right, Refusal> {
     is_open(gate, actor)?;
-    let right = right_of(gate, approvers, act, actor, right)?;
+    let right = right_of(gate, approvers, act, actor, None, right)?;
     match act {
         Act::Approve if !gate.shown_whole => Err(Refusal::NotShownWhole),
         Act::Revise(text) if text.trim().is_empty() => Err(Refusal::NoWords),
-        Act::Approve | Act::Revise(_) | Act::Cancel | Act::Reject(_) => Ok(right),
+        Act::Approve | Act::Revise(_) | Act::Keep(_) | Act::Cancel | Act::Reject(_) => Ok(right),
     }
 }
 
@@ -341,23 +435,52 @@ fn right_of(
     approvers: &Approvers,
     act: &Act,
     actor: &Actor,
+    row: Option<&ActionId>,
     right: impl Fn(&str, &Approvers) -> Right,
 ) -> Result<Right, Refusal> {
     if actor.by_token {
         return Ok(Right::Yes);
     }
     let user = actor.user.as_deref().unwrap_or_default();
-    match may(act, user, gate.requester, |by| right(by, approvers)) {
+    // A deputy of several lends their vote to one who has not voted, if there is one.
+    let voted = |absence: &&Absence| {
+        let own = |vote: &Vote| vote.row.as_ref() == row && vote.in_place_of.is_none() && vote.by == absence.person;
+        gate.votes.iter().any(own)
+    };
+    let (voted, unheard): (Vec<&Absence>, Vec<&Absence>) = gate.away.iter().partition(voted);
+    match may(act, user, gate.requester, approvers, unheard.into_iter().chain(voted), right) {
         Right::No => Err(Refusal::NotEntitled),
         Right::Unknown(groups) => Err(Refusal::GroupUnknown(groups)),
-        given @ (Right::Yes | Right::Through(_)) => Ok(given),
+        given @ (Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. }) => Ok(given),
     }
 }
 
-/// May `user` do this to what `requester` asked for? A requester who is not an approver may change and refuse, never approve.
-pub fn may(act: &Act, user: &str, requester: &str, right: impl Fn(&str) -> Right) -> Right {
-    if user == requester && *act != Act::Approve {
-        return Right::Yes;
+/// May `user` do this to what `requester` asked for, where `approvers` are asked? By their own right, else by that of one of those who are
+/// `away` and whose deputy they are. Where the requester must not approve, they do not in another's place either. `right`: of a person by
+/// themselves.
+pub fn may<'a>(
+    act: &Act,
+    user: &str,
+    requester: &str,
+    approvers: &Approvers,
+    away: impl IntoIterator<Item = &'a Absence>,
+    right: impl Fn(&str, &Approvers) -> Right,
+) -> Right {
+    // A requester who is not an approver may change and refuse, never approve.
+    let own = |person: &str| {
+        if person == requester && *act != Act::Approve {
+            Right::Yes
+        } else {
+            right(person, approvers)
+        }
+    };
+    let barred = user == requester && approvers.bars_requester();
+    let by_themselves = own(user);
+    if by_themselves.is_given() || barred {
+        return by_themselves;
     }
-    right(user)
+    let deputised = away.into_iter().filter(|absence| absence.deputy == user);
+    deputised
+        .map(|absence| own(&absence.person).in_place_of(&absence.person))
+        .fold(by_themselves, Right::or)
 }

@@ -128,6 +128,9 @@ pub struct Mention {
     pub id: String,
     /// Display name; foreign text.
     pub name: String,
+    /// The organisation (Lark tenant) that the platform names beside the person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
 }
 
 /// A message once the bot knows itself: what was said, and to whom.
@@ -169,9 +172,28 @@ impl Addressed {
 }
 
 impl InboundMessage {
-    /// Replaces mention keys, longest first so that `@_user_1` never eats the head of `@_user_10`.
+    /// The words, and to whom they are said.
     #[must_use]
     pub fn addressed(&self, bot: &str) -> Addressed {
+        let text = self.replaced(bot, |mention| format!("@{}", mention.name));
+        Addressed {
+            text: text.trim().to_owned(),
+            to_bot: self.to_bot || self.mentions.iter().any(|mention| mention.id == bot),
+            to_others: self.mentions.iter().any(|mention| mention.id != bot),
+        }
+    }
+
+    /// The words without any mention.
+    #[must_use]
+    pub fn unaddressed(&self, bot: &str) -> Addressed {
+        Addressed {
+            text: self.replaced(bot, |_| String::from(" ")).trim().to_owned(),
+            ..self.addressed(bot)
+        }
+    }
+
+    /// Replaces mention keys, longest first so that `@_user_1` never eats the head of `@_user_10`. Ours goes, the others become `shown`.
+    fn replaced(&self, bot: &str, shown: impl Fn(&Mention) -> String) -> String {
         let mut mentions: Vec<&Mention> = self.mentions.iter().filter(|mention| !mention.key.is_empty()).collect();
         mentions.sort_by_key(|mention| std::cmp::Reverse(mention.key.len()));
         let mut text = String::with_capacity(self.text.len());
@@ -186,8 +208,7 @@ impl InboundMessage {
                     continue;
                 }
                 if mention.id != bot {
-                    text.push('@');
-                    text.push_str(&mention.name);
+                    text.push_str(&shown(mention));
                     rest = after;
                 } else if text.trim().is_empty() {
                     // "@bot: OK", "@bot，OK": the mark belongs to the form of address.
@@ -202,11 +223,7 @@ impl InboundMessage {
             text.push(first);
             rest = &rest[first.len_utf8()..];
         }
-        Addressed {
-            text: text.trim().to_owned(),
-            to_bot: self.to_bot || self.mentions.iter().any(|mention| mention.id == bot),
-            to_others: self.mentions.iter().any(|mention| mention.id != bot),
-        }
+        text
     }
 }
 
@@ -225,6 +242,9 @@ pub struct Click {
     pub target: Option<ClickTarget>,
     /// Text of the edit form.
     pub feedback: Option<String>,
+    /// Ids of the steps to keep, from the form for leaving steps out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
     /// The card's message id, if the platform told it.
     pub card: Option<String>,
 }
@@ -237,6 +257,8 @@ pub enum ClickVerb {
     Approve,
     /// Send changes.
     Revise,
+    /// Leave steps out of the plan.
+    KeepSteps,
     /// Cancel the task.
     Cancel,
     /// Do not run this action.

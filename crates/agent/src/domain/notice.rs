@@ -16,6 +16,28 @@ pub enum Barrier {
     Person,
 }
 
+/// What is wrong with an `/away`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AwayProblem {
+    /// It mentions nobody.
+    Nobody,
+    /// It mentions several people.
+    Several,
+    /// It mentions its sender.
+    Oneself,
+    /// It mentions a group or a bot.
+    NotAPerson,
+    /// The settings keep this person from being heard here.
+    NotServed,
+    /// Until when is not said, or not in a form that is read.
+    NoEnd,
+    /// The end is over.
+    Over,
+    /// The end is too far away.
+    TooLong,
+}
+
 /// A notice, by what it says. Field values are parameters of the wording; foreign text among them is escaped by the channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
@@ -49,8 +71,21 @@ pub enum Notice {
         /// By the API, in the name of `by`.
         #[serde(default)]
         through_api: bool,
+        /// The person who is away and in whose place `by` decided.
+        #[serde(default)]
+        in_place_of: Option<String>,
         at: String,
     },
+    /// You decided so in the place of `person`, who is away.
+    DecidedInPlace { kind: DecisionKind, person: String },
+    /// `deputy` decides in your place. `changed`: from now on; else as it stands.
+    Away { deputy: String, until: String, changed: bool },
+    /// This `/away` changes nothing.
+    AwayRefused { problem: AwayProblem },
+    /// You are back; `deputy` does not decide in your place any more.
+    Back { deputy: String },
+    /// You are not away.
+    NotAway {},
     /// This person may decide nothing here.
     NotServed { barrier: Barrier },
     /// You may not decide this; `who` names who may (ids, comma separated) or is empty for the requester.
@@ -125,6 +160,10 @@ pub enum Notice {
     NotShownWhole {},
     /// An empty edit form.
     EmptyFeedback {},
+    /// The form for leaving steps out was sent with all steps: nothing changed.
+    AllStepsKept {},
+    /// The form for leaving steps out was sent without a step: nothing changed.
+    NoStepsKept {},
     /// Too many rounds of changes: say it again as a new task.
     TooManyRounds {},
     /// The task could not go on: the model could not be reached.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, Complexity, Decision, DeclaredCall, EffectClass, GateId, Grant, Limit,
-    Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
+    Absence, ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, CardCopy, Complexity, Decision, DeclaredCall, EffectClass,
+    GateId, Grant, Limit, Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
 };
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
@@ -94,14 +94,19 @@ impl Outbound {
         }
     }
 
-    /// Writes onto a card that waits who may approve at the moment when it is made.
-    pub fn ask(&mut self, approvers: Approvers) {
+    /// The steps of the plan that it shows for review.
+    #[must_use]
+    pub fn steps_under_review(&self) -> &[StepView] {
         match self {
-            Self::PlanCard(card) => card.approvers = approvers,
-            Self::ApprovalCard(card) => card.approvers = approvers,
-            Self::BudgetCard(card) => card.approvers = approvers,
-            // A question is answered by its requester, not by the approvers.
-            Self::QuestionCard(_) | Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
+            Self::PlanCard(card) => &card.steps,
+            Self::ApprovalCard(_)
+            | Self::QuestionCard(_)
+            | Self::BudgetCard(_)
+            | Self::Progress(_)
+            | Self::Answer(_)
+            | Self::Notice(_)
+            | Self::Text { .. }
+            | Self::Reaction(_) => &[],
         }
     }
 
@@ -277,6 +282,9 @@ pub struct PlanCard {
     /// Who may approve, as it was when the card was made.
     #[serde(default)]
     pub approvers: Approvers,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// Different people needed.
     pub quorum: u32,
     /// True in groups: a second line says how to answer there.
@@ -300,20 +308,23 @@ pub struct PlanCard {
     /// Who had the plan asked for again, after its review expired.
     #[serde(default)]
     pub asked_again: Option<Box<AskedAgain>>,
+    /// The steps that a person left out of the version before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<Box<LeftOut>>,
     /// It is a copy for one person, who is asked because nobody answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<Box<CardCopy>>,
 }
 
-/// Why a person has a copy of a card in the direct chat with the bot.
+/// Steps that a person left out of a plan, which made its next version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CardCopy {
-    /// The person.
-    pub person: String,
-    /// The group that the card itself is in. `None` means that it is in a direct chat.
-    pub chat: Option<String>,
-    /// Since when it waits.
-    pub since: Millis,
+pub struct LeftOut {
+    /// The person, or in whose name the API decided.
+    pub by: Option<String>,
+    /// The holder of the API's token decided, in the name of [`LeftOut::by`].
+    pub through_api: bool,
+    /// The steps as `2. content`, by their numbers in the version before; foreign text.
+    pub steps: Vec<String>,
 }
 
 /// What somebody's words about an open plan are, as far as the model's reply has shown.
@@ -380,6 +391,9 @@ pub struct ApprovalCard {
     /// Who may approve, as it was when the card was made.
     #[serde(default)]
     pub approvers: Approvers,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// The calls in order.
     pub actions: Vec<ActionView>,
     /// What the model said with them; foreign text.
@@ -405,6 +419,9 @@ pub struct QuestionCard {
     pub gate_id: GateId,
     /// Whose task it is.
     pub requester: String,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// Short title, if the model gave one; foreign text.
     pub title: Option<String>,
     /// The question; foreign text.
@@ -429,6 +446,9 @@ pub struct BudgetCard {
     /// Who may approve, as it was when the card was made.
     #[serde(default)]
     pub approvers: Approvers,
+    /// Those of the people asked who were away when the card was made, with who decides in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Absence>,
     /// What is done and what is not, in the model's words; foreign text.
     pub summary: String,
     /// Steps that are open; foreign text.

@@ -32,6 +32,14 @@ pub enum StepStatus {
     Skipped,
 }
 
+impl StepStatus {
+    /// A step that needs no more work.
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Completed | Self::Skipped)
+    }
+}
+
 /// What came of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

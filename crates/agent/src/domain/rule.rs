@@ -8,13 +8,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::coverage::{CoverageGap, argument_gap};
 use super::pattern::{Comparison, compare, fits};
-use super::{Approvers, EffectClass, Scope, digest128};
+use super::{Approvers, COMMAND_TOOL, EffectClass, Scope, ToolSpec, digest128};
 
 pub use replay::{LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport};
-
-/// The tool whose argument is a command. A command does whatever it likes, so no pattern says what it may do.
-pub const COMMAND_TOOL: &str = "run_bash";
 
 /// An entry of `rules`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,6 +113,18 @@ impl Rule {
         format!("{{{}}}", parts.join(", "))
     }
 
+    /// Does it speak of tools of this name?
+    #[must_use]
+    pub fn names(&self, tool: &str) -> bool {
+        fits(&self.tool, tool)
+    }
+
+    /// Why it fits no call of `spec`, whose name it fits. `None` means that it can.
+    #[must_use]
+    pub fn gap(&self, spec: &ToolSpec) -> Option<CoverageGap> {
+        self.arguments.iter().find_map(|(name, pattern)| argument_gap(spec, name, pattern))
+    }
+
     /// Does it say something about this call?
     fn fits(&self, call: &JudgedCall<'_>) -> bool {
         let argument = |(name, pattern): (&String, &Value)| {
@@ -126,7 +136,7 @@ impl Rule {
                 Comparison::Unclear => self.then != Ruling::Allow,
             }
         };
-        fits(&self.tool, call.tool)
+        self.names(call.tool)
             && (self.chats.is_empty() || self.chats.iter().any(|chat| chat == call.chat))
             && self.effect.is_none_or(|effect| effect == call.effect)
             && (self.then != Ruling::Allow || self.may_allow(call))

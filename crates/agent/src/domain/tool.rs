@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 
 use super::{ArgumentSense, digest128};
 
+/// The tool whose argument is a command. A command does whatever it likes, so no pattern says what it may do.
+pub const COMMAND_TOOL: &str = "run_bash";
+
 /// What calling a tool may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

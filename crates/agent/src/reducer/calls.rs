@@ -118,7 +118,6 @@ impl Reducer<'_> {
             self.effect(Effect::ActionMoved {
                 action: action.clone(),
                 status,
-                gate: None,
             });
             self.action_moved(action, status);
         }

@@ -4,10 +4,9 @@
 //! Inside a block foreign text is indented by two blanks: what stands at column 0 is ours.
 
 use crate::domain::foreign::{clip, cut, esc, plain};
-use crate::domain::{Plan, StepStatus, ToolResult};
+use crate::domain::{Plan, Step, StepStatus, ToolResult};
 
 use super::TurnState;
-use super::finish::is_settled;
 use super::reply::Signal;
 
 /// Cap of a nudge, whole, in bytes; other blocks of our own words stay under it too.
@@ -29,22 +28,44 @@ const ANNOUNCED_CAP: usize = 200;
 /// The end of [`plan_feedback`]: the same in every language, because programs that watch the model read this block.
 const FEEDBACK_INSTRUCTION: &str = "If the feedback changes the plan, call plan() again; otherwise continue with the next step.";
 
+/// The end of [`left_out`].
+const LEFT_OUT_INSTRUCTION: &str = "A person left these steps out of your plan. Do not carry them out. The rest is the plan now; it runs once people \
+     approve it.";
+
 /// The block that answers a plan review: the plan as it was shown, what the person said and, so that nothing foreign can follow
 /// them, our instruction at the end.
 pub(super) fn plan_feedback(plan: &Plan, feedback: &str) -> String {
     let mut block = format!("<plan_feedback>\nplan:\n  goal: {}\n", hanging(&plan.goal, GOAL_CAP));
-    for (number, step) in (1..).zip(&plan.steps) {
-        block.push_str(&format!("  {number}. {}", hanging(&step.content, STEP_CAP)));
-        if !step.tools.is_empty() {
-            block.push_str(&format!(" [tools: {}]", flat(&step.tools.join(", "), STEP_CAP)));
-        }
-        block.push('\n');
-    }
+    block.extend((1..).zip(&plan.steps).map(|(number, step)| step_line(number, "", step)));
     block.push_str(&format!(
         "\nuser_feedback:\n{}\n\ninstruction: {FEEDBACK_INSTRUCTION}\n</plan_feedback>",
         indented(feedback),
     ));
     block
+}
+
+/// The block that tells of steps which a person left out: these, by their numbers in the version before, and the plan as it now reads, with
+/// the ids by which the model reports its steps.
+pub(super) fn left_out(plan: &Plan, left: &[(usize, &Step)]) -> String {
+    let mut block = String::from("<plan_feedback>\nleft_out:\n");
+    block.extend(left.iter().map(|(number, step)| step_line(*number, "", step)));
+    block.push_str(&format!("\nplan:\n  goal: {}\n", hanging(&plan.goal, GOAL_CAP)));
+    for (number, step) in (1..).zip(&plan.steps) {
+        let id = format!("(step_id {}) ", flat(&step.id, 40));
+        block.push_str(&step_line(number, &id, step));
+    }
+    block.push_str(&format!("\ninstruction: {LEFT_OUT_INSTRUCTION}\n</plan_feedback>"));
+    block
+}
+
+/// A step as the model reads it in a block about its plan.
+fn step_line(number: usize, id: &str, step: &Step) -> String {
+    let tools = if step.tools.is_empty() {
+        String::new()
+    } else {
+        format!(" [tools: {}]", flat(&step.tools.join(", "), STEP_CAP))
+    };
+    format!("  {number}. {id}{}{tools}\n", hanging(&step.content, STEP_CAP))
 }
 
 /// The marker of an open plan review, rendered from state; values on one line each.
@@ -194,7 +215,7 @@ fn with_plan(tag: &str, words: &str, plan: &Plan) -> String {
 /// The steps with their status, one a line, in at most `room` bytes: shorter words first, then only the
 /// first steps that are not done.
 fn outline(plan: &Plan, room: usize) -> String {
-    let line = |(number, step): (usize, &crate::domain::Step), cap: usize| {
+    let line = |(number, step): (usize, &Step), cap: usize| {
         let id = if step.id == number.to_string() {
             String::new()
         } else {
@@ -214,7 +235,7 @@ fn outline(plan: &Plan, room: usize) -> String {
         }
     }
     let mut out = String::new();
-    let open = (1..).zip(&plan.steps).filter(|(_, step)| !is_settled(step.status));
+    let open = (1..).zip(&plan.steps).filter(|(_, step)| !step.status.is_settled());
     for item in open {
         let next = line(item, 48);
         if out.len() + next.len() + 8 > room {

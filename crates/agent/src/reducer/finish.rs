@@ -13,16 +13,11 @@ use crate::domain::foreign::one_line;
 /// Characters of a step where it is only named.
 const STEP_CAP: usize = 300;
 
-/// Nothing more is to be done about such a step.
-pub(super) fn is_settled(status: StepStatus) -> bool {
-    matches!(status, StepStatus::Completed | StepStatus::Skipped)
-}
-
 /// Steps of a complex plan that are not done, as people read them; those that failed are marked. A simple plan has no ceremony,
 /// except in plan mode, where its steps are carried out one by one.
 #[must_use]
 pub fn open_steps(state: &TurnState) -> Vec<String> {
-    list_steps(state, |status| !is_settled(status))
+    list_steps(state, |status| !status.is_settled())
 }
 
 /// What the last word names: the open steps, and those that were left out.

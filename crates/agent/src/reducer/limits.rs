@@ -108,6 +108,7 @@ impl Reducer<'_> {
         let digest = gates::digest(&[&summary, &steps_used.to_string()]);
         self.open_gate(GateKind::Budget, digest, None, replaces, |gate_id| {
             Outbound::BudgetCard(BudgetCard {
+                away: Vec::new(),
                 gate_id,
                 requester,
                 approvers: Approvers::default(),

@@ -1,6 +1,7 @@
 //! `plan()`: the plan as the model sends it, and what its acceptance changes.
 
 mod card;
+mod left_out;
 pub(super) mod parse;
 pub(super) mod renewed;
 mod review;
@@ -151,6 +152,7 @@ impl Reducer<'_> {
         }
         let announced = announced(&state.policy, &plan, self.env.tools);
         (state.review.card_grants, state.review.card_asks) = (announced.grants, announced.asks);
+        state.review.left_out = None;
         let changes = changes(before, &plan);
         state.plan = Some(plan);
         changes

@@ -76,6 +76,7 @@ impl Reducer<'_> {
         let (requester, group, ttl_ms) = (state.requester.clone(), state.group, state.policy.ttl_ms);
         self.open_gate(GateKind::Question, digest, Some(call_id), None, |gate_id| {
             Outbound::QuestionCard(QuestionCard {
+                away: Vec::new(),
                 gate_id,
                 requester,
                 title,

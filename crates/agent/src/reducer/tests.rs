@@ -13,6 +13,7 @@ mod coverage;
 mod continuation;
 mod endings;
 mod guard;
+mod left_out;
 mod limits;
 mod observe;
 mod pairing;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::stored::SCHEMA_VERSION;
 use super::{Capsule, OpenCall, PlanRun, Reported};
 use crate::domain::{
-    Budget, Decision, DeclaredCall, GateId, GateKind, Grant, Message, Meter, Mode, Plan, Policy, Todo, TurnReason, TurnStatus,
+    Budget, Decision, DeclaredCall, GateId, GateKind, Grant, LeftOut, Message, Meter, Mode, Plan, Policy, Todo, TurnReason, TurnStatus,
 };
 
 /// Plans after the first that the model may make of its own accord.
@@ -118,6 +118,9 @@ pub struct Review {
     pub card_grants: Vec<Grant>,
     /// Declared tools that the plan's card says will still ask.
     pub card_asks: Vec<String>,
+    /// The steps that a person left out of the version before the current plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
     /// What people decided about the current plan.
     pub outcome: ReviewOutcome,
     /// The latest plan review, open or decided. The next review takes its place.

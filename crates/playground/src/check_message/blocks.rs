@@ -71,6 +71,14 @@ fn actions(faults: &mut Faults, at: &str, block: &Value) {
     faults.known(at, block, &["type", "block_id", "elements"]);
     let (mut ids, mut primary) = (HashSet::new(), 0);
     for button in faults.list(at, block, "elements", 25) {
+        if button["type"] == "checkboxes" {
+            checkboxes(faults, at, button);
+            let id = faults.string(at, button, "action_id", 255);
+            if !ids.insert(id) {
+                faults.add(at, format_args!("action_id {id} is used twice"));
+            }
+            continue;
+        }
         const KNOWN: [&str; 8] = [
             "type",
             "action_id",
@@ -101,6 +109,32 @@ fn actions(faults: &mut Faults, at: &str, block: &Value) {
         }
     }
     faults.at_most("primary buttons of one block", primary, 1);
+}
+
+/// Ten options at most; those that are ticked at first are among them, word for word.
+fn checkboxes(faults: &mut Faults, at: &str, boxes: &Value) {
+    faults.known(
+        at,
+        boxes,
+        &["type", "action_id", "options", "initial_options", "confirm", "focus_on_load"],
+    );
+    let options = faults.list(at, boxes, "options", 10);
+    let mut values = HashSet::new();
+    for option in options {
+        faults.known(at, option, &["text", "value", "description"]);
+        faults.plain(at, &option["text"], 75);
+        let value = faults.string(at, option, "value", 150);
+        if !values.insert(value) {
+            faults.add(at, format_args!("option {value} is there twice"));
+        }
+    }
+    if !boxes["initial_options"].is_null() {
+        for option in faults.list(at, boxes, "initial_options", 10) {
+            if !options.contains(option) {
+                faults.add(at, "an initial option that is no option");
+            }
+        }
+    }
 }
 
 fn confirm(faults: &mut Faults, at: &str, dialog: &Value) {

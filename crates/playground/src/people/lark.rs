@@ -3,7 +3,7 @@
 use countersign_agent::domain::{Clock, Ids, Millis};
 use serde_json::{Value, json};
 
-use super::{Event, Parcel, Words};
+use super::{Event, Parcel, Words, with_mentions};
 use crate::seal::{LarkApp, seal};
 
 /// Key of the tenant that all events name.
@@ -37,11 +37,19 @@ impl LarkPeople {
     /// `im.message.receive_v1`.
     pub(super) fn message(&self, words: &Words<'_>, at: Option<Millis>) -> Event {
         let message_id = format!("om_{}", self.ids.token());
-        let text = if words.mention {
-            format!("@_user_1 {}", words.text)
-        } else {
-            words.text.to_owned()
+        let mut mentions = Vec::new();
+        let mut mention = |id: &str, name: &str| {
+            let key = format!("@_user_{}", mentions.len() + 1);
+            mentions.push(json!({ "key": key, "id": { "open_id": id }, "name": name, "tenant_key": TENANT_KEY }));
+            key
         };
+        let bot = if words.mention {
+            format!("{} ", mention(&self.bot, "Countersign"))
+        } else {
+            String::new()
+        };
+        let text = with_mentions(words.text, str::to_owned, |id| mention(id, id));
+        let text = format!("{bot}{text}");
         let mut message = json!({
             "message_id": message_id,
             "create_time": at.unwrap_or_else(|| self.clock.now()).0.to_string(),
@@ -50,9 +58,8 @@ impl LarkPeople {
             "message_type": "text",
             "content": json!({ "text": text }).to_string(),
         });
-        if words.mention {
-            message["mentions"] =
-                json!([{ "key": "@_user_1", "id": { "open_id": self.bot }, "name": "Countersign", "tenant_key": TENANT_KEY }]);
+        if !mentions.is_empty() {
+            message["mentions"] = json!(mentions);
         }
         if let Some(parent) = words.reply_to {
             message["parent_id"] = json!(parent);

@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::{Event, Parcel, Words};
+use super::{Event, Parcel, Words, with_mentions};
 use crate::fake_slack::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, TEAM, Workspace};
 use crate::posted::Form;
 
@@ -27,7 +27,7 @@ impl SlackPeople {
             Some(self.workspace.root_of(parent).unwrap_or_else(|| parent.to_owned()))
         });
         let ts = self.workspace.stamp(words.chat, thread.as_deref(), at);
-        let mut text = escape(words.text);
+        let mut text = with_mentions(words.text, escape, |id| format!("<@{id}>"));
         if words.mention {
             text = format!("<@{SLACK_BOT}> {text}");
         }
@@ -205,6 +205,13 @@ impl SlackPeople {
             body: bytes.into_bytes(),
         }
     }
+}
+
+/// `state` of a message whose boxes of these `ids` are ticked.
+pub(super) fn ticked(ids: &[&str]) -> Value {
+    let option = |id: &&str| json!({ "text": { "type": "plain_text", "text": "a step", "emoji": false }, "value": id });
+    let options: Vec<Value> = ids.iter().map(option).collect();
+    json!({ "values": { "keep.1": { "plan_steps": { "type": "checkboxes", "selected_options": options } } } })
 }
 
 /// `v0=` and the HMAC that Slack puts on its requests.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::escape::chat_text;
-use crate::channels::card::{Button, Form};
+use crate::channels::card::{Button, Form, Keep};
 use crate::channels::wording::clip;
 
 /// A whole card. `summary` may be foreign: plain text, and broken up all the same should a client read tags there.
@@ -125,5 +125,34 @@ pub(super) fn feedback_form(form: &Form, value: &Value) -> Value {
                 "behaviors": [{"type": "callback", "value": value}],
             },
         ],
+    })
+}
+
+/// The form that leaves steps out: a ticked box a step, named `step_ID`, and its submit button. Without a behaviour of its own a checker is
+/// sent with the form alone. Clients before 7.9 show a placeholder in its place.
+/// <https://open.feishu.cn/document/feishu-cards/card-json-v2-components/interactive-components/checker>
+pub(super) fn keep_form(keep: &Keep<'_>, value: &Value) -> Value {
+    let mut elements = vec![markdown("keep_label", &keep.label)];
+    elements.extend(
+        keep.steps
+            .iter()
+            .map(|(id, line)| json!({"tag": "checker", "name": format!("step_{id}"), "checked": true, "text": plain(&chat_text(line))})),
+    );
+    elements.push(json!({
+        "tag": "button",
+        "element_id": "btn_keep",
+        "name": "submit_keep",
+        "type": "default",
+        "form_action_type": "submit",
+        "text": plain(&keep.submit.label),
+        "behaviors": [{"type": "callback", "value": value}],
+    }));
+    json!({
+        "tag": "form",
+        "element_id": "keep_form",
+        "name": "keep_form",
+        "direction": "vertical",
+        "vertical_spacing": "4px",
+        "elements": elements,
     })
 }

@@ -34,8 +34,8 @@ fn at_elements_are_mentions() {
     let post = r#"{"content":[[{"tag":"at","user_id":"@_user_1","user_name":"A"},{"tag":"at","user_id":"ou_b","user_name":"B"},
         {"tag":"at","user_id":"@_all"},{"tag":"at","user_id":"odd","user_name":"C"}]]}"#;
     let mut content = read_content("post", Some(post)).unwrap();
-    content.keyed_mention("@_user_1".to_owned(), "ou_a".to_owned(), "甲");
-    content.keyed_mention("@_user_1".to_owned(), "ou_other".to_owned(), "乙");
+    content.keyed_mention("@_user_1".to_owned(), "ou_a".to_owned(), "甲", None);
+    content.keyed_mention("@_user_1".to_owned(), "ou_other".to_owned(), "乙", None);
     let message = content.into_message(Some("om".to_owned()), ChatType::Group, Vec::new());
     let mentions: Vec<_> = message
         .mentions
@@ -91,10 +91,10 @@ fn mention_keys() {
         ("@_user_2", "ou_b", "乙"),
         ("@_user_10", "ou_c", "@_user_1"),
     ] {
-        content.keyed_mention(key.to_owned(), id.to_owned(), name);
+        content.keyed_mention(key.to_owned(), id.to_owned(), name, None);
     }
     // A key of another shape tells who is addressed, and must not eat letters of the text.
-    content.keyed_mention("a".to_owned(), "ou_d".to_owned(), "");
+    content.keyed_mention("a".to_owned(), "ou_d".to_owned(), "", None);
     let message = content.into_message(Some("om".to_owned()), ChatType::Group, Vec::new());
     let addressed = message.addressed("ou_bot");
     assert_eq!(addressed.text, "ask @@_user_1 and @乙, not @_user_11");
@@ -110,9 +110,9 @@ fn bounded() {
         assert_eq!((message.text.chars().count(), message.truncated), (length.min(16_384), truncated));
     }
     let mut content = Content::words("@_user_1".repeat(2048));
-    content.keyed_mention("@_user_1".to_owned(), "ou_a".to_owned(), &"名".repeat(100_000));
+    content.keyed_mention("@_user_1".to_owned(), "ou_a".to_owned(), &"名".repeat(100_000), None);
     for n in 0..2000 {
-        content.keyed_mention(format!("@_user_{n}"), "ou_a".to_owned(), "a\nb\0c");
+        content.keyed_mention(format!("@_user_{n}"), "ou_a".to_owned(), "a\nb\0c", None);
     }
     let message = content.into_message(Some("om".to_owned()), ChatType::Group, Vec::new());
     assert_eq!(message.mentions.len(), MAX_MENTIONS);

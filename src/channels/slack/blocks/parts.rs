@@ -110,6 +110,19 @@ pub(super) fn button(action: &str, value: &str, button: &Button) -> Value {
     drawn
 }
 
+/// Ticked boxes: the id of each, and the foreign line beside it. The platform takes ten, of 75 characters each.
+pub(super) fn checkboxes(action: &str, boxes: &[(&str, String)]) -> Value {
+    let option = |(id, line): &(&str, String)| {
+        let mut line = escape::inert(line);
+        while escape::units(&line) > 75 {
+            line.pop();
+        }
+        json!({"text": {"type": "plain_text", "text": line, "emoji": false}, "value": id})
+    };
+    let options: Vec<Value> = boxes.iter().map(option).collect();
+    json!({"type": "checkboxes", "action_id": action, "options": options, "initial_options": options})
+}
+
 /// Makes every block's id the card's own: a client keeps the state of a block whose id stays, so each repaint has new
 /// ones. They come from what is shown: the same card has the same ids on every try.
 pub(super) fn stamp(blocks: &mut [Value]) {

@@ -190,6 +190,7 @@ fn a_word_approves_only_what_was_shown() {
         let mut gate = gate("a", "u1", "");
         gate.kind = GateKind::ToolApproval;
         gate.card = Outbound::ApprovalCard(ApprovalCard {
+            away: Vec::new(),
             gate_id: gate.id.clone(),
             requester: gate.requester.clone(),
             approvers: Approvers::Requester,

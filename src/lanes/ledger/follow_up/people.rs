@@ -1,18 +1,18 @@
 //! Who is reminded of an open gate, and who is asked beside them. Pure.
 
-use countersign_agent::domain::{Action, ActionId, Approvers, Gate, GateKind, MOST_NAMED, Millis, Notice, Vote};
+use countersign_agent::domain::{Absence, Action, ActionId, Approvers, Gate, GateKind, MOST_NAMED, Millis, Notice, Vote};
 
 use crate::config::ChannelLive;
 use crate::store::GateRecord;
 
-/// The reminder of `record` at `now`. `rows`: its calls that wait.
-pub(super) fn reminder(record: &GateRecord, rows: &[Action], live: &ChannelLive, now: Millis) -> Notice {
+/// The reminder of `record` at `now`. `rows`: its calls that wait. `away`: those of the people asked who are away.
+pub(super) fn reminder(record: &GateRecord, rows: &[Action], live: &ChannelLive, away: &[Absence], now: Millis) -> Notice {
     let gate = &record.gate;
     let mut people: Vec<String> = Vec::new();
     let mut add = |approvers: &Approvers, row: Option<&ActionId>| {
-        let voted = |id: &String| of_row(record, row).any(|vote| vote.by == *id && vote.principal.is_none());
-        for id in asked(gate, approvers, live) {
-            if !voted(&id) && !people.contains(&id) {
+        let voted = |id: &String| of_row(record, row).any(|vote| (vote.by == *id || vote.voice() == id) && vote.principal.is_none());
+        for id in asked(gate, approvers, live, away, &voted) {
+            if !people.contains(&id) {
                 people.push(id);
             }
         }
@@ -42,16 +42,28 @@ pub(super) fn reminder(record: &GateRecord, rows: &[Action], live: &ChannelLive,
     }
 }
 
-/// Those who may decide where `approvers` are asked, as far as they can be named: people and groups. Where anybody may it is the requester.
-fn asked(gate: &Gate, approvers: &Approvers, live: &ChannelLive) -> Vec<String> {
-    let mut ids = match approvers.named() {
+/// Those who may decide where `approvers` are asked and have not `voted`, as far as they can be named: people, those who decide in the place of
+/// one who is `away`, and groups. Where anybody may it is the requester.
+fn asked(gate: &Gate, approvers: &Approvers, live: &ChannelLive, away: &[Absence], voted: &dyn Fn(&String) -> bool) -> Vec<String> {
+    let ids = match approvers.named() {
         Approvers::Requester | Approvers::Anyone => vec![gate.requester.clone()],
         Approvers::Listed(ids) => ids.clone(),
         Approvers::NotRequester | Approvers::All(_) => Vec::new(),
     };
+    let missing = ids.into_iter().filter(|id| !voted(id));
+    let mut ids: Vec<String> = Vec::new();
+    for id in missing {
+        let deputies = away
+            .iter()
+            .filter(|absence| absence.person == id)
+            .map(|absence| absence.deputy.clone());
+        let deputies: Vec<String> = deputies.collect();
+        ids.push(id);
+        ids.extend(deputies);
+    }
     let escalated = gate.follow_up.escalated_to.iter().filter(|id| live.escalate_to.contains(id));
     ids.extend(escalated.cloned());
-    ids.retain(|id| !approvers.bars(id, &gate.requester));
+    ids.retain(|id| !voted(id) && !bars(approvers, id, gate));
     ids
 }
 
@@ -64,8 +76,13 @@ pub(super) fn escalated(record: &GateRecord, rows: &[Action], live: &ChannelLive
     if all.is_empty() {
         all.push(of_gate);
     }
-    let may = |id: &&String| all.iter().any(|approvers| !approvers.bars(id, &gate.requester));
+    let may = |id: &&String| all.iter().any(|approvers| !bars(approvers, id, gate));
     live.escalate_to.iter().filter(may).cloned().collect()
+}
+
+/// Do `approvers` keep `id` out as the requester?
+fn bars(approvers: &Approvers, id: &str, gate: &Gate) -> bool {
+    id == gate.requester && approvers.bars_requester()
 }
 
 /// The votes that were given about a row, or about the gate as a whole.

@@ -1,6 +1,6 @@
 //! One notice of each kind.
 
-use countersign_agent::domain::{Barrier, DecisionKind, Notice, StepStatus};
+use countersign_agent::domain::{AwayProblem, Barrier, DecisionKind, Notice, StepStatus};
 
 /// How many variants the domain declares, so that a new one cannot be forgotten here.
 pub fn declared_notices() -> usize {
@@ -26,12 +26,14 @@ pub fn notices() -> Vec<Notice> {
         Notice::Rejected {},
         Notice::Answered {},
         Notice::AlreadyDecided {
+            in_place_of: None,
             kind: DecisionKind::Approve,
             by: Some(String::from("ou_u2")),
             through_api: false,
             at: String::from("2025-12-11T05:48:20.123Z"),
         },
         Notice::AlreadyDecided {
+            in_place_of: None,
             kind: DecisionKind::Expire,
             by: None,
             through_api: false,
@@ -42,6 +44,29 @@ pub fn notices() -> Vec<Notice> {
         },
         Notice::NotEntitled { requester: String::new() },
         Notice::OwnTask {},
+        Notice::AlreadyDecided {
+            in_place_of: Some(String::from("ou_u1")),
+            kind: DecisionKind::Approve,
+            by: Some(String::from("ou_u2")),
+            through_api: false,
+            at: String::from("2025-12-11T05:48:20.123Z"),
+        },
+        Notice::DecidedInPlace {
+            kind: DecisionKind::Approve,
+            person: String::from("ou_u1"),
+        },
+        Notice::Away {
+            deputy: String::from("ou_u2"),
+            until: String::from("2026-12-01T23:59:59.999Z"),
+            changed: true,
+        },
+        Notice::AwayRefused {
+            problem: AwayProblem::NoEnd,
+        },
+        Notice::Back {
+            deputy: String::from("ou_u2"),
+        },
+        Notice::NotAway {},
         Notice::GroupUnknown {
             groups: vec![String::from("od-ops"), String::from("S0614TZR7")],
         },
@@ -80,6 +105,8 @@ pub fn notices() -> Vec<Notice> {
         Notice::NotText {},
         Notice::NotShownWhole {},
         Notice::EmptyFeedback {},
+        Notice::AllStepsKept {},
+        Notice::NoStepsKept {},
         Notice::TooManyRounds {},
         Notice::ModelUnreachable {},
         Notice::ModelRefused {},

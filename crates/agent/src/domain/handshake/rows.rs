@@ -53,11 +53,11 @@ pub fn settle_rows(
     };
     let (kind, text) = match (one, act) {
         (Some(_), Act::Approve) => (DecisionKind::Approve, words.map(str::to_owned)),
-        _ => act.decides(words),
+        _ => act.decides(&[], words),
     };
     for row in rows.iter().filter(|row| row.status.waits() && one.is_none_or(|one| row.id == *one)) {
         let approvers = row.approvers.as_ref().unwrap_or(gate.approvers);
-        let own = match right_of(gate, approvers, act, actor, &right) {
+        let own = match right_of(gate, approvers, act, actor, Some(&row.id), &right) {
             Ok(own) => own,
             Err(why) => {
                 refusal = worse(refusal, why);
@@ -68,6 +68,7 @@ pub fn settle_rows(
         if *act == Act::Approve && one.is_none() && !gate.shown_whole {
             return Err(Refusal::NotShownWhole);
         }
+        let actor = &actor.by_right(&own);
         let mut decision = actor.decision(kind, text.clone());
         if *act == Act::Approve {
             let needed = needed(gate.quorum, row.quorum);
@@ -78,7 +79,9 @@ pub fn settle_rows(
                 .filter(|vote| vote.row.as_ref() == Some(&row.id))
                 .cloned()
                 .collect();
-            decision.approvers = counted(needed, given, actor, vote.clone(), |vote| stands(vote, approvers, &right));
+            decision.approvers = counted(needed, given, actor, vote.clone(), |vote| {
+                stands(vote, gate.requester, approvers, &right)
+            });
             settled.votes.extend(vote);
             let votes = u32::try_from(decision.approvers.len()).unwrap_or(u32::MAX);
             if votes < needed {
@@ -128,6 +131,7 @@ fn gate_decision(
     }
     Some(Decision {
         approvers,
+        in_place_of: decided.first().and_then(|(_, decision)| decision.in_place_of.clone()),
         ..actor.decision(kind, text)
     })
 }

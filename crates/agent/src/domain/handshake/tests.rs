@@ -1,7 +1,7 @@
 //! The rules of settling a gate.
 
 use super::*;
-use crate::domain::{Action, ActionStatus, EffectClass, TurnId};
+use crate::domain::{Action, ActionStatus, EffectClass, StepStatus, TurnId};
 
 const NOW: Millis = Millis(100);
 
@@ -21,9 +21,11 @@ fn token(user: &str) -> Actor {
 /// A plan of `u1` that needs `quorum` approvals, until 200.
 fn plan(quorum: u32, votes: &[Vote]) -> GateStanding<'_> {
     GateStanding {
+        away: &[],
         kind: GateKind::PlanReview,
         requester: "u1",
         approvers: &Approvers::Anyone,
+        steps: &[],
         quorum,
         expires_at: Millis(200),
         shown_whole: true,
@@ -174,6 +176,112 @@ fn a_vote_outlives_a_membership() {
         person("m").vote(&Right::Through("G".to_owned()), None).unwrap().group.as_deref(),
         Some("G")
     );
+}
+
+/// An absence of each of these pairs: who is away, and who decides in their place.
+fn absences(pairs: &[(&str, &str)]) -> Vec<Absence> {
+    let absence = |(person, deputy): &(&str, &str)| Absence {
+        person: (*person).to_owned(),
+        deputy: (*deputy).to_owned(),
+        since: Millis(0),
+        until: Millis(1_000),
+        teams: Vec::new(),
+    };
+    pairs.iter().map(absence).collect()
+}
+
+/// interface §9: a deputy has the person's own right for each act, and no more: nothing is passed on, and where the requester must not approve they
+/// do not in another's place either.
+#[test]
+fn a_deputy_has_the_persons_own_right() {
+    let away = absences(&[
+        ("a", "d"),
+        ("d", "e"),
+        ("m", "g"),
+        ("n", "h"),
+        ("a", "u1"),
+        ("u1", "r"),
+        ("zed", "z"),
+    ]);
+    let of = |person: &str, group: Option<&str>| Right::InPlaceOf {
+        person: person.to_owned(),
+        group: group.map(str::to_owned),
+    };
+    let others = |approvers| Approvers::All(vec![approvers, Approvers::NotRequester]);
+    // As `right`, for all of several too.
+    fn each(user: &str, approvers: &Approvers) -> Right {
+        match approvers {
+            Approvers::All(all) => all.iter().map(|each_of| each(user, each_of)).fold(Right::Yes, Right::and),
+            Approvers::NotRequester if user == "u1" => Right::No,
+            Approvers::NotRequester => Right::Yes,
+            _ => right(user, approvers),
+        }
+    }
+    let listed = list(&["a", "G"]);
+    let table = [
+        (Act::Approve, "d", listed.clone(), of("a", None)),
+        (Act::Cancel, "d", listed.clone(), of("a", None)),
+        (Act::Approve, "e", listed.clone(), Right::No),
+        (Act::Approve, "g", listed.clone(), of("m", Some("G"))),
+        (Act::Approve, "h", list(&["H"]), Right::Unknown(vec!["H".to_owned()])),
+        (Act::Approve, "z", listed.clone(), Right::No),
+        (Act::Approve, "a", listed.clone(), Right::Yes),
+        (Act::Approve, "r", listed.clone(), Right::No),
+        (Act::Cancel, "r", listed.clone(), of("u1", None)),
+        (Act::Approve, "u1", listed.clone(), of("a", None)),
+        (Act::Approve, "u1", others(listed.clone()), Right::No),
+        (Act::Cancel, "u1", others(listed.clone()), Right::Yes),
+        (Act::Approve, "d", others(listed), of("a", None)),
+    ];
+    for (act, user, approvers, expected) in table {
+        let found = may(&act, user, "u1", &approvers, &away, each);
+        assert_eq!(found, expected, "{user} {act:?} {approvers:?}");
+    }
+}
+
+/// Everybody gives one vote, and for everybody one is given: a person's own vote stands above their deputy's, a deputy's above the API's.
+#[test]
+fn a_person_and_their_deputy_are_one_voice() {
+    let two = list(&["a", "b"]);
+    let away = absences(&[("a", "d")]);
+    let in_place = Right::Yes.in_place_of("a");
+    let of_deputy = || person("d").vote(&in_place, None).unwrap();
+    let count = |votes: &[Vote], actor: &Actor| {
+        let gate = GateStanding {
+            approvers: &two,
+            away: &away,
+            ..plan(2, votes)
+        };
+        match says(&gate, &Act::Approve, actor).unwrap() {
+            Settlement::Voted { votes } => votes,
+            Settlement::Decided(decision) => u32::try_from(decision.approvers.len()).unwrap(),
+        }
+    };
+    assert_eq!(count(&[of_deputy()], &person("a")), 1);
+    assert_eq!(count(&[vote(&person("a"))], &person("d")), 1);
+    assert_eq!(count(&[of_deputy()], &person("b")), 2);
+    assert_eq!(count(&[vote(&person("b"))], &person("d")), 2);
+    assert_eq!(count(&[vote(&token("a"))], &person("d")), 1);
+    assert_eq!(count(&[of_deputy()], &token("a")), 1);
+    assert!(of_deputy().outranks(&vote(&token("a"))) && vote(&person("a")).outranks(&of_deputy()));
+    // The person is asked no more: what was given in their place falls.
+    let others = list(&["b", "c"]);
+    let given = [of_deputy()];
+    let gate = GateStanding {
+        approvers: &others,
+        away: &away,
+        ..plan(2, &given)
+    };
+    assert_eq!(says(&gate, &Act::Approve, &person("b")), Ok(Settlement::Voted { votes: 1 }));
+    // Nor does it count of the requester once others must approve.
+    let by_requester = person("u1").vote(&in_place, None).unwrap();
+    assert!(stands(&by_requester, "u1", &two, right));
+    assert!(!stands(
+        &by_requester,
+        "u1",
+        &Approvers::All(vec![two.clone(), Approvers::NotRequester]),
+        |_, _| Right::Yes
+    ));
 }
 
 /// Of a group that cannot be looked up nobody is let in; a person who is named decides all the same, and the requester may refuse.
@@ -344,4 +452,56 @@ fn rows_ask_their_own_people() {
     both[1].approvers = Some(list(&["H"]));
     let unknown = rows_after(&calls(1, &[]), &mut both, None, &Act::Approve, &person("u9"));
     assert_eq!(unknown, Err(Refusal::GroupUnknown(vec!["H".to_owned()])));
+}
+
+/// A plan of four steps, the first of which is done.
+fn steps() -> Vec<StepView> {
+    let step = |(at, status): (usize, StepStatus)| StepView {
+        id: format!("s{at}"),
+        content: format!("step {at}"),
+        status,
+        tools: Vec::new(),
+        intent: None,
+        unfinished: false,
+    };
+    let statuses = [StepStatus::Completed, StepStatus::Pending, StepStatus::Failed, StepStatus::Pending];
+    (1..).zip(statuses).map(step).collect()
+}
+
+/// issue H: who leaves steps out settles the review at once as changes, with the numbers of those that stay; the requester may, too.
+#[test]
+fn leaving_steps_out_is_a_change_of_a_fixed_meaning() {
+    let steps = steps();
+    let gate = GateStanding {
+        steps: &steps,
+        ..plan(2, &[])
+    };
+    let keep = |ids: &[&str]| Act::Keep(ids.iter().map(|id| (*id).to_owned()).collect());
+    assert_eq!(optional_steps(&steps).map(|(number, _)| number).collect::<Vec<_>>(), [2, 3, 4]);
+    for user in ["a", "u1"] {
+        match says(&gate, &keep(&["s4", "s2"]), &person(user)) {
+            Ok(Settlement::Decided(decision)) => {
+                assert_eq!((decision.kind, &decision.kept[..]), (DecisionKind::Revise, &[1, 2, 4][..]));
+                assert_eq!(decision.text.as_deref(), Some("keep only steps 1, 2, 4"));
+                assert_eq!((decision.by.as_deref(), decision.approvers.len()), (Some(user), 0));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    for (ids, why) in [
+        (&["s2", "s3", "s4"][..], BadChoice::AllKept),
+        (&[], BadChoice::NoneKept),
+        (&["s1", "s2"], BadChoice::NoSuchStep),
+        (&["s9"], BadChoice::NoSuchStep),
+        (&["s2", "s2"], BadChoice::NoSuchStep),
+        (&["s2", "s2", "s3"], BadChoice::NoSuchStep),
+    ] {
+        assert_eq!(says(&gate, &keep(ids), &person("a")), Err(Refusal::BadChoice(why)), "{ids:?}");
+    }
+    let (stranger, decided) = (person("x"), GateStanding { decided: true, ..gate });
+    assert_eq!(says(&gate, &keep(&["s2"]), &stranger), Err(Refusal::NotEntitled));
+    assert_eq!(says(&decided, &keep(&["s2"]), &person("a")), Err(Refusal::Decided));
+    for kind in [GateKind::Question, GateKind::ToolApproval, GateKind::Budget] {
+        assert_eq!(keep(&["s2"]).at(kind), None, "{kind:?}");
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{VerdictEffect, VerdictError};
 use crate::domain::SignalKind;
-use crate::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Right, Settlement};
+use crate::domain::handshake::{self, Act, Actor, BadChoice, GateStanding, Refusal, Right, Settlement};
 use crate::domain::{
     Action, ActionId, ActionStatus, Approvers, CallDraft, CardState, Decision, DecisionKind, Event, GateId, GateKind, Message, Millis,
     Outbound, ToolResult, TurnReason, TurnStatus, Via, Vote,
@@ -69,11 +69,13 @@ pub struct OpenGate {
 
 impl OpenGate {
     /// What the rules need to know of it.
-    fn standing<'a>(&self, votes: &'a [Vote]) -> GateStanding<'a> {
+    fn standing<'a>(&'a self, votes: &'a [Vote]) -> GateStanding<'a> {
         GateStanding {
+            away: &[],
             kind: self.kind,
             requester: "",
             approvers: &Approvers::Anyone,
+            steps: self.card.steps_under_review(),
             quorum: self.quorum,
             expires_at: self.expires_at,
             shown_whole: !self.card.hides(),
@@ -84,6 +86,7 @@ impl OpenGate {
 
     fn stored_votes(&self) -> Vec<Vote> {
         let vote = |by: &String, row: Option<ActionId>| Vote {
+            in_place_of: None,
             by: by.clone(),
             via: Via::Api,
             principal: None,
@@ -111,7 +114,7 @@ fn answer(act: Act) -> Act {
         Act::Approve => Act::Revise("OK".to_owned()),
         Act::Revise(text) => Act::Revise(said(Some(text))),
         Act::Reject(reason) => Act::Revise(said(reason)),
-        Act::Cancel => Act::Cancel,
+        act @ (Act::Cancel | Act::Keep(_)) => act,
     }
 }
 
@@ -121,6 +124,9 @@ fn refused(refusal: Refusal, gate: &GateId) -> VerdictError {
         Refusal::Lapsed => VerdictError::Lapsed,
         Refusal::NotShownWhole => VerdictError::Hidden,
         Refusal::NoWords => VerdictError::Invalid("changes need words"),
+        Refusal::BadChoice(BadChoice::NoSuchStep) => VerdictError::Invalid("the plan has no such step that waits"),
+        Refusal::BadChoice(BadChoice::AllKept) => VerdictError::Invalid("all steps are kept, which changes nothing"),
+        Refusal::BadChoice(BadChoice::NoneKept) => VerdictError::Invalid("no step is kept; a cancellation says so"),
     }
 }
 
@@ -308,10 +314,16 @@ impl Page {
                 Some(row) => *row = *action,
                 None => self.actions.push(*action),
             },
-            Effect::ActionMoved { action, status, gate } => {
+            Effect::ActionMoved { action, status } => {
                 if let Ok(row) = self.row(&ActionId::new(action)) {
                     row.status = status;
-                    row.gate_id = gate.or(row.gate_id.take());
+                }
+            }
+            Effect::ActionReopened { action, gate, demand } => {
+                if let Ok(row) = self.row(&ActionId::new(action)) {
+                    row.status = ActionStatus::Unknown;
+                    row.gate_id = Some(gate);
+                    row.ask(demand);
                 }
             }
             Effect::ActionDenied { action, decision } => {

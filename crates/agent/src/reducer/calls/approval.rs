@@ -111,6 +111,7 @@ impl Reducer<'_> {
         let parts: Vec<&str> = std::iter::once(id.as_str()).chain(parts).collect();
         let state = &self.turn.state;
         let card = ApprovalCard {
+            away: Vec::new(),
             gate_id: id.clone(),
             requester: state.requester.clone(),
             approvers: Approvers::default(),
@@ -138,10 +139,10 @@ impl Reducer<'_> {
         }
         for (open, row) in waiting.iter().zip(rows) {
             if row.status == ActionStatus::Unknown {
-                self.effect(Effect::ActionMoved {
+                self.effect(Effect::ActionReopened {
                     action: row.id.to_string(),
-                    status: row.status,
-                    gate: Some(id.clone()),
+                    gate: id.clone(),
+                    demand: self.demand(&open.call.id),
                 });
                 self.action_moved(row.id.to_string(), row.status);
             } else {
@@ -251,6 +252,8 @@ impl Reducer<'_> {
         });
         let approved = card.map(|card| &card.decision);
         let decision = Decision {
+            in_place_of: None,
+            kept: Vec::new(),
             kind: DecisionKind::Approve,
             by: approved.and_then(|decision| decision.by.clone()),
             via: if approved.is_some() { Via::Grant } else { Via::System },

@@ -111,6 +111,8 @@ impl Reducer<'_> {
     /// What the rule of this id decided.
     pub(super) fn ruled(&self, kind: DecisionKind, rule: &str) -> Decision {
         Decision {
+            in_place_of: None,
+            kept: Vec::new(),
             kind,
             by: None,
             via: Via::Rule,

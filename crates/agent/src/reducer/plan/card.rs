@@ -45,7 +45,7 @@ pub(in crate::reducer) fn announced(policy: &Policy, plan: &Plan, tools: &[ToolS
         asks: Vec::new(),
         gaps: Vec::new(),
     };
-    let open = (1..).zip(&plan.steps).filter(|(_, step)| !finish::is_settled(step.status));
+    let open = (1..).zip(&plan.steps).filter(|(_, step)| !step.status.is_settled());
     for (number, step) in open {
         for spec in named(&step.tools, tools).filter(|spec| spec.effect != EffectClass::Read) {
             let mut covered = false;
@@ -91,7 +91,9 @@ pub(in crate::reducer) fn plan_card(
     note: Option<String>,
     card_state: CardState,
 ) -> PlanCard {
+    let is_current = state.plan.as_ref().is_some_and(|current| current.version == plan.version);
     PlanCard {
+        away: Vec::new(),
         review_id,
         requester: state.requester.clone(),
         goal: plan.goal.clone(),
@@ -113,6 +115,7 @@ pub(in crate::reducer) fn plan_card(
         end: None,
         asked_again: None,
         copy: None,
+        left_out: state.review.left_out.clone().filter(|_| is_current).map(Box::new),
     }
 }
 

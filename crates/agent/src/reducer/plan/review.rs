@@ -35,9 +35,7 @@ impl Reducer<'_> {
     pub(in crate::reducer) fn plan_decided(&mut self, gate: &OpenGate, decision: Decision) {
         match decision.kind {
             // What was approved is not the plan: an earlier version made the card, which showed less than an approval covers now.
-            DecisionKind::Approve if self.turn.state.plan.as_ref().is_some_and(|plan| plan.digest() != gate.digest) => {
-                self.open_review(None);
-            }
+            DecisionKind::Approve if !self.is_about(gate) => self.open_review(None),
             DecisionKind::Approve => {
                 let words = gates::words_of(&decision).unwrap_or("OK").to_owned();
                 let review = &mut self.turn.state.review;
@@ -56,6 +54,9 @@ impl Reducer<'_> {
                 self.ask_model();
             }
             DecisionKind::Revise => {
+                if self.is_about(gate) && self.review_without(&decision) {
+                    return;
+                }
                 let rounds = &mut self.turn.state.budget.rounds;
                 if rounds.used >= rounds.limit {
                     return self.finish(End::failed(TurnReason::Rounds).problem(Notice::TooManyRounds {}));
@@ -69,6 +70,11 @@ impl Reducer<'_> {
             DecisionKind::Cancel | DecisionKind::Reject => self.finish(End::cancelled(TurnReason::Cancelled)),
             DecisionKind::Expire | DecisionKind::Supersede => self.finish(End::unreviewed()),
         }
+    }
+
+    /// Is the plan the one that `gate` asked about?
+    fn is_about(&self, gate: &OpenGate) -> bool {
+        self.turn.state.plan.as_ref().is_none_or(|plan| plan.digest() == gate.digest)
     }
 
     /// Tells the model what people said about the plan: one user message that is exactly the block.

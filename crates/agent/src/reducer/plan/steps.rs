@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::domain::foreign::{one_line, plain};
 use crate::domain::{Event, Plan, Step, StepResult, StepStatus};
-use crate::reducer::finish::is_settled;
 use crate::reducer::prompt::specs::progress_schema;
 use crate::reducer::prompt::words::Words;
 use crate::reducer::reply::arguments::{own_arguments, text_member};
@@ -162,7 +161,7 @@ impl Reducer<'_> {
     pub(in crate::reducer) fn note_done(&mut self) {
         if let Some(plan) = &mut self.turn.state.plan
             && !plan.done
-            && plan.steps.iter().all(|step| is_settled(step.status))
+            && plan.steps.iter().all(|step| step.status.is_settled())
         {
             plan.done = true;
             plan.revision += 1;
@@ -183,7 +182,7 @@ fn acknowledgement(plan: &Plan, report: &ProgressReport, ours: Words<'_>) -> Str
     let Some(step) = report.step.and_then(|at| plan.steps.get(at)) else {
         return plain(&then);
     };
-    let done = plan.steps.iter().filter(|step| is_settled(step.status)).count();
+    let done = plan.steps.iter().filter(|step| step.status.is_settled()).count();
     let status = compose::status_word(step.status);
     let values = json!({"id": step.id, "status": status, "done": done, "count": plan.steps.len(), "then": then});
     plain(&ours.answer("progress.recorded", values))

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::play::Play;
 use crate::domain::{
-    Action, ActionStatus, ApprovalMode, ArgumentSense, CoverageKind, Decision, DecisionKind, Demand, EffectClass, Event, GateKind, Rule,
-    Ruling, Scope, Via,
+    Action, ActionStatus, ApprovalMode, Approvers, ArgumentSense, CoverageKind, Decision, DecisionKind, Demand, EffectClass, Event,
+    GateKind, Rule, Ruling, Scope, Via,
 };
 use crate::reducer::{Effect, Input, Next};
 
@@ -201,4 +201,23 @@ fn allow_does_not_repeat_a_lost_call() {
     play.decides(DecisionKind::Reject, None);
     play.reply("", &[write("a.md")]);
     play.waits_for(GateKind::ToolApproval);
+}
+
+/// A lost call asks the people of the rules of now, not those whom it was first asked with.
+#[test]
+fn a_lost_call_asks_whom_the_rules_say_now() {
+    let mut play = under(&[], ApprovalMode::Never);
+    play.reply("", &[write("a.md")]);
+    let two = Demand {
+        approvers: Some(Approvers::NotRequester),
+        quorum: Some(2),
+    };
+    play.rules = vec![rule("write_file", json!({}), Ruling::Ask(two.clone()))];
+    play.tools_give(|_| None);
+    play.waits_for(GateKind::ToolApproval);
+    let reopened = play.all.iter().find_map(|effect| match effect {
+        Effect::ActionReopened { demand, .. } => Some(demand),
+        _ => None,
+    });
+    assert_eq!(reopened, Some(&two));
 }

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::play::{Play, ok, plan, writes};
 use crate::domain::{
-    Action, ActionStatus, ApprovalMode, CallEdit, DecisionKind, EffectClass, Event, GateKind, Notice, Outbound, ResumedReason, Role,
-    ToolResult, TurnReason, TurnStatus, Via,
+    Action, ActionStatus, ApprovalMode, CallEdit, DecisionKind, Demand, EffectClass, Event, GateKind, Notice, Outbound, ResumedReason,
+    Role, ToolResult, TurnReason, TurnStatus, Via,
 };
 use crate::reducer::calls::justification;
 use crate::reducer::{CallOutcome, Effect, Input, Next};
@@ -299,10 +299,13 @@ fn a_lost_outcome_is_asked_about() {
     };
     assert_eq!((card.actions.len(), card.actions[0].status), (1, ActionStatus::Unknown));
     let row = play.actions()[0].id.as_str().to_owned();
-    let moved = Effect::ActionMoved {
+    let moved = Effect::ActionReopened {
         action: row.clone(),
-        status: ActionStatus::Unknown,
-        gate: Some(play.gate().id.clone()),
+        gate: play.gate().id.clone(),
+        demand: Demand {
+            approvers: None,
+            quorum: Some(1),
+        },
     };
     assert!(play.last.contains(&moved));
     assert_eq!(

@@ -237,7 +237,6 @@ fn a_lost_write_is_asked_about_at_the_limit() {
         let unknown = play.last.contains(&Effect::ActionMoved {
             action: row[0].clone(),
             status: ActionStatus::Unknown,
-            gate: None,
         });
         assert_eq!(
             unknown,
@@ -325,7 +324,8 @@ fn pauses_give_nothing_back() {
 fn calls_that_never_run_lapse() {
     let moved = |play: &Play| {
         let moved = play.all.iter().filter_map(|effect| match effect {
-            Effect::ActionMoved { action, status, .. } => Some((action.clone(), *status)),
+            Effect::ActionMoved { action, status } => Some((action.clone(), *status)),
+            Effect::ActionReopened { action, .. } => Some((action.clone(), ActionStatus::Unknown)),
             _ => None,
         });
         moved.collect::<Vec<_>>()

@@ -466,6 +466,7 @@ pub(super) fn plan(complexity: &str, steps: Value) -> Value {
 
 pub(super) fn decision(kind: DecisionKind, text: Option<&str>) -> Decision {
     Decision {
+        in_place_of: None,
         kind,
         by: (kind != DecisionKind::Expire).then(|| "ou_u1".into()),
         via: Via::Text,
@@ -474,6 +475,7 @@ pub(super) fn decision(kind: DecisionKind, text: Option<&str>) -> Decision {
         at: Millis(5),
         event_id: Some("ev_1".into()),
         approvers: Vec::new(),
+        kept: Vec::new(),
     }
 }
 

@@ -125,8 +125,13 @@ fn decided(play: &Play, bytes: &[u8]) -> Input {
         status: statuses[usize::from(pick % 5)],
         reason: None,
     });
+    let mut decision = super::play::decision(DECISIONS[usize::from(bytes[0] % 6)], bytes[1].is_multiple_of(2).then_some("words"));
+    // Now and then changes are a choice of steps, which need not be steps of this plan.
+    if decision.kind == DecisionKind::Revise && bytes[1].is_multiple_of(3) {
+        decision.kept = (0..6).filter(|number| bytes[2] >> number & 1 == 1).collect();
+    }
     Input::Decided {
-        decision: super::play::decision(DECISIONS[usize::from(bytes[0] % 6)], bytes[1].is_multiple_of(2).then_some("words")),
+        decision,
         rows: rows.collect(),
     }
 }

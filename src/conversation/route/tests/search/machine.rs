@@ -422,6 +422,7 @@ impl Machine {
             verb,
             target: None,
             feedback: Some(String::from("第二步先备份")),
+            kept: vec![String::from("1")],
             card: None,
         };
         if let Some(act) = act_of(&click, self.kind) {

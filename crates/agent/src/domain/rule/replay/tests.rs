@@ -44,6 +44,8 @@ fn call(tool: &str, path: &str, asked: bool, status: ActionStatus, via: Via) -> 
             created_at: Millis(1),
             expires_at: None,
             decision: Some(Decision {
+                in_place_of: None,
+                kept: Vec::new(),
                 kind,
                 by: (via == Via::Button).then(|| "boss\u{202e}".to_owned()),
                 via,

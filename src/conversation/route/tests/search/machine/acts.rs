@@ -80,6 +80,7 @@ impl Machine {
         // The other member is asked as one of the group, where that is how they are asked.
         let group = |who: usize| (who == 1 && self.approvers.names(GROUP)).then(|| GROUP.to_owned());
         let vote = |who: usize, row: Option<usize>| Vote {
+            in_place_of: None,
             by: PEOPLE[who].to_owned(),
             via: Via::Text,
             principal: None,

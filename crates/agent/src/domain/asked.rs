@@ -1,0 +1,64 @@
+//! Whom a card asks, and which of them are away.
+
+use super::{Absence, Approvers, Outbound};
+
+impl Outbound {
+    /// Writes onto a card that waits who may approve at the moment when it is made.
+    pub fn ask(&mut self, approvers: Approvers) {
+        match self {
+            Self::PlanCard(card) => card.approvers = approvers,
+            Self::ApprovalCard(card) => card.approvers = approvers,
+            Self::BudgetCard(card) => card.approvers = approvers,
+            // A question is answered by its requester, not by the approvers.
+            Self::QuestionCard(_) | Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
+        }
+    }
+
+    /// The people whom it asks by their ids, groups among them.
+    #[must_use]
+    pub fn asked(&self) -> Vec<&str> {
+        fn named<'a>(approvers: &'a Approvers, requester: &'a str) -> Vec<&'a str> {
+            match approvers.named() {
+                Approvers::Requester => vec![requester],
+                Approvers::Listed(ids) => ids.iter().map(String::as_str).collect(),
+                Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => Vec::new(),
+            }
+        }
+        match self {
+            Self::PlanCard(card) => named(&card.approvers, &card.requester),
+            Self::ApprovalCard(card) => {
+                let rows = card.actions.iter().map(|row| row.approvers.as_ref().unwrap_or(&card.approvers));
+                let mut asked: Vec<&str> = rows.flat_map(|approvers| named(approvers, &card.requester)).collect();
+                asked.sort_unstable();
+                asked.dedup();
+                asked
+            }
+            Self::QuestionCard(card) => vec![&card.requester],
+            Self::BudgetCard(card) => named(&card.approvers, &card.requester),
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => Vec::new(),
+        }
+    }
+
+    /// Those of the people asked who are away, as the card says.
+    #[must_use]
+    pub fn away(&self) -> &[Absence] {
+        match self {
+            Self::PlanCard(card) => &card.away,
+            Self::ApprovalCard(card) => &card.away,
+            Self::QuestionCard(card) => &card.away,
+            Self::BudgetCard(card) => &card.away,
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => &[],
+        }
+    }
+
+    /// Writes onto a card that waits which of the people asked are away.
+    pub fn set_away(&mut self, absences: Vec<Absence>) {
+        match self {
+            Self::PlanCard(card) => card.away = absences,
+            Self::ApprovalCard(card) => card.away = absences,
+            Self::QuestionCard(card) => card.away = absences,
+            Self::BudgetCard(card) => card.away = absences,
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
+        }
+    }
+}
