@@ -53,6 +53,8 @@ pub struct Receipt {
     pub message_id: Option<String>,
     /// The platform's time of the new message.
     pub at: Option<Millis>,
+    /// The chat that it is in, where that was not known: a direct chat, named by its person until then.
+    pub chat: Option<String>,
 }
 
 /// How many deliveries of a kind are worth taking at a time: so many go within the time that a delivery may wait for the platform's

@@ -36,6 +36,7 @@ impl Channel for ConsoleChannel {
             OutboxOp::Post { .. } => Receipt {
                 message_id: Some(message_id(&delivery.key)),
                 at: Some(self.clock.now()),
+                chat: None,
             },
             OutboxOp::Patch { .. } | OutboxOp::React { .. } => Receipt::default(),
         };

@@ -151,6 +151,7 @@ fn line(said: &CardLine, name: &dyn Fn(&str) -> String) -> String {
         Span::Block(text) => hang(text),
         Span::Tools(names) => names.join(", "),
         Span::Person(id) => name(id),
+        Span::Chat(id) => one_line(id, 128),
     };
     said.iter().map(spell).collect()
 }

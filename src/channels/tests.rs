@@ -125,6 +125,7 @@ proptest! {
                 ttl_ms: 1,
                 state: CardState::Open { votes: 0 },
                 actions,
+                copy: None,
             };
             for locale in [Locale::ZhCn, Locale::EnUs] {
                 let content = Outbound::ApprovalCard(card.clone());
@@ -281,6 +282,7 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
         state: CardState::Open { votes: 8 },
         end: None,
         asked_again: None,
+        copy: None,
     }
 }
 

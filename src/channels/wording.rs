@@ -20,7 +20,7 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
     let mut values = serde_json::to_value(notice).unwrap_or_default();
     match notice {
         Notice::AlreadyDecided { at, .. } | Notice::AskedBefore { at, .. } => values["at"] = json!(readable_time(at)),
-        Notice::Away { until, .. } => values["until"] = json!(readable_time(until)),
+        Notice::Reminder { until, .. } | Notice::Away { until, .. } => values["until"] = json!(readable_time(until)),
         Notice::Status { goal, steps, .. } => {
             values["goal"] = json!(goal.as_deref().map(|goal| one_line(goal, 200)));
             values["steps"] = steps
@@ -108,6 +108,17 @@ pub fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<N
                 .collect(),
             more: *more,
             off: *off,
+        }),
+        Notice::Reminder { people, .. } => {
+            let mut named = notice.clone();
+            if let Notice::Reminder { people: names, .. } = &mut named {
+                *names = people.iter().map(|id| name(id)).collect();
+            }
+            Some(named)
+        }
+        Notice::Escalated { gate, people } => Some(Notice::Escalated {
+            gate: *gate,
+            people: people.iter().map(|id| name(id)).collect(),
         }),
         _ => None,
     }

@@ -18,6 +18,9 @@ use super::values::LayeredValues;
 const OWN_APPROVAL: &str =
     "runs commands on this machine, and channels.console.token is blank: such a command can approve actions over the API";
 
+/// People who are asked in direct messages when nobody answers.
+const MOST_ESCALATED: usize = 10;
+
 /// The fewest characters of the token for the API and the console; a shorter one can be guessed.
 const TOKEN: usize = 16;
 
@@ -46,7 +49,10 @@ pub(super) fn check_rules(boot: &Boot, live: &Live, layered: LayeredValues<'_>, 
         }
     };
     check_secrets(boot, layered, &mut rule);
-    check_quorums(live, &mut rule);
+    for_each_place(live, &mut |section, channel, own| {
+        check_quorum(section, channel, own, &mut rule);
+        check_escalation(section, channel, own, &mut rule);
+    });
     check_agent(boot, &mut rule);
     check_models(live, layered, &mut rule);
     check_profiles(live, &mut rule);
@@ -78,14 +84,56 @@ fn check_secrets(boot: &Boot, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
     );
 }
 
-fn check_quorums(live: &Live, rule: &mut Note<'_>) {
+/// Gives `look` the hot keys of every channel, and of every profile in each of its channels.
+fn for_each_place(live: &Live, look: &mut dyn FnMut(&str, ChannelKind, &ChannelLive)) {
     for channel in [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console] {
-        check_quorum(&profiles::path(channel), channel, live.of_channel(channel), rule);
+        look(&profiles::path(channel), channel, live.of_channel(channel));
     }
     for profile in live.profiles.iter() {
         for channel in profile.channels() {
-            check_quorum(&format!("profiles.{}", profile.name), channel, profile.in_channel(channel), rule);
+            look(&format!("profiles.{}", profile.name), channel, profile.in_channel(channel));
         }
+    }
+}
+
+/// Each of `escalate_to` gets a direct message.
+fn check_escalation(section: &str, channel: ChannelKind, own: &ChannelLive, rule: &mut Note<'_>) {
+    let key = |name: &str| format!("{section}.{name}");
+    let people = &own.escalate_to;
+    rule(
+        &[&key("escalate_to")],
+        people.len() > MOST_ESCALATED,
+        format!(
+            "found {} people, allowed 0 to {MOST_ESCALATED}: each gets a direct message",
+            people.len()
+        ),
+    );
+    if let Some(other) = people.iter().find(|id| !channel.is_person(id)) {
+        let why = match channel {
+            ChannelKind::Lark => "allowed are open ids of people (ou_…)",
+            ChannelKind::Slack => "allowed are ids of people (U… or W…)",
+            ChannelKind::Console => "the console has no direct messages",
+        };
+        rule(&[&key("escalate_to")], true, format!("found {other}, {why}"));
+    }
+}
+
+/// An escalation that never comes.
+fn warn_of_escalation(section: &str, own: &ChannelLive, warn: &mut dyn FnMut(&str, &str)) {
+    let key = |name: &str| format!("{section}.{name}");
+    if own.escalate_after.is_zero() && !own.escalate_to.is_empty() {
+        warn(
+            &key("escalate_to"),
+            "nobody of these is asked: escalate_after_minutes is 0, which means never",
+        );
+    }
+    if !own.escalate_after.is_zero() && own.escalate_to.is_empty() {
+        warn(&key("escalate_after_minutes"), "nobody is asked: escalate_to names nobody");
+    }
+    if !own.escalate_to.is_empty() && own.escalate_after >= own.review_ttl {
+        let ttl = own.review_ttl.as_secs() / 60;
+        let why = format!("a card expires before that: plan_review_pending_ttl_minutes is {ttl}, so nobody of escalate_to is asked");
+        warn(&key("escalate_after_minutes"), &why);
     }
 }
 
@@ -222,6 +270,9 @@ fn warn(boot: &Boot, live: &Live, layered: LayeredValues<'_>, report: &mut Repor
             report.warning(place(key), key, OWN_APPROVAL);
         }
     }
+    for_each_place(live, &mut |section, _, own| {
+        warn_of_escalation(section, own, &mut |key, why| report.warning(place(key), key, why));
+    });
     let key = "channels.lark.encrypt_key";
     if live.lark.enabled && boot.lark.encrypt_key.is_none() && !report.is_refused(key) {
         report.warning(

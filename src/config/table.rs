@@ -149,6 +149,15 @@ keys! {
         approval_approvers: Option<Approvers> = Kind::Approvers { same: true }, "same";
         /// How many different people must approve a tool call.
         approval_quorum: u32 = whole(1, 10), "1";
+        /// At this part of the time that a card waits those who may decide are reminded once; 0: never.
+        #[serde(default)]
+        reminder_percent: u8 = whole(0, 95), "50";
+        /// Who is asked in a direct message when nobody has answered.
+        #[serde(default)]
+        escalate_to: Vec<String> = Kind::Ids, "[]";
+        /// How long a card waits before they are asked; zero: never.
+        #[serde(default, deserialize_with = "deserialize::minutes")]
+        escalate_after as "escalate_after_minutes": Duration = whole(0, 1440), "0";
     }
 }
 

@@ -429,6 +429,7 @@ fn hot_keys_are_the_promised_ones() {
         let name = key.path.rsplit('.').next().unwrap();
         let hot = name.starts_with("plan_review_")
             || name.starts_with("approval_")
+            || ["reminder_percent", "escalate_to", "escalate_after_minutes"].contains(&name)
             || (key.path.starts_with("channels.")
                 && [
                     "enabled",
@@ -445,4 +446,49 @@ fn hot_keys_are_the_promised_ones() {
             || ["rules", "telemetry.log_level", "models", "profiles"].contains(&key.path);
         assert_eq!(key.reload == Reload::Hot, hot, "{}", key.path);
     }
+}
+
+/// interface: each of `escalate_to` is a person of the channel, ten at most. People without minutes, minutes without people, and a time at which the
+/// card has expired are warnings.
+#[test]
+fn an_escalation_names_people_and_a_time() {
+    let slack = |keys: &str| format!("channels: {{slack: {{{keys}}}}}\n");
+    let key = "config.yaml:1: channels.slack.escalate_to";
+    for (keys, problem) in [
+        (
+            "escalate_to: [S0614TZR7], escalate_after_minutes: 5",
+            format!("{key}: found S0614TZR7, allowed are ids of people (U… or W…)"),
+        ),
+        (
+            "escalate_to: [U1, U2, U3, U4, U5, U6, U7, U8, U9, U10, U11], escalate_after_minutes: 5",
+            format!("{key}: found 11 people, allowed 0 to 10: each gets a direct message"),
+        ),
+        (
+            "reminder_percent: 96",
+            String::from("config.yaml:1: channels.slack.reminder_percent: found 96, allowed 0 to 95"),
+        ),
+    ] {
+        problems(&slack(keys), &[], &[&problem]);
+    }
+    let lark = "profiles: [{name: ops, chats: [oc_1], escalate_to: [U1], escalate_after_minutes: 5}]\n";
+    assert!(load_text(lark, &[]).unwrap_err()[0].contains("found U1, allowed are open ids of people (ou_…)"));
+    for (keys, warning) in [
+        ("escalate_to: [U1]", "escalate_after_minutes is 0"),
+        ("escalate_after_minutes: 5", "escalate_to names nobody"),
+        (
+            "escalate_to: [U1], escalate_after_minutes: 60",
+            "plan_review_pending_ttl_minutes is 60",
+        ),
+    ] {
+        let warnings = loaded(&slack(keys), &[]).warnings;
+        assert!(warnings.iter().any(|told| told.to_string().contains(warning)), "{warnings:?}");
+    }
+    let live = loaded(&slack("escalate_to: [U1], escalate_after_minutes: 59, reminder_percent: 0"), &[])
+        .live
+        .slack;
+    assert_eq!(
+        (live.escalate_to, live.escalate_after, live.reminder_percent),
+        (vec![String::from("U1")], Duration::from_secs(59 * 60), 0)
+    );
+    assert_eq!(loaded("", &[]).live.lark.reminder_percent, 50);
 }

@@ -41,7 +41,7 @@ pub(super) async fn ask_again(
     // Everybody who may cancel the review may ask for its plan again.
     match rights.may(actor.user.as_deref().unwrap_or_default(), &Act::Cancel, gate) {
         _ if actor.by_token => (),
-        Right::Yes | Right::Through(_) | Right::InPlaceOf { .. } => (),
+        Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => (),
         Right::Unknown(groups) => return Ok(Notice::GroupUnknown { groups }),
         Right::No => {
             session.audit_act("refused", gate, None, actor, json!({}));

@@ -1,8 +1,10 @@
 //! Buttons and forms of our cards, decided in the request that brings them: one transaction for the inbox row and the decision.
 
+use std::time::Duration;
+
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Click, ClickTarget, ClickVerb, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice, Via,
+    Action, ActionId, ActionStatus, Click, ClickTarget, ClickVerb, DecisionKind, Gate, GateId, GateKind, Inbound, InboundBody, Notice, Via,
 };
 
 use crate::store::{GateRecord, Read, StoreError, Tx};
@@ -12,6 +14,10 @@ use super::notices::{after, done, done_so, refused, row_done, too_late, vote_rec
 use super::rights::Rights;
 use super::settle::{GateOutcome, RowOutcome, RowsAct, lapse, latest_review, settle, settle_row, words_under_way};
 use super::{ClickAnswer, Conversations, paint};
+
+/// How often, and how long after each other, a press waits to be told that it was on a copy which is being delivered: a second in all.
+const COPY_LOOKS: usize = 20;
+const COPY_LOOK: Duration = Duration::from_millis(50);
 
 impl Conversations {
     /// Decides a click. The answer is for the one who clicked; everybody else sees the repainted card.
@@ -41,11 +47,15 @@ impl Conversations {
     /// Decides a click by what is known of the groups. One that depends on a group that is not known leaves nothing behind: sent again by
     /// the platform, it is a fresh press.
     async fn press(&self, inbound: &Inbound, click: &Click) -> Result<ClickAnswer, StoreError> {
-        let mut tx = self.ledger.begin_in(&inbound.conversation).await?;
+        let on_copy = self.on_copy(inbound, click).await?;
+        // What is decided belongs to the chat of the gate, also where a copy of its card was pressed.
+        let place = on_copy.as_ref().map_or(&inbound.conversation, |gate| &gate.conversation);
+        let mut tx = self.ledger.begin_in(place).await?;
         let fresh = tx.insert_handled(inbound).await?;
         let press = Press {
             inbound,
             click,
+            on_copy: on_copy.is_some(),
             fresh,
             conversations: self,
             actor: Actor::person(&inbound.sender, Via::Button, &inbound.event_key, self.clock.now()),
@@ -55,12 +65,44 @@ impl Conversations {
             Some(ClickTarget::Action(id)) => press.decide_row(&mut tx, id).await?,
             None => None,
         };
-        let answer = answer.unwrap_or_else(|| ClickAnswer::notice(Notice::UnknownReview {}));
+        let mut answer = answer.unwrap_or_else(|| ClickAnswer::notice(Notice::UnknownReview {}));
+        if let Some(gate) = &on_copy {
+            answer.card = answer.card.and_then(|card| card.copy_for(&inbound.sender, gate));
+        }
         if !matches!(answer.notice, Notice::GroupUnknown { .. }) {
             tx.commit().await?;
         }
         tracing::info!(event_id = %inbound.event_key, notice = answer.notice.key(), fresh, "click decided");
         Ok(answer)
+    }
+
+    /// The gate whose card the pressed message is a copy of, in the direct chat of the person who pressed it. `None` means that it is no copy.
+    async fn on_copy(&self, inbound: &Inbound, click: &Click) -> Result<Option<Gate>, StoreError> {
+        for _ in 0..COPY_LOOKS {
+            let mut session = self.ledger.read().await?;
+            let id = match &click.target {
+                Some(ClickTarget::Gate(id)) => Some(id.clone()),
+                Some(ClickTarget::Action(button)) => session.action(&button.unmarked().0).await?.and_then(|record| record.action.gate_id),
+                None => None,
+            };
+            let (Some(id), Some(pressed)) = (id, &click.card) else {
+                return Ok(None);
+            };
+            let gate = session.gate(&id).await?.map(|record| record.gate);
+            let Some(gate) = gate.filter(|gate| gate.conversation.chat != inbound.conversation.chat) else {
+                return Ok(None);
+            };
+            if session.is_copy(&id, &inbound.sender, &inbound.conversation, pressed).await? {
+                return Ok(Some(gate));
+            }
+            if !session.is_copy_under_way(&id, &inbound.sender).await? {
+                return Ok(None);
+            }
+            // The person was faster than the news of its arrival.
+            drop(session);
+            tokio::time::sleep(COPY_LOOK).await;
+        }
+        Ok(None)
     }
 }
 
@@ -68,6 +110,8 @@ impl Conversations {
 struct Press<'a> {
     inbound: &'a Inbound,
     click: &'a Click,
+    /// The pressed card is a copy for the one who pressed it.
+    on_copy: bool,
     /// `false` means the platform sent it before; nothing is done, the answer tells what came of it.
     fresh: bool,
     conversations: &'a Conversations,
@@ -82,14 +126,15 @@ impl Press<'_> {
     }
 
     /// The gate as it stands, its time checked. `None` means it is not known in this chat. A card that was forwarded into another
-    /// chat decides nothing there. Not every platform tells tenant and chat with a click; what it tells must fit.
+    /// chat decides nothing there; a copy decides in the direct chat that it was sent to. Not every platform tells tenant and chat with a click; what it tells must fit.
     async fn record(&self, session: &mut Tx, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
         let Some(record) = session.gate(id).await? else {
             return Ok(None);
         };
         let (here, there) = (&self.inbound.conversation, &record.gate.conversation);
         let fits = |here: &str, there: &str| here.is_empty() || here == there;
-        if here.channel != there.channel || here.app != there.app || !fits(&here.tenant, &there.tenant) || !fits(&here.chat, &there.chat) {
+        let chat_fits = self.on_copy || fits(&here.chat, &there.chat);
+        if here.channel != there.channel || here.app != there.app || !fits(&here.tenant, &there.tenant) || !chat_fits {
             return Ok(None);
         }
         if record.decision.is_none() && self.actor.now >= record.gate.expires_at {
@@ -321,7 +366,7 @@ impl Press<'_> {
         if let Some(mark) = mark {
             return Ok(mark != record.gate.id.mark());
         }
-        if pressed.is_some() && pressed == own {
+        if self.on_copy || pressed.is_some() && pressed == own {
             return Ok(false);
         }
         if row.status == ActionStatus::Unknown || record.gate.card.asks_anew(&row.id) {

@@ -56,8 +56,13 @@ pub(super) struct MessageContext {
     pub(super) replies_to_unknown: bool,
     /// The message it replies to, if that is ours or a request.
     pub(super) reply: Option<Reply>,
-    /// Open gates of the chat, all threads, oldest first; none of them has lapsed.
+    /// Open gates of the chat, all threads, oldest first; none of them has lapsed. In a direct chat those are among them of whose cards the
+    /// sender has a copy there.
     pub(super) open: Vec<Gate>,
+    /// The rights at those gates, which are of other chats.
+    pub(super) elsewhere_rights: Vec<(GateId, Rights)>,
+    /// A copy of a card is on its way into this direct chat, whose message is not known yet.
+    pub(super) copy_under_way: bool,
     /// The unfinished turn of the sender's lane.
     pub(super) lane_turn: Option<TurnRow>,
     /// The sender's unfinished turns of the chat, when the lane has none: where a flat message has a thread of its own, what is
@@ -98,18 +103,26 @@ pub(super) enum ReplyTo {
 }
 
 impl MessageContext {
-    /// Is the chat one that we serve, and the sender one whom we listen to?
+    /// Is the chat one that we serve, and the sender one whom we listen to? Those who were asked in this direct chat are heard there.
     pub(super) fn hears(&self) -> Right {
-        if self.rights.chat(&self.chat) {
+        if !self.elsewhere_rights.is_empty() {
+            Right::Yes
+        } else if self.rights.chat(&self.chat) {
             self.rights.hears(&self.sender)
         } else {
             Right::No
         }
     }
 
+    /// The rights at `gate`.
+    pub(super) fn rights_at(&self, gate: &Gate) -> &Rights {
+        let own = self.elsewhere_rights.iter().find(|(id, _)| *id == gate.id);
+        own.map_or(&self.rights, |(_, rights)| rights)
+    }
+
     /// May the sender give us tasks?
     pub(super) fn may_ask(&self) -> bool {
-        self.rights.ask(&self.sender)
+        self.rights.chat(&self.chat) && self.rights.ask(&self.sender)
     }
 
     /// In a group, said to somebody else by name, or to everybody.
@@ -176,6 +189,9 @@ impl MessageContext {
     /// It replies to a message that we do not know, and a card is with the platform (or on its way) whose receipt we do not
     /// have: it may be that card. The sender's own card is waited for, that of others for a moment.
     pub(super) fn may_answer_a_card_under_way(&self) -> bool {
+        if self.copy_under_way && self.fresh && self.command.is_none() && (self.replies_to_unknown || self.phrase.is_listed()) {
+            return true;
+        }
         let under_way = |gate: &Gate| gate.delivered_at.is_none() && (gate.lane_id == self.lane || self.fresh);
         self.replies_to_unknown && self.command.is_none() && self.open.iter().any(under_way)
     }

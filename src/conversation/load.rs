@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use countersign_agent::domain::{ChatType, GateId, InboundMessage, Millis};
 
-use crate::config::Live;
 use crate::store::{GateRecord, InboxRow, ListQuery, Read, StoreError, TurnRow, Tx};
 
 use super::again::LATE;
@@ -13,26 +12,27 @@ use super::commands::ChatCommand;
 use super::context::{MessageContext, Reply, ReplyTo};
 use super::phrases::{Phrase, is_plain_ok};
 use super::rights::Rights;
-use super::say;
 use super::settle::{lapse, words_under_way};
+use super::{Conversations, say};
 
 /// How long a reply to an unknown message waits for the news that somebody else's card arrived: longer than one
 /// try of a delivery takes.
 const DELIVERY: Duration = Duration::from_secs(25);
 
-/// Loads what the message may be about. `None` when the message is not for the bot and nothing is open here. Gates whose time is over are closed on
+/// Loads what the message may be about. `rights`: of its sender, in its chat. `None` when the message is not for the bot and nothing is open here. Gates whose time is over are closed on
 /// the way, so that no choice is made about them.
 pub(super) async fn load_context(
     session: &mut Tx,
-    live: &Live,
+    conversations: &Conversations,
     rights: Rights,
     row: &InboxRow,
     message: &InboundMessage,
     bot: Option<&str>,
-    now: Millis,
 ) -> Result<Option<MessageContext>, StoreError> {
     let place = &row.inbound.conversation;
     let sender = &row.inbound.sender;
+    let now = conversations.clock.now();
+    let live = conversations.settings.current();
     let channel = live.in_chat(place.channel, &place.chat);
     let direct = message.chat_type == ChatType::Direct;
     let said = message.addressed(bot.unwrap_or_default());
@@ -53,6 +53,14 @@ pub(super) async fn load_context(
     for gate in open.iter().filter(|gate| now >= gate.expires_at) {
         lapse(session, gate, now).await?;
     }
+    // Those of other chats lapse in their own.
+    let copied = if direct { session.copied_gates(place).await? } else { Vec::new() };
+    let mut elsewhere_rights = Vec::new();
+    for gate in &copied {
+        let rights = conversations.rights_of(session, &gate.conversation, sender).await?;
+        elsewhere_rights.push((gate.id.clone(), rights));
+    }
+    open.extend(copied);
     open.retain(|gate| now < gate.expires_at);
     let lane = place.lane(sender);
     let lane_turn = match session.turn_of_lane(&lane).await? {
@@ -67,7 +75,7 @@ pub(super) async fn load_context(
     let command = ChatCommand::parse(&said);
     let phrase = Phrase::of(&said, direct);
     let closed = if phrase.is_listed() {
-        closed_lately(session, row, &rights, now).await?
+        closed_lately(session, row, &rights, direct, now).await?
     } else {
         None
     };
@@ -98,6 +106,8 @@ pub(super) async fn load_context(
         replies_to_unknown: reply.is_none() && !message.replies_to.is_empty(),
         reply,
         open,
+        elsewhere_rights,
+        copy_under_way: direct && session.are_copies_under_way(place, sender).await?,
         lane_turn,
         elsewhere,
         queued: u32::try_from(session.queued(&lane).await?.len()).unwrap_or(u32::MAX),
@@ -130,7 +140,11 @@ async fn reply(session: &mut Read, row: &InboxRow, message: &InboundMessage) -> 
             continue;
         };
         let is_card = match &gate {
-            Some(record) => record.gate.card_message.as_ref() == Some(id) || is_earlier_card(session, record, id).await?,
+            Some(record) => {
+                record.gate.card_message.as_ref() == Some(id)
+                    || session.is_copy(&record.gate.id, &row.inbound.sender, place, id).await?
+                    || is_earlier_card(session, record, id).await?
+            }
             None => false,
         };
         let is_request = turn.as_ref().is_some_and(|turn| turn.request_message.as_ref() == Some(id))
@@ -162,13 +176,22 @@ async fn is_earlier_card(session: &mut Read, record: &GateRecord, id: &str) -> R
     Ok(card.is_some_and(|gate| gate.asks_the_same(&record.gate)))
 }
 
-/// The gate that a late word is about: the sender's own that was closed last, else the chat's newest review if the sender
-/// might have decided it. None after a day.
-async fn closed_lately(session: &mut Read, row: &InboxRow, rights: &Rights, now: Millis) -> Result<Option<GateRecord>, StoreError> {
+/// The gate that a late word is about: the sender's own that was closed last, else in a direct chat the one of a copy, else the chat's
+/// newest review if the sender might have decided it. None after a day.
+async fn closed_lately(
+    session: &mut Read,
+    row: &InboxRow,
+    rights: &Rights,
+    direct: bool,
+    now: Millis,
+) -> Result<Option<GateRecord>, StoreError> {
     let place = &row.inbound.conversation;
     let sender = &row.inbound.sender;
     let since = Millis(now.0.saturating_sub(i64::try_from(LATE.as_millis()).unwrap_or(i64::MAX)));
     if let Some(record) = session.last_closed_gate(place, sender, since).await? {
+        return Ok(Some(record));
+    }
+    if direct && let Some(record) = session.last_closed_copy(place, since).await? {
         return Ok(Some(record));
     }
     let query = ListQuery {

@@ -23,10 +23,31 @@ pub(super) struct Rights {
     chats: Vec<String>,
     users: Vec<String>,
     external: bool,
+    /// Who may decide a gate that was escalated to them.
+    escalate_to: Vec<String>,
     /// Who belongs to the groups among the approvers, as far as it is known.
     members: Members,
     /// Those who are away now and in whose place the person who acts decides.
     away: Vec<Absence>,
+}
+
+/// What there is to approve.
+#[derive(Clone, Copy, Debug)]
+struct Matter<'a> {
+    /// Whose task it is.
+    requester: &'a str,
+    /// Who was asked beside the approvers, because nobody answered.
+    escalated_to: &'a [String],
+}
+
+impl<'a> Matter<'a> {
+    /// What is asked at `gate`.
+    fn at(gate: &'a Gate) -> Self {
+        Self {
+            requester: &gate.requester,
+            escalated_to: &gate.follow_up.escalated_to,
+        }
+    }
 }
 
 impl Rights {
@@ -39,6 +60,7 @@ impl Rights {
             chats: channel.allowed_chats.clone(),
             users: channel.allowed_users.clone(),
             external: channel.allow_external,
+            escalate_to: channel.escalate_to.clone(),
             members,
             away: Vec::new(),
         }
@@ -74,8 +96,13 @@ impl Rights {
             _ => Vec::new(),
         };
         let listed = asked_here.into_iter().map(|approvers| self.listed(user, approvers));
-        match listed.fold(self.hears(user), Right::or) {
-            Right::Yes | Right::Through(_) | Right::InPlaceOf { .. } => None,
+        let heard = if self.is_escalated(user, Matter::at(gate)) {
+            Right::Escalated
+        } else {
+            self.hears(user)
+        };
+        match listed.fold(heard, Right::or) {
+            Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => None,
             Right::No => barred(Barrier::Person),
             Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
         }
@@ -112,13 +139,29 @@ impl Rights {
         ids.iter().map(one).fold(Right::No, Right::or)
     }
 
-    /// May `user` themselves approve what `requester` asked for, where `approvers` are asked?
-    fn right(&self, user: &str, requester: &str, approvers: &Approvers) -> Right {
+    /// May `user` themselves approve at `matter`, where `approvers` are asked: as one of them, else because it was escalated to them?
+    fn right(&self, user: &str, matter: Matter<'_>, approvers: &Approvers) -> Right {
+        let own = self.as_approver(user, matter.requester, approvers);
+        let barred = user == self.one_form(matter.requester) && approvers.bars_requester();
+        if own.is_given() || barred || !self.is_escalated(user, matter) {
+            return own;
+        }
+        Right::Escalated
+    }
+
+    /// Was it escalated to `user`, and do the settings still say so?
+    fn is_escalated(&self, user: &str, matter: Matter<'_>) -> bool {
+        let named = |ids: &[String]| ids.iter().any(|id| self.one_form(id) == user);
+        named(matter.escalated_to) && named(&self.escalate_to)
+    }
+
+    /// May `user` approve what `requester` asked for as one of the `approvers`?
+    fn as_approver(&self, user: &str, requester: &str, approvers: &Approvers) -> Right {
         match approvers {
             Approvers::Listed(_) => self.listed(user, approvers),
             Approvers::All(all) => all
                 .iter()
-                .map(|each| self.right(user, requester, each))
+                .map(|each| self.as_approver(user, requester, each))
                 .fold(Right::Yes, Right::and),
             _ if !approvers.allow(user, &self.one_form(requester)) => Right::No,
             _ => match self.hears(user) {
@@ -139,13 +182,17 @@ impl Rights {
 
     /// May `user` approve a plan of `requester`?
     pub(super) fn of_plans(&self, user: &str, requester: &str) -> Right {
-        self.may_where(&self.plans, user, &Act::Approve, requester)
+        let matter = Matter {
+            requester,
+            escalated_to: &[],
+        };
+        self.may_where(&self.plans, user, &Act::Approve, matter)
     }
 
-    /// May `user` do this to what `requester` asked for, where `approvers` are asked: by themselves, or in the place of somebody who is away?
-    fn may_where(&self, approvers: &Approvers, user: &str, act: &Act, requester: &str) -> Right {
-        let right = |by: &str, approvers: &Approvers| self.right(by, requester, approvers);
-        handshake::may(act, user, &self.one_form(requester), approvers, &self.away, right)
+    /// May `user` do this at `matter`, where `approvers` are asked: by themselves, or in the place of somebody who is away?
+    fn may_where(&self, approvers: &Approvers, user: &str, act: &Act, matter: Matter<'_>) -> Right {
+        let right = |by: &str, approvers: &Approvers| self.right(by, matter, approvers);
+        handshake::may(act, user, &self.one_form(matter.requester), approvers, &self.away, right)
     }
 
     /// Who is asked at gates of this kind, where no call asks others.
@@ -167,7 +214,7 @@ impl Rights {
 
     /// May `user` do this at `gate`; of calls, at one of them at least?
     pub(super) fn may(&self, user: &str, act: &Act, gate: &Gate) -> Right {
-        let may = |approvers| self.may_where(approvers, user, act, &gate.requester);
+        let may = |approvers| self.may_where(approvers, user, act, Matter::at(gate));
         match &gate.card {
             Outbound::ApprovalCard(card) => {
                 let rows = card.actions.iter().map(|row| may(row.approvers.as_ref().unwrap_or(&self.calls)));
@@ -180,14 +227,14 @@ impl Rights {
     /// What `act` comes to at `record`, which asks for no calls, by these rights.
     pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Settlement, Refusal> {
         let requester = self.one_form(&record.gate.requester);
-        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate.requester, approvers);
+        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
         handshake::settle(&self.standing(record, &requester, actor), act, actor, right, words)
     }
 
     /// The approval of `actor` at `record`, which asks for no calls, if they may give it.
     pub(super) fn vote(&self, record: &GateRecord, actor: &Actor) -> Option<Vote> {
         let requester = self.one_form(&record.gate.requester);
-        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate.requester, approvers);
+        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
         handshake::vote(&self.standing(record, &requester, actor), actor, right)
     }
 
@@ -202,7 +249,7 @@ impl Rights {
         actor: &Actor,
     ) -> Result<RowsSettlement, Refusal> {
         let requester = self.one_form(&record.gate.requester);
-        let right = |user: &str, approvers: &Approvers| self.right(user, &record.gate.requester, approvers);
+        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
         handshake::settle_rows(&self.standing(record, &requester, actor), rows, one, act, actor, right, words)
     }
 
@@ -223,7 +270,7 @@ impl Rights {
         let gate = &record.gate;
         let approvers = own.unwrap_or(self.approvers(gate.kind));
         let votes: Vec<Vote> = record.votes.iter().filter(|vote| vote.row.as_ref() == row).cloned().collect();
-        let right = |user: &str, approvers: &Approvers| self.right(user, &gate.requester, approvers);
+        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(gate), approvers);
         let requester = self.one_form(&gate.requester);
         let counted = Vote::approvers(&votes, |vote| handshake::stands(vote, &requester, approvers, right));
         u32::try_from(counted.len()).unwrap_or(u32::MAX)
@@ -251,6 +298,7 @@ impl Rights {
             chats: Vec::new(),
             users: users.iter().map(|id| (*id).to_owned()).collect(),
             external: false,
+            escalate_to: Vec::new(),
             members: Members::new(),
             away: Vec::new(),
         }

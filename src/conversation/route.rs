@@ -86,6 +86,16 @@ pub(super) fn route(context: &MessageContext) -> Meaning {
     answer(context).or_else(|| late(context)).unwrap_or_else(|| task(context))
 }
 
+/// The gate of another chat that `meaning` acts on: a copy of its card is in this one.
+pub(super) fn acts_elsewhere<'a>(context: &'a MessageContext, meaning: &Meaning) -> Option<&'a Gate> {
+    let gate = match meaning {
+        Meaning::Answer(gate, _) | Meaning::Refuse(gate) => context.open.iter().find(|open| open.id == gate.id),
+        Meaning::Stop(Some(turn)) => context.open.iter().find(|open| open.turn_id == *turn),
+        _ => None,
+    };
+    gate.filter(|gate| gate.conversation.chat != context.chat)
+}
+
 /// A word back to those who spoke to us; the others did not.
 fn tell_if_called(context: &MessageContext, why: &'static str, notice: Notice) -> Meaning {
     if context.direct || context.said.to_bot {
@@ -100,8 +110,8 @@ fn meaning_of_command(context: &MessageContext, command: &ChatCommand) -> Meanin
     match command {
         ChatCommand::Stop => match context.replied_gate().filter(|gate| gate.requester != context.sender) {
             // Somebody else's card: `/stop` there is a refusal by reply, for those who may.
-            Some(gate) => match context.rights.may(&context.sender, &Act::Cancel, gate) {
-                Right::Yes | Right::Through(_) | Right::InPlaceOf { .. } => Meaning::Stop(Some(gate.turn_id.clone())),
+            Some(gate) => match context.rights_at(gate).may(&context.sender, &Act::Cancel, gate) {
+                Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => Meaning::Stop(Some(gate.turn_id.clone())),
                 Right::Unknown(groups) => Meaning::GroupUnknown(groups),
                 Right::No => Meaning::Refuse(Box::new(gate.clone())),
             },
@@ -117,7 +127,7 @@ fn meaning_of_command(context: &MessageContext, command: &ChatCommand) -> Meanin
         ChatCommand::Status => Meaning::Status,
         ChatCommand::Grants => Meaning::Grants,
         ChatCommand::Revoke(number) => match context.rights.decides_calls(&context.sender) {
-            Right::Yes | Right::Through(_) | Right::InPlaceOf { .. } => Meaning::Revoke(number.clone()),
+            Right::Yes | Right::Through(_) | Right::InPlaceOf { .. } | Right::Escalated => Meaning::Revoke(number.clone()),
             Right::Unknown(groups) => Meaning::GroupUnknown(groups),
             Right::No => Meaning::Tell("may not revoke", Notice::MayNotRevoke {}),
         },
@@ -132,7 +142,7 @@ fn away(context: &MessageContext) -> Meaning {
         None => Meaning::Away(None),
         Some(Err(problem)) => refuse(*problem),
         Some(Ok(request)) => match away::hears(request, &context.rights, &context.tenant) {
-            Right::Yes | Right::Through(_) | Right::InPlaceOf { .. } => Meaning::Away(Some(request.clone())),
+            Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => Meaning::Away(Some(request.clone())),
             Right::Unknown(groups) => Meaning::GroupUnknown(groups),
             Right::No => refuse(AwayProblem::NotServed),
         },
@@ -194,7 +204,7 @@ fn nearest_gate(context: &MessageContext) -> GateChoice<'_> {
 /// what it would say there is not what was asked.
 fn others_gate<'a>(context: &MessageContext, others: &[&'a Gate]) -> GateChoice<'a> {
     let others: Vec<&Gate> = others.iter().copied().filter(|gate| gate.kind != GateKind::Question).collect();
-    let right = |gate: &Gate| context.rights.may(&context.sender, &Act::Approve, gate);
+    let right = |gate: &Gate| context.rights_at(gate).may(&context.sender, &Act::Approve, gate);
     let entitled: Vec<&Gate> = others.iter().copied().filter(|gate| right(gate).is_given()).collect();
     let maybe = others.iter().copied().find(|gate| matches!(right(gate), Right::Unknown(_)));
     if let Some(gate) = maybe.filter(|_| entitled.is_empty()) {
@@ -237,11 +247,13 @@ fn answer(context: &MessageContext) -> Option<Meaning> {
     let Some(act) = act_at(gate.kind, &context.phrase, &context.said.text) else {
         return Some(Meaning::Ignore("empty"));
     };
-    match context.rights.may(&context.sender, &act, gate) {
-        Right::Yes | Right::Through(_) | Right::InPlaceOf { .. } if act == Act::Approve && gate.card.hides() => {
+    match context.rights_at(gate).may(&context.sender, &act, gate) {
+        Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } if act == Act::Approve && gate.card.hides() => {
             return Some(Meaning::Tell("not shown whole", Notice::NotShownWhole {}));
         }
-        Right::Yes | Right::Through(_) | Right::InPlaceOf { .. } => return Some(Meaning::Answer(Box::new(gate.clone()), act)),
+        Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => {
+            return Some(Meaning::Answer(Box::new(gate.clone()), act));
+        }
         Right::Unknown(groups) => return Some(Meaning::GroupUnknown(groups)),
         Right::No => {}
     }

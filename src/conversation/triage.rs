@@ -12,12 +12,15 @@ use crate::store::{InboxRow, StoreError, Tx};
 use super::context::MessageContext;
 use super::load::load_context;
 use super::notices::{after, refused};
-use super::route::{Meaning, queue, route};
+use super::route::{Meaning, acts_elsewhere, queue, route};
 use super::settle::{GateOutcome, settle};
 use super::{Conversations, away, changes, say, stop};
 
 /// Rows looked at in one go.
 const BATCH: i64 = 64;
+
+/// How often one row is looked at in one go, each time knowing more of what it depends on.
+const LOOKS: usize = 4;
 
 /// Rows looked at in one call, those that must wait included.
 const FARTHEST: usize = 4096;
@@ -32,6 +35,8 @@ enum RowEnd {
     Wait,
     /// Not before it is known who is in these groups.
     LookUp(Vec<String>),
+    /// It is about a gate of this chat, whose lock it needs: a copy of its card is in the direct chat of the sender.
+    Elsewhere(Box<Conversation>),
 }
 
 impl Conversations {
@@ -104,22 +109,36 @@ impl Conversations {
 
     /// One try of [`Conversations::triage_row`].
     async fn handle_row(&self, row: &InboxRow, behind: bool) -> Result<bool, StoreError> {
-        let mut tx = self.ledger.begin_in(&row.inbound.conversation).await?;
-        let mut end = self.end_of(&mut tx, row, behind, false).await?;
-        if let RowEnd::LookUp(groups) = &end {
-            // No transaction waits for a platform.
-            drop(tx);
-            self.groups.look_up(row.inbound.conversation.channel, groups).await;
-            tx = self.ledger.begin_in(&row.inbound.conversation).await?;
-            end = self.end_of(&mut tx, row, behind, true).await?;
+        let mut locked = row.inbound.conversation.clone();
+        let mut looked_up = false;
+        for _ in 0..LOOKS {
+            let mut tx = self.ledger.begin_in(&locked).await?;
+            match self.end_of(&mut tx, row, behind, looked_up, &locked).await? {
+                RowEnd::LookUp(groups) => {
+                    // No transaction waits for a platform.
+                    drop(tx);
+                    self.groups.look_up(row.inbound.conversation.channel, &groups).await;
+                    looked_up = true;
+                }
+                RowEnd::Elsewhere(place) => locked = *place,
+                end => return self.finish_row(tx, row, end).await,
+            }
         }
-        self.finish_row(tx, row, end).await
+        // What it is about changes from look to look: later.
+        Ok(false)
     }
 
-    /// What becomes of the row. `looked_up`: the groups that it depends on were asked for.
-    async fn end_of(&self, tx: &mut Tx, row: &InboxRow, behind: bool, looked_up: bool) -> Result<RowEnd, StoreError> {
+    /// What becomes of the row. `looked_up`: the groups that it depends on were asked for. `locked`: the chat whose transaction this is.
+    async fn end_of(
+        &self,
+        tx: &mut Tx,
+        row: &InboxRow,
+        behind: bool,
+        looked_up: bool,
+        locked: &Conversation,
+    ) -> Result<RowEnd, StoreError> {
         Ok(match &row.inbound.body {
-            InboundBody::Message(message) => match self.handle_message(tx, row, message, behind).await? {
+            InboundBody::Message(message) => match self.handle_message(tx, row, message, behind, locked).await? {
                 RowEnd::LookUp(groups) if looked_up => {
                     say::tell(tx, row, Notice::GroupUnknown { groups }).await?;
                     RowEnd::Done("group unknown")
@@ -141,7 +160,7 @@ impl Conversations {
 
     async fn finish_row(&self, mut tx: Tx, row: &InboxRow, end: RowEnd) -> Result<bool, StoreError> {
         let (taken, name) = match end {
-            RowEnd::Wait | RowEnd::LookUp(_) => return Ok(false),
+            RowEnd::Wait | RowEnd::LookUp(_) | RowEnd::Elsewhere(_) => return Ok(false),
             RowEnd::Done(name) => (tx.triaged(row.id, name).await?, name),
             RowEnd::Task => {
                 let lane = row.inbound.conversation.lane(&row.inbound.sender);
@@ -182,7 +201,14 @@ impl Conversations {
     }
 
     /// Finds out what a message means, and does it.
-    async fn handle_message(&self, tx: &mut Tx, row: &InboxRow, message: &InboundMessage, behind: bool) -> Result<RowEnd, StoreError> {
+    async fn handle_message(
+        &self,
+        tx: &mut Tx,
+        row: &InboxRow,
+        message: &InboundMessage,
+        behind: bool,
+        locked: &Conversation,
+    ) -> Result<RowEnd, StoreError> {
         let bot = tx.fact(&row.inbound.conversation.bot_fact()).await?;
         if bot.is_none() && needs_identity(row, message) {
             return Ok(RowEnd::Wait);
@@ -195,8 +221,7 @@ impl Conversations {
         if !rights.inside(&row.inbound.sender_teams, &place.tenant) {
             return Ok(RowEnd::Done("of another organisation"));
         }
-        let live = self.settings.current();
-        let Some(context) = load_context(tx, &live, rights, row, message, bot.as_deref(), self.clock.now()).await? else {
+        let Some(context) = load_context(tx, self, rights, row, message, bot.as_deref()).await? else {
             return Ok(RowEnd::Done("not for us"));
         };
         let mut meaning = route(&context);
@@ -208,6 +233,11 @@ impl Conversations {
         }
         if behind && !matches!(meaning, Meaning::Stop(_)) {
             return Ok(RowEnd::Wait);
+        }
+        if let Some(gate) = acts_elsewhere(&context, &meaning)
+            && gate.conversation.chat != locked.chat
+        {
+            return Ok(RowEnd::Elsewhere(Box::new(gate.conversation.clone())));
         }
         self.carry_out(tx, row, &context, meaning).await
     }
@@ -227,7 +257,7 @@ impl Conversations {
             }
             Meaning::GroupUnknown(groups) => Ok(RowEnd::LookUp(groups)),
             Meaning::Refuse(gate) => {
-                say::tell(tx, row, context.rights.not_entitled(&gate, None)).await?;
+                say::tell(tx, row, context.rights_at(&gate).not_entitled(&gate, None)).await?;
                 tx.audit_act("refused", &gate, None, &actor, serde_json::json!({}));
                 Ok(RowEnd::Done("not entitled"))
             }
@@ -261,12 +291,13 @@ impl Conversations {
                 let Some(record) = tx.gate(&gate.id).await? else {
                     return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
                 };
-                match settle(tx, &record, &act, Some(&context.said.text), &actor, &context.rights).await? {
+                let rights = context.rights_at(&gate);
+                match settle(tx, &record, &act, Some(&context.said.text), &actor, rights).await? {
                     // The card tells everybody; the mark tells the one who answered that they were understood.
                     GateOutcome::Decided(_) | GateOutcome::RowsDecided(_) => say::mark_seen(tx, row).await?,
                     GateOutcome::Voted { votes, quorum } => say::tell(tx, row, Notice::VoteRecorded { votes, quorum }).await?,
                     GateOutcome::Already(first) => say::tell(tx, row, after(&first, &gate)).await?,
-                    GateOutcome::Refused(refusal) => say::tell(tx, row, refused(refusal, &record, &context.rights)).await?,
+                    GateOutcome::Refused(refusal) => say::tell(tx, row, refused(refusal, &record, rights)).await?,
                 }
                 Ok(RowEnd::Done("answer"))
             }

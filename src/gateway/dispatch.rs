@@ -215,7 +215,10 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, De
     let now = gateway.clock.now();
     let mut tx = gateway.ledger.begin_in(&row.new.conversation).await?;
     match outcome {
-        Ok(Receipt { message_id, at }) => {
+        Ok(Receipt { message_id, at, chat }) => {
+            if let Some(chat) = chat {
+                tx.outbox_in_chat(row.id, &row.new.conversation, chat).await?;
+            }
             tx.outbox_sent(row.id, message_id.as_deref(), *at).await?;
             info!(
                 outbox.id = row.id,

@@ -1,6 +1,7 @@
 //! The ledger as the journal of a turn: every verb is a transaction or a look, every write under the fence of the turn's lane.
 
 mod commit;
+mod follow_up;
 mod delegated;
 mod signal_watch;
 mod split;
@@ -265,8 +266,10 @@ impl Journal for LedgerJournal {
             let Some(open) = &state.gate else {
                 return Ok(Millis::NEVER);
             };
-            let record = self.ledger.read().await?.gate(&open.id).await?;
-            Ok(record.map_or(Millis::NEVER, |record| record.gate.expires_at))
+            match self.ledger.read().await?.gate(&open.id).await? {
+                Some(record) => Ok(self.follow_up(record, state).await?),
+                None => Ok(Millis::NEVER),
+            }
         })
     }
 

@@ -8,8 +8,8 @@ use countersign::store::{InboxRow, Lease, Ledger, TurnRow};
 use countersign_agent::domain::CardState;
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, ApprovalMode, Approvers, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision,
-    DecisionKind, EffectClass, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, PlanWords,
-    StepStatus, StepView, TurnId, TurnStatus, Via,
+    DecisionKind, EffectClass, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard,
+    PlanWords, StepStatus, StepView, TurnId, TurnStatus, Via,
 };
 use serde_json::json;
 
@@ -272,6 +272,7 @@ pub(crate) fn gate(turn: &TurnRow, id: &str, now: Millis) -> Gate {
         expires_at: Millis(now.0 + 2 * TTL_MS),
         ttl_ms: TTL_MS,
         replaces: None,
+        follow_up: FollowUp::default(),
     }
 }
 
@@ -306,6 +307,7 @@ pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
         state: CardState::Open { votes: 0 },
         end: None,
         asked_again: None,
+        copy: None,
     })
 }
 

@@ -150,6 +150,7 @@ fn piece(element: &Value) -> String {
     let plain = match text("type") {
         "user" => format!("@{}", text("user_id")),
         "usergroup" => format!("@{}", text("usergroup_id")),
+        "channel" => format!("#{}", text("channel_id")),
         "link" if !text("text").is_empty() => text("text").to_owned(),
         "link" => text("url").to_owned(),
         "emoji" => format!(":{}:", text("name")),

@@ -55,6 +55,8 @@ pub(super) struct Memory {
     pub(super) chats: BTreeMap<String, String>,
     /// The members of user groups and departments, by the group's id.
     pub(super) groups: BTreeMap<String, Vec<String>>,
+    /// People to whom the bot cannot write.
+    pub(super) unreachable: BTreeSet<String>,
     faults: Vec<(String, Fault)>,
     held: BTreeSet<String>,
 }
@@ -121,6 +123,11 @@ impl Stage {
     pub fn set_group(&self, id: &str, members: &[&str]) {
         let members = members.iter().map(|id| (*id).to_owned()).collect();
         self.lock().groups.insert(id.to_owned(), members);
+    }
+
+    /// From now on the bot cannot write to `user`.
+    pub fn set_unreachable(&self, user: &str) {
+        self.lock().unreachable.insert(user.to_owned());
     }
 
     pub(super) fn now(&self) -> Millis {

@@ -8,7 +8,7 @@ use crate::channels::wording::{
     AskKind, Audience, capitalized, clock_time, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key,
     state_key, words_key,
 };
-use countersign_agent::domain::{Absence, ActionView, CardState, ChannelKind, Outbound, PlanEnd, StepView};
+use countersign_agent::domain::{Absence, ActionView, CardCopy, CardState, ChannelKind, Outbound, PlanEnd, StepView};
 
 /// Makes one card.
 pub(super) struct Builder<'a> {
@@ -87,6 +87,16 @@ impl Builder<'_> {
     /// A label, and what follows it.
     pub(super) fn labelled(&self, key: &str, inside: Span) -> CardLine {
         vec![Span::Label(self.word(key)), inside]
+    }
+
+    /// On a copy for one person: why they have it. `open`: it waits.
+    pub(super) fn why(&self, copy: Option<&CardCopy>, requester: &str, open: bool) -> Option<Part<'static>> {
+        let copy = copy?;
+        let mut holes = Holes::default();
+        let by = holes.put(vec![Span::Person(requester.to_owned())]);
+        let chat = holes.put(copy.chat.iter().map(|id| Span::Chat(id.clone())).collect());
+        let values = json!({"open": open, "since": clock_time(copy.since), "chat": chat, "by": by});
+        Some(Part::Lines("why", vec![holes.fill(&self.say("foot.copy", values))]))
     }
 
     /// Whom the card asks while it waits. A text says it before the title, and only if others than the requester are asked.

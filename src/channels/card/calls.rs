@@ -11,9 +11,9 @@ use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardStat
 impl Builder<'_> {
     pub(super) fn calls<'a>(&self, card: &'a ApprovalCard) -> Card<'a> {
         let open = is_open(&card.state);
-        let asks = self.asks(open, "approval", Audience::calls(card), &json!({}));
+        let asks = self.asks(open && card.copy.is_none(), "approval", Audience::calls(card), &json!({}));
         let one = |name, line| Part::Lines(name, vec![line]);
-        let mut parts: Vec<Part<'a>> = Vec::new();
+        let mut parts: Vec<Part<'a>> = self.why(card.copy.as_deref(), &card.requester, open).into_iter().collect();
         parts.extend(lines("intro", asks.intro));
         parts.extend(self.note("note", card.note.as_deref()));
         let gate = open.then_some(&card.gate_id);

@@ -15,6 +15,8 @@ pub(in crate::channels) enum Span {
     Tools(Vec<String>),
     /// Somebody's id.
     Person(String),
+    /// The id of a group chat.
+    Chat(String),
 }
 
 pub(in crate::channels) type CardLine = Vec<Span>;

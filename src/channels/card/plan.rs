@@ -13,8 +13,9 @@ use countersign_agent::domain::{CardState, Complexity, DecisionKind, GateId, Pla
 impl Builder<'_> {
     pub(super) fn plan<'a>(&self, card: &'a PlanCard) -> Card<'a> {
         let open = is_open(&card.state);
-        let asks = self.asks(open, "plan", Audience::plan(card), &json!({}));
-        let mut parts = self.plan_body(card, asks.intro);
+        let asks = self.asks(open && card.copy.is_none(), "plan", Audience::plan(card), &json!({}));
+        let mut parts: Vec<Part<'a>> = self.why(card.copy.as_deref(), &card.requester, open).into_iter().collect();
+        parts.extend(self.plan_body(card, asks.intro));
         parts.extend(self.left_out(card));
         if let CardState::Open { votes } = card.state {
             parts.extend(self.plan_rules(card, votes));

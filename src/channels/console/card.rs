@@ -184,6 +184,7 @@ impl Encoder<'_> {
                     }
                 }
                 Span::Person(id) => markdown::escape(&(self.name)(id), &mut html),
+                Span::Chat(id) => markdown::escape(id, &mut html),
             }
         }
         html.push_str("</p>");
@@ -196,6 +197,7 @@ impl Encoder<'_> {
             Span::Ours(text) | Span::Label(text) | Span::Foreign(text) | Span::Block(text) => text.clone(),
             Span::Tools(names) => names.join(" "),
             Span::Person(id) => (self.name)(id),
+            Span::Chat(id) => id.clone(),
         };
         line.iter().map(spell).collect()
     }

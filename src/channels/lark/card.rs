@@ -108,6 +108,8 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::Internal { .. } => "error",
         Notice::Queued { .. }
         | Notice::Steered {}
+        | Notice::Reminder { .. }
+        | Notice::Escalated { .. }
         | Notice::Cancelled {}
         | Notice::Rejected {}
         | Notice::NothingToStop {}
@@ -183,6 +185,8 @@ fn span(span: &Span) -> String {
         Span::Block(text) => escape::lines(text),
         Span::Tools(names) => names.iter().map(|name| escape::code(name)).collect::<Vec<_>>().join(" "),
         Span::Person(id) => escape::person(&one_line(id, 128)),
+        // No message of Lark's leads to a chat.
+        Span::Chat(id) => escape::code(&one_line(id, 128)),
     }
 }
 

@@ -92,12 +92,20 @@ impl LarkClient {
                 return Err(refused.into());
             }
         }
-        let url = format!("{}/open-apis/im/v1/messages?receive_id_type=chat_id", self.base_url);
+        let chat = &delivery.conversation.chat;
+        let to_person = ChannelKind::Lark.is_person(chat);
+        let id_type = if to_person { "open_id" } else { "chat_id" };
+        let url = format!("{}/open-apis/im/v1/messages?receive_id_type={id_type}", self.base_url);
         if let Some(body) = body.as_object_mut() {
             body.remove("reply_in_thread");
         }
-        body["receive_id"] = json!(delivery.conversation.chat);
-        Ok(receipt(&self.send(Method::POST, &url, &body).await?))
+        body["receive_id"] = json!(chat);
+        let answer = self.send(Method::POST, &url, &body).await?;
+        let told = answer["data"]["chat_id"].as_str().filter(|_| to_person);
+        Ok(Receipt {
+            chat: told.map(str::to_owned),
+            ..receipt(&answer)
+        })
     }
 
     async fn patch(&self, message_id: &str, content: &Outbound, locale: Locale) -> Result<Receipt, DeliveryError> {
@@ -246,6 +254,7 @@ fn receipt(answer: &Value) -> Receipt {
     Receipt {
         message_id: data["message_id"].as_str().map(str::to_owned),
         at: at.as_str().and_then(|at| at.parse().ok()).or_else(|| at.as_i64()).map(Millis),
+        chat: None,
     }
 }
 

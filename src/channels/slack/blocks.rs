@@ -222,6 +222,8 @@ fn line(spans: &[Span]) -> Vec<Value> {
                 }
             }
             Span::Person(id) => line.push(person(id)),
+            Span::Chat(id) if escape::is_channel(id) => line.push(json!({"type": "channel", "channel_id": id})),
+            Span::Chat(id) => line.push(text(&escape::inert(&one_line(id, 128)))),
         }
         after_ours = matches!(span, Span::Ours(_));
     }
@@ -234,6 +236,8 @@ fn mrkdwn(line: &CardLine) -> String {
         Span::Ours(words) | Span::Label(words) | Span::Foreign(words) | Span::Block(words) => escape::mrkdwn(words),
         Span::Tools(names) => escape::mrkdwn(&names.join(" ")),
         Span::Person(id) => escape::mention(id).unwrap_or_else(|| escape::mrkdwn(&one_line(id, 128))),
+        Span::Chat(id) if escape::is_channel(id) => format!("<#{id}>"),
+        Span::Chat(id) => escape::mrkdwn(&one_line(id, 128)),
     };
     line.iter().map(spell).collect()
 }

@@ -86,6 +86,37 @@ impl SlackClient {
     }
 
     async fn post(&self, delivery: &Delivery, content: &Outbound) -> Result<Receipt, DeliveryError> {
+        let person = &delivery.conversation.chat;
+        if !ChannelKind::Slack.is_person(person) {
+            return self.post_in_chat(delivery, content).await;
+        }
+        // A post to a person's id would arrive too, but nobody could look for it by that id afterwards.
+        let chat = self.open_direct(person).await?;
+        let mut there = delivery.clone();
+        there.conversation.chat.clone_from(&chat);
+        let receipt = self.post_in_chat(&there, content).await?;
+        Ok(Receipt {
+            chat: Some(chat),
+            ..receipt
+        })
+    }
+
+    /// The id of the bot's direct chat with `person`. Asked again, it is the same.
+    async fn open_direct(&self, person: &str) -> Result<String, DeliveryError> {
+        let answer = self
+            .paced(Method::OpenDirect, person, &json!({"users": person}), BatchSizes::MAX_WAIT)
+            .await?;
+        answer["channel"]["id"]
+            .as_str()
+            .map(str::to_owned)
+            .ok_or_else(|| DeliveryError::Retry {
+                reason: String::from("conversations.open names no channel"),
+                after: None,
+                uncertain: false,
+            })
+    }
+
+    async fn post_in_chat(&self, delivery: &Delivery, content: &Outbound) -> Result<Receipt, DeliveryError> {
         let chat = &delivery.conversation.chat;
         // Its turn first: what is held back needs no looking for yet.
         self.limiter.wait(Method::Post.rates(chat), BatchSizes::MAX_WAIT).await?;
@@ -291,6 +322,7 @@ fn receipt(ts: &str) -> Receipt {
     Receipt {
         message_id: Some(ts.to_owned()),
         at: search::millis(ts),
+        chat: None,
     }
 }
 

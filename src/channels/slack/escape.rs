@@ -66,6 +66,13 @@ pub(super) fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
+/// Is `id` one of a channel, which a message may link?
+pub(super) fn is_channel(id: &str) -> bool {
+    id.strip_prefix(['C', 'G']).is_some_and(|rest| {
+        !rest.is_empty() && rest.len() <= 64 && rest.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+    })
+}
+
 /// Can `id` be a Slack user? Others (console users, API clients) are written out.
 pub(super) fn is_user(id: &str) -> bool {
     id.starts_with(['U', 'W']) && (2..=32).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())

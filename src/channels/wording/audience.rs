@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use countersign_agent::domain::{Absence, ApprovalCard, Approvers, BudgetCard, ChannelKind, Outbound, PlanCard};
-
-/// People named on one card; more are counted.
-const MAX_NAMED: usize = 10;
+use countersign_agent::domain::{Absence, ApprovalCard, Approvers, BudgetCard, ChannelKind, MOST_NAMED, Outbound, PlanCard};
 
 /// The approvers of what a card shows, beside the person whose task it is.
 #[derive(Clone, Copy, Debug)]
@@ -105,12 +102,12 @@ impl<'a> Audience<'a> {
 
     /// How many of those who may approve are not named.
     pub(in crate::channels) fn more(self) -> usize {
-        self.listed().map_or(0, |ids| ids.len().saturating_sub(MAX_NAMED))
+        self.listed().map_or(0, |ids| ids.len().saturating_sub(MOST_NAMED))
     }
 
     /// Those who may approve, as many as are named.
     pub(in crate::channels) fn named(self) -> impl Iterator<Item = &'a str> {
-        self.listed().unwrap_or_default().iter().take(MAX_NAMED).map(String::as_str)
+        self.listed().unwrap_or_default().iter().take(MOST_NAMED).map(String::as_str)
     }
 
     /// Adds to the values of our words who is asked; `people` and `requester` as the platform names them.

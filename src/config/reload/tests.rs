@@ -124,6 +124,8 @@ fn another(key: &Key, folder: &str) -> Option<String> {
         Kind::Redis => Some("redis://another:6379/1".to_owned()),
         Kind::Prefix => Some("another".to_owned()),
         Kind::Folder => Some(format!("'{folder}'")),
+        Kind::Ids if key.path.ends_with("lark.escalate_to") => Some("[ou_another]".to_owned()),
+        Kind::Ids if key.path.ends_with("slack.escalate_to") => Some("[U0ANOTHER]".to_owned()),
         Kind::Ids => Some("[another]".to_owned()),
         Kind::Approvers { .. } => first(&["requester"]),
         Kind::Effects => Some("{another: read}".to_owned()),

@@ -5,7 +5,8 @@ mod others;
 mod search;
 
 use countersign_agent::domain::{
-    Addressed, Approvers, AskedAgain, BudgetCard, CardState, ChannelKind, Conversation, Decision, GateId, Millis, Outbound, TurnStatus, Via,
+    Addressed, Approvers, AskedAgain, BudgetCard, CardState, ChannelKind, Conversation, Decision, FollowUp, GateId, Millis, Outbound,
+    TurnStatus, Via,
 };
 
 use crate::conversation::phrases::is_plain_ok;
@@ -61,6 +62,7 @@ fn gate(id: &str, requester: &str, thread: &str) -> Gate {
         expires_at: Millis(9_000),
         ttl_ms: 8_000,
         replaces: None,
+        follow_up: FollowUp::default(),
     }
 }
 
@@ -151,6 +153,8 @@ fn said(text: &str) -> MessageContext {
         replies_to_unknown: false,
         reply: None,
         open: Vec::new(),
+        elsewhere_rights: Vec::new(),
+        copy_under_way: false,
         lane_turn: None,
         elsewhere: Vec::new(),
         queued: 0,

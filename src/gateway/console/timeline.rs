@@ -66,6 +66,14 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
             let (by, api) = (all_of(false), all_of(true));
             scene.say("console.event.decided", json!({ "by": by, "api": api, "kind": kind }))
         }
+        Event::Reminded { .. } => word("console.event.reminded"),
+        Event::Escalated { to, .. } => {
+            let to: Vec<String> = to.iter().map(|id| scene.name(channel, id)).collect();
+            scene.say(
+                "console.event.escalated",
+                json!({ "to": scene.say("state.all_of", json!({ "names": to })) }),
+            )
+        }
         Event::Delegated { from, to, .. } => {
             let (from, to) = (scene.name(channel, from), scene.name(channel, to));
             scene.say("console.event.delegated", json!({ "from": from, "to": to }))

@@ -5,8 +5,8 @@ use std::time::Duration;
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Answer, CardState, CoverageKind, Decision, DecisionKind, Event, Gate, GateId, Millis, Notice, Outbound,
-    PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
+    Action, ActionId, ActionStatus, Answer, CardState, CoverageKind, Decision, DecisionKind, Event, FollowUp, Gate, GateId, Millis, Notice,
+    Outbound, PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
 use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
@@ -92,7 +92,7 @@ pub(super) async fn write_step(
 }
 
 /// The next event of the turn.
-fn next_event(row: &mut TurnRow, iteration: u64, event: Event, summary: String, now: Millis) -> EventRow {
+pub(super) fn next_event(row: &mut TurnRow, iteration: u64, event: Event, summary: String, now: Millis) -> EventRow {
     row.events += 1;
     debug!(seq = row.events, summary, "event");
     EventRow {
@@ -338,6 +338,7 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, row: &TurnRow, opening: GateOpeni
         expires_at: now.plus(hard_limit),
         ttl_ms,
         replaces: None,
+        follow_up: FollowUp::default(),
     };
     if let Some(older) = &older {
         succeed(tx, older, &mut gate).await?;
@@ -357,6 +358,7 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, row: &TurnRow, opening: GateOpeni
         ..post(row, outbox_key(&["gate", id.as_str()]), Some(id.clone()), card)
     };
     tx.enqueue(&posted).await?;
+    tx.post_copies(&gate, &gate.card).await?;
     tx.audit(AuditEntry {
         kind: "gate_opened",
         turn_id: Some(row.id.clone()),

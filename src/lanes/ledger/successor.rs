@@ -1,6 +1,6 @@
 //! A review that takes the place of an earlier one of its turn: what it takes over, and what the earlier card says from now on.
 
-use countersign_agent::domain::{CardState, DecisionKind, Gate, Outbound, PlanWords, Vote};
+use countersign_agent::domain::{CardState, DecisionKind, FollowUp, Gate, Outbound, PlanWords, Vote};
 use serde_json::json;
 
 use crate::store::{AuditEntry, GateRecord, NewOutbox, OutboxOp, StoreError, Tx, outbox_key};
@@ -17,6 +17,11 @@ pub(super) async fn succeed(tx: &mut Tx, older: &GateRecord, gate: &mut Gate) ->
         // Whether all of them may still approve is asked when the next vote comes, as on every card.
         let votes = u32::try_from(Vote::approvers(&older.votes, |_| true).len()).unwrap_or(u32::MAX);
         gate.card = gate.card.painted(CardState::Open { votes }, &[]);
+        // They were asked, and may decide what is the same. Its reminder comes anew, as its time does.
+        gate.follow_up = FollowUp {
+            reminded_at: None,
+            ..older.gate.follow_up.clone()
+        };
     }
     let Outbound::PlanCard(mut card) = older.gate.card.painted(
         CardState::Decided {

@@ -100,6 +100,7 @@ impl Tx {
             .bind(gate.id.as_str())
             .execute(&mut *self.conn)
             .await?;
+        self.drop_follow_ups(&gate.id).await?;
         self.tell_redis(|_| Ok(Change::remove(gate)))?;
         self.wake_lane(&gate.lane_id).await?;
         self.effects.endings.push(Ending::Gate {
@@ -148,9 +149,10 @@ impl Tx {
         Ok(Some(rows))
     }
 
-    /// Repaints the card of `gate`; `change` names what happened, so that the same change repaints once. It takes its place among
+    /// Repaints the card of `gate` and its copies; `change` names what happened, so that the same change repaints once. It takes its place among
     /// the turn's own posts, so that it never overtakes or trails the turn's progress.
     pub(crate) async fn repaint_card(&mut self, gate: &Gate, change: &str, content: Outbound) -> Result<()> {
+        self.repaint_copies(gate, change, &content).await?;
         let new = NewOutbox {
             key: outbox_key(&["repaint", gate.id.as_str(), change]),
             queue: gate.turn_id.to_string(),

@@ -1,6 +1,6 @@
 //! Gates: opening them, finding the one that somebody means, and what delivery does to their clock.
 
-use countersign_agent::domain::{AskedAgain, Conversation, Decision, Gate, GateId, LaneId, Millis, TurnId};
+use countersign_agent::domain::{AskedAgain, Conversation, Decision, FollowUp, Gate, GateId, LaneId, Millis, TurnId};
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
@@ -28,10 +28,17 @@ pub struct GateRecord {
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {
     () => {
-        "id, turn_id, lane_id, kind, status, request, digest, plan_version, card, quorum, ttl_ms, opened_at, delivered_at, card_at,
-           card_message, expires_at, replaces"
+        columns!("")
+    };
+    ($table:literal) => {
+        columns!(@each $table; "id", "turn_id", "lane_id", "kind", "status", "request", "digest", "plan_version", "card", "quorum", "ttl_ms",
+            "opened_at", "delivered_at", "card_at", "card_message", "expires_at", "replaces", "reminded_at", "escalated_at", "escalated_to")
+    };
+    (@each $table:literal; $first:literal $(, $more:literal)*) => {
+        concat!($table, $first $(, ", ", $table, $more)*)
     };
 }
+pub(super) use columns;
 
 /// Whose gate it is and where.
 #[derive(Serialize, Deserialize)]
@@ -244,8 +251,9 @@ impl Tx {
         let place = &gate.conversation;
         sqlx::query(
             "INSERT INTO gates (id, turn_id, lane_id, kind, status, chat_key, person_key, channel, chat, user_id, request, request_ref,
-               digest, plan_version, card, quorum, ttl_ms, opened_at, delivered_at, card_at, card_message, card_ref, expires_at, replaces, undeliverable)
-             VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, 0)",
+               digest, plan_version, card, quorum, ttl_ms, opened_at, delivered_at, card_at, card_message, card_ref, expires_at, replaces, undeliverable,
+               escalated_at, escalated_to)
+             VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, 0, $24, $25)",
         )
         .bind(gate.id.as_str())
         .bind(gate.turn_id.as_str())
@@ -274,6 +282,8 @@ impl Tx {
         .bind(gate.card_message.as_deref().map(|id| keys::message_ref(place, id)))
         .bind(gate.expires_at.0)
         .bind(gate.replaces.as_ref().map(GateId::as_str))
+        .bind(gate.follow_up.escalated_at.map(|at| at.0))
+        .bind(encode(&gate.follow_up.escalated_to)?)
         .execute(&mut *self.conn)
         .await?;
         self.mark_unsealed(&gate.id);
@@ -344,7 +354,7 @@ impl Tx {
     }
 }
 
-fn read(row: &AnyRow) -> Result<Gate> {
+pub(super) fn read(row: &AnyRow) -> Result<Gate> {
     let request: Request = row.json("request")?;
     Ok(Gate {
         id: GateId::new(row.text("id")?),
@@ -365,5 +375,10 @@ fn read(row: &AnyRow) -> Result<Gate> {
         expires_at: Millis(row.int("expires_at")?),
         ttl_ms: row.int("ttl_ms")?,
         replaces: row.maybe_text("replaces")?.map(GateId::new),
+        follow_up: FollowUp {
+            reminded_at: row.maybe_int("reminded_at")?.map(Millis),
+            escalated_at: row.maybe_int("escalated_at")?.map(Millis),
+            escalated_to: row.maybe_json("escalated_to")?.unwrap_or_default(),
+        },
     })
 }

@@ -5,9 +5,11 @@
 //! not wait behind them.
 
 use countersign_agent::domain::{Conversation, GateId, Millis, OutboxOp, TurnId};
+use serde_json::json;
 use sqlx::any::AnyRow;
 
 use super::Result;
+use super::audit::AuditEntry;
 use super::sql::{Columns, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
@@ -137,8 +139,8 @@ impl Tx {
             let id = self.next_id();
             let inserted = sqlx::query(
                 "INSERT INTO outbox (id, key, queue, gate_id, turn_id, chat_key, channel, chat, conversation, op, target, body, state,
-                   owner, held_until, ready_at, tries, plain, created_at, give_up_at)
-                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, '', 0, $14, 0, 0, $14, $15
+                   owner, held_until, ready_at, tries, plain, created_at, give_up_at, copy_of)
+                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, '', 0, $14, 0, 0, $14, $15, $16
                  WHERE NOT EXISTS (SELECT 1 FROM outbox AS ahead WHERE ahead.queue = $3 AND ahead.state = 'waiting' AND ahead.id >= $1)
                    AND NOT EXISTS (SELECT 1 FROM outbox AS ahead WHERE ahead.target = $11 AND ahead.id >= $1)
                  ON CONFLICT (key) DO NOTHING",
@@ -158,6 +160,7 @@ impl Tx {
             .bind(state)
             .bind(now.0)
             .bind(now.0.saturating_add(GIVE_UP_MS))
+            .bind(copy_of(&new.op).map(|(gate, _)| gate.as_str()))
             .execute(&mut *self.conn)
             .await?;
             if inserted.rows_affected() > 0 {
@@ -198,9 +201,10 @@ impl Tx {
         if !matches!(row.new.op, OutboxOp::Post { .. }) {
             return Ok(());
         }
-        sqlx::query("UPDATE outbox SET platform_id = $1, message_ref = $2 WHERE id = $3")
+        sqlx::query("UPDATE outbox SET platform_id = $1, message_ref = $2, posted_at = $3 WHERE id = $4")
             .bind(message_id.map(keys::shown).as_deref())
             .bind(message_id.map(|message| keys::message_ref(&row.new.conversation, message)))
+            .bind(at.map(|at| at.0))
             .bind(id)
             .execute(&mut *self.conn)
             .await?;
@@ -274,6 +278,16 @@ impl Tx {
             return Ok(());
         }
         self.drop_patches(&row.new.key, "the post was given up").await?;
+        if let Some((gate, person)) = copy_of(&row.new.op) {
+            self.audit(AuditEntry {
+                kind: "escalation_failed",
+                turn_id: row.new.turn_id.clone(),
+                gate_id: Some(gate.clone()),
+                action_id: None,
+                principal: None,
+                details: json!({ "to": person, "error": error }),
+            });
+        }
         match &row.new.gate_id {
             Some(gate) => self.gate_undeliverable(gate).await,
             None => Ok(()),
@@ -287,6 +301,14 @@ impl Tx {
             .execute(&mut *self.conn)
             .await?;
         Ok(())
+    }
+}
+
+/// The gate of whose card this is the post of a copy, and the person who gets it.
+fn copy_of(op: &OutboxOp) -> Option<(&GateId, &str)> {
+    match op {
+        OutboxOp::Post { content, .. } => content.copied(),
+        OutboxOp::Patch { .. } | OutboxOp::React { .. } => None,
     }
 }
 

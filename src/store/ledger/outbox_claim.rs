@@ -130,11 +130,15 @@ impl Tx {
         claimed.sort_by_key(|row| row.id);
         for row in &mut claimed {
             if let OutboxOp::Patch { target, .. } = &row.new.op {
-                let post = sqlx::query("SELECT platform_id FROM outbox WHERE key = $1")
+                let post = sqlx::query("SELECT platform_id, conversation FROM outbox WHERE key = $1")
                     .bind(target)
                     .fetch_optional(&mut *self.conn)
                     .await?;
-                row.target_message = post.map(|post| post.maybe_text("platform_id")).transpose()?.flatten();
+                if let Some(post) = post {
+                    row.target_message = post.maybe_text("platform_id")?;
+                    // The chat of a direct message is known since it was posted.
+                    row.new.conversation = post.json("conversation")?;
+                }
             }
         }
         Ok(claimed)

@@ -85,6 +85,7 @@ pub fn plan(state: CardState) -> PlanCard {
         state,
         end: None,
         asked_again: None,
+        copy: None,
     }
 }
 
@@ -141,6 +142,7 @@ pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
         group: true,
         ttl_ms: 90_000,
         state,
+        copy: None,
     })
 }
 

@@ -47,6 +47,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             state,
             end: None,
             asked_again: None,
+            copy: None,
         }),
         GateKind::ToolApproval => Outbound::ApprovalCard(ApprovalCard {
             away: Vec::new(),
@@ -79,6 +80,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             group: true,
             ttl_ms,
             state,
+            copy: None,
         }),
         GateKind::Question => Outbound::QuestionCard(QuestionCard {
             away: Vec::new(),
@@ -146,6 +148,9 @@ pub fn live() -> Live {
         quorum: 1,
         approval_approvers: None,
         approval_quorum: 1,
+        reminder_percent: 0,
+        escalate_to: Vec::new(),
+        escalate_after: Duration::ZERO,
     };
     Live {
         rules: Vec::new().into(),

@@ -10,8 +10,8 @@ use countersign::conversation::{Conversations, GroupDirectory};
 use countersign::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, TurnRow, Tx, outbox_key};
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{
-    Action, ActionId, ChannelKind, ClickTarget, ClickVerb, Clock, Gate, GateId, GateKind, Inbound, InboundBody, Millis, Notice, Outbound,
-    TurnId, TurnStatus,
+    Action, ActionId, ChannelKind, ClickTarget, ClickVerb, Clock, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody, Millis, Notice,
+    Outbound, TurnId, TurnStatus,
 };
 
 use crate::store_kit::{Store, stores};
@@ -213,6 +213,7 @@ impl World {
             expires_at: now.plus(TTL * 2),
             ttl_ms: i64::try_from(TTL.as_millis()).unwrap(),
             replaces: None,
+            follow_up: FollowUp::default(),
         };
         let (mut tx, lease) = self.lease(turn).await;
         if kind == GateKind::ToolApproval {

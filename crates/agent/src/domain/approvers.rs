@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// People named on one card or in one message; more are counted.
+pub const MOST_NAMED: usize = 10;
+
 /// Who may approve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

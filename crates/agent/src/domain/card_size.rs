@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::{ActionView, Approvers, Grant, StepView};
+use super::{ActionView, Approvers, Grant, Outbound, StepView};
 
 /// Rows of one card.
 const ROWS: usize = 12;
@@ -117,6 +117,24 @@ pub fn plan_fits(goal: &str, steps: &[StepView], grants: &[Grant]) -> Result<(),
         Ok(())
     } else {
         Err((bulk * 100).div_ceil(PLAN_ROOM))
+    }
+}
+
+impl Outbound {
+    /// It shows a plan that no card shows whole.
+    #[must_use]
+    pub fn overflows(&self) -> bool {
+        match self {
+            Self::PlanCard(card) => plan_fits(&card.goal, &card.steps, &card.grants).is_err(),
+            Self::Progress(view) => plan_fits(&view.goal, &view.steps, &[]).is_err(),
+            Self::ApprovalCard(_)
+            | Self::QuestionCard(_)
+            | Self::BudgetCard(_)
+            | Self::Answer(_)
+            | Self::Notice(_)
+            | Self::Text { .. }
+            | Self::Reaction(_) => false,
+        }
     }
 }
 

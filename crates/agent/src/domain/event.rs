@@ -165,6 +165,10 @@ pub enum Event {
         #[serde(default)]
         through_api: Vec<String>,
     },
+    /// Those who may decide a gate that waits were reminded.
+    Reminded { gate_id: GateId },
+    /// These people were asked to decide a gate that waits.
+    Escalated { gate_id: GateId, to: Vec<String> },
     /// Somebody who is asked at a gate is away, and somebody else may decide, or decided, in their place.
     Delegated { gate_id: GateId, from: String, to: String },
     /// The turn goes on.
@@ -194,6 +198,8 @@ impl Event {
             | Self::ActionStatus { .. }
             | Self::TurnPaused { .. }
             | Self::Decision { .. }
+            | Self::Reminded { .. }
+            | Self::Escalated { .. }
             | Self::Delegated { .. }
             | Self::TurnResumed { .. } => None,
         }

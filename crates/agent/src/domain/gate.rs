@@ -2,42 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Conversation, GateId, LaneId, Millis, Outbound, TurnId};
-
-/// Why a turn waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GateKind {
-    /// A plan must be countersigned.
-    PlanReview,
-    /// Tool calls must be countersigned.
-    ToolApproval,
-    /// The agent asked something.
-    Question,
-    /// A limit is reached; may it go on?
-    Budget,
-}
-
-impl GateKind {
-    /// Name as in the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::PlanReview => "plan_review",
-            Self::ToolApproval => "tool_approval",
-            Self::Question => "question",
-            Self::Budget => "budget",
-        }
-    }
-
-    /// The kind named by `text`, if any.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::PlanReview, Self::ToolApproval, Self::Question, Self::Budget]
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-    }
-}
+use super::{Conversation, GateId, GateKind, LaneId, Millis, Outbound, TurnId};
 
 /// A gate as stored. It is open until a decision row with its id exists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,6 +44,20 @@ pub struct Gate {
     /// The review of the same plan whose place it takes, because words about the plan were a question.
     #[serde(default)]
     pub replaces: Option<GateId>,
+    /// What was done while nobody answered.
+    #[serde(default)]
+    pub follow_up: FollowUp,
+}
+
+/// What was done to have an open gate answered, once each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowUp {
+    /// When those who may decide were reminded.
+    pub reminded_at: Option<Millis>,
+    /// When other people were asked.
+    pub escalated_at: Option<Millis>,
+    /// These people. They may decide the gate for as long as the settings name them.
+    pub escalated_to: Vec<String>,
 }
 
 impl Gate {

@@ -105,7 +105,7 @@ impl Actor {
     pub fn by_right(&self, right: &Right) -> Self {
         let in_place_of = match right {
             Right::InPlaceOf { person, .. } if !self.by_token => Some(person.clone()),
-            Right::InPlaceOf { .. } | Right::Yes | Right::Through(_) | Right::No | Right::Unknown(_) => None,
+            Right::InPlaceOf { .. } | Right::Yes | Right::Through(_) | Right::Escalated | Right::No | Right::Unknown(_) => None,
         };
         Self {
             in_place_of,
@@ -136,7 +136,7 @@ impl Actor {
         let group = match right {
             Right::Through(group) if !self.by_token => Some(group.clone()),
             Right::InPlaceOf { group, .. } if !self.by_token => group.clone(),
-            Right::InPlaceOf { .. } | Right::Through(_) | Right::Yes | Right::No | Right::Unknown(_) => None,
+            Right::InPlaceOf { .. } | Right::Through(_) | Right::Yes | Right::Escalated | Right::No | Right::Unknown(_) => None,
         };
         Some(Vote {
             by,
@@ -168,6 +168,8 @@ pub enum Right {
     Yes,
     /// They may, as a member of this group.
     Through(String),
+    /// They may because this gate was escalated to them, not as one of the approvers. Nobody may in their place.
+    Escalated,
     /// They may in the place of this person, who is away.
     InPlaceOf {
         /// Whose right it is.
@@ -186,18 +188,19 @@ impl Right {
     #[must_use]
     pub fn is_given(&self) -> bool {
         match self {
-            Self::Yes | Self::Through(_) | Self::InPlaceOf { .. } => true,
+            Self::Yes | Self::Through(_) | Self::Escalated | Self::InPlaceOf { .. } => true,
             Self::No | Self::Unknown(_) => false,
         }
     }
 
-    /// This right of `person`, used by their deputy. It passes on once: what a deputy may is not theirs to pass on.
+    /// This right of `person`, used by their deputy. It passes on once: what a deputy may is not theirs to pass on. Nor is an escalated
+    /// gate: other people were asked by name.
     #[must_use]
     pub fn in_place_of(self, person: &str) -> Self {
         let group = match self {
             Self::Yes => None,
             Self::Through(group) => Some(group),
-            Self::InPlaceOf { .. } | Self::No => return Self::No,
+            Self::InPlaceOf { .. } | Self::Escalated | Self::No => return Self::No,
             Self::Unknown(groups) => return Self::Unknown(groups),
         };
         Self::InPlaceOf {
@@ -214,6 +217,7 @@ impl Right {
             (Self::Unknown(groups), Self::Unknown(more)) => Self::Unknown(all_of(groups, more)),
             (Self::Unknown(groups), _) | (_, Self::Unknown(groups)) => Self::Unknown(groups),
             (deputy @ Self::InPlaceOf { .. }, _) | (_, deputy @ Self::InPlaceOf { .. }) => deputy,
+            (Self::Escalated, _) | (_, Self::Escalated) => Self::Escalated,
             (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
             (Self::Yes, Self::Yes) => Self::Yes,
         }
@@ -225,6 +229,7 @@ impl Right {
         match (self, other) {
             (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
             (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
+            (Self::Escalated, _) | (_, Self::Escalated) => Self::Escalated,
             (deputy @ Self::InPlaceOf { .. }, _) | (_, deputy @ Self::InPlaceOf { .. }) => deputy,
             (Self::Unknown(groups), Self::Unknown(more)) => Self::Unknown(all_of(groups, more)),
             (Self::Unknown(groups), Self::No) | (Self::No, Self::Unknown(groups)) => Self::Unknown(groups),
@@ -391,7 +396,12 @@ pub fn stands(vote: &Vote, requester: &str, approvers: &Approvers, right: impl F
         return false;
     }
     let group_is_asked = vote.group.as_deref().is_some_and(|group| approvers.names(group));
-    group_is_asked || right(vote.voice(), approvers).is_given()
+    let own = right(vote.voice(), approvers);
+    let counts = match &vote.in_place_of {
+        Some(person) => own.in_place_of(person),
+        None => own,
+    };
+    group_is_asked || counts.is_given()
 }
 
 /// The right by which `actor` may do this now where `approvers` are asked.
@@ -442,7 +452,7 @@ fn right_of(
     match may(act, user, gate.requester, approvers, unheard.into_iter().chain(voted), right) {
         Right::No => Err(Refusal::NotEntitled),
         Right::Unknown(groups) => Err(Refusal::GroupUnknown(groups)),
-        given @ (Right::Yes | Right::Through(_) | Right::InPlaceOf { .. }) => Ok(given),
+        given @ (Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. }) => Ok(given),
     }
 }
 

@@ -120,6 +120,19 @@ impl ChannelKind {
         }
     }
 
+    /// Does `id` name one person here, whom the bot can write to: a Slack user (`U…`, `W…`) or a Lark open id (`ou_…`)?
+    #[must_use]
+    pub fn is_person(self, id: &str) -> bool {
+        let is_id = |rest: &str| (1..=128).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        match self {
+            Self::Lark => id.strip_prefix("ou_").is_some_and(is_id),
+            Self::Slack => id
+                .strip_prefix(['U', 'W'])
+                .is_some_and(|rest| is_id(rest) && rest == rest.to_ascii_uppercase()),
+            Self::Console => false,
+        }
+    }
+
     /// Key of the small fact that holds the user id of the bot `app` on this platform.
     #[must_use]
     pub fn bot_fact(self, app: &str) -> String {
@@ -155,6 +168,16 @@ impl Conversation {
     #[must_use]
     pub fn bot_fact(&self) -> String {
         self.channel.bot_fact(&self.app)
+    }
+
+    /// The bot's direct chat with `user`. It has the person's id until the platform has told the chat's own.
+    #[must_use]
+    pub fn direct_with(&self, user: &str) -> Self {
+        Self {
+            chat: user.to_owned(),
+            thread: String::new(),
+            ..self.clone()
+        }
     }
 
     /// The lane of `user` in this conversation.

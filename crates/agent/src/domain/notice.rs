@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DecisionKind, StepStatus};
+use super::{DecisionKind, GateKind, StepStatus};
 
 /// The rule of the settings that bars a person from deciding in a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +122,21 @@ pub enum Notice {
         #[serde(default)]
         again: bool,
     },
+    /// Something still waits for these people and groups (ids). Without any it waits for others than those who have answered or asked.
+    Reminder {
+        gate: GateKind,
+        people: Vec<String>,
+        /// So many are not named.
+        more: usize,
+        /// Minutes that are left, and when they are over.
+        minutes: i64,
+        until: String,
+        /// Approvals so far and needed, where several are needed.
+        votes: u32,
+        quorum: u32,
+    },
+    /// Nobody has answered, so these people (ids) were asked in direct messages.
+    Escalated { gate: GateKind, people: Vec<String> },
     /// The plan of the expired review waits anew, after so many tasks of its requester.
     AskingAgain { before: u32 },
     /// Somebody had asked for the plan again before.

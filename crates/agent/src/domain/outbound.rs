@@ -5,8 +5,8 @@ mod approval;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Absence, ActionId, ApprovalMode, Approvers, AskedAgain, Complexity, Decision, DeclaredCall, GateId, Grant, Limit, Millis, Notice, Step,
-    StepStatus, TurnReason, TurnStatus, plan_fits,
+    Absence, ActionId, ApprovalMode, Approvers, AskedAgain, CardCopy, Complexity, Decision, DeclaredCall, GateId, Grant, Limit, Millis,
+    Notice, Step, StepStatus, TurnReason, TurnStatus,
 };
 
 pub use approval::{ActionView, ApprovalCard};
@@ -80,22 +80,6 @@ impl Outbound {
     #[must_use]
     pub fn asks_anew(&self, action: &ActionId) -> bool {
         matches!(self, Self::ApprovalCard(card) if card.actions.iter().any(|row| row.id == *action && row.outdated))
-    }
-
-    /// It shows a plan that no card shows whole.
-    #[must_use]
-    pub fn overflows(&self) -> bool {
-        match self {
-            Self::PlanCard(card) => plan_fits(&card.goal, &card.steps, &card.grants).is_err(),
-            Self::Progress(view) => plan_fits(&view.goal, &view.steps, &[]).is_err(),
-            Self::ApprovalCard(_)
-            | Self::QuestionCard(_)
-            | Self::BudgetCard(_)
-            | Self::Answer(_)
-            | Self::Notice(_)
-            | Self::Text { .. }
-            | Self::Reaction(_) => false,
-        }
     }
 
     /// The steps of the plan that it shows for review.
@@ -291,6 +275,9 @@ pub struct PlanCard {
     /// The steps that a person left out of the version before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<Box<LeftOut>>,
+    /// It is a copy for one person, who is asked because nobody answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Box<CardCopy>>,
 }
 
 /// Steps that a person left out of a plan, which made its next version.

@@ -1,6 +1,6 @@
 //! How a card changes: its state, and its calls as their rows stand.
 
-use super::{Action, ActionView, CardState, Outbound};
+use super::{Action, ActionView, CardCopy, CardState, Gate, GateId, Outbound};
 
 /// Lines of a tool's output that a settled approval card shows; the API has all of it.
 const SHOWN_OUTPUT_LINES: usize = 10;
@@ -32,6 +32,47 @@ impl Outbound {
             Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
         }
         card
+    }
+
+    /// This card of `gate` as `person` has it in the direct chat with the bot. `None` means that such a card has no copies.
+    #[must_use]
+    pub fn copy_for(&self, person: &str, gate: &Gate) -> Option<Self> {
+        let mut card = self.clone();
+        let (copy, group) = match &mut card {
+            Self::PlanCard(plan) => (&mut plan.copy, &mut plan.group),
+            Self::ApprovalCard(approval) => (&mut approval.copy, &mut approval.group),
+            Self::QuestionCard(_)
+            | Self::BudgetCard(_)
+            | Self::Progress(_)
+            | Self::Answer(_)
+            | Self::Notice(_)
+            | Self::Text { .. }
+            | Self::Reaction(_) => return None,
+        };
+        *copy = Some(Box::new(CardCopy {
+            person: person.to_owned(),
+            chat: group.then(|| gate.conversation.chat.clone()),
+            since: gate.delivered_at.unwrap_or(gate.opened_at),
+        }));
+        *group = false;
+        Some(card)
+    }
+
+    /// The gate whose card this is a copy of, and the person who has it.
+    #[must_use]
+    pub fn copied(&self) -> Option<(&GateId, &str)> {
+        let (gate, copy) = match self {
+            Self::PlanCard(plan) => (plan.review_id.as_ref()?, plan.copy.as_ref()?),
+            Self::ApprovalCard(approval) => (&approval.gate_id, approval.copy.as_ref()?),
+            Self::QuestionCard(_)
+            | Self::BudgetCard(_)
+            | Self::Progress(_)
+            | Self::Answer(_)
+            | Self::Notice(_)
+            | Self::Text { .. }
+            | Self::Reaction(_) => return None,
+        };
+        Some((gate, &copy.person))
     }
 }
 

@@ -168,7 +168,8 @@ pub trait Journal: Send + Sync {
     /// that were not read yet.
     fn commit<'a>(&'a self, entry: StepRecord<'a>) -> BoxFuture<'a, Result<bool, JournalError>>;
 
-    /// When the open gate lapses.
+    /// When to look again at the turn, which waits at its open gate: at its end, at the latest. What is due about the gate before that is
+    /// done here.
     fn due<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Millis, JournalError>>;
 
     /// Messages of earlier tasks that the model should know, oldest first.

@@ -70,7 +70,13 @@ fn inline(faults: &mut Faults, at: &str, part: &Value, known: &[&str]) {
                     faults.add(at, format_args!("{} is no usergroup", element["usergroup_id"]));
                 }
             }
-            // `broadcast`, `channel` and `team` exist, and call people whom nobody asked for.
+            "channel" => {
+                faults.known(at, element, &["type", "channel_id", "style"]);
+                if !element["channel_id"].as_str().is_some_and(|id| id.starts_with(['C', 'G'])) {
+                    faults.add(at, format_args!("{} is no channel", element["channel_id"]));
+                }
+            }
+            // `broadcast` and `team` exist, and call people whom nobody asked for.
             other => faults.add(at, format_args!("an element that we do not make: {other:?}")),
         }
     }

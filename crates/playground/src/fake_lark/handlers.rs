@@ -21,6 +21,8 @@ const BAD_CONTENT: i64 = 230_001;
 const BAD_MEMBERS: i64 = 40_003;
 /// The app may not see the department.
 const NO_DEPARTMENT: i64 = 40_004;
+/// The person may not use the bot.
+const NO_AVAILABILITY: i64 = 230_013;
 /// The message is not there.
 const GONE: i64 = 230_011;
 
@@ -64,14 +66,24 @@ pub(super) async fn create(
         Ok(lost) => lost,
         Err(answer) => return answer,
     };
-    if query.receive_id_type.as_deref() != Some("chat_id") || !body["receive_id"].is_string() {
-        shared
-            .stage
-            .lock()
-            .violation("create without receive_id_type=chat_id and receive_id");
-        return failure(BAD_CONTENT, "receive_id");
-    }
-    let chat = body["receive_id"].as_str().unwrap_or_default().to_owned();
+    let receiver = body["receive_id"].as_str().unwrap_or_default();
+    let chat = match query.receive_id_type.as_deref() {
+        Some("chat_id") if !receiver.is_empty() && !receiver.starts_with("ou_") => receiver.to_owned(),
+        Some("open_id") if receiver.starts_with("ou_") => {
+            if shared.stage.lock().unreachable.contains(receiver) {
+                return failure(NO_AVAILABILITY, "Bot has NO availability to this user.");
+            }
+            // The bot's direct chat with this person, the same one each time.
+            format!("oc_p2p_{}", &receiver[3..])
+        }
+        _ => {
+            shared
+                .stage
+                .lock()
+                .violation("create to a receive_id that is not of its receive_id_type");
+            return failure(BAD_CONTENT, "receive_id");
+        }
+    };
     store(&shared, &body, chat, None, lost)
 }
 

@@ -24,6 +24,10 @@ pub(super) fn post(shared: &Shared, arguments: &Value) -> Answer {
         ],
     )?;
     let channel = text(arguments, "channel")?;
+    if channel.starts_with(['U', 'W']) {
+        // The platform takes it. Nobody can look for such a post by that id afterwards.
+        return Err(Refusal::objection("channel_not_found", format!("a post to the person {channel}")));
+    }
     let content = content(arguments)?;
     let thread = thread(shared, channel, arguments)?;
     let key = match &arguments["metadata"] {
@@ -48,6 +52,24 @@ pub(super) fn post(shared: &Shared, arguments: &Value) -> Answer {
         at: moment(&ts),
     });
     Ok(json!({ "channel": channel, "ts": ts, "message": message }))
+}
+
+/// `conversations.open`: the direct chat with one person, the same one each time.
+pub(super) fn open_direct(shared: &Shared, arguments: &Value) -> Answer {
+    known(arguments, &["users"])?;
+    let user = text(arguments, "users")?;
+    if !user.starts_with(['U', 'W']) {
+        return Err(Refusal::objection("user_not_found", user));
+    }
+    if shared.stage.lock().unreachable.contains(user) {
+        return Err(Refusal::fair("user_disabled"));
+    }
+    Ok(json!({ "channel": { "id": direct_chat(user) } }))
+}
+
+/// The bot's direct chat with `user`.
+fn direct_chat(user: &str) -> String {
+    format!("D{}", &user[1..])
 }
 
 /// `chat.update`: only what the bot posted itself.

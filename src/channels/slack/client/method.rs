@@ -22,6 +22,8 @@ pub(super) enum Method {
     History,
     /// `views.open`.
     OpenView,
+    /// `conversations.open`.
+    OpenDirect,
     /// `auth.test`.
     Identity,
     /// `usergroups.users.list`.
@@ -43,6 +45,8 @@ const REACTIONS: &[(&str, Rate)] = &[("reactions.add", REACT)];
 const LOOK: &[(&str, Rate)] = &[("conversations", tier(1200, 4))];
 /// Tier 4, 100 a minute.
 const WHISPER: &[(&str, Rate)] = &[("chat.postEphemeral", tier(600, 19))];
+/// Tier 3.
+const DIRECT: &[(&str, Rate)] = &[("conversations.open", tier(1200, 4))];
 
 /// Tier 2, 20 a minute.
 const GROUPS: &[(&str, Rate)] = &[("usergroups.users.list", tier(3000, 4))];
@@ -72,6 +76,7 @@ impl Method {
             Self::Replies => "conversations.replies",
             Self::History => "conversations.history",
             Self::OpenView => "views.open",
+            Self::OpenDirect => "conversations.open",
             Self::Identity => "auth.test",
             Self::GroupMembers => "usergroups.users.list",
         }
@@ -79,7 +84,7 @@ impl Method {
 
     /// Does it take JSON? The older methods take forms only.
     pub(super) fn takes_json(self) -> bool {
-        matches!(self, Self::Post | Self::Update | Self::Whisper | Self::OpenView)
+        matches!(self, Self::Post | Self::Update | Self::Whisper | Self::OpenView | Self::OpenDirect)
     }
 
     /// Its rates in `chat`. A form must open within three seconds of the click: that call never waits.
@@ -90,6 +95,7 @@ impl Method {
             Self::Whisper => WHISPER,
             Self::Replies | Self::History => LOOK,
             Self::GroupMembers => GROUPS,
+            Self::OpenDirect => DIRECT,
             Self::Post | Self::OpenView | Self::Identity => &[],
         };
         Rates {

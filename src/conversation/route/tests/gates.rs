@@ -217,6 +217,7 @@ fn a_word_approves_only_what_was_shown() {
             group: true,
             ttl_ms: 1,
             state: CardState::Open { votes: 0 },
+            copy: None,
         });
         let expected = if allowed {
             does(&gate, Act::Approve)

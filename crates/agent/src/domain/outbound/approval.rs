@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::CardState;
+use super::{CardCopy, CardState};
 use crate::domain::{Absence, ActionId, ActionStatus, Approvers, EffectClass, GateId, StandingMade, StandingOffer};
 
 /// One row of an approval card.
@@ -102,4 +102,7 @@ pub struct ApprovalCard {
     pub ttl_ms: i64,
     /// How it stands.
     pub state: CardState,
+    /// It is a copy for one person, who is asked because nobody answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Box<CardCopy>>,
 }

@@ -128,6 +128,7 @@ impl Reducer<'_> {
             ttl_ms: state.policy.ttl_ms,
             state: CardState::Open { votes: 0 },
             actions: rows.clone(),
+            copy: None,
         };
         let opening = GateOpening {
             id: id.clone(),

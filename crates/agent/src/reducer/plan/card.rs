@@ -114,6 +114,7 @@ pub(in crate::reducer) fn plan_card(
         state: card_state,
         end: None,
         asked_again: None,
+        copy: None,
         left_out: state.review.left_out.clone().filter(|_| is_current).map(Box::new),
     }
 }
