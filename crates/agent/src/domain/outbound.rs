@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Absence, ActionId, ActionStatus, ApprovalMode, Approvers, AskedAgain, CardCopy, Complexity, Decision, DeclaredCall, EffectClass,
-    GateId, Grant, Limit, Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
+    GateId, Grant, LeftOut, Limit, Millis, Notice, Step, StepStatus, TurnReason, TurnStatus, plan_fits,
 };
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
@@ -314,17 +314,6 @@ pub struct PlanCard {
     /// It is a copy for one person, who is asked because nobody answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<Box<CardCopy>>,
-}
-
-/// Steps that a person left out of a plan, which made its next version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// The person, or in whose name the API decided.
-    pub by: Option<String>,
-    /// The holder of the API's token decided, in the name of [`LeftOut::by`].
-    pub through_api: bool,
-    /// The steps as `2. content`, by their numbers in the version before; foreign text.
-    pub steps: Vec<String>,
 }
 
 /// What somebody's words about an open plan are, as far as the model's reply has shown.
