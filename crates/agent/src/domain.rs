@@ -51,11 +51,11 @@ pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, I
 pub use message::{Message, Role, ToolCall};
 pub use notice::{AwayProblem, Barrier, Notice, StandingLine};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, LeftOut, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
-    QuestionCard, ReactionMark, StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
+    ReactionMark, StepView,
 };
 pub use pattern::{ArgumentSense, Comparison, compare, fits, matches, normal};
-pub use plan::{Complexity, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
+pub use plan::{Complexity, LeftOut, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
 pub use policy::{
     ApprovalMode, Continuation, Locale, Mode, Policy, PromptFeature, PromptLanguage, QueueMode, Reflection, SessionMode, is_tool_of,
 };

@@ -5,8 +5,8 @@ mod approval;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Absence, ActionId, ApprovalMode, Approvers, AskedAgain, CardCopy, Complexity, Decision, DeclaredCall, GateId, Grant, Limit, Millis,
-    Notice, Step, StepStatus, TurnReason, TurnStatus,
+    Absence, ActionId, ApprovalMode, Approvers, AskedAgain, CardCopy, Complexity, Decision, DeclaredCall, GateId, Grant, LeftOut, Limit,
+    Millis, Notice, Step, StepStatus, TurnReason, TurnStatus,
 };
 
 pub use approval::{ActionView, ApprovalCard};
@@ -278,17 +278,6 @@ pub struct PlanCard {
     /// It is a copy for one person, who is asked because nobody answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<Box<CardCopy>>,
-}
-
-/// Steps that a person left out of a plan, which made its next version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// The person, or in whose name the API decided.
-    pub by: Option<String>,
-    /// The holder of the API's token decided, in the name of [`LeftOut::by`].
-    pub through_api: bool,
-    /// The steps as `2. content`, by their numbers in the version before; foreign text.
-    pub steps: Vec<String>,
 }
 
 /// What somebody's words about an open plan are, as far as the model's reply has shown.

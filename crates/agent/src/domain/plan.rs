@@ -16,6 +16,17 @@ pub enum Complexity {
     Complex,
 }
 
+/// Steps that a person left out of a plan, which made its next version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The person, or in whose name the API decided.
+    pub by: Option<String>,
+    /// The holder of the API's token decided, in the name of [`LeftOut::by`].
+    pub through_api: bool,
+    /// The steps as `2. content`, by their numbers in the version before; foreign text.
+    pub steps: Vec<String>,
+}
+
 /// Where a step stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

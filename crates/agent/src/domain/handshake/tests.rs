@@ -210,6 +210,28 @@ fn the_better_right() {
     assert!(through().is_given() && !unknown(&["H"]).is_given() && !Right::No.or(Right::No).is_given());
 }
 
+/// A gate that was escalated to `d`, an approver's deputy in another matter: `d` decides it, and counts once; no deputy of `d` does.
+#[test]
+fn an_escalated_gate_is_not_passed_on() {
+    fn asked(user: &str, approvers: &Approvers) -> Right {
+        let own = right(user, approvers);
+        if own.is_given() || user != "d" { own } else { Right::Escalated }
+    }
+    let (one, away) = (list(&["a"]), absences(&[("d", "e"), ("a", "f")]));
+    for (user, expected) in [
+        ("d", Right::Escalated),
+        ("e", Right::No),
+        ("f", Right::Yes.in_place_of("a")),
+        ("a", Right::Yes),
+    ] {
+        assert_eq!(may(&Act::Approve, user, "u1", &one, &away, asked), expected, "{user}");
+    }
+    let given = person("d").vote(&Right::Escalated, None).unwrap();
+    assert!(stands(&given, "u1", &one, asked));
+    let in_place = person("e").vote(&Right::Yes.in_place_of("d"), None).unwrap();
+    assert!(!stands(&in_place, "u1", &one, asked));
+}
+
 fn row(id: &str, status: ActionStatus) -> Action {
     Action {
         id: ActionId::new(id),
