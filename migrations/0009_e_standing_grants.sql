@@ -1,5 +1,6 @@
 -- What people allowed in a chat from a card, until a date: the call is in `body`. `number` is what people of the chat call it. One press of a
--- button makes one row, whose `action_id` is the call that the button belonged to. The columns `channel` and `chat` are for filters of lists only.
+-- button makes one row, whose `action_id` is the call that the button belonged to. `chat` is for the
+-- filter of lists only, and `channel` for whoever reads the table by hand.
 CREATE TABLE standing_grants (
     id         TEXT   PRIMARY KEY,
     chat_key   BYTEA  NOT NULL,

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use countersign_agent::domain::StandingGrant;
+use countersign_agent::domain::{Millis, StandingGrant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn view(grant: &StandingGrant) -> Value {
         "by": grant.by,
         "created_at": grant.created_at.rfc3339(),
         "expires_at": grant.expires_at.rfc3339(),
-        "revoked_at": grant.revoked_at.map(|at| at.rfc3339()),
+        "revoked_at": grant.revoked_at.map(Millis::rfc3339),
         "used": grant.used,
     })
 }

@@ -40,7 +40,13 @@ impl Outbound {
         let mut card = self.clone();
         let (copy, group) = match &mut card {
             Self::PlanCard(plan) => (&mut plan.copy, &mut plan.group),
-            Self::ApprovalCard(approval) => (&mut approval.copy, &mut approval.group),
+            Self::ApprovalCard(approval) => {
+                // What is allowed "here" would be allowed in the chat that the card is a copy from.
+                for row in &mut approval.actions {
+                    row.always = None;
+                }
+                (&mut approval.copy, &mut approval.group)
+            }
             Self::QuestionCard(_)
             | Self::BudgetCard(_)
             | Self::Progress(_)

@@ -1,6 +1,6 @@
 //! Standing grants: calls that a person allowed in a chat from a card ("always here"), until a date.
 //!
-//! Pure, and the only place of this rule: which call gets the offer, and which one is covered. How a call is compared is [`DeclaredCall`]'s.
+//! Pure: which call one can be made for at all, and which call one covers. How a call is compared is [`DeclaredCall`]'s.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -87,8 +87,12 @@ impl Reducer<'_> {
         }
         let before = std::mem::replace(&mut self.turn.state.next, Next::RunTools { calls: ready.clone() });
         let resumed = |call_id: &String| matches!(&before, Next::RunTools { calls } if calls.contains(call_id));
-        for call_id in ready.iter().filter(|call_id| !resumed(call_id)) {
+        for call_id in &ready {
+            // Also a call that ran on already: whatever let it run may have ended, and something else lets it run now.
             self.propose_granted(call_id);
+            if resumed(call_id) {
+                continue;
+            }
             let words = format!("started {}", self.tool_of(call_id));
             self.emit(Event::ToolStarted { call_id: call_id.clone() }, &words);
         }

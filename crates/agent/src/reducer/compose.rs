@@ -47,14 +47,14 @@ pub(super) fn plan_feedback(plan: &Plan, feedback: &str) -> String {
 /// The block that tells of steps which a person left out: these, by their numbers in the version before, and the plan as it now reads, with
 /// the ids by which the model reports its steps.
 pub(super) fn left_out(plan: &Plan, left: &[(usize, &Step)]) -> String {
-    let mut block = String::from("<plan_feedback>\nleft_out:\n");
+    let mut block = String::from("<plan-left-out>\nleft_out:\n");
     block.extend(left.iter().map(|(number, step)| step_line(*number, "", step)));
     block.push_str(&format!("\nplan:\n  goal: {}\n", hanging(&plan.goal, GOAL_CAP)));
     for (number, step) in (1..).zip(&plan.steps) {
         let id = format!("(step_id {}) ", flat(&step.id, 40));
         block.push_str(&step_line(number, &id, step));
     }
-    block.push_str(&format!("\ninstruction: {LEFT_OUT_INSTRUCTION}\n</plan_feedback>"));
+    block.push_str(&format!("\ninstruction: {LEFT_OUT_INSTRUCTION}\n</plan-left-out>"));
     block
 }
 

@@ -24,6 +24,10 @@ pub fn optional_steps(steps: &[StepView]) -> impl Iterator<Item = (usize, &StepV
 /// It is no choice of this plan's steps, or it leaves out none or all of them.
 pub fn kept_steps(steps: &[StepView], ids: &[String]) -> Result<Vec<usize>, BadChoice> {
     let optional: Vec<&str> = optional_steps(steps).map(|(_, step)| step.id.as_str()).collect();
+    // Before they are compared with each other: a form may hold very many.
+    if ids.len() > optional.len() {
+        return Err(BadChoice::NoSuchStep);
+    }
     let repeated = ids.iter().enumerate().any(|(at, id)| ids[..at].contains(id));
     if repeated || ids.iter().any(|id| !optional.contains(&id.as_str())) {
         return Err(BadChoice::NoSuchStep);

@@ -217,7 +217,7 @@ fn an_escalated_gate_is_not_passed_on() {
         let own = right(user, approvers);
         if own.is_given() || user != "d" { own } else { Right::Escalated }
     }
-    let (one, away) = (list(&["a"]), absences(&[("d", "e"), ("a", "f")]));
+    let (one, away) = (list(&["a"]), away::absences(&[("d", "e"), ("a", "f")]));
     for (user, expected) in [
         ("d", Right::Escalated),
         ("e", Right::No),

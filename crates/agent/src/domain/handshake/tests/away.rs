@@ -3,7 +3,7 @@
 use super::*;
 
 /// An absence of each of these pairs: who is away, and who decides in their place.
-fn absences(pairs: &[(&str, &str)]) -> Vec<Absence> {
+pub(super) fn absences(pairs: &[(&str, &str)]) -> Vec<Absence> {
     let absence = |(person, deputy): &(&str, &str)| Absence {
         person: (*person).to_owned(),
         deputy: (*deputy).to_owned(),
