@@ -211,11 +211,10 @@ impl Conversations {
         let feedback = feedback_of(&asked);
         let standing = match asked.always {
             true if actor.by_token || asked.edit.is_some() => return Err(DecideError::OnceOnly(Notice::OnceOnly {})),
-            true => Some(
-                self.standing_grant(&mut tx, &record, &found.action, &actor)
-                    .await?
-                    .map_err(DecideError::OnceOnly)?,
-            ),
+            true => self
+                .standing_grant(&mut tx, &record, &found.action, &actor, &rights)
+                .await?
+                .map_err(DecideError::OnceOnly)?,
             false => None,
         };
         // Part of the approval: where that is refused, nothing of it is committed.

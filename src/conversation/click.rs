@@ -287,10 +287,13 @@ impl Press<'_> {
         let rights = self.rights(session, &record).await?;
         let waits = self.fresh && record.decision.is_none() && row.status.waits();
         let standing = match self.click.verb {
-            ClickVerb::ApproveAlways if waits => match self.conversations.standing_grant(session, &record, &row, &self.actor).await? {
-                Ok(grant) => Some(grant),
-                Err(notice) => return Ok(Some(ClickAnswer::notice(notice))),
-            },
+            ClickVerb::ApproveAlways if waits => {
+                let (conversations, actor) = (self.conversations, &self.actor);
+                match conversations.standing_grant(session, &record, &row, actor, &rights).await? {
+                    Ok(grant) => grant,
+                    Err(notice) => return Ok(Some(ClickAnswer::notice(notice))),
+                }
+            }
             _ => None,
         };
         let asked = RowsAct {

@@ -212,6 +212,12 @@ impl Rights {
         }
     }
 
+    /// May `user` approve the call of `row`, for which `gate` asks?
+    pub(super) fn of_row(&self, user: &str, gate: &Gate, row: &Action) -> Right {
+        let approvers = row.approvers.as_ref().unwrap_or(&self.calls);
+        self.may_where(approvers, user, &Act::Approve, Matter::at(gate))
+    }
+
     /// May `user` do this at `gate`; of calls, at one of them at least?
     pub(super) fn may(&self, user: &str, act: &Act, gate: &Gate) -> Right {
         let may = |approvers| self.may_where(approvers, user, act, Matter::at(gate));

@@ -279,8 +279,9 @@ async fn settle_rows(
         }
         let details = json!({"status": status, "in_place_of": decision.in_place_of});
         session.audit_act("action_decision", gate, Some(id), actor, details);
-        if let Some(grant) = standing {
-            session.insert_standing_grant(grant, id).await?;
+        if let Some(grant) = standing
+            && session.insert_standing_grant(grant, id).await?
+        {
             let details = json!({
                 "grant": grant.id, "number": grant.number, "tool": grant.tool, "arguments": grant.arguments, "until": grant.expires_at.rfc3339(),
             });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign_agent::domain::handshake::Actor;
+use countersign_agent::domain::handshake::{Actor, Right};
 use countersign_agent::domain::{
     Action, ActionStatus, ApprovalCard, ApprovalMode, Conversation, JudgedCall, Notice, Outbound, StandingGrant, StandingLine,
     StandingOffer, digest128, judge,
@@ -10,6 +10,7 @@ use countersign_agent::domain::{
 
 use crate::store::{GateRecord, InboxRow, Read, StoreError, Tx};
 
+use super::rights::Rights;
 use super::{Conversations, DecideError};
 
 /// How many a list in a chat names.
@@ -17,26 +18,39 @@ const LISTED: usize = 20;
 
 impl Conversations {
     /// The grant that a press on "always here" of this waiting row makes now, or why it makes none: what the card offered is asked again, since
-    /// the settings may be others by now.
+    /// the settings may be others by now. A grant of the same call that holds already is that one. `None` means that `actor` may not approve
+    /// the call at all: settling the row says so.
     pub(super) async fn standing_grant(
         &self,
         session: &mut Read,
         record: &GateRecord,
         row: &Action,
         actor: &Actor,
-    ) -> Result<Result<StandingGrant, Notice>, StoreError> {
+        rights: &Rights,
+    ) -> Result<Result<Option<StandingGrant>, Notice>, StoreError> {
         let place = &record.gate.conversation;
+        match rights.of_row(actor.user.as_deref().unwrap_or_default(), &record.gate, row) {
+            Right::Yes | Right::Through(_) => (),
+            // These rights end with this question, or with an absence.
+            Right::InPlaceOf { .. } | Right::Escalated => return Ok(Err(Notice::OnceOnly {})),
+            Right::No | Right::Unknown(_) => return Ok(Ok(None)),
+        }
         let Some(offer) = self.offered(record, row) else {
             return Ok(Err(Notice::OnceOnly {}));
         };
+        let held = session.standing_grants(place, actor.now).await?;
+        let same = |grant: &StandingGrant| grant.call() == offer.call && grant.definition == offer.definition;
+        if let Some(same) = held.iter().find(|grant| same(grant)) {
+            return Ok(Ok(Some(same.clone())));
+        }
         let limit = StandingGrant::MOST;
-        if session.standing_grants(place, actor.now).await?.len() >= limit as usize {
+        if held.len() >= limit as usize {
             return Ok(Err(Notice::StandingFull { limit }));
         }
         let days = offer.days.min(self.settings.current().agent.standing_grant_days);
         // From the ids of the call and its question: a repetition has the same one.
         let id = digest128(&["standing grant", row.id.as_str(), record.gate.id.as_str()]);
-        Ok(Ok(StandingGrant {
+        Ok(Ok(Some(StandingGrant {
             id: format!("sg_{}", hex::encode(id)),
             place: Conversation {
                 thread: String::new(),
@@ -51,7 +65,7 @@ impl Conversations {
             expires_at: actor.now.plus(Duration::from_hours(24) * days),
             revoked_at: None,
             used: 0,
-        }))
+        })))
     }
 
     /// What the card offers for this row, if that holds still: nothing may ask about such calls in any case by now.
@@ -69,7 +83,9 @@ impl Conversations {
             chat: &record.gate.conversation.chat,
         };
         let spared = live.agent.standing_grants && live.agent.approval != ApprovalMode::Always && judge(&live.rules, &judged).is_none();
-        let one_person = row.quorum.max(record.gate.quorum) <= 1;
+        let place = &record.gate.conversation;
+        let quorum_now = live.in_chat(place.channel, &place.chat).approval_quorum;
+        let one_person = row.quorum.max(record.gate.quorum).max(quorum_now) <= 1;
         (spared && one_person && row.status == ActionStatus::Pending && row.edited.is_none()).then_some(offer)
     }
 

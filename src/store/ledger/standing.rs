@@ -86,8 +86,8 @@ impl Read {
 }
 
 impl Tx {
-    /// Stores a grant that was made with the approval of `action`.
-    pub async fn insert_standing_grant(&mut self, grant: &StandingGrant, action: &ActionId) -> Result<()> {
+    /// Stores a grant that was made with the approval of `action`. Gives `false` when the ledger has it already.
+    pub async fn insert_standing_grant(&mut self, grant: &StandingGrant, action: &ActionId) -> Result<bool> {
         let body = Body {
             place: grant.place.clone(),
             tool: grant.tool.clone(),
@@ -95,9 +95,9 @@ impl Tx {
             definition: grant.definition.clone(),
             by: grant.by.clone(),
         };
-        sqlx::query(
+        let made = sqlx::query(
             "INSERT INTO standing_grants (id, chat_key, channel, chat, number, action_id, body, created_at, expires_at, revoked_at, used)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, NULL, 0)",
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, NULL, 0) ON CONFLICT (id) DO NOTHING",
         )
         .bind(&grant.id)
         .bind(keys::chat_key(&grant.place))
@@ -110,7 +110,7 @@ impl Tx {
         .bind(grant.expires_at.0)
         .execute(&mut *self.conn)
         .await?;
-        Ok(())
+        Ok(made.rows_affected() > 0)
     }
 
     /// Takes a grant back. `false` means that somebody did before, or that there is none. `by`: who, `via`: by which road.

@@ -19,6 +19,8 @@ on_both! {
     those_who_may_not_decide_neither_make_nor_revoke_one,
     a_forged_button_allows_nothing,
     a_press_that_is_sent_again_makes_one_grant,
+    one_call_has_one_grant,
+    only_an_own_right_allows_for_longer,
     nobody_allows_their_own_calls_where_others_must_approve,
     a_pattern_and_a_long_call_have_no_offer,
 }
@@ -86,7 +88,7 @@ async fn an_allowed_call_does_not_ask_again_in_its_chat(on: On) {
     world.hears(c, "做完了").await;
     assert!(world.file("out/a.md").is_some());
     let answer = not_asked(&world, third, c, "写 ./out/a.md").await;
-    assert!(answer.words().contains("长期允许的操作执行了"), "{}", answer.words());
+    assert!(answer.words().contains("已长期允许，直接执行了"), "{}", answer.words());
     let made = grants(&world).await;
     assert_eq!(made.len(), 1, "{made:?}");
     assert_eq!(
@@ -250,6 +252,45 @@ async fn a_press_that_is_sent_again_makes_one_grant(on: On) {
     world.hears(c, "做完了").await;
     world.press(on.user("boss"), c, &card, &value, None).await.told("已经处理过").await;
     assert_eq!(grants(&world).await.len(), 1);
+    world.quiet().await;
+    world.end().await;
+}
+
+/// Two cards ask for the same call, and both are answered so: there is one grant, and whoever takes it back has taken all of it back.
+async fn one_call_has_one_grant(on: On) {
+    let (c, u, boss) = (on.chat("c1"), on.user("u1"), on.user("boss"));
+    let world = World::start_on(on, &[STANDING, ANYONE], script).await;
+    let one = asked(&world, u, c, "写 a.md").await;
+    let other = asked(&world, boss, c, "写 a.md").await;
+    for card in [&one, &other] {
+        world.tap(boss, c, card, "approve_always", None).await.done("/grants revoke 1");
+        world.repainted(card, "已允许").await;
+    }
+    assert_eq!(grants(&world).await.len(), 1);
+    assert_eq!(
+        stored(&world, "SELECT kind FROM audit WHERE kind LIKE 'standing%'").await,
+        ["standing_grant_made"]
+    );
+    world.say(u, c, "/grants revoke 1", GROUP).await;
+    world.hears(c, "已撤销 1 号").await;
+    let card = asked(&world, u, c, "写 a.md").await;
+    world.tap(u, c, &card, "reject", None).await;
+    world.repainted(&card, "已拒绝").await;
+    world.quiet().await;
+    world.end().await;
+}
+
+/// A deputy decides while somebody is away; what they may not is to allow calls for longer than that. The call is not approved by such a press.
+async fn only_an_own_right_allows_for_longer(on: On) {
+    let (c, u, boss) = (on.chat("c1"), on.user("u1"), on.user("boss"));
+    let world = World::start_on(on, &[STANDING], script).await;
+    let card = asked(&world, u, c, "写 a.md").await;
+    world.say(u, c, &format!("/away {{@{boss}}} for 3d"), GROUP).await;
+    world.hears(c, "/back").await;
+    world.tap(boss, c, &card, "approve_always", None).await.told("不能长期允许").await;
+    assert_eq!(grants(&world).await.len(), 0);
+    world.tap(boss, c, &card, "approve", None).await.done("已");
+    world.hears(c, "做完了").await;
     world.quiet().await;
     world.end().await;
 }

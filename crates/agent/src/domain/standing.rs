@@ -94,6 +94,15 @@ impl StandingGrants {
         let definition = spec.digest();
         held.find(|grant| grant.definition == definition && grant.call().covers(spec, arguments))
     }
+
+    /// The grant of this id alone.
+    #[must_use]
+    pub fn only(&self, id: &str) -> Self {
+        Self {
+            grants: self.grants.iter().filter(|grant| grant.id == id).cloned().collect(),
+            days: self.days,
+        }
+    }
 }
 
 /// What the button of a waiting call offers: to allow this call in the chat from now on.

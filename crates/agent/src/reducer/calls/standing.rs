@@ -14,8 +14,15 @@ use crate::reducer::{Effect, Env};
 /// grant back.
 #[must_use]
 pub fn lapsed(env: &Env<'_>, open: &OpenCall) -> bool {
+    let Some(id) = &open.standing else { return false };
     let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
-    open.standing.is_some() && covering(env, open, &arguments).is_none()
+    // Another grant may cover it too: then it runs under that one, with a row that says so.
+    let own = env.standing.map(|standing| standing.only(id));
+    let alone = Env {
+        standing: own.as_ref(),
+        ..*env
+    };
+    covering(&alone, open, &arguments).is_none()
 }
 
 fn covering<'a>(env: &Env<'a>, open: &OpenCall, arguments: &Value) -> Option<&'a StandingGrant> {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::play::Play;
 use crate::domain::{
-    Action, ActionStatus, ApprovalMode, ArgumentSense, ChannelKind, Conversation, CoverageKind, Demand, GateKind, Millis, Outbound, Policy,
-    Rule, Ruling, Scope, StandingGrant, StandingGrants, StandingOffer, Via,
+    Action, ActionStatus, ApprovalMode, ArgumentSense, ChannelKind, Conversation, CoverageKind, Demand, Event, GateKind, Millis, Outbound,
+    Policy, Rule, Ruling, Scope, StandingGrant, StandingGrants, StandingOffer, Via,
 };
 use crate::reducer::{Effect, Input, Next};
 
@@ -136,4 +136,32 @@ fn a_call_whose_grant_ended_asks() {
     assert_eq!((rows.len(), rows[1].status, &rows[1].covered_by), (2, ActionStatus::Pending, &None));
     assert_ne!(rows[1].id, row);
     assert_eq!(offers(&play), [true], "it is a question like any other");
+}
+
+/// A call whose grant ended, and that another grant covers, runs under a row of its own: a changing call never runs without one.
+#[test]
+fn a_call_whose_grant_ended_runs_under_another() {
+    let mut play = play(|_| {});
+    let mut second = play.standing.as_ref().unwrap().grants[0].clone();
+    second.id = String::from("sg_2");
+    play.reply("", &[write("a.md")]);
+    let call = play.state().calls.open[0].call.id.clone();
+    play.standing.as_mut().unwrap().grants = vec![second];
+    play.feed(Input::Outdated { call_id: call, millis: 1 });
+    assert!(runs(&play));
+    let rows = proposed(&play);
+    let covered = rows.last().unwrap().covered_by.as_ref().unwrap();
+    assert_eq!((rows.len(), covered.id.as_str()), (2, "sg_2"));
+    let open = &play.state().calls.open[0];
+    assert_eq!(open.action.as_deref(), Some(rows[1].id.as_str()));
+    let started = |effect: &&Effect| {
+        matches!(
+            effect,
+            Effect::Emit {
+                event: Event::ToolStarted { .. },
+                ..
+            }
+        )
+    };
+    assert_eq!(play.all.iter().filter(started).count(), 1);
 }
