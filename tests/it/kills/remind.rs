@@ -5,10 +5,23 @@ use sqlx::Connection;
 use super::kit::Handshake;
 use crate::support::platform::{On, on_both};
 use crate::support::quiet::{connect, quiet};
+use crate::support::world::World;
 
 on_both! {
     a_reminder_that_was_journaled_is_sent_once,
     an_escalation_that_was_journaled_is_sent_once,
+}
+
+/// More than half of the time of every card is over. Half an hour is too long for a test with a clock of its own.
+pub async fn half_the_time_passes(world: &World) {
+    let mut conn = connect(world).await;
+    for earlier in [
+        "UPDATE gates SET delivered_at = delivered_at - 1900000, expires_at = expires_at - 1900000",
+        "UPDATE lanes SET ready_at = 1",
+    ] {
+        sqlx::query(earlier).execute(&mut conn).await.unwrap();
+    }
+    conn.close().await.unwrap();
 }
 
 /// The process dies at `point`, once so much of the card's time is over that it is reached.
@@ -17,15 +30,7 @@ async fn dies_while_it_waits(on: On, settings: &[(&str, &str)], point: &str) -> 
     hand.ask().await;
     hand.card().await;
     hand.world.child().kill();
-    // Half an hour is too long for a test with a clock of its own.
-    let mut conn = connect(&hand.world).await;
-    for earlier in [
-        "UPDATE gates SET delivered_at = delivered_at - 1900000, expires_at = expires_at - 1900000",
-        "UPDATE lanes SET ready_at = 1",
-    ] {
-        sqlx::query(earlier).execute(&mut conn).await.unwrap();
-    }
-    conn.close().await.unwrap();
+    half_the_time_passes(&hand.world).await;
     hand.world.restart_process(Some(point));
     hand.dies().await;
     hand

@@ -1,6 +1,7 @@
 //! The things we say, one of each and in every state, for the tests of cards, text and client.
 
 mod away;
+pub mod copies;
 mod left_out;
 mod notices;
 
@@ -446,7 +447,7 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
         ),
         ("answer_empty", Outbound::Answer(answer(" ", TurnReason::FinalAnswer))),
     ];
-    all.extend(left_out::cards());
+    all.extend(left_out::cards().into_iter().chain(copies::cards()));
     all
 }
 
