@@ -10,8 +10,7 @@ use countersign_agent::domain::{
 };
 
 use crate::support::gallery::{
-    action, answer, approval, budget, copies, decided, declared_notices, element, gallery, grant, listed, notices, plan, step, templates,
-    walk,
+    action, answer, approval, budget, decided, declared_notices, element, gallery, grant, listed, notices, plan, step, templates, walk,
 };
 use countersign::channels::{click_response, lark_card, message_kind, notice_text, plain_text};
 use countersign_playground::check_card;
@@ -143,19 +142,6 @@ fn every_notice_has_words() {
             assert!(["info", "success", "warning", "error"].contains(&toast["type"].as_str().unwrap()));
         }
         insta::assert_snapshot!(format!("notices-{}", locale.as_str()), said.join("\n"));
-    }
-}
-
-/// interface §9: a reminder mentions people, and so does the word that others were asked.
-#[test]
-fn reminders_mention_people() {
-    let templates = templates();
-    for locale in LOCALES {
-        let said = copies::notices()
-            .into_iter()
-            .map(|notice| plain_text(&templates, locale, &Outbound::Notice(notice)));
-        let said: Vec<String> = said.collect();
-        insta::assert_snapshot!(format!("reminders-{}", locale.as_str()), said.join("\n"));
     }
 }
 
