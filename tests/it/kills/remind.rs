@@ -29,6 +29,8 @@ async fn dies_while_it_waits(on: On, settings: &[(&str, &str)], point: &str) -> 
     let mut hand = Handshake::with(on, settings, None).await;
     hand.ask().await;
     hand.card().await;
+    // The platform has told that the card arrived.
+    quiet(&hand.world).await;
     hand.world.child().kill();
     half_the_time_passes(&hand.world).await;
     hand.world.restart_process(Some(point));

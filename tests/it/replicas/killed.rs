@@ -204,6 +204,8 @@ async fn a_journaled_reminder_is_sent_by_the_other(on: On) {
     let Some((mut fleet, mut hand)) = two(on).await else { return };
     hand.ask().await;
     hand.card().await;
+    // The platform has told that the card arrived.
+    quiet(&hand.world).await;
     fleet.arm("reminder_journaled");
     half_the_time_passes(&hand.world).await;
     let (number, died) = fleet.one_dies().await;
