@@ -7,7 +7,7 @@ mod crash;
 pub mod kit;
 mod left_out;
 mod limit;
-mod remind;
+pub mod remind;
 mod reply;
 mod request;
 mod standing;

@@ -12,7 +12,7 @@ use countersign_playground::{BOT, FakeLark, Fault, Snapshot};
 use secrecy::SecretString;
 use serde_json::json;
 
-use crate::support::gallery::{answer, plan, templates};
+use crate::support::gallery::{answer, copies, plan, templates};
 
 const SECRET: &str = "s3cr3t-of-the-app";
 
@@ -392,6 +392,20 @@ async fn text_messages_call_nobody() {
         .map(|message| message.words().matches("<at").count())
         .collect();
     assert_eq!(mentions, [0, 1, 1, 1]);
+}
+
+/// interface §9: a reminder mentions people, and so does the word that others were asked.
+#[tokio::test]
+async fn reminders_mention_people() {
+    for locale in [Locale::ZhCn, Locale::EnUs] {
+        let bench = Bench::new().await;
+        for (number, notice) in copies::notices().into_iter().enumerate() {
+            let delivery = post(&format!("k{number}"), Outbound::Notice(notice));
+            bench.deliver(&Delivery { locale, ..delivery }).await.unwrap();
+        }
+        let said: Vec<String> = bench.clean().messages.iter().map(|message| message.words().to_string()).collect();
+        insta::assert_snapshot!(format!("reminders-{}", locale.as_str()), said.join("\n"));
+    }
 }
 
 /// design: secrets and tokens appear in no error and no debug output.

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::support::gallery::{
-    action, answer, approval, budget, decided, gallery, grant, in_slack, listed, notices, plan, step, templates, walk,
+    action, answer, approval, budget, copies, decided, gallery, grant, in_slack, listed, notices, plan, step, templates, walk,
 };
 
 const LOCALES: [Locale; 2] = [Locale::ZhCn, Locale::EnUs];
@@ -132,6 +132,7 @@ fn buttons_carry_the_contract() {
             "plan_open",
             "plan_simple",
             "plan_left_out",
+            "plan_copy_open",
             "approval_open",
             "approval_half",
             "approval_unknown",
@@ -193,6 +194,18 @@ fn notices_are_text() {
         slack_message(&templates(), Locale::ZhCn, &Outbound::Reaction(ReactionMark::Done)),
         None
     );
+}
+
+/// interface §9: a reminder mentions people, and so does the word that others were asked.
+#[test]
+fn reminders_mention_people() {
+    for locale in LOCALES {
+        let said = copies::notices()
+            .into_iter()
+            .map(|notice| message(locale, &Outbound::Notice(notice)).text);
+        let said: Vec<String> = said.collect();
+        insta::assert_snapshot!(format!("reminders-{}", locale.as_str()), said.join("\n"));
+    }
 }
 
 /// F-C2: whatever a message shows can be read in its plain text too.

@@ -5,20 +5,16 @@ use sqlx::Connection;
 use super::kit::Handshake;
 use crate::support::platform::{On, on_both};
 use crate::support::quiet::{connect, quiet};
+use crate::support::world::World;
 
 on_both! {
     a_reminder_that_was_journaled_is_sent_once,
     an_escalation_that_was_journaled_is_sent_once,
 }
 
-/// The process dies at `point`, once so much of the card's time is over that it is reached.
-async fn dies_while_it_waits(on: On, settings: &[(&str, &str)], point: &str) -> Handshake {
-    let mut hand = Handshake::with(on, settings, None).await;
-    hand.ask().await;
-    hand.card().await;
-    hand.world.child().kill();
-    // Half an hour is too long for a test with a clock of its own.
-    let mut conn = connect(&hand.world).await;
+/// More than half of the time of every card is over. Half an hour is too long for a test with a clock of its own.
+pub async fn half_the_time_passes(world: &World) {
+    let mut conn = connect(world).await;
     for earlier in [
         "UPDATE gates SET delivered_at = delivered_at - 1900000, expires_at = expires_at - 1900000",
         "UPDATE lanes SET ready_at = 1",
@@ -26,6 +22,17 @@ async fn dies_while_it_waits(on: On, settings: &[(&str, &str)], point: &str) -> 
         sqlx::query(earlier).execute(&mut conn).await.unwrap();
     }
     conn.close().await.unwrap();
+}
+
+/// The process dies at `point`, once so much of the card's time is over that it is reached.
+async fn dies_while_it_waits(on: On, settings: &[(&str, &str)], point: &str) -> Handshake {
+    let mut hand = Handshake::with(on, settings, None).await;
+    hand.ask().await;
+    hand.card().await;
+    // The platform has told that the card arrived.
+    quiet(&hand.world).await;
+    hand.world.child().kill();
+    half_the_time_passes(&hand.world).await;
     hand.world.restart_process(Some(point));
     hand.dies().await;
     hand

@@ -3,10 +3,12 @@
 use std::time::Instant;
 
 use crate::kills::kit::{Handshake, TASK};
+use crate::kills::remind::half_the_time_passes;
 use crate::long_answers::{all_sections, report};
 use crate::support::fake_model::{Gate, Script, Step, say};
 use crate::support::fleet::{Fleet, SHORT};
 use crate::support::platform::{On, on_both};
+use crate::support::quiet::quiet;
 use crate::support::scripts::reporter;
 use crate::support::world::DIRECT;
 
@@ -22,6 +24,7 @@ on_both! {
     a_posted_card_is_not_posted_by_the_other,
     a_mark_on_the_request_is_taken_over,
     a_review_waits_on_when_one_dies_after_the_other,
+    a_journaled_reminder_is_sent_by_the_other,
     an_accepted_ok_is_taken_over,
     a_decision_that_no_worker_read_is_taken_over,
     a_decision_that_was_read_is_taken_over,
@@ -193,6 +196,24 @@ async fn a_review_waits_on_when_one_dies_after_the_other(on: On) {
     }
     assert_eq!(hand.world.api.review_in(hand.chat).await, before, "neither lost nor extended");
     told("F-K10", on, died, WHOLE);
+    hand.carried_out().await;
+}
+
+/// Half of the time is over, and whoever journals the reminder dies before it is sent: the other sends it, and nobody sends a second one.
+async fn a_journaled_reminder_is_sent_by_the_other(on: On) {
+    let Some((mut fleet, mut hand)) = two(on).await else { return };
+    hand.ask().await;
+    hand.card().await;
+    // The platform has told that the card arrived.
+    quiet(&hand.world).await;
+    fleet.arm("reminder_journaled");
+    half_the_time_passes(&hand.world).await;
+    let (number, died) = fleet.one_dies().await;
+    hand.world.hears(hand.chat, "还在等待").await;
+    fleet.start(number).await;
+    quiet(&hand.world).await;
+    assert_eq!(hand.world.count(hand.chat, "还在等待"), 1);
+    told("a reminder", on, died, WHOLE);
     hand.carried_out().await;
 }
 

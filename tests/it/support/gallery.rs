@@ -2,6 +2,7 @@
 
 mod away;
 mod endings;
+pub mod copies;
 mod left_out;
 mod notices;
 mod standing;
@@ -398,6 +399,7 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
     ];
     all.extend(endings::cards());
     all.extend(left_out::cards());
+    all.extend(copies::cards());
     all
 }
 

@@ -166,5 +166,5 @@ pub fn notices() -> Vec<Notice> {
             incident: String::from("a1b2c3"),
         },
     ];
-    barred.into_iter().chain(others).collect()
+    barred.into_iter().chain(others).chain(super::copies::notices()).collect()
 }
