@@ -133,6 +133,7 @@ fn buttons_carry_the_contract() {
             "plan_simple",
             "plan_left_out",
             "plan_copy_open",
+            "approval_copy_open",
             "approval_open",
             "approval_half",
             "approval_unknown",
