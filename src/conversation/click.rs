@@ -36,12 +36,12 @@ impl Conversations {
     }
 
     async fn click_once(&self, inbound: &Inbound, click: &Click) -> Result<ClickAnswer, StoreError> {
-        let answer = self.press(inbound, click).await?;
+        let answer = Box::pin(self.press(inbound, click)).await?;
         let Notice::GroupUnknown { groups } = &answer.notice else {
             return Ok(answer);
         };
         self.groups.look_up(inbound.conversation.channel, groups).await;
-        self.press(inbound, click).await
+        Box::pin(self.press(inbound, click)).await
     }
 
     /// Decides a click by what is known of the groups. One that depends on a group that is not known leaves nothing behind: sent again by
