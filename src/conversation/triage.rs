@@ -114,7 +114,7 @@ impl Conversations {
         let mut looked_up = false;
         for _ in 0..LOOKS {
             let mut tx = self.ledger.begin_in(&locked).await?;
-            match self.end_of(&mut tx, row, behind, looked_up, &locked).await? {
+            match Box::pin(self.end_of(&mut tx, row, behind, looked_up, &locked)).await? {
                 RowEnd::LookUp(groups) => {
                     // No transaction waits for a platform.
                     drop(tx);

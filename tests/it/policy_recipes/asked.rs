@@ -150,16 +150,18 @@ async fn a_night_with_a_deputy(on: On) {
     world.end().await;
 }
 
-/// After twelve hours the task ends and nothing ran; nobody was reminded. In the morning the same plan is asked for again and approved.
+/// After twelve hours the task ends and nothing ran; those who may approve were reminded once. In the morning the same plan is asked for again and approved.
 async fn a_night_on_which_nobody_is_there(on: On) {
     let (c, u, ann) = (on.chat("c1"), on.user("u1"), on.user("ann"));
     let world = night(on, reporter).await;
     world.say(u, c, TASK, GROUP).await;
     let card = world.plan_card(c).await;
+    world.quiet().await;
     let posts = world.posts(c);
     world.clock.advance(11 * HOUR);
+    world.hears(c, "还在等待").await;
     world.quiet().await;
-    assert_eq!(world.posts(c), posts, "nobody is reminded");
+    assert_eq!((world.posts(c), world.count(c, "还在等待")), (posts + 1, 1), "one reminder");
     world.clock.advance(HOUR + Duration::from_secs(60));
     world.hears(c, "等待超时").await;
     let lapsed = world.repainted(&card, "已过期").await;

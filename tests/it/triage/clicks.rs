@@ -272,7 +272,7 @@ async fn status_of(world: &World, gate: &Gate, action: &ActionId) -> ActionStatu
 #[tokio::test]
 async fn a_lost_call_runs_again_by_its_new_card_alone() {
     let mut world = World::new().await;
-    let (row, first, second) = lost_call(&mut world).await;
+    let (row, first, second) = Box::pin(lost_call(&mut world)).await;
     // `om_lost` is a card that the platform posted and that we never heard of.
     let cards = [None, first.card_message.as_deref(), Some("om_lost")];
     for delivered in [false, true] {
@@ -300,7 +300,7 @@ async fn a_lost_call_runs_again_by_its_new_card_alone() {
 async fn a_lost_call_runs_again_by_its_new_card() {
     for marked in [false, true] {
         let mut world = World::new().await;
-        let (row, _, second) = lost_call(&mut world).await;
+        let (row, _, second) = Box::pin(lost_call(&mut world)).await;
         let card = if marked {
             None
         } else {
@@ -325,7 +325,7 @@ async fn a_lost_call_runs_again_by_its_new_card() {
 #[tokio::test]
 async fn a_call_that_is_asked_about_again_lapses_with_its_new_gate() {
     let mut world = World::new().await;
-    let (row, first, second) = lost_call(&mut world).await;
+    let (row, first, second) = Box::pin(lost_call(&mut world)).await;
     let asked = world.actions(&second).await.into_iter().find(|one| one.id == row).unwrap();
     assert_eq!(asked.expires_at, Some(second.expires_at));
     assert_ne!(first.expires_at, second.expires_at);
