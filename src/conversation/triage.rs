@@ -68,8 +68,7 @@ impl Conversations {
                     ..row.inbound.conversation.clone()
                 };
                 let who = (place, row.inbound.sender.clone());
-                // Boxed: what a row can mean is a large future, and most callers only wait for it.
-                if Box::pin(self.triage_row(row, waiting.contains(&who))).await? {
+                if self.triage_row(row, waiting.contains(&who)).await? {
                     handled += 1;
                 } else {
                     waiting.insert(who);
