@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use countersign_agent::domain::{ChatType, GateId, InboundMessage, Millis};
+use countersign_agent::domain::handshake::Actor;
+use countersign_agent::domain::{ChatType, DecisionKind, GateId, InboundMessage, Millis};
 
 use crate::store::{GateRecord, InboxRow, ListQuery, Read, StoreError, TurnRow, Tx};
 
@@ -60,6 +61,7 @@ pub(super) async fn load_context(
         let rights = conversations.rights_of(session, &gate.conversation, sender).await?;
         elsewhere_rights.push((gate.id.clone(), rights));
     }
+    let lapsed = copied.iter().find(|gate| now >= gate.expires_at).map(|gate| gate.id.clone());
     open.extend(copied);
     open.retain(|gate| now < gate.expires_at);
     let lane = place.lane(sender);
@@ -75,7 +77,18 @@ pub(super) async fn load_context(
     let command = ChatCommand::parse(&said);
     let phrase = Phrase::of(&said, direct);
     let closed = if phrase.is_listed() {
-        closed_lately(session, row, &rights, direct, now).await?
+        match (closed_lately(session, row, &rights, direct, now).await?, lapsed) {
+            // Its time is over, also while nobody has written that down yet.
+            (None, Some(id)) => session.gate(&id).await?.map(|record| GateRecord {
+                decision: Some(
+                    record
+                        .decision
+                        .unwrap_or_else(|| Actor::system(now).decision(DecisionKind::Expire, None)),
+                ),
+                ..record
+            }),
+            (closed, _) => closed,
+        }
     } else {
         None
     };

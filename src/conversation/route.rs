@@ -206,6 +206,19 @@ fn others_gate<'a>(context: &MessageContext, others: &[&'a Gate]) -> GateChoice<
     let others: Vec<&Gate> = others.iter().copied().filter(|gate| gate.kind != GateKind::Question).collect();
     let right = |gate: &Gate| context.rights_at(gate).may(&context.sender, &Act::Approve, gate);
     let entitled: Vec<&Gate> = others.iter().copied().filter(|gate| right(gate).is_given()).collect();
+    // In a chat of their own with us, a bare word is about what they asked for there, before it is about a card that was sent to them.
+    let sent_here = !others.is_empty() && others.iter().all(|gate| gate.conversation.chat != context.chat);
+    let own_closed = context
+        .closed
+        .as_ref()
+        .is_some_and(|record| record.gate.requester == context.sender);
+    let own_here = context.own_turn().is_some() || context.queued > 0 || own_closed;
+    if sent_here && own_here {
+        return match context.phrase {
+            Phrase::Approve if !entitled.is_empty() => GateChoice::Several(entitled),
+            _ => GateChoice::Nothing,
+        };
+    }
     let maybe = others.iter().copied().find(|gate| matches!(right(gate), Right::Unknown(_)));
     if let Some(gate) = maybe.filter(|_| entitled.is_empty()) {
         return GateChoice::Gate(gate);

@@ -24,7 +24,9 @@ pub(super) async fn stop(
     if let Some(id) = other {
         if let Some(turn) = session.turn(id).await? {
             let gate = open_gate(session, &turn).await?;
-            let right = gate.map_or(Right::Yes, |gate| context.rights.may(&context.sender, &Act::Cancel, &gate));
+            let right = gate.map_or(Right::Yes, |gate| {
+                context.rights_at(&gate).may(&context.sender, &Act::Cancel, &gate)
+            });
             end_turn(session, &turn, DecisionKind::Cancel, &actor.by_right(&right)).await?;
         }
         return say::mark_seen(session, row).await;

@@ -63,7 +63,7 @@ pub(super) async fn write_step(
                 for event in told_at_opening(&opening.id, opening.card.away()) {
                     events.push(delegated(row, turn, event, now));
                 }
-                open_gate(tx, lease, row, *opening, turn.state.policy.ttl_ms, now).await?;
+                open_gate(tx, lease, row, *opening, turn.state.policy.ttl_ms, live, now).await?;
             }
             Effect::Emit { iteration, event, summary } => {
                 let decided = match &event {
@@ -304,7 +304,15 @@ fn post(row: &TurnRow, key: String, gate_id: Option<GateId>, content: Outbound) 
     }
 }
 
-async fn open_gate(tx: &mut Tx, lease: &Lease, row: &TurnRow, opening: GateOpening, ttl_ms: i64, now: Millis) -> Result<(), StoreError> {
+async fn open_gate(
+    tx: &mut Tx,
+    lease: &Lease,
+    row: &TurnRow,
+    opening: GateOpening,
+    ttl_ms: i64,
+    live: &ChannelLive,
+    now: Millis,
+) -> Result<(), StoreError> {
     let GateOpening {
         id,
         kind,
@@ -341,7 +349,7 @@ async fn open_gate(tx: &mut Tx, lease: &Lease, row: &TurnRow, opening: GateOpeni
         follow_up: FollowUp::default(),
     };
     if let Some(older) = &older {
-        succeed(tx, older, &mut gate).await?;
+        succeed(tx, older, &mut gate, &live.escalate_to).await?;
     }
     let card = gate.card.clone();
     tx.open_gate(lease, &gate).await?;

@@ -122,7 +122,10 @@ impl LedgerJournal {
             gate_id: Some(gate.id.clone()),
             action_id: None,
             principal: None,
-            details: json!({ "to": gate.follow_up.escalated_to }),
+            details: match &event.event {
+                Event::Escalated { to, .. } => json!({ "to": to }),
+                _ => json!({}),
+            },
         });
         tx.commit().await?;
         info!(gate.id = %gate.id, kind = gate.kind.as_str(), "{kind}");

@@ -7,7 +7,7 @@ use crate::store::{AuditEntry, GateRecord, NewOutbox, OutboxOp, StoreError, Tx, 
 
 /// `gate` takes the place of `older`, whose card says from now on what came of the words that settled it. They were a question if the plan
 /// is the same: then those who have approved it have approved this.
-pub(super) async fn succeed(tx: &mut Tx, older: &GateRecord, gate: &mut Gate) -> Result<(), StoreError> {
+pub(super) async fn succeed(tx: &mut Tx, older: &GateRecord, gate: &mut Gate, escalate_to: &[String]) -> Result<(), StoreError> {
     let Some(decision) = older.decision.as_ref().filter(|decision| decision.kind == DecisionKind::Revise) else {
         return Ok(());
     };
@@ -22,6 +22,8 @@ pub(super) async fn succeed(tx: &mut Tx, older: &GateRecord, gate: &mut Gate) ->
             reminded_at: None,
             ..older.gate.follow_up.clone()
         };
+        // Whom the administrator took off the list gets no new card.
+        gate.follow_up.escalated_to.retain(|id| escalate_to.contains(id));
     }
     let Outbound::PlanCard(mut card) = older.gate.card.painted(
         CardState::Decided {

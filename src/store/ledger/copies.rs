@@ -27,11 +27,12 @@ pub fn reminder_keys(gate: &GateId) -> [String; 2] {
 impl Read {
     /// Is a copy of the card of `gate` on its way to `person`, whose message we do not know yet?
     pub async fn is_copy_under_way(&mut self, gate: &GateId, person: &str) -> Result<bool> {
-        let row = sqlx::query("SELECT 1 FROM outbox WHERE key = $1 AND copy_of = $2 AND state = 'waiting'")
-            .bind(copy_key(gate, person))
-            .bind(&*keys::shown(gate.as_str()))
-            .fetch_optional(&mut *self.conn)
-            .await?;
+        let row =
+            sqlx::query("SELECT 1 FROM outbox WHERE key = $1 AND copy_of = $2 AND state = 'waiting' AND (owner <> '' OR uncertain = 1)")
+                .bind(copy_key(gate, person))
+                .bind(&*keys::shown(gate.as_str()))
+                .fetch_optional(&mut *self.conn)
+                .await?;
         Ok(row.is_some())
     }
 

@@ -443,10 +443,11 @@ fn right_of(
         return Ok(Right::Yes);
     }
     let user = actor.user.as_deref().unwrap_or_default();
-    // A deputy of several lends their vote to one who has not voted, if there is one.
+    // A deputy of several lends their vote to one for whom nobody has voted, if there is one.
     let voted = |absence: &&Absence| {
-        let own = |vote: &Vote| vote.row.as_ref() == row && vote.in_place_of.is_none() && vote.by == absence.person;
-        gate.votes.iter().any(own)
+        let of_another = |vote: &Vote| vote.by != user && vote.principal.is_none();
+        let same = |vote: &Vote| vote.row.as_ref() == row && vote.voice() == absence.person && of_another(vote);
+        gate.votes.iter().any(same)
     };
     let (voted, unheard): (Vec<&Absence>, Vec<&Absence>) = gate.away.iter().partition(voted);
     match may(act, user, gate.requester, approvers, unheard.into_iter().chain(voted), right) {

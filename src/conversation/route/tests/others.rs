@@ -249,3 +249,19 @@ fn talk_below_somebody_elses_request() {
     let own = own.reply(ReplyTo::Request, undecided(&gate), TurnStatus::Paused);
     assert_eq!(route(&own), does(&gate, Act::Revise("先备份".to_owned())));
 }
+
+/// A bare word in somebody's own chat with us is about what they asked for there: a card of another chat that was sent to them is not
+/// decided by a second `OK`, or by a word that stops their own task.
+#[test]
+fn own_matters_come_before_a_card_that_was_sent_here() {
+    let mut sent = gate("g", "u2", "");
+    sent.conversation.chat = "another".to_owned();
+    let own = gate("own", "u1", "");
+    let closed = decided(&own, DecisionKind::Approve);
+    let told = |text: &str| said(text).alone().approvers(Approvers::Anyone).open(&[&sent]);
+    assert_eq!(route(&told("OK")), approve(&sent), "nothing of their own is there");
+    assert!(matches!(route(&told("OK").closed(closed)), Meaning::Tell("which one", _)));
+    let running = || turn(&own, TurnStatus::Running);
+    assert!(matches!(route(&told("OK").runs(running())), Meaning::Tell("which one", _)));
+    assert!(matches!(route(&told("停").runs(running())), Meaning::Stop(_)));
+}
