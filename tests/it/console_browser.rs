@@ -43,7 +43,7 @@ async fn a_task_from_the_first_word_to_the_answer() {
     assert_eq!(world.api.review_in("demo").await["votes"], json!([]));
 
     open(&browser, &world, "?as=lin").await;
-    browser.click(".log .card.wait .edit summary").await;
+    browser.click(".log .card.wait .edit:has(textarea) summary").await;
     browser.types(".log .card.wait textarea", "先给我看草稿").await;
     browser.click(".log .card.wait button[value=revise]").await;
     browser.sees("#toast", "修改意见已收到").await;
