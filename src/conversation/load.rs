@@ -20,8 +20,8 @@ use super::{Conversations, say};
 /// try of a delivery takes.
 const DELIVERY: Duration = Duration::from_secs(25);
 
-/// Loads what the message may be about. `rights`: of its sender, in its chat. `None` when the message is not for the bot and nothing is open here. Gates whose time is over are closed on
-/// the way, so that no choice is made about them.
+/// Loads what the message may be about. `rights`: of its sender, in its chat. `None` when the message is not for the bot and nothing is open
+/// here. Gates whose time is over are closed on the way, so that no choice is made about them.
 pub(super) async fn load_context(
     session: &mut Tx,
     conversations: &Conversations,

@@ -1,11 +1,7 @@
 //! Who may ask and who may decide, read fresh from the settings whenever it matters.
 
-use std::borrow::Cow;
-
 use countersign_agent::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Right, RowsSettlement, Settlement};
-use countersign_agent::domain::{
-    Absence, Action, ActionId, Approvers, Barrier, ChannelKind, Gate, GateKind, Notice, Outbound, Via, Vote, console_person,
-};
+use countersign_agent::domain::{Absence, Action, ActionId, Approvers, Barrier, ChannelKind, Gate, GateKind, Notice, Outbound, Via, Vote};
 
 use crate::config::ChannelLive;
 use crate::store::GateRecord;
@@ -130,7 +126,7 @@ impl Rights {
             Approvers::Requester | Approvers::Anyone | Approvers::NotRequester => return Right::No,
         };
         let one = |id: &String| match self.members.get(id) {
-            _ if self.one_form(id) == user => Right::Yes,
+            _ if self.channel.person(id) == user => Right::Yes,
             _ if !self.channel.is_group(id) => Right::No,
             Some(members) if members.contains(user) => Right::Through(id.clone()),
             Some(_) => Right::No,
@@ -142,7 +138,7 @@ impl Rights {
     /// May `user` themselves approve at `matter`, where `approvers` are asked: as one of them, else because it was escalated to them?
     fn right(&self, user: &str, matter: Matter<'_>, approvers: &Approvers) -> Right {
         let own = self.as_approver(user, matter.requester, approvers);
-        let barred = user == self.one_form(matter.requester) && approvers.bars_requester();
+        let barred = user == self.channel.person(matter.requester) && approvers.bars_requester();
         if own.is_given() || barred || !self.is_escalated(user, matter) {
             return own;
         }
@@ -151,7 +147,7 @@ impl Rights {
 
     /// Was it escalated to `user`, and do the settings still say so?
     fn is_escalated(&self, user: &str, matter: Matter<'_>) -> bool {
-        let named = |ids: &[String]| ids.iter().any(|id| self.one_form(id) == user);
+        let named = |ids: &[String]| ids.iter().any(|id| self.channel.person(id) == user);
         named(matter.escalated_to) && named(&self.escalate_to)
     }
 
@@ -163,7 +159,7 @@ impl Rights {
                 .iter()
                 .map(|each| self.as_approver(user, requester, each))
                 .fold(Right::Yes, Right::and),
-            _ if !approvers.allow(user, &self.one_form(requester)) => Right::No,
+            _ if !approvers.allow(user, &self.channel.person(requester)) => Right::No,
             _ => match self.hears(user) {
                 // The group has them heard; they may as everybody may.
                 Right::Through(_) => Right::Yes,
@@ -192,7 +188,7 @@ impl Rights {
     /// May `user` do this at `matter`, where `approvers` are asked: by themselves, or in the place of somebody who is away?
     fn may_where(&self, approvers: &Approvers, user: &str, act: &Act, matter: Matter<'_>) -> Right {
         let right = |by: &str, approvers: &Approvers| self.right(by, matter, approvers);
-        handshake::may(act, user, &self.one_form(matter.requester), approvers, &self.away, right)
+        handshake::may(act, user, &self.channel.person(matter.requester), approvers, &self.away, right)
     }
 
     /// Who is asked at gates of this kind, where no call asks others.
@@ -200,15 +196,6 @@ impl Rights {
         match kind {
             GateKind::ToolApproval => &self.calls,
             GateKind::PlanReview | GateKind::Question | GateKind::Budget => &self.plans,
-        }
-    }
-
-    /// An id of the settings or the ledger in the form that ids of this channel come in. On the console ids are made up by those who use
-    /// them, so they are compared in one form.
-    fn one_form<'a>(&self, id: &'a str) -> Cow<'a, str> {
-        match self.channel {
-            ChannelKind::Console => Cow::Owned(console_person(id)),
-            ChannelKind::Lark | ChannelKind::Slack => Cow::Borrowed(id),
         }
     }
 
@@ -232,14 +219,14 @@ impl Rights {
 
     /// What `act` comes to at `record`, which asks for no calls, by these rights.
     pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Settlement, Refusal> {
-        let requester = self.one_form(&record.gate.requester);
+        let requester = self.channel.person(&record.gate.requester);
         let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
         handshake::settle(&self.standing(record, &requester, actor), act, actor, right, words)
     }
 
     /// The approval of `actor` at `record`, which asks for no calls, if they may give it.
     pub(super) fn vote(&self, record: &GateRecord, actor: &Actor) -> Option<Vote> {
-        let requester = self.one_form(&record.gate.requester);
+        let requester = self.channel.person(&record.gate.requester);
         let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
         handshake::vote(&self.standing(record, &requester, actor), actor, right)
     }
@@ -254,7 +241,7 @@ impl Rights {
         words: Option<&str>,
         actor: &Actor,
     ) -> Result<RowsSettlement, Refusal> {
-        let requester = self.one_form(&record.gate.requester);
+        let requester = self.channel.person(&record.gate.requester);
         let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
         handshake::settle_rows(&self.standing(record, &requester, actor), rows, one, act, actor, right, words)
     }
@@ -277,7 +264,7 @@ impl Rights {
         let approvers = own.unwrap_or(self.approvers(gate.kind));
         let votes: Vec<Vote> = record.votes.iter().filter(|vote| vote.row.as_ref() == row).cloned().collect();
         let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(gate), approvers);
-        let requester = self.one_form(&gate.requester);
+        let requester = self.channel.person(&gate.requester);
         let counted = Vote::approvers(&votes, |vote| handshake::stands(vote, &requester, approvers, right));
         u32::try_from(counted.len()).unwrap_or(u32::MAX)
     }

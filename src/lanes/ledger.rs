@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    ActionId, ActionStatus, ChannelKind, Clock, CoverageKind, Decision, DecisionKind, Event, Failpoint, GateKind, Message, Millis, Policy,
-    SessionMode, SignalKind, StandingGrants, ToolResult, TurnReason, console_person,
+    ActionId, ActionStatus, Clock, CoverageKind, Decision, DecisionKind, Event, Failpoint, GateKind, Message, Millis, Policy, SessionMode,
+    SignalKind, StandingGrants, ToolResult, TurnReason,
 };
 use countersign_agent::engine::{Engine, Journal, JournalError, OutsideInput, Sending, StepRecord, row_verdicts, unread_outcomes};
 use countersign_agent::model::BoxFuture;
@@ -199,12 +199,7 @@ impl Journal for LedgerJournal {
                 .bars_requester();
             if four_eyes {
                 let user = self.row().user.clone();
-                // The spellings of one console user are one person.
-                let requester = if place.channel == ChannelKind::Console {
-                    console_person(&user)
-                } else {
-                    user
-                };
+                let requester = place.channel.person(&user);
                 grants.retain(|grant| grant.by != requester);
             }
             Ok(Some(StandingGrants {

@@ -218,7 +218,7 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, t
         tx.close_gate(&gate, &actor.decision(kind, None), &actor).await?;
     }
     settle_rows(tx, lease, row, before).await?;
-    end_review(tx, row, turn).await?;
+    end_review(tx, turn).await?;
     if let Some(message_id) = row.request_message.clone() {
         let mark = if state.status == TurnStatus::Completed {
             ReactionMark::Done
@@ -241,7 +241,7 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, t
 
 /// The card of the last review, if it was not approved, says how the turn ended, where its decision does not say it: no plan came after the
 /// words, or the turn failed while it waited. The card of an approved plan says so as its progress.
-async fn end_review(tx: &mut Tx, row: &TurnRow, turn: &Turn) -> Result<(), StoreError> {
+async fn end_review(tx: &mut Tx, turn: &Turn) -> Result<(), StoreError> {
     let state = &turn.state;
     let (Some(end), Some(review)) = (reducer::plan_end(turn), &state.review.latest) else {
         return Ok(());
@@ -258,15 +258,7 @@ async fn end_review(tx: &mut Tx, row: &TurnRow, turn: &Turn) -> Result<(), Store
     let replaced = state.plan.as_ref().is_some_and(|plan| plan.version != record.gate.plan_version);
     let end = if replaced { PlanEnd::Replaced } else { end };
     let content = record.gate.card.painted(CardState::Decided { decision }, &[]).ended(end);
-    let key = outbox_key(&["ended", review.as_str()]);
-    let patch = NewOutbox {
-        op: OutboxOp::Patch {
-            target: outbox_key(&["gate", review.as_str()]),
-            content: content.clone(),
-        },
-        ..post(row, key, None, content)
-    };
-    tx.enqueue(&patch).await
+    tx.repaint_card(&record.gate, "ended", content).await
 }
 
 /// `content` as the messages that it takes. All but the last of a long answer are words alone: only the last one says

@@ -3,7 +3,7 @@
 use countersign_agent::domain::{CardState, DecisionKind, FollowUp, Gate, Outbound, PlanWords, Vote};
 use serde_json::json;
 
-use crate::store::{AuditEntry, GateRecord, NewOutbox, OutboxOp, StoreError, Tx, outbox_key};
+use crate::store::{AuditEntry, GateRecord, StoreError, Tx};
 
 /// `gate` takes the place of `older`, whose card says from now on what came of the words that settled it. They were a question if the plan
 /// is the same: then those who have approved it have approved this.
@@ -34,18 +34,7 @@ pub(super) async fn succeed(tx: &mut Tx, older: &GateRecord, gate: &mut Gate, es
         return Ok(());
     };
     card.words = if asked { PlanWords::Question } else { PlanWords::Changes };
-    let patch = NewOutbox {
-        key: outbox_key(&["repaint", older.gate.id.as_str(), "understood"]),
-        queue: gate.turn_id.to_string(),
-        gate_id: None,
-        turn_id: Some(gate.turn_id.clone()),
-        conversation: gate.conversation.clone(),
-        op: OutboxOp::Patch {
-            target: outbox_key(&["gate", older.gate.id.as_str()]),
-            content: Outbound::PlanCard(card),
-        },
-    };
-    tx.enqueue(&patch).await
+    tx.repaint_card(&older.gate, "understood", Outbound::PlanCard(card)).await
 }
 
 /// Those who have approved at `older` have approved at `gate`, each with their own evidence.

@@ -24,6 +24,7 @@ on_both! {
     the_time_passes_while_the_process_is_down,
     a_requester_who_may_not_approve_is_not_asked,
     who_was_taken_off_the_list_may_not_decide_any_more,
+    who_was_taken_off_the_list_gets_no_new_card,
     a_forwarded_copy_decides_nothing,
     the_end_of_the_time_shows_on_all_copies,
     a_person_out_of_reach_holds_up_nothing,
@@ -206,9 +207,15 @@ async fn words_about_the_plan_on_a_copy_go_to_the_model(on: On) {
                 .cloned()
         })
         .await;
+    for shown in [&card, &first] {
+        world.repainted(shown, "已提问").await;
+    }
     world.clock.advance(MINUTE);
     world.tap(chief, &there, &again, "revise", Some("写到 report-v2.md")).await;
     let third = world.card_after(c, &second).await;
+    for shown in [&second, &again] {
+        world.repainted(shown, "已提出修改").await;
+    }
     world.tap(chief, c, &third, "approve", None).await.told("没有生效").await;
     world.tap(u, c, &third, "approve", None).await.done("已确认");
     world.hears(c, "全部完成").await;
@@ -322,6 +329,36 @@ async fn who_was_taken_off_the_list_may_not_decide_any_more(on: On) {
         .await
         .done("已确认");
     world.hears(c, "全部完成").await;
+    world.end().await;
+}
+
+/// Whom the settings name no more gets no card either, when a question about the plan brings a new one.
+async fn who_was_taken_off_the_list_gets_no_new_card(on: On) {
+    let (c, u, chief, deputy) = (on.chat("c1"), on.user("u1"), on.user("chief"), on.user("deputy"));
+    let mut world = escalating(on, &[], reporter).await;
+    world.say(u, c, TASK, GROUP).await;
+    let card = world.plan_card(c).await;
+    world.clock.advance(10 * MINUTE);
+    copy(&world, chief).await;
+    let first = copy(&world, deputy).await;
+    world.quiet().await;
+    world.restart(&[(TO, &list(on, &["deputy", "boss"]))]).await;
+    let to = To {
+        reply_to: Some(&card.id),
+        ..GROUP
+    };
+    world.say(u, c, "这一步会删数据吗？", to).await;
+    world.card_after(c, &card).await;
+    let there = direct_of(on, deputy);
+    world
+        .seen("the copy of the card that takes its place", |seen| {
+            seen.in_chat(&there)
+                .find(|posted| posted.id != first.id && posted.title().is_some())
+                .cloned()
+        })
+        .await;
+    world.quiet().await;
+    assert_eq!(world.titled(&direct_of(on, chief), "计划确认"), 1);
     world.end().await;
 }
 

@@ -1,5 +1,6 @@
 //! Identifiers: newtypes, the key of a conversation and of a lane, and the source of random ids.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -200,6 +201,17 @@ impl Conversation {
 pub fn console_person(id: &str) -> String {
     let folded: String = id.nfkc().flat_map(char::to_lowercase).nfkc().collect();
     folded.trim().to_owned()
+}
+
+impl ChannelKind {
+    /// The id of a person in the form in which ids of this channel are compared. On the console the spellings of one id are one person.
+    #[must_use]
+    pub fn person(self, id: &str) -> Cow<'_, str> {
+        match self {
+            Self::Console => Cow::Owned(console_person(id)),
+            Self::Lark | Self::Slack => Cow::Borrowed(id),
+        }
+    }
 }
 
 /// First 16 bytes of SHA-256 over length-prefixed (u32, big endian) parts: ids of other people's choosing

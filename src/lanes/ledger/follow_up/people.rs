@@ -90,8 +90,7 @@ fn of_row<'a>(record: &'a GateRecord, row: Option<&'a ActionId>) -> impl Iterato
     record.votes.iter().filter(move |vote| vote.row.as_ref() == row)
 }
 
-/// Approvals so far and needed: of the gate, or of the call that misses most. Whether each of them still counts is asked when the next one
-/// comes, as on every card.
+/// Approvals given and needed: of the gate, or of the call that misses most. One that no longer counts is among them until the next vote.
 fn counted(record: &GateRecord, rows: &[Action]) -> (u32, u32) {
     let given = |row: Option<&ActionId>| {
         let votes: Vec<Vote> = of_row(record, row).cloned().collect();

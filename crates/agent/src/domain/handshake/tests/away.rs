@@ -107,3 +107,21 @@ fn a_person_and_their_deputy_are_one_voice() {
         |_, _| Right::Yes
     ));
 }
+
+/// A deputy of two people votes for the one for whom nobody has voted yet, by themselves or through another deputy.
+#[test]
+fn a_deputy_of_two_lends_the_voice_that_is_free() {
+    let two = list(&["a", "c"]);
+    let away = absences(&[("a", "b"), ("c", "b")]);
+    let through_another = person("d").vote(&Right::Yes.in_place_of("a"), None).unwrap();
+    let given = [through_another];
+    let gate = GateStanding {
+        approvers: &two,
+        away: &away,
+        ..plan(2, &given)
+    };
+    match says(&gate, &Act::Approve, &person("b")) {
+        Ok(Settlement::Decided(decision)) => assert_eq!(decision.in_place_of.as_deref(), Some("c")),
+        other => panic!("{other:?}"),
+    }
+}
