@@ -8,7 +8,7 @@ use sqlx::any::AnyRow;
 use super::Result;
 use super::gates::{self, GateRecord, columns};
 use super::lanes::Lease;
-use super::outbox::{NewOutbox, outbox_key};
+use super::outbox::{NewOutbox, OutboxRow, outbox_key};
 use super::sql::{Columns, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
@@ -187,6 +187,20 @@ impl Tx {
              WHERE copy_of = $1 AND state = 'waiting' AND owner = '' AND uncertain = 0",
         )
         .bind(&*keys::shown(gate.as_str()))
+        .execute(&mut *self.conn)
+        .await?;
+        Ok(())
+    }
+
+    /// The row was not sent and is nobody's now. If it is a copy of a card that was decided meanwhile, it is not tried again: the decision could
+    /// not withdraw a copy that was under way.
+    pub(super) async fn drop_late_copy(&mut self, row: &OutboxRow) -> Result<()> {
+        sqlx::query(
+            "UPDATE outbox SET state = 'failed', error = 'the card was decided before'
+             WHERE id = $1 AND copy_of IS NOT NULL AND state = 'waiting' AND owner = '' AND uncertain = 0
+               AND EXISTS (SELECT 1 FROM gates WHERE gates.id = outbox.copy_of AND gates.status <> 'pending')",
+        )
+        .bind(row.id)
         .execute(&mut *self.conn)
         .await?;
         Ok(())

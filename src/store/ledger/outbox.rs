@@ -235,7 +235,7 @@ impl Tx {
         .await?;
         // A dispatcher that sleeps until the next due moment must compute that moment again.
         self.effects.outbox = true;
-        Ok(())
+        self.drop_late_copy(row).await
     }
 
     /// The platform's rates have no room for it before `at`: it was not sent, and keeps its place in line. Nothing when the row is in other
@@ -252,7 +252,7 @@ impl Tx {
         .execute(&mut *self.conn)
         .await?;
         self.effects.outbox = true;
-        Ok(())
+        self.drop_late_copy(row).await
     }
 
     /// Given up. Patches of a post that never came are given up with it, and a gate whose card it was cannot be answered.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign_agent::domain::{Approvers, ClickTarget, ClickVerb, GateKind, Notice};
+use countersign_agent::domain::{Approvers, ClickTarget, ClickVerb, GateKind, Notice, Outbound, OutboxOp};
 
 use super::cards::TTL;
 use super::words::says;
@@ -86,4 +86,62 @@ async fn second_text_queues() {
     assert_eq!(world.decision(&gate).await, "approve u1");
     assert_eq!(world.notices().await, [Notice::Queued { position: 1 }]);
     assert_eq!(world.queue("u1", "").await, ["先备份"]);
+}
+
+/// A word beside a copy whose time is over is told so, also while nobody has written the end down: it is no task.
+#[tokio::test]
+async fn a_late_word_beside_a_copy_is_told_so() {
+    for late in [false, true] {
+        let mut world = World::with(|live| live.lark.escalate_to = vec![String::from("boss")]).await;
+        world.hear(says("1", "u1", "写周报")).await;
+        let turn = world.begin().await;
+        let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+        world.escalates(&turn, &gate, "boss").await;
+        world.deliver().await;
+        if late {
+            world.clock.advance(TTL);
+        }
+        world.hear(says("2", "boss", "OK").direct().chat("boss")).await;
+        let told = world.notices().await;
+        if late {
+            assert!(matches!(told.as_slice(), [Notice::Expired { .. }]), "{told:?}");
+        } else {
+            assert_eq!(world.decision(&gate).await, "approve boss");
+        }
+    }
+}
+
+/// A copy that the platform held back while its card was decided is not posted any more.
+#[tokio::test]
+async fn a_copy_is_not_tried_again_after_the_decision() {
+    for decided in [false, true] {
+        let mut world = World::new().await;
+        world.hear(says("1", "u1", "写周报")).await;
+        let turn = world.begin().await;
+        let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+        world.escalates(&turn, &gate, "boss").await;
+        let mut tx = world.ledger.begin().await.unwrap();
+        let taken = tx.claim_outbox("d", 10_000, 64, &[]).await.unwrap();
+        tx.commit().await.unwrap();
+        let copies = taken.iter().filter(|row| row.new.conversation.chat == "boss").collect::<Vec<_>>();
+        assert_eq!(copies.len(), 1);
+        if decided {
+            world.hear(says("2", "u1", "OK")).await;
+            assert_eq!(world.decision(&gate).await, "approve u1");
+        }
+        let mut tx = world.ledger.begin().await.unwrap();
+        tx.outbox_retry(copies[0], world.clock.now(), "429", false, false).await.unwrap();
+        tx.commit().await.unwrap();
+        let sent = world.deliver().await;
+        let posted = sent.iter().any(|sent| {
+            matches!(
+                &sent.op,
+                OutboxOp::Post {
+                    content: Outbound::PlanCard(_),
+                    ..
+                }
+            )
+        });
+        assert_eq!(posted, !decided);
+    }
 }

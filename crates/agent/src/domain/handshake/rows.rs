@@ -129,9 +129,12 @@ fn gate_decision(
             approvers.extend(fresh);
         }
     }
+    let mut places = decided.iter().map(|(_, decision)| &decision.in_place_of);
+    let place = places.next().filter(|first| places.all(|other| other == *first));
     Some(Decision {
         approvers,
-        in_place_of: decided.first().and_then(|(_, decision)| decision.in_place_of.clone()),
+        // The deputy of one row may decide another in their own right: then the card as a whole is decided in nobody's place.
+        in_place_of: place.cloned().flatten(),
         ..actor.decision(kind, text)
     })
 }

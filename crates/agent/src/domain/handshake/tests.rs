@@ -372,3 +372,28 @@ fn rows_ask_their_own_people() {
     let unknown = rows_after(&calls(1, &[]), &mut both, None, &Act::Approve, &person("u9"));
     assert_eq!(unknown, Err(Refusal::GroupUnknown(vec!["H".to_owned()])));
 }
+
+/// The card as a whole is decided in somebody's place only if each of its rows is. The makers tell both.
+#[test]
+fn a_deputy_of_one_row_is_the_approver_of_another() {
+    let away = away::absences(&[("a", "d")]);
+    for (theirs, whole) in [(None, Some("a")), (Some(0), None), (Some(1), None)] {
+        let mut rows = [row("1", ActionStatus::Pending), row("2", ActionStatus::Pending)];
+        if let Some(own) = theirs {
+            let own: &mut Action = &mut rows[own];
+            own.approvers = Some(list(&["d"]));
+        }
+        let asks_a = list(&["a"]);
+        let gate = GateStanding {
+            approvers: &asks_a,
+            away: &away,
+            ..calls(1, &[])
+        };
+        let decision = rows_after(&gate, &mut rows, None, &Act::Approve, &person("d"))
+            .unwrap()
+            .gate
+            .unwrap();
+        assert_eq!(decision.in_place_of.as_deref(), whole);
+        assert_eq!(decision.approvers.len(), if theirs.is_some() { 2 } else { 1 });
+    }
+}
