@@ -42,7 +42,7 @@ impl Builder<'_> {
             }),
             summary: self.say("question.summary", json!({"question": one_line(&card.question, 80)})),
             parts,
-            foot: self.waiting(&card.state, &card.requester, card.ttl_ms),
+            foot: self.waiting(&card.state, &card.requester, card.ttl_ms, None),
             ..Card::default()
         }
     }
@@ -81,7 +81,7 @@ impl Builder<'_> {
             summary: self.word("budget.summary"),
             ahead: asks.ahead,
             parts,
-            foot: self.waiting(&card.state, &card.requester, card.ttl_ms),
+            foot: self.waiting(&card.state, &card.requester, card.ttl_ms, None),
         }
     }
 }

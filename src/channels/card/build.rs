@@ -275,12 +275,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Small print of a card while it waits: for whom, how long.
-    pub(super) fn waiting(&self, state: &CardState, requester: &str, ttl_ms: i64) -> Vec<CardLine> {
+    /// Small print of a card while it waits: for whom, how long. A copy tells the moment, since it is younger than the card.
+    pub(super) fn waiting(&self, state: &CardState, requester: &str, ttl_ms: i64, copy: Option<&CardCopy>) -> Vec<CardLine> {
         if !is_open(state) {
             return Vec::new();
         }
-        let ttl = self.say("foot.ttl", json!({"minutes": minutes(ttl_ms)}));
+        let until = copy.and_then(|copy| copy.until).map(clock_time);
+        let ttl = self.say("foot.ttl", json!({"minutes": minutes(ttl_ms), "until": until}));
         self.asked_by(requester).into_iter().chain([ours(&ttl)]).collect()
     }
 

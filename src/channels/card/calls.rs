@@ -41,7 +41,7 @@ impl Builder<'_> {
             head: Some(head),
             ahead: asks.ahead,
             parts,
-            foot: self.waiting(&card.state, &card.requester, card.ttl_ms),
+            foot: self.waiting(&card.state, &card.requester, card.ttl_ms, card.copy.as_deref()),
         }
     }
 

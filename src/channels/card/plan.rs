@@ -167,7 +167,7 @@ impl Builder<'_> {
     }
 
     fn plan_foot(&self, card: &PlanCard) -> Vec<CardLine> {
-        let mut foot = self.waiting(&card.state, &card.requester, card.ttl_ms);
+        let mut foot = self.waiting(&card.state, &card.requester, card.ttl_ms, card.copy.as_deref());
         if is_open(&card.state) {
             foot.extend(self.words.surface.limits_changes().then(|| ours(&self.word("foot.edit_limit"))));
         } else {

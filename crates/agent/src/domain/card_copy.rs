@@ -13,4 +13,7 @@ pub struct CardCopy {
     pub chat: Option<String>,
     /// Since when it waits.
     pub since: Millis,
+    /// When it lapses. The copy is younger than the card, so a span of minutes would be read from the wrong moment.
+    #[serde(default)]
+    pub until: Option<Millis>,
 }

@@ -59,6 +59,7 @@ impl Outbound {
             person: person.to_owned(),
             chat: group.then(|| gate.conversation.chat.clone()),
             since: gate.delivered_at.unwrap_or(gate.opened_at),
+            until: Some(gate.expires_at),
         }));
         *group = false;
         Some(card)

@@ -16,6 +16,7 @@ fn copy(mut card: Outbound) -> Outbound {
         person: String::from("ou_u3"),
         chat: Some(String::from("C0GROUP01")),
         since: AT,
+        until: Some(AT),
     }));
     card
 }
