@@ -21,8 +21,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::channels::{ConsoleChannel, LarkClient, LarkHook, SlackClient, SlackHook};
-use crate::config::{Boot, Live, Reloader, Settings};
+use crate::channels::{ConsoleChannel, LarkClient, LarkHook, LarkSockets, SlackClient, SlackHook, SlackSockets, SocketPlatform};
+use crate::config::{Boot, EventDelivery, Live, Reloader, Settings};
 use crate::conversation::Conversations;
 use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, serve, start_workers};
 use crate::lanes::{Intervals, ModelSource, Runner, RunnerParts};
@@ -222,8 +222,10 @@ fn mcp_servers(boot: &Boot, ledger: &Ledger) -> Servers {
 
 /// `machine` is this machine's clock, `shared` the one of all processes.
 fn channels(boot: &Boot, templates: &Arc<Templates>, http: &Http, machine: &Clock, shared: &Clock) -> Channels {
+    let lark_hook = Arc::new(LarkHook::new(&boot.lark));
+    let sockets = socket_platforms(boot, http, &lark_hook);
     Channels {
-        lark_hook: Arc::new(LarkHook::new(&boot.lark)),
+        lark_hook,
         lark: Arc::new(LarkClient::new(
             &boot.lark,
             Arc::clone(templates),
@@ -237,7 +239,22 @@ fn channels(boot: &Boot, templates: &Arc<Templates>, http: &Http, machine: &Cloc
             http.for_url(&boot.slack.base_url),
         )),
         console: Arc::new(ConsoleChannel::new(shared.clone())),
+        sockets,
     }
+}
+
+/// The platforms whose events come over connections that we open.
+pub(crate) fn socket_platforms(boot: &Boot, http: &Http, lark_hook: &Arc<LarkHook>) -> Vec<Arc<dyn SocketPlatform>> {
+    let mut platforms: Vec<Arc<dyn SocketPlatform>> = Vec::new();
+    if boot.lark.delivery == EventDelivery::Socket {
+        let (calls, upgrades) = (http.for_url(&boot.lark.base_url), http.upgrades_for(&boot.lark.base_url));
+        platforms.push(Arc::new(LarkSockets::new(&boot.lark, Arc::clone(lark_hook), calls, upgrades)));
+    }
+    if boot.slack.delivery == EventDelivery::Socket {
+        let (calls, upgrades) = (http.for_url(&boot.slack.base_url), http.upgrades_for(&boot.slack.base_url));
+        platforms.push(Arc::new(SlackSockets::new(&boot.slack, calls, upgrades)));
+    }
+    platforms
 }
 
 impl Running {
@@ -294,6 +311,9 @@ impl Running {
 pub(crate) struct Http {
     outside: reqwest::Client,
     here: reqwest::Client,
+    /// The same for upgrades to WebSocket, which HTTP/2 does not know.
+    outside_upgrades: reqwest::Client,
+    here_upgrades: reqwest::Client,
 }
 
 impl Http {
@@ -307,22 +327,33 @@ impl Http {
         Ok(Self {
             outside: builder().build().map_err(failed)?,
             here: builder().no_proxy().build().map_err(failed)?,
+            outside_upgrades: builder().http1_only().build().map_err(failed)?,
+            here_upgrades: builder().http1_only().no_proxy().build().map_err(failed)?,
         })
     }
 
     /// The client for this address.
     pub(crate) fn for_url(&self, url: &str) -> reqwest::Client {
-        let host = reqwest::Url::parse(url)
-            .ok()
-            .and_then(|url| url.host_str().map(str::to_owned))
-            .unwrap_or_default();
-        let here = host == "localhost"
-            || host
-                .trim_matches(['[', ']'])
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|ip| ip.is_loopback());
-        if here { self.here.clone() } else { self.outside.clone() }
+        if is_here(url) { self.here.clone() } else { self.outside.clone() }
     }
+
+    /// The client that opens WebSockets to the platform whose API has this address.
+    fn upgrades_for(&self, url: &str) -> reqwest::Client {
+        let client = if is_here(url) { &self.here_upgrades } else { &self.outside_upgrades };
+        client.clone()
+    }
+}
+
+fn is_here(url: &str) -> bool {
+    let host = reqwest::Url::parse(url)
+        .ok()
+        .and_then(|url| url.host_str().map(str::to_owned))
+        .unwrap_or_default();
+    host == "localhost"
+        || host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback())
 }
 
 /// The models of the settings in force: the same ones until they change, for a model remembers what its server cannot do.

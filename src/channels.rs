@@ -3,6 +3,7 @@
 mod answer;
 mod rates;
 mod signature;
+mod socket;
 mod strict_json;
 mod reading;
 mod wording;
@@ -23,9 +24,12 @@ pub use console::{
     message_id as console_message_id, message_kind, step_lines,
 };
 pub use futures_util::future::BoxFuture;
-pub use lark::{LarkClient, LarkHook, LarkReceived, card as lark_card, click_response};
+pub use lark::{LarkClient, LarkHook, LarkReceived, LarkSockets, card as lark_card, click_response};
 pub use plain::plain_text;
-pub use slack::{FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, form_errors, revise_form, slack_message};
+pub use slack::{
+    FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, SlackSockets, form_errors, revise_form, slack_message,
+};
+pub use socket::{Ending, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived};
 pub use wording::{notice_people, notice_text};
 
 /// One thing to carry to a chat.

@@ -15,7 +15,7 @@ pub(crate) use ledger::MAX_CRASHES;
 pub use ledger::{
     ActionRecord, AuditCheck, AuditEntry, AuditHead, Backlog, ChatEntry, Cursor, EventPlace, EventRow, EventSpan, GateRecord, InboxRow,
     InboxState, InvalidAuditHead, InvalidCursor, Lease, Ledger, Line, LineKind, ListQuery, NewOutbox, OutboxRow, Page, PruneCounts, Read,
-    Renewal, SchemaState, SealPart, Signal, SimulatedCommit, SimulatedOrder, SimulatedTurn, Tail, TurnRow, Tx, event_id, outbox_key,
+    Renewal, SchemaState, SealPart, Signal, SimulatedCommit, SimulatedOrder, SimulatedTurn, SocketPlace, Tail, TurnRow, Tx, event_id, outbox_key,
     reminder_keys,
 };
 

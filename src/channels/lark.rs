@@ -11,9 +11,11 @@ mod card;
 mod escape;
 mod markdown;
 mod client;
+mod socket;
 
 pub use card::{card, click_response};
 pub use client::LarkClient;
+pub use socket::LarkSockets;
 pub use webhook::LarkHook;
 
 use countersign_agent::domain::Inbound;

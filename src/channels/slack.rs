@@ -14,10 +14,12 @@ mod fallback;
 mod blocks;
 mod rich_text;
 mod client;
+mod socket;
 
 pub use blocks::{SlackMessage, slack_message};
 pub use client::SlackClient;
 pub use interactions::{FormContext, form_errors, revise_form};
+pub use socket::SlackSockets;
 pub use webhook::SlackHook;
 
 use countersign_agent::domain::Inbound;

@@ -74,13 +74,18 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
     }
     let slack = refusals(gateway, ChannelKind::Slack).await;
     let live = gateway.settings.current();
-    let channel = |name, enabled: bool, problems: &[String]| match (enabled, problems) {
-        (false, _) => part(name, "disabled", None),
-        (true, []) => part(name, "ok", None),
-        (true, problems) => part(name, "degraded", Some(problems.join("; "))),
+    let channel = |kind: ChannelKind, problems: Vec<String>| {
+        let name = format!("channel.{}", kind.as_str());
+        if !live.is_enabled(kind) {
+            return part(&name, "disabled", None);
+        }
+        let (sockets, said) = sockets(gateway, kind);
+        let status = if sockets == "ok" && !problems.is_empty() { "degraded" } else { sockets };
+        let said: Vec<String> = said.into_iter().chain(problems).collect();
+        part(&name, status, (!said.is_empty()).then(|| said.join("; ")))
     };
-    let lark = channel("channel.lark", live.lark.enabled, &lark);
-    let slack = channel("channel.slack", live.slack.enabled, &slack);
+    let lark = channel(ChannelKind::Lark, lark);
+    let slack = channel(ChannelKind::Slack, slack);
     let model = match gateway.runner.model_health().last {
         None if !gateway.roles.workers => part("model", "ok", Some(String::from("called by processes with the role workers"))),
         None => part("model", "ok", Some(String::from("not called yet"))),
@@ -110,6 +115,18 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
         part(&format!("mcp.{}", server.name), status, server.message)
     }));
     parts
+}
+
+/// How the connections to a platform stand over which its events come, if they come so.
+fn sockets(gateway: &Gateway, kind: ChannelKind) -> (&'static str, Option<String>) {
+    if !gateway.channels.comes_over_sockets(kind) {
+        return ("ok", None);
+    }
+    if !gateway.roles.webhooks {
+        return ("ok", Some(String::from("events come to processes with the role webhooks")));
+    }
+    let (status, said) = gateway.socket_standings().report(kind);
+    (status, Some(said))
 }
 
 /// An edit that is refused, and keys whose new value waits for a restart.

@@ -17,7 +17,8 @@ use super::body::BodyRoom;
 use super::console::Readers;
 use super::health::Since;
 use super::refusals::Refusals;
-use crate::channels::{BoxFuture, Channel, DeliveryError, LarkHook, SLACK_APP, SlackClient, SlackHook};
+use super::sockets::SocketStandings;
+use crate::channels::{BoxFuture, Channel, DeliveryError, LarkHook, SLACK_APP, SlackClient, SlackHook, SocketPlatform};
 use crate::config::Settings;
 use crate::conversation::{Conversations, GroupDirectory};
 use crate::lanes::{Intervals, Runner};
@@ -37,9 +38,17 @@ pub struct Channels {
     pub slack: Arc<SlackClient>,
     /// Speaks to our own API.
     pub console: Arc<dyn Channel>,
+    /// Platforms whose events come over connections that we open; the others call our webhooks.
+    pub sockets: Vec<Arc<dyn SocketPlatform>>,
 }
 
 impl Channels {
+    /// Do the events of `kind` come over connections that we open?
+    #[must_use]
+    pub fn comes_over_sockets(&self, kind: ChannelKind) -> bool {
+        self.sockets.iter().any(|platform| platform.kind() == kind)
+    }
+
     /// The way out to `kind`.
     #[must_use]
     pub fn out(&self, kind: ChannelKind) -> &dyn Channel {
@@ -160,6 +169,7 @@ struct Shared {
     refusals: Refusals,
     readers: Readers,
     sockets: Sockets,
+    socket_standings: SocketStandings,
 }
 
 impl Deref for Gateway {
@@ -182,6 +192,7 @@ impl Gateway {
             refusals: Refusals::default(),
             readers: Readers::default(),
             sockets: Sockets::default(),
+            socket_standings: SocketStandings::default(),
         }))
     }
 
@@ -270,6 +281,11 @@ impl Gateway {
     /// Refused requests that the log was told of.
     pub(super) fn refusals(&self) -> &Refusals {
         &self.0.refusals
+    }
+
+    /// The connections that we opened to platforms.
+    pub(super) fn socket_standings(&self) -> &SocketStandings {
+        &self.0.socket_standings
     }
 
     /// The open pages of the console.

@@ -1,49 +1,83 @@
-//! The hot path: check, verify, parse, commit, 200. No agent work happens here.
-
-mod lark;
-mod slack;
+//! The hot path over HTTP: check, verify, parse, commit, 200. No agent work happens here.
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use axum::Json;
+use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
-use axum::response::Response;
-use countersign_agent::domain::Inbound;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use countersign_agent::domain::ChannelKind;
 use metrics::{counter, histogram};
-use tracing::{debug, error, warn};
+use serde_json::json;
 
 use super::body::read_push;
 use super::error::ApiError;
+use super::intake::{self, Outcome, refused};
+use super::linger::Lingering;
 use super::state::Gateway;
-use crate::channels::Refusal;
-use crate::conversation::ClickAnswer;
-
-pub(super) use lark::lark;
-pub(super) use slack::slack;
 
 /// The platform shows an error of its own after three seconds.
 const CLICK_TIME: Duration = Duration::from_secs(2);
 
-/// What became of a request, for the metrics.
-#[derive(Clone, Copy, Debug)]
-enum Outcome {
-    Accepted,
-    Decided,
-    Ignored,
-    Handshake,
+/// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
+pub(super) async fn lark(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
+    let (request, body) = request.into_parts();
+    metered("lark", take_lark(&gateway, &request, Lingering::of(body))).await
 }
 
-impl Outcome {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Decided => "decided",
-            Self::Ignored => "ignored",
-            Self::Handshake => "handshake",
-        }
+async fn take_lark(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(Outcome, Response), ApiError> {
+    require_webhooks(gateway, ChannelKind::Lark)?;
+    require_json(&request.headers)?;
+    let hook = &gateway.channels.lark_hook;
+    let body = read_push(gateway, &request.headers, body, hook.unsigned_limit(&request.headers)).await?;
+    let received = body.and_then(|body| hook.receive(&request.headers, &body, gateway.machine_clock.now()));
+    let received = received.map_err(|refusal| refused(gateway, "lark", request.uri.path(), peer(request), refusal))?;
+    let (outcome, answer) = intake::lark(gateway, received, CLICK_TIME).await?;
+    Ok((outcome, Json(answer.unwrap_or_else(|| json!({}))).into_response()))
+}
+
+/// `POST /webhooks/slack/events`, `/interactions` and `/commands`; each takes every kind.
+pub(super) async fn slack(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
+    let (request, body) = request.into_parts();
+    metered("slack", take_slack(&gateway, &request, Lingering::of(body))).await
+}
+
+async fn take_slack(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(Outcome, Response), ApiError> {
+    require_webhooks(gateway, ChannelKind::Slack)?;
+    require_type(&request.headers, &[JSON, FORM])?;
+    let hook = &gateway.channels.slack_hook;
+    let body = read_push(gateway, &request.headers, body, hook.unsigned_limit(&request.headers)).await?;
+    let received = body.and_then(|body| hook.receive(&request.headers, &body, gateway.machine_clock.now()));
+    let received = received.map_err(|refusal| refused(gateway, "slack", request.uri.path(), peer(request), refusal))?;
+    let (outcome, answer) = intake::slack(gateway, received, CLICK_TIME).await?;
+    // Nothing in the answer closes a form.
+    let answer = answer.map_or_else(|| StatusCode::OK.into_response(), |body| Json(body).into_response());
+    Ok((outcome, answer))
+}
+
+/// The channel is enabled, and its events come over HTTP.
+fn require_webhooks(gateway: &Gateway, kind: ChannelKind) -> Result<(), ApiError> {
+    let (name, key) = match kind {
+        ChannelKind::Lark => ("Lark", "channels.lark"),
+        ChannelKind::Slack | ChannelKind::Console => ("Slack", "channels.slack"),
+    };
+    if !gateway.settings.current().is_enabled(kind) {
+        return Err(ApiError::not_found(format!("the {name} channel is not enabled ({key}.enabled)")));
     }
+    if gateway.channels.comes_over_sockets(kind) {
+        return Err(ApiError::not_found(format!(
+            "{name} events come over a connection that the gateway opens ({key}.delivery)"
+        )));
+    }
+    Ok(())
+}
+
+/// Behind a proxy the proxy's address.
+fn peer(request: &Parts) -> Option<SocketAddr> {
+    request.extensions.get().copied()
 }
 
 /// Counts a request and its time, and gives its answer.
@@ -65,54 +99,6 @@ async fn metered(
     counter!("countersign_webhook_requests_total", "channel" => channel, "outcome" => outcome).increment(1);
     histogram!("countersign_webhook_seconds", "channel" => channel).record(started.elapsed().as_secs_f64());
     handled.map(|(_, response)| response)
-}
-
-/// Decides a click while its request waits. The work goes on when the platform gives the request up or the connection ends: half a
-/// decision is none, and a late one shows on the card.
-async fn click(gateway: &Gateway, inbound: Inbound) -> Result<ClickAnswer, ApiError> {
-    let conversations = gateway.conversations.clone();
-    let deciding = tokio::spawn(async move { conversations.click(&inbound).await });
-    match tokio::time::timeout(CLICK_TIME, deciding).await {
-        Ok(Ok(decided)) => Ok(decided?),
-        Ok(Err(panic)) => {
-            error!(%panic, "a click was not decided");
-            Err(ApiError::internal())
-        }
-        Err(_) => {
-            warn!("a click was not decided in time");
-            Err(ApiError::unavailable())
-        }
-    }
-}
-
-/// The log names channel, path, peer and reason; the sender hears only that it was refused.
-fn refused(gateway: &Gateway, channel: &'static str, request: &Parts, refusal: Refusal) -> ApiError {
-    let (Refusal::Unauthorized(reason) | Refusal::Bad(reason)) = refusal;
-    if let Some(missed) = gateway.refusals().count(reason, gateway.machine_clock.now()) {
-        let not_logged_before = (missed > 0).then_some(missed);
-        // Behind a proxy the proxy's address.
-        let peer = request.extensions.get::<SocketAddr>().map(tracing::field::display);
-        warn!(channel, path = request.uri.path(), peer, reason = %refusal, not_logged_before, "webhook refused");
-    }
-    match refusal {
-        Refusal::Unauthorized(_) => ApiError::unauthorized("signature, timestamp or token is wrong"),
-        Refusal::Bad(_) => ApiError::bad_request("the body is not a readable event"),
-    }
-}
-
-/// 200 only after the commit; a copy of an earlier event is as good.
-async fn accept(gateway: &Gateway, inbound: &Inbound) -> Result<Outcome, ApiError> {
-    gateway.failpoint.reach("verified");
-    let id = gateway.ledger.accept(inbound).await?;
-    gateway.failpoint.reach("accepted");
-    // Triage says it again at `info`, with what became of it.
-    debug!(
-        event.id = inbound.event_key,
-        kind = inbound.body.name(),
-        inbox = id,
-        "event accepted"
-    );
-    Ok(Outcome::Accepted)
 }
 
 const JSON: &str = "application/json";

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use super::dispatch::Dispatcher;
+use super::sockets::{CONNECTIONS, keep_socket};
 use super::state::Gateway;
 use crate::channels::DeliveryError;
 use crate::lanes::{Runner, WorkError};
@@ -98,6 +99,13 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
     };
     let (tasks, stop) = (&workers.tasks, &workers.stop.soon);
     tasks.spawn(upkeep_loop(gateway.clone(), stop.clone()));
+    if gateway.roles.webhooks {
+        for platform in &gateway.channels.sockets {
+            for _ in 0..CONNECTIONS {
+                tasks.spawn(keep_socket(gateway.clone(), Arc::clone(platform), stop.clone()));
+            }
+        }
+    }
     if !gateway.roles.workers {
         // What is accepted here others find; clicks are decided in the request, and who the bot is stands in the ledger.
         return workers;

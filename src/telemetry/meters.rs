@@ -120,6 +120,27 @@ pub const METERS: &[Meter] = &[
         ANSWER,
         "From the head of a webhook request to its answer",
     ),
+    gauge(
+        "countersign_socket_connections",
+        &[label("channel", "lark slack")],
+        "Connections to platforms over which events come",
+    ),
+    counter(
+        "countersign_socket_reconnects_total",
+        &[
+            label("channel", "lark slack"),
+            label("reason", "recycled too_many switched_off lost"),
+        ],
+        "Connections to platforms that ended, by why: recycled (planned by the platform), too_many, switched_off, lost",
+    ),
+    counter(
+        "countersign_socket_events_total",
+        &[
+            label("channel", "lark slack"),
+            label("outcome", "accepted decided ignored handshake unauthorized bad_request unavailable internal"),
+        ],
+        "Events that came over connections to platforms, by what became of them",
+    ),
     counter(
         "countersign_connections_refused_total",
         &[label("reason", "waited_longest all_busy headers accept_failed")],

@@ -18,7 +18,7 @@ use crate::channels::plain::{TextMarkup, chat_text};
 use crate::channels::rates::Limiter;
 use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, Receipt};
 use crate::config::LarkSecrets;
-use answer::LarkFailure;
+pub(super) use answer::{LarkFailure, send as call};
 use rates::rates;
 use token::Tokens;
 

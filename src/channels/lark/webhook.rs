@@ -32,6 +32,15 @@ const SIGNATURE: &str = "x-lark-signature";
 const TIMESTAMP: &str = "x-lark-request-timestamp";
 const NONCE: &str = "x-lark-request-nonce";
 
+/// What shows that an event is the platform's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proof {
+    /// The verification token inside.
+    Token,
+    /// The connection that we opened.
+    Connection,
+}
+
 /// Verifies and reads the webhooks of one Lark app.
 pub struct LarkHook {
     app_id: String,
@@ -78,13 +87,21 @@ impl LarkHook {
     /// come first, since the token is in what cannot be read.
     pub fn receive(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<LarkReceived, Refusal> {
         let Some(key) = &self.key else {
-            return self.read_push(body);
+            return self.read_push(body, Proof::Token);
         };
         if !has_signature(headers) {
             return self.unsigned_challenge(key, body, now);
         }
         verify(key, headers, body, now)?;
-        self.read_push(&open(key, body)?)
+        self.read_push(&open(key, body)?, Proof::Token)
+    }
+
+    /// Reads an event of the long connection, which is in the clear: the connection proves where it comes from.
+    ///
+    /// # Errors
+    /// [`Refusal::Unauthorized`] when it is of another app, [`Refusal::Bad`] when it cannot be read.
+    pub(super) fn read_of_connection(&self, body: &[u8]) -> Result<LarkReceived, Refusal> {
+        self.read_push(body, Proof::Connection)
     }
 
     /// The platform sends its URL challenge without signature headers even when an Encrypt Key is set. Nothing else
@@ -100,7 +117,7 @@ impl LarkHook {
             Ok(plain) => (plain, true),
             Err(raw) => (raw, false),
         };
-        match self.read_push(&plain) {
+        match self.read_push(&plain, Proof::Token) {
             Ok(LarkReceived::Challenge(echo)) if padded => Ok(LarkReceived::Challenge(echo)),
             Ok(LarkReceived::Challenge(_) | LarkReceived::Event(_) | LarkReceived::Ignored(_)) | Err(_) => {
                 self.count_failure(now);
@@ -121,8 +138,8 @@ impl LarkHook {
         let _ = self.forgotten_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
     }
 
-    /// Reads a plaintext push whose origin is proved, or that proves it by its token.
-    fn read_push(&self, plain: &[u8]) -> Result<LarkReceived, Refusal> {
+    /// Reads a plaintext push. The token is compared even behind a signature.
+    fn read_push(&self, plain: &[u8], proof: Proof) -> Result<LarkReceived, Refusal> {
         let text = strict_text(plain)?;
         let envelope: Envelope<'_> = object(text).ok_or(Refusal::Bad("not a Lark envelope"))?;
         if envelope.encrypt.is_some() {
@@ -133,7 +150,7 @@ impl LarkHook {
             return Err(Refusal::Unauthorized(reason));
         }
         if string(envelope.kind).as_deref() == Some("url_verification") {
-            return self.challenge(text, &envelope);
+            return self.challenge(text, &envelope, proof);
         }
         match string(envelope.schema).as_deref() {
             Some("2.0") => {
@@ -141,12 +158,12 @@ impl LarkHook {
                 let Some(credentials) = object::<Credentials<'_>>(header) else {
                     return Err(Refusal::Unauthorized("verification token missing"));
                 };
-                self.check_token(string(credentials.token))?;
+                self.check_token(proof, string(credentials.token))?;
                 self.check_app(string(credentials.app_id))?;
                 events::read_event(&self.app_id, header, envelope.event)
             }
             None if envelope.schema.is_none() => {
-                self.check_token(string(envelope.token))?;
+                self.check_token(proof, string(envelope.token))?;
                 let event = envelope.event.map_or("", |raw| raw.get());
                 let credentials: Credentials<'_> = object(event).ok_or(Refusal::Bad("event missing"))?;
                 self.check_app(string(credentials.app_id))?;
@@ -159,8 +176,8 @@ impl LarkHook {
         }
     }
 
-    fn challenge(&self, text: &str, envelope: &Envelope<'_>) -> Result<LarkReceived, Refusal> {
-        self.check_token(string(envelope.token))?;
+    fn challenge(&self, text: &str, envelope: &Envelope<'_>, proof: Proof) -> Result<LarkReceived, Refusal> {
+        self.check_token(proof, string(envelope.token))?;
         let request: UrlVerification = object(text).ok_or(Refusal::Bad("a URL challenge has type, token and challenge only"))?;
         if request.challenge.len() > MAX_CHALLENGE {
             return Err(Refusal::Bad("challenge too long"));
@@ -168,7 +185,10 @@ impl LarkHook {
         Ok(LarkReceived::Challenge(request.challenge))
     }
 
-    fn check_token(&self, token: Option<Cow<'_, str>>) -> Result<(), Refusal> {
+    fn check_token(&self, proof: Proof, token: Option<Cow<'_, str>>) -> Result<(), Refusal> {
+        if proof == Proof::Connection {
+            return Ok(());
+        }
         let expected = self.token.expose_secret().as_bytes();
         let token = token.ok_or(Refusal::Unauthorized("verification token missing"))?;
         if expected.is_empty() {

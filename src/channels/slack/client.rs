@@ -21,7 +21,7 @@ use super::fallback::{fallback, whisper};
 use crate::channels::rates::Limiter;
 use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, Receipt};
 use crate::config::SlackSecrets;
-use answer::SlackFailure;
+pub(super) use answer::SlackFailure;
 use method::Method;
 
 /// Pages of a chat that are looked through for a message of ours, and messages on each.
@@ -311,6 +311,15 @@ impl Channel for SlackClient {
     fn group_members<'a>(&'a self, group: &'a str) -> BoxFuture<'a, Result<Vec<String>, DeliveryError>> {
         Box::pin(self.members(group))
     }
+}
+
+/// The address of a new connection of Socket Mode; it is good once, and soon. `app_token` is the app's own.
+pub(super) async fn open_socket(http: &reqwest::Client, base_url: &str, app_token: &str) -> Result<String, SlackFailure> {
+    let method = Method::OpenSocket;
+    let request = http.post(format!("{base_url}/{}", method.name())).bearer_auth(app_token);
+    let answer = answer::send(method, request.header(CONTENT_TYPE, "application/x-www-form-urlencoded")).await?;
+    let url = answer["url"].as_str().map(str::to_owned);
+    url.ok_or_else(|| SlackFailure::nonsense("apps.connections.open names no url"))
 }
 
 /// The thread of the conversation, if it is one.

@@ -3,6 +3,8 @@
 //! Lenient decoders replace bytes that are no text and keep odd percent signs; then what was signed and what is read could
 //! be two things.
 
+use std::collections::BTreeMap;
+
 /// Names and values, decoded.
 pub(super) struct Fields(Vec<(String, String)>);
 
@@ -24,6 +26,15 @@ impl Fields {
             return Err("duplicate field");
         }
         Ok(Self(fields))
+    }
+
+    /// The members of a JSON object of strings, which is what Socket Mode makes of a form.
+    ///
+    /// # Errors
+    /// A reason for the log.
+    pub(super) fn of_object(text: &str) -> Result<Self, &'static str> {
+        let members: BTreeMap<String, String> = serde_json::from_str(text).map_err(|_| "not an object of strings")?;
+        Ok(Self(members.into_iter().collect()))
     }
 
     /// The value of `name`, out of the form.

@@ -11,8 +11,8 @@ use secrecy::SecretString;
 
 use super::verdict::Verdict;
 use super::{clock, mcp, model, slack};
-use crate::app::Http;
-use crate::channels::{Channel, DeliveryError, LarkClient};
+use crate::app::{Http, socket_platforms};
+use crate::channels::{Channel, DeliveryError, LarkClient, LarkHook, SocketPlatform};
 use crate::cli::{problem, result};
 use crate::config::{Boot, Coordination, Live};
 use crate::store::{Ledger, SchemaState, StoreError, look_at_redis};
@@ -69,13 +69,20 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Tria
     let answers = models
         .iter()
         .map(async |(key, model)| (key.clone(), limited(model::verdict(model, http.for_url(&model.base_url))).await));
-    let (database, redis, lark, slack, models, clock, servers) = tokio::join!(
+    let platforms = socket_platforms(boot, &http, &Arc::new(LarkHook::new(&boot.lark)));
+    let platforms = platforms.into_iter().filter(|platform| live.is_enabled(platform.kind()));
+    let sockets = platforms.map(async |platform| {
+        let key = format!("channels.{}.delivery", platform.kind().as_str());
+        (key, limited(try_socket(&*platform)).await)
+    });
+    let (database, redis, lark, slack, models, sockets, clock, servers) = tokio::join!(
         limited(try_database(&boot.stores.database_url, boot.stores.migrate_on_start)),
         // Its own limits are shorter.
         try_redis(&boot.stores.coordination),
         when(lark.as_ref().map(|client| limited(try_lark(client)))),
         when(slack_http.map(|http| limited(slack::verdict(&boot.slack, http)))),
         join_all(answers),
+        join_all(sockets),
         limited(clock::verdict(&hosts, &http, Clock::system())),
         mcp::verdicts(&boot.tools.mcp_servers, boot.tools.workspace.as_deref()),
     );
@@ -88,10 +95,19 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Tria
     let done = tried
         .into_iter()
         .filter_map(|(what, verdict)| Some((what.to_owned(), verdict?)))
+        .chain(sockets)
         .chain(models)
         .chain([("clock".to_owned(), clock)])
         .chain(servers);
     Ok(done.map(|(what, verdict)| Trial { what, verdict }).collect())
+}
+
+/// Does a connection for events open? It is closed at once.
+async fn try_socket(platform: &dyn SocketPlatform) -> Verdict {
+    match platform.open().await {
+        Ok(_) => Verdict::Good(String::from("a connection for events opens")),
+        Err(error) => Verdict::Bad(error.to_string()),
+    }
 }
 
 async fn limited(trial: impl Future<Output = Verdict>) -> Verdict {

@@ -16,17 +16,17 @@ const TOKEN: [i64; 7] = [99_991_661, 99_991_663, 99_991_664, 99_991_665, 99_991_
 
 /// A call that did not do what it should.
 #[derive(Debug)]
-pub(super) struct LarkFailure {
+pub(in crate::channels::lark) struct LarkFailure {
     /// Code of the body, 0 without one.
-    pub(super) code: i64,
+    pub(in crate::channels::lark) code: i64,
     status: Option<StatusCode>,
     /// The class, for the caller of the channel.
-    pub(super) error: DeliveryError,
+    pub(in crate::channels::lark) error: DeliveryError,
 }
 
 impl LarkFailure {
     /// An answer that makes no sense; worth another try.
-    pub(super) fn nonsense(reason: &str) -> Self {
+    pub(in crate::channels::lark) fn nonsense(reason: &str) -> Self {
         Self::from(DeliveryError::Retry {
             reason: reason.to_owned(),
             after: None,
@@ -68,7 +68,7 @@ impl From<LarkFailure> for DeliveryError {
 }
 
 /// Sends one call; the body of a success.
-pub(super) async fn send(request: RequestBuilder) -> Result<Value, LarkFailure> {
+pub(in crate::channels::lark) async fn send(request: RequestBuilder) -> Result<Value, LarkFailure> {
     let answer = ApiAnswer::to(request, "Lark", &WAITS).await?;
     // 0 is success. `None` means that the body is not what Lark sends.
     let code = answer.body["code"].as_i64();

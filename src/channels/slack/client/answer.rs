@@ -11,16 +11,29 @@ use crate::channels::answer::{self, ApiAnswer};
 
 /// A call that did not do what it should.
 #[derive(Debug)]
-pub(super) struct SlackFailure {
+pub(in crate::channels::slack) struct SlackFailure {
     /// Slack's word for it; empty when Slack did not speak.
     pub(super) code: String,
     /// Too many calls of this method.
     pub(super) limited: bool,
     /// The class, for the caller of the channel.
-    pub(super) error: DeliveryError,
+    pub(in crate::channels::slack) error: DeliveryError,
 }
 
 impl SlackFailure {
+    /// An answer that makes no sense; worth another try.
+    pub(super) fn nonsense(reason: &str) -> Self {
+        Self {
+            code: String::new(),
+            limited: false,
+            error: DeliveryError::Retry {
+                reason: reason.to_owned(),
+                after: None,
+                uncertain: false,
+            },
+        }
+    }
+
     /// We ourselves held the call back: it never left.
     pub(super) fn held_back(error: DeliveryError) -> Self {
         Self {
@@ -113,6 +126,7 @@ fn classify(status: StatusCode, code: &str) -> Class {
         | "user_removed_from_team"
         | "team_disabled"
         | "team_access_not_granted"
+        | "forbidden_team"
         | "team_not_found"
         | "org_login_required"
         | "missing_scope"

@@ -28,6 +28,8 @@ pub(super) enum Method {
     Identity,
     /// `usergroups.users.list`.
     GroupMembers,
+    /// `apps.connections.open`.
+    OpenSocket,
 }
 
 /// "Generally one a second and channel, short bursts are fine."
@@ -79,6 +81,7 @@ impl Method {
             Self::OpenDirect => "conversations.open",
             Self::Identity => "auth.test",
             Self::GroupMembers => "usergroups.users.list",
+            Self::OpenSocket => "apps.connections.open",
         }
     }
 
@@ -96,7 +99,7 @@ impl Method {
             Self::Replies | Self::History => LOOK,
             Self::GroupMembers => GROUPS,
             Self::OpenDirect => DIRECT,
-            Self::Post | Self::OpenView | Self::Identity => &[],
+            Self::Post | Self::OpenView | Self::Identity | Self::OpenSocket => &[],
         };
         Rates {
             wide,

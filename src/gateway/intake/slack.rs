@@ -1,55 +1,40 @@
-//! Slack's webhooks: a press is answered with nothing, since the card shows what came of it; what it cannot show goes to the
+//! Slack's events: a press is answered with nothing, since the card shows what came of it; what it cannot show goes to the
 //! one who pressed as a note.
 
-use axum::Json;
-use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::http::request::Parts;
-use axum::response::{IntoResponse, Response};
+use std::time::Duration;
+
 use countersign_agent::domain::{ChannelKind, ClickTarget, Inbound, InboundBody, Locale, Notice};
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use super::{FORM, JSON, Outcome, accept, click, metered, read_push, refused, require_type};
+use super::{Outcome, Taken, accept, click};
 use crate::channels::{FormContext, SlackReceived as Received, form_errors, notice_text, revise_form};
 use crate::gateway::error::ApiError;
-use crate::gateway::linger::Lingering;
 use crate::gateway::state::Gateway;
 
-/// `POST /webhooks/slack/events`, `/interactions` and `/commands`; each takes every kind.
-pub(in crate::gateway) async fn slack(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
-    let (request, body) = request.into_parts();
-    metered("slack", handle(&gateway, &request, Lingering::of(body))).await
-}
-
-async fn handle(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(Outcome, Response), ApiError> {
+/// Stores or decides what was read; see [`click`] for `patience`.
+///
+/// # Errors
+/// When it could not be committed: the platform shall send it again.
+pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, patience: Duration) -> Result<Taken, ApiError> {
     let live = gateway.settings.current();
-    if !live.slack.enabled {
-        return Err(ApiError::not_found("the Slack channel is not enabled (channels.slack.enabled)"));
-    }
     let locale = |chat: &str| live.in_chat(ChannelKind::Slack, chat).locale;
-    require_type(&request.headers, &[JSON, FORM])?;
-    let hook = &gateway.channels.slack_hook;
-    let body = read_push(gateway, &request.headers, body, hook.unsigned_limit(&request.headers)).await?;
-    match body
-        .and_then(|body| hook.receive(&request.headers, &body, gateway.machine_clock.now()))
-        .map_err(|refusal| refused(gateway, "slack", request, refusal))?
-    {
-        Received::Challenge(challenge) => Ok((Outcome::Handshake, Json(json!({ "challenge": challenge })).into_response())),
-        Received::Probe => Ok((Outcome::Handshake, done())),
+    match received {
+        Received::Challenge(challenge) => Ok((Outcome::Handshake, Some(json!({ "challenge": challenge })))),
+        Received::Probe => Ok((Outcome::Handshake, None)),
         Received::Ignored(reason) => {
             info!(reason, "event ignored");
-            Ok((Outcome::Ignored, done()))
+            Ok((Outcome::Ignored, None))
         }
-        Received::Event(inbound) => Ok((accept(gateway, &inbound).await?, done())),
+        Received::Event(inbound) => Ok((accept(gateway, &inbound).await?, None)),
         Received::EmptyCommand { chat } => {
             let text = notice_text(&gateway.templates, locale(&chat), &Notice::Greeting {});
-            Ok((Outcome::Ignored, told(&text)))
+            Ok((Outcome::Ignored, Some(told(&text))))
         }
         Received::Command(inbound) => {
             let locale = locale(&inbound.conversation.chat);
             let outcome = accept(gateway, &inbound).await?;
-            Ok((outcome, told(&gateway.templates.say(locale, "note.command_taken", json!({})))))
+            Ok((outcome, Some(told(&gateway.templates.say(locale, "note.command_taken", json!({}))))))
         }
         Received::Press {
             inbound,
@@ -57,33 +42,26 @@ async fn handle(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(
             thread,
         } => {
             let locale = locale(&inbound.conversation.chat);
-            let answer = click(gateway, inbound.clone()).await?;
+            let answer = click(gateway, inbound.clone(), patience).await?;
             gateway.failpoint.reach("decision_written");
             // The answer does not wait for the note: it must be there in three seconds.
             tokio::spawn(follow_up(gateway.clone(), inbound, answer.notice, trigger_id, thread, locale));
-            Ok((Outcome::Decided, done()))
+            Ok((Outcome::Decided, None))
         }
         Received::Submit(inbound) => {
             let locale = locale(&inbound.conversation.chat);
-            let answer = click(gateway, inbound).await?;
+            let answer = click(gateway, inbound, patience).await?;
             gateway.failpoint.reach("decision_written");
-            if shows_on_card(&answer.notice) {
-                // Nothing in the answer closes the form.
-                return Ok((Outcome::Decided, done()));
-            }
-            let body = form_errors(&gateway.templates, locale, &answer.notice);
-            Ok((Outcome::Decided, Json(body).into_response()))
+            // Nothing in the answer closes the form.
+            let wrong = (!shows_on_card(&answer.notice)).then(|| form_errors(&gateway.templates, locale, &answer.notice));
+            Ok((Outcome::Decided, wrong))
         }
     }
 }
 
-fn done() -> Response {
-    StatusCode::OK.into_response()
-}
-
 /// An answer to a command, for the one who typed it.
-fn told(text: &str) -> Response {
-    Json(json!({ "response_type": "ephemeral", "text": text })).into_response()
+fn told(text: &str) -> Value {
+    json!({ "response_type": "ephemeral", "text": text })
 }
 
 /// What a press leads to beside the repainted card: the form for changes, or a note to the person who pressed. It is not retried.

@@ -1,0 +1,281 @@
+//! Slack's Socket Mode: the same events as over HTTP, in envelopes of a WebSocket.
+//!
+//! The connection proves where an envelope comes from: we opened it, with the app's own token.
+
+use std::time::Duration;
+
+use countersign_agent::domain::{ChannelKind, Millis};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::client::{SlackFailure, open_socket};
+use super::fields::Fields;
+use super::{SLACK_APP, SlackReceived, events, interactions};
+use crate::channels::reading::{Object, UNREADABLE, object, strict_text};
+use crate::channels::socket::{
+    DialError, Ending, Frame, Liveness, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol, SocketRead, SocketReceived, dial,
+};
+use crate::channels::{BoxFuture, DeliveryError, Refusal};
+use crate::config::SlackSecrets;
+
+/// Connections that Slack allows an app.
+const MOST: u32 = 10;
+
+/// Slack pings by itself, too. A peer that is silent for half a minute has gone.
+const LIVENESS: Liveness = Liveness {
+    every: Duration::from_secs(10),
+    within: Duration::from_secs(20),
+};
+
+/// Opens connections of one Slack app.
+#[derive(Debug)]
+pub struct SlackSockets {
+    base_url: String,
+    app_token: SecretString,
+    http: reqwest::Client,
+    /// Speaks HTTP/1.1 only.
+    upgrades: reqwest::Client,
+}
+
+impl SlackSockets {
+    /// For the app of `secrets`. `http` makes calls; `upgrades` speaks HTTP/1.1 only.
+    #[must_use]
+    pub fn new(secrets: &SlackSecrets, http: reqwest::Client, upgrades: reqwest::Client) -> Self {
+        Self {
+            base_url: secrets.base_url.clone(),
+            app_token: secrets.app_token.clone(),
+            http,
+            upgrades,
+        }
+    }
+
+    async fn connect(&self) -> Result<Socket, DeliveryError> {
+        let address = open_socket(&self.http, &self.base_url, self.app_token.expose_secret()).await;
+        let address = address.map_err(|refused: SlackFailure| refused.error)?;
+        let stream = dial(&self.upgrades, &address).await.map_err(|error: DialError| DeliveryError::Retry {
+            reason: format!("Slack Socket Mode: {error}"),
+            after: None,
+            uncertain: false,
+        })?;
+        Ok(Socket::new(stream, Box::new(SlackProtocol), String::new()))
+    }
+}
+
+impl SocketPlatform for SlackSockets {
+    fn kind(&self) -> ChannelKind {
+        ChannelKind::Slack
+    }
+
+    fn app(&self) -> &str {
+        SLACK_APP
+    }
+
+    fn most(&self) -> u32 {
+        MOST
+    }
+
+    fn open(&self) -> BoxFuture<'_, Result<Socket, DeliveryError>> {
+        Box::pin(self.connect())
+    }
+}
+
+/// Socket Mode on one connection.
+#[derive(Debug)]
+struct SlackProtocol;
+
+/// A message of Slack's, whatever it is.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    envelope_id: Option<String>,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+    #[serde(default)]
+    accepts_response_payload: bool,
+    reason: Option<String>,
+    num_connections: Option<u32>,
+    connection_info: Option<Object<ConnectionInfo>>,
+}
+
+#[derive(Deserialize)]
+struct ConnectionInfo {
+    app_id: Option<String>,
+}
+
+impl SocketProtocol for SlackProtocol {
+    fn waits_for_greeting(&self) -> bool {
+        true
+    }
+
+    fn liveness(&self) -> Liveness {
+        LIVENESS
+    }
+
+    fn ping(&self) -> Frame {
+        Frame::Ping
+    }
+
+    fn read(&mut self, frame: Frame, now: Millis) -> SocketRead {
+        let Frame::Text(text) = frame else {
+            tracing::warn!("Slack sent a frame that is no text; it is skipped");
+            return SocketRead::Nothing;
+        };
+        let envelope = strict_text(text.as_bytes()).and_then(|text| object::<Envelope<'_>>(text).ok_or(UNREADABLE));
+        let envelope = match envelope {
+            Ok(envelope) => envelope,
+            Err(refusal) => return unreadable(&text, refusal),
+        };
+        match (envelope.kind.as_str(), envelope.envelope_id) {
+            ("hello", _) => {
+                let app = envelope.connection_info.and_then(|info| info.0.app_id);
+                // More of them than we have opened share the events: half of them would seem lost.
+                tracing::info!(app, connections = envelope.num_connections, "Slack greets a connection");
+                SocketRead::Greeted
+            }
+            ("disconnect", _) => disconnected(envelope.reason.unwrap_or_default()),
+            (kind, Some(id)) => {
+                let payload = envelope.payload.map_or("", RawValue::get);
+                let accepts = envelope.accepts_response_payload;
+                SocketRead::Event(SocketEvent {
+                    received: received(kind, payload, now).map(SocketReceived::Slack),
+                    answer: Box::new(move |answer| acknowledgement(&id, accepts, answer)),
+                })
+            }
+            (kind, None) => {
+                tracing::info!(kind = %kind.chars().take(40).collect::<String>(), "Slack sent a message of an unknown type");
+                SocketRead::Nothing
+            }
+        }
+    }
+}
+
+/// Without an acknowledgement it would come again and again, and be read no better.
+fn unreadable(text: &str, refusal: Refusal) -> SocketRead {
+    #[derive(Deserialize)]
+    struct Named {
+        envelope_id: String,
+    }
+    match serde_json::from_str::<Named>(text) {
+        Ok(Named { envelope_id }) => SocketRead::Event(SocketEvent {
+            received: Err(refusal),
+            answer: Box::new(move |answer| acknowledgement(&envelope_id, false, answer)),
+        }),
+        Err(_) => {
+            tracing::warn!(reason = %refusal, "a message of Slack's cannot be read");
+            SocketRead::Nothing
+        }
+    }
+}
+
+fn disconnected(reason: String) -> SocketRead {
+    match reason.as_str() {
+        "too_many_websockets" => SocketRead::End(Ending::TooMany),
+        "link_disabled" => SocketRead::End(Ending::SwitchedOff(String::from(
+            "Slack Socket Mode is switched off: switch it on in the app's settings, under Socket Mode",
+        ))),
+        // `warning`, `refresh_requested`, and what Slack may say one day.
+        _ => SocketRead::Recycle(reason.chars().filter(|c| !c.is_control()).take(40).collect()),
+    }
+}
+
+/// The payload is what an HTTP request would have brought.
+fn received(kind: &str, payload: &str, now: Millis) -> Result<SlackReceived, Refusal> {
+    match kind {
+        "events_api" => events::read_event(payload, now),
+        "interactive" => interactions::read_interaction(payload, now),
+        "slash_commands" => interactions::read_command(Fields::of_object(payload).map_err(Refusal::Bad)?, now),
+        _ => Ok(SlackReceived::Ignored("envelope type without a handler")),
+    }
+}
+
+fn acknowledgement(id: &str, accepts: bool, answer: &SocketAnswer) -> Option<Frame> {
+    let frame: Value = match answer {
+        SocketAnswer::NotTaken => return None,
+        SocketAnswer::Taken(Some(body)) if accepts => json!({ "envelope_id": id, "payload": body }),
+        SocketAnswer::Taken(_) => json!({ "envelope_id": id }),
+    };
+    Some(Frame::Text(frame.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(message: &Value) -> SocketRead {
+        SlackProtocol.read(Frame::Text(message.to_string()), Millis(1_700_000_000_000))
+    }
+
+    fn event(message: &Value) -> SocketEvent {
+        match read(message) {
+            SocketRead::Event(event) => event,
+            _ => panic!("no event: {message}"),
+        }
+    }
+
+    fn sent(event: SocketEvent, answer: &SocketAnswer) -> Option<Value> {
+        (event.answer)(answer).map(|frame| match frame {
+            Frame::Text(text) => serde_json::from_str(&text).unwrap(),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// reach §1.4: each reason has its meaning; an unknown one is a recycling.
+    #[test]
+    fn every_goodbye_has_its_meaning() {
+        let goodbye = |reason: &str| match read(&json!({"type": "disconnect", "reason": reason, "debug_info": {"host": "h"}})) {
+            SocketRead::Recycle(reason) => format!("recycle {reason}"),
+            SocketRead::End(ending) => ending.as_str().to_owned(),
+            _ => String::from("nothing"),
+        };
+        assert_eq!(goodbye("warning"), "recycle warning");
+        assert_eq!(goodbye("refresh_requested"), "recycle refresh_requested");
+        assert_eq!(goodbye("of tomorrow"), "recycle of tomorrow");
+        assert_eq!(goodbye("too_many_websockets"), "too_many");
+        assert_eq!(goodbye("link_disabled"), "switched_off");
+    }
+
+    /// reach §1.3: an acknowledgement has a payload only where Slack takes one; what was not stored is not acknowledged.
+    #[test]
+    fn acknowledgements() {
+        let envelope = |accepts: bool| {
+            json!({"envelope_id": "e1", "type": "events_api", "accepts_response_payload": accepts,
+                "payload": {"type": "app_rate_limited"}})
+        };
+        let body = SocketAnswer::Taken(Some(json!({"text": "hi"})));
+        assert_eq!(
+            sent(event(&envelope(true)), &body),
+            Some(json!({"envelope_id": "e1", "payload": {"text": "hi"}}))
+        );
+        assert_eq!(sent(event(&envelope(false)), &body), Some(json!({"envelope_id": "e1"})));
+        assert_eq!(
+            sent(event(&envelope(true)), &SocketAnswer::Taken(None)),
+            Some(json!({"envelope_id": "e1"}))
+        );
+        assert_eq!(sent(event(&envelope(true)), &SocketAnswer::NotTaken), None);
+    }
+
+    /// reach §1.2: what has an id is acknowledged, also if it is read no further. What has none is skipped.
+    #[test]
+    fn odd_messages_end_nothing() {
+        let odd = [
+            json!({"envelope_id": "e1", "type": "events_api"}),
+            json!({"envelope_id": "e1", "type": "events_api", "payload": {"type": "event_callback"}}),
+            json!({"envelope_id": "e1", "type": "slash_commands", "payload": {"text": 1}}),
+            json!({"envelope_id": "e1", "payload": {}}),
+        ];
+        for message in odd {
+            let event = event(&message);
+            assert!(event.received.is_err(), "{message}");
+            assert_eq!(sent(event, &SocketAnswer::Taken(None)), Some(json!({"envelope_id": "e1"})));
+        }
+        let unknown = event(&json!({"envelope_id": "e1", "type": "of tomorrow", "payload": {}}));
+        assert!(matches!(unknown.received, Ok(SocketReceived::Slack(SlackReceived::Ignored(_)))));
+        for nothing in [json!({"type": "of tomorrow"}), json!([]), json!("hello")] {
+            assert!(matches!(read(&nothing), SocketRead::Nothing), "{nothing}");
+        }
+        assert!(matches!(SlackProtocol.read(Frame::Binary(vec![1]), Millis(0)), SocketRead::Nothing));
+    }
+}

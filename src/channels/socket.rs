@@ -1,0 +1,119 @@
+//! Events over a WebSocket that the gateway opens to a platform: what the platforms do alike.
+//!
+//! A [`SocketPlatform`] opens connections. Its [`SocketProtocol`] reads the frames of one of them; it does no I/O. [`Socket::serve`] keeps a
+//! connection alive, hands its events over and acknowledges them.
+
+mod dial;
+mod serve;
+
+use std::fmt;
+use std::time::Duration;
+
+use countersign_agent::domain::{ChannelKind, Millis};
+use serde_json::Value;
+
+use super::{BoxFuture, DeliveryError, LarkReceived, Refusal, SlackReceived};
+
+pub(super) use dial::{DialError, dial};
+pub use serve::{Ending, Signals, Socket};
+
+/// Longest message of a platform, joined from its frames, in bytes.
+pub(super) const MAX_MESSAGE: usize = 4 * 1024 * 1024;
+
+/// A platform whose events come over connections that we open.
+pub trait SocketPlatform: Send + Sync + fmt::Debug {
+    /// Which one.
+    fn kind(&self) -> ChannelKind;
+
+    /// The app whose connections are counted, by the name that the platform knows it by.
+    fn app(&self) -> &str;
+
+    /// Most connections that the platform allows the app, over all processes.
+    fn most(&self) -> u32;
+
+    /// Asks for an address and connects to it.
+    ///
+    /// # Errors
+    /// `Forbidden` where only a change of the settings, here or at the platform, can help; anything else is worth another try.
+    fn open(&self) -> BoxFuture<'_, Result<Socket, DeliveryError>>;
+}
+
+/// A message on a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// UTF-8 text.
+    Text(String),
+    /// Bytes.
+    Binary(Vec<u8>),
+    /// A ping of the WebSocket protocol.
+    Ping,
+}
+
+/// One platform's language on one connection: frames in, frames out, and no I/O.
+pub trait SocketProtocol: Send + fmt::Debug {
+    /// Does the platform say when the connection is ready? Otherwise it is from the start.
+    fn waits_for_greeting(&self) -> bool;
+
+    /// How often we ask whether the peer is there, and how long any frame of it may take after that.
+    fn liveness(&self) -> Liveness;
+
+    /// The question whether the peer is there.
+    fn ping(&self) -> Frame;
+
+    /// What `frame` means. `now` is this machine's time.
+    fn read(&mut self, frame: Frame, now: Millis) -> SocketRead;
+}
+
+/// How a dead peer is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Liveness {
+    /// Between two pings.
+    pub every: Duration,
+    /// After a ping some frame must come within this time.
+    pub within: Duration,
+}
+
+/// What a frame means.
+pub enum SocketRead {
+    /// Nothing.
+    Nothing,
+    /// Events may come from now on.
+    Greeted,
+    /// An event, to be stored or decided, and then answered.
+    Event(SocketEvent),
+    /// This frame is sent back at once; nothing has to be stored for it.
+    Reply(Frame),
+    /// The platform will end the connection soon: the next one should be opened now.
+    Recycle(String),
+    /// The platform ends the connection.
+    End(Ending),
+}
+
+/// An event of a connection.
+pub struct SocketEvent {
+    /// What was read of it.
+    pub received: Result<SocketReceived, Refusal>,
+    /// What goes back, if anything does.
+    pub answer: Box<dyn FnOnce(&SocketAnswer) -> Option<Frame> + Send>,
+}
+
+/// What a platform's reader found in an event.
+#[expect(clippy::large_enum_variant, reason = "one lives per event")]
+pub enum SocketReceived {
+    /// Of Lark.
+    Lark(LarkReceived),
+    /// Of Slack.
+    Slack(SlackReceived),
+}
+
+/// What became of an event.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SocketAnswer {
+    /// It is stored or decided, or will never be; this is the body of the answer, if it has one.
+    Taken(Option<Value>),
+    /// It could not be stored: the platform shall send it again.
+    NotTaken,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! What becomes of an event, whichever way it came: it is stored or decided, and then answered. No agent work happens here.
+
+mod lark;
+mod slack;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use countersign_agent::domain::Inbound;
+use serde_json::Value;
+use tracing::{debug, error, warn};
+
+use super::error::ApiError;
+use super::state::Gateway;
+use crate::channels::Refusal;
+use crate::conversation::ClickAnswer;
+
+pub(super) use lark::lark;
+pub(super) use slack::slack;
+
+/// What became of an event, for the metrics.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outcome {
+    Accepted,
+    Decided,
+    Ignored,
+    Handshake,
+}
+
+impl Outcome {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Decided => "decided",
+            Self::Ignored => "ignored",
+            Self::Handshake => "handshake",
+        }
+    }
+}
+
+/// What became of an event, and the JSON that answers it, if something does.
+pub(super) type Taken = (Outcome, Option<Value>);
+
+/// Decides a click while the platform waits for the answer, for `patience` at most. The work goes on when the platform gives up or the
+/// connection ends: half a decision is none, and a late one shows on the card.
+async fn click(gateway: &Gateway, inbound: Inbound, patience: Duration) -> Result<ClickAnswer, ApiError> {
+    let conversations = gateway.conversations.clone();
+    let deciding = tokio::spawn(async move { conversations.click(&inbound).await });
+    match tokio::time::timeout(patience, deciding).await {
+        Ok(Ok(decided)) => Ok(decided?),
+        Ok(Err(panic)) => {
+            error!(%panic, "a click was not decided");
+            Err(ApiError::internal())
+        }
+        Err(_) => {
+            warn!("a click was not decided in time");
+            Err(ApiError::unavailable())
+        }
+    }
+}
+
+/// Gives a result only after the commit; a copy of an earlier event is as good.
+async fn accept(gateway: &Gateway, inbound: &Inbound) -> Result<Outcome, ApiError> {
+    gateway.failpoint.reach("verified");
+    let id = gateway.ledger.accept(inbound).await?;
+    gateway.failpoint.reach("accepted");
+    // Triage says it again at `info`, with what became of it.
+    debug!(
+        event.id = inbound.event_key,
+        kind = inbound.body.name(),
+        inbox = id,
+        "event accepted"
+    );
+    Ok(Outcome::Accepted)
+}
+
+/// The log names channel, way and reason; the sender hears only that it was refused.
+pub(super) fn refused(gateway: &Gateway, channel: &'static str, path: &str, peer: Option<SocketAddr>, refusal: Refusal) -> ApiError {
+    let (Refusal::Unauthorized(reason) | Refusal::Bad(reason)) = refusal;
+    if let Some(missed) = gateway.refusals().count(reason, gateway.machine_clock.now()) {
+        let not_logged_before = (missed > 0).then_some(missed);
+        let peer = peer.map(tracing::field::display);
+        warn!(channel, path, peer, reason = %refusal, not_logged_before, "event refused");
+    }
+    match refusal {
+        Refusal::Unauthorized(_) => ApiError::unauthorized("signature, timestamp or token is wrong"),
+        Refusal::Bad(_) => ApiError::bad_request("the body is not a readable event"),
+    }
+}

@@ -1,0 +1,101 @@
+//! How this process stands with the platforms whose events come over sockets: what `/readyz` says of it.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+
+use countersign_agent::domain::ChannelKind;
+use metrics::gauge;
+use tokio::sync::oneshot;
+
+use crate::channels::Ending;
+use crate::gateway::state::Gateway;
+
+/// One platform.
+#[derive(Clone, Debug, Default)]
+struct Standing {
+    /// Connections over which events may come.
+    open: u32,
+    /// Why there is none.
+    why: String,
+    /// Only a change of the settings, here or at the platform, helps.
+    refused: bool,
+}
+
+/// All platforms.
+#[derive(Debug, Default)]
+pub(in crate::gateway) struct SocketStandings(Mutex<BTreeMap<&'static str, Standing>>);
+
+impl SocketStandings {
+    fn change(&self, kind: ChannelKind, change: impl FnOnce(&mut Standing)) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let standing = all.entry(kind.as_str()).or_default();
+        change(standing);
+        gauge!("countersign_socket_connections", "channel" => kind.as_str()).set(f64::from(standing.open));
+    }
+
+    fn opened(&self, kind: ChannelKind) {
+        self.change(kind, |standing| {
+            *standing = Standing {
+                open: standing.open + 1,
+                ..Standing::default()
+            };
+        });
+    }
+
+    fn closed(&self, kind: ChannelKind) {
+        self.change(kind, |standing| standing.open = standing.open.saturating_sub(1));
+    }
+
+    /// There is no connection, and another try follows.
+    pub(super) fn trouble(&self, kind: ChannelKind, why: &str) {
+        self.change(kind, |standing| {
+            why.clone_into(&mut standing.why);
+            standing.refused = false;
+        });
+    }
+
+    /// There is no connection, and an admin must act.
+    pub(super) fn refused(&self, kind: ChannelKind, why: &str) {
+        self.change(kind, |standing| {
+            why.clone_into(&mut standing.why);
+            standing.refused = true;
+        });
+    }
+
+    /// `ok`, `degraded` or `failed`, with what there is to say.
+    pub(in crate::gateway) fn report(&self, kind: ChannelKind) -> (&'static str, String) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let standing = all.get(kind.as_str()).cloned().unwrap_or_default();
+        match standing {
+            Standing { open: 1, .. } => ("ok", String::from("1 connection")),
+            Standing { open, .. } if open > 0 => ("ok", format!("{open} connections")),
+            Standing { why, refused: true, .. } => ("failed", why),
+            Standing { why, .. } if why.is_empty() => ("degraded", String::from("no connection yet")),
+            Standing { why, .. } => ("degraded", format!("no connection: {why}")),
+        }
+    }
+}
+
+/// Counts a connection while it is greeted and lives.
+pub(super) async fn counted(
+    gateway: Gateway,
+    kind: ChannelKind,
+    greeted: oneshot::Receiver<()>,
+    serving: impl Future<Output = Ending> + Send,
+) -> Ending {
+    let standings = gateway.socket_standings();
+    let mut serving = std::pin::pin!(serving);
+    let counted = tokio::select! {
+        ending = &mut serving => return ending,
+        greeted = greeted => greeted.is_ok(),
+    };
+    if counted {
+        standings.opened(kind);
+    }
+    let ending = serving.await;
+    if counted {
+        standings.closed(kind);
+    }
+    ending
+}
