@@ -134,7 +134,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     let (listener, addr) = listen(boot.server.bind).await?;
     let http = Http::new()?;
     let ledger = Ledger::open(&boot.stores, parts.clock.clone()).await?;
-    if live.lark.enabled && boot.lark.encrypt_key.is_none() {
+    if live.lark.enabled && boot.lark.is_unsigned() {
         warn!("Lark events come UNSIGNED: only the verification token protects them; set channels.lark.encrypt_key");
     }
     let servers = mcp_servers(&boot, &ledger);
@@ -175,7 +175,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         max_body_bytes: boot.server.max_body_bytes,
         console_token: boot.console_token,
         lark_app: boot.lark.app_id.clone(),
-        lark_unsigned: boot.lark.encrypt_key.is_none(),
+        lark_unsigned: boot.lark.is_unsigned(),
         retention: boot.retention,
     });
     let stop = CancellationToken::new();

@@ -104,10 +104,21 @@ enum ManifestChannel {
 
 /// Arguments of `manifest`.
 #[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
 struct ManifestArgs {
-    /// Where the platform reaches the gateway, for example https://bot.example.com
+    /// Events come over sockets that the gateway opens: no public address is needed
+    #[arg(long)]
+    socket: bool,
+    /// Events come by webhook: where the platform reaches the gateway, for example https://bot.example.com
     #[arg(long, value_name = "URL", value_parser = manifest::public_url)]
-    public_url: String,
+    public_url: Option<String>,
+}
+
+impl ManifestArgs {
+    /// `None`: events come over sockets.
+    fn public_url(&self) -> Option<&str> {
+        if self.socket { None } else { self.public_url.as_deref() }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -231,8 +242,8 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
             (Err(code), _) => Ok(code),
         },
         Command::Manifest { channel } => match channel {
-            ManifestChannel::Slack(args) => manifest::slack(&args.public_url),
-            ManifestChannel::Lark(args) => manifest::lark(&args.public_url),
+            ManifestChannel::Slack(args) => manifest::slack(args.public_url()),
+            ManifestChannel::Lark(args) => manifest::lark(args.public_url()),
         },
         Command::Mcp { what } => match (load(file), what) {
             (Ok(loaded), McpCommand::List { all, args }) => mcp::list(&loaded, args.url, all).await,

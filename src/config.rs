@@ -6,6 +6,7 @@ mod deserialize;
 mod sections;
 mod hint;
 mod kind;
+mod delivery;
 mod problem;
 mod layer;
 mod file;
@@ -34,6 +35,7 @@ use ::config::{Config, ConfigError};
 use countersign_agent::domain::ToolSpec;
 use secrecy::{ExposeSecret, SecretString};
 
+pub use delivery::EventDelivery;
 pub use env::{environment, failpoint, lease, poll, terminal_locale};
 pub use key::{Key, Reload, Since};
 pub use live::Live;
@@ -184,6 +186,14 @@ impl Boot {
             templates: (!templates.as_os_str().is_empty()).then_some(templates),
             log_json: all.get_string("telemetry.log_format")? == "json",
         })
+    }
+}
+
+impl LarkSecrets {
+    /// Does only the verification token protect its events? Webhooks without an encrypt key come unsigned.
+    #[must_use]
+    pub fn is_unsigned(&self) -> bool {
+        self.delivery == EventDelivery::Webhook && self.encrypt_key.is_none()
     }
 }
 

@@ -6,23 +6,30 @@ use reqwest::Url;
 
 use super::result;
 
-/// The Slack app manifest (schema of `apps.manifest.create`), with `PUBLIC_URL` where ours goes.
+/// The Slack app manifest (schema of `apps.manifest.create`). `PUBLIC_URL` stands where ours goes. A line that begins with `{webhook}` or
+/// `{socket}` is for that delivery of events alone.
 const SLACK: &str = include_str!("manifest/slack.yaml");
-/// Events, callbacks and permissions of a Lark app, in both languages.
+/// Events, callbacks and permissions of a Lark app, in both languages. `PUBLIC_URL` and the words in braces as above.
 const LARK: &str = include_str!("manifest/lark.txt");
 
-/// The manifest of a Slack app that pushes to `public_url`.
-pub(super) fn slack(public_url: &str) -> anyhow::Result<ExitCode> {
+/// Prints the manifest of a Slack app that pushes to `public_url`. `None`: events come over sockets.
+pub(super) fn slack(public_url: Option<&str>) -> anyhow::Result<ExitCode> {
     print(SLACK, public_url)
 }
 
-/// The list for a Lark app that pushes to `public_url`.
-pub(super) fn lark(public_url: &str) -> anyhow::Result<ExitCode> {
+/// Prints the list for a Lark app that pushes to `public_url`. `None`: events come over sockets.
+pub(super) fn lark(public_url: Option<&str>) -> anyhow::Result<ExitCode> {
     print(LARK, public_url)
 }
 
-fn print(text: &str, public_url: &str) -> anyhow::Result<ExitCode> {
-    result(text.replace("PUBLIC_URL", public_url).trim_end())?;
+fn print(text: &str, public_url: Option<&str>) -> anyhow::Result<ExitCode> {
+    let (chosen, other) = match public_url {
+        Some(_) => ("{webhook}", "{socket}"),
+        None => ("{socket}", "{webhook}"),
+    };
+    let lines = text.lines().filter(|line| !line.starts_with(other));
+    let lines: Vec<&str> = lines.map(|line| line.strip_prefix(chosen).unwrap_or(line)).collect();
+    result(&lines.join("\n").replace("PUBLIC_URL", public_url.unwrap_or_default()))?;
     Ok(ExitCode::SUCCESS)
 }
 

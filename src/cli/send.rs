@@ -7,7 +7,7 @@ use countersign_agent::domain::{Clock, Ids};
 use secrecy::ExposeSecret;
 
 use super::{failed, result};
-use crate::config::{LarkSecrets, Loaded, SlackSecrets};
+use crate::config::{EventDelivery, LarkSecrets, Loaded, SlackSecrets};
 use countersign_playground::{LarkApp, SlackApp, Tenant, Words};
 
 #[derive(Debug, Subcommand)]
@@ -37,6 +37,9 @@ pub(super) struct SendArgs {
 
 /// Sends a direct message, so that no mention is needed, encrypted and signed as Lark does it.
 pub(super) async fn lark(loaded: Loaded, args: SendArgs) -> anyhow::Result<ExitCode> {
+    if loaded.boot.lark.delivery == EventDelivery::Socket {
+        return Ok(failed(&no_webhook("lark")));
+    }
     if loaded.boot.lark.app_id.is_empty() {
         return Ok(failed(
             "channels.lark has no credentials to sign with (app_id, verification_token, encrypt_key)",
@@ -49,12 +52,20 @@ pub(super) async fn lark(loaded: Loaded, args: SendArgs) -> anyhow::Result<ExitC
 
 /// Sends one test event to the gateway, signed as Slack signs it.
 pub(super) async fn slack(loaded: Loaded, args: SendArgs) -> anyhow::Result<ExitCode> {
+    if loaded.boot.slack.delivery == EventDelivery::Socket {
+        return Ok(failed(&no_webhook("slack")));
+    }
     if loaded.boot.slack.signing_secret.expose_secret().is_empty() {
         return Ok(failed("channels.slack has no secret to sign with (signing_secret)"));
     }
     let base = base(&loaded, &args);
     let tenant = Tenant::slack(http()?, &base, &loaded.boot.slack, None, Clock::system(), Ids::random());
     send(&tenant, &base, &args, ["U0TEST", "D0TEST"]).await
+}
+
+/// Only the platform can send over a connection that the gateway opened to it.
+fn no_webhook(channel: &str) -> String {
+    format!("channels.{channel}.delivery is socket, so the gateway takes no requests of {channel}: write to the bot in the chat instead")
 }
 
 fn base(loaded: &Loaded, args: &SendArgs) -> String {

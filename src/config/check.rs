@@ -8,6 +8,7 @@ use countersign_agent::tools::McpReach;
 use secrecy::ExposeSecret;
 
 use super::Boot;
+use super::delivery::{EventDelivery, SECRETS, Secret};
 use super::live::Live;
 use super::problem::Report;
 use super::profiles;
@@ -23,19 +24,6 @@ const MOST_ESCALATED: usize = 10;
 
 /// The fewest characters of the token for the API and the console; a shorter one can be guessed.
 const TOKEN: usize = 16;
-
-/// Channels with the secrets that they cannot be enabled without.
-pub(super) const NEEDED: &[(&str, &[&str])] = &[
-    (
-        "channels.lark",
-        &[
-            "channels.lark.app_id",
-            "channels.lark.app_secret",
-            "channels.lark.verification_token",
-        ],
-    ),
-    ("channels.slack", &["channels.slack.signing_secret", "channels.slack.bot_token"]),
-];
 
 /// Notes a rule that is broken: the keys that it is about, whether it is, and why.
 type Note<'a> = dyn FnMut(&[&str], bool, String) + 'a;
@@ -60,14 +48,9 @@ pub(super) fn check_rules(boot: &Boot, live: &Live, layered: LayeredValues<'_>, 
 }
 
 fn check_secrets(boot: &Boot, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
-    for (channel, secrets) in NEEDED {
-        let enabled = format!("{channel}.enabled");
+    for (channel, secrets) in SECRETS {
         for secret in *secrets {
-            rule(
-                &[secret, &enabled],
-                layered.is_on(&enabled) && layered.is_blank(secret),
-                format!("found a blank, must be set when {enabled} is true"),
-            );
+            check_secret(channel, secret, layered, rule);
         }
     }
     let bind = boot.server.bind;
@@ -81,6 +64,28 @@ fn check_secrets(boot: &Boot, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
         &["channels.console.token"],
         (1..TOKEN).contains(&token),
         format!("found {token} characters, needs at least {TOKEN}: whoever guesses it decides for everybody"),
+    );
+}
+
+/// What an enabled channel needs is there, and what the gateway reads has its form.
+fn check_secret(channel: &str, secret: &Secret, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
+    let Secret { key, prefix, advice, .. } = secret;
+    let (enabled, delivery) = (format!("{channel}.enabled"), format!("{channel}.delivery"));
+    let chosen = EventDelivery::named(layered.text(&delivery));
+    let only = secret.only.map(|only| format!(" and {delivery} is {}", only.as_str()));
+    rule(
+        &[key, &enabled, &delivery],
+        layered.is_on(&enabled) && secret.is_needed(chosen) && layered.is_blank(key),
+        format!(
+            "found a blank, must be set when {enabled} is true{}{advice}",
+            only.unwrap_or_default()
+        ),
+    );
+    let is_odd = !layered.is_blank(key) && layered.text(key).is_some_and(|text| !text.starts_with(prefix));
+    rule(
+        &[key, &delivery],
+        secret.is_read(chosen) && is_odd,
+        format!("found a secret that does not begin with {prefix}{advice}"),
     );
 }
 
@@ -273,12 +278,27 @@ fn warn(boot: &Boot, live: &Live, layered: LayeredValues<'_>, report: &mut Repor
     for_each_place(live, &mut |section, _, own| {
         warn_of_escalation(section, own, &mut |key, why| report.warning(place(key), key, why));
     });
+    warn_of_unused(layered, report);
     let key = "channels.lark.encrypt_key";
-    if live.lark.enabled && boot.lark.encrypt_key.is_none() && !report.is_refused(key) {
+    if live.lark.enabled && boot.lark.is_unsigned() && !report.is_refused(key) {
         report.warning(
             place(key),
             key,
             "blank: Lark events arrive UNSIGNED, anybody who knows the verification token can forge them",
         );
+    }
+}
+
+/// Secrets that an enabled channel has and does not read: an admin may believe that they protect it.
+fn warn_of_unused(layered: LayeredValues<'_>, report: &mut Report) {
+    for (channel, secrets) in SECRETS {
+        let delivery = format!("{channel}.delivery");
+        let chosen = EventDelivery::named(layered.text(&delivery));
+        let is_enabled = layered.is_on(&format!("{channel}.enabled"));
+        let is_unused = |secret: &&Secret| is_enabled && !secret.is_read(chosen) && !layered.is_blank(secret.key);
+        for Secret { key, .. } in secrets.iter().filter(is_unused) {
+            let why = format!("set, but unused: {delivery} is {}", chosen.as_str());
+            report.warning(layered.origin(key).unwrap_or("default"), key, &why);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::check::NEEDED;
+use super::delivery::{EventDelivery, SECRETS, Secret};
 use super::key::Reload;
 use super::values::Values;
 use super::{Live, Loaded, Source};
@@ -91,7 +91,7 @@ impl Reloader {
             let file = self.file().display();
             return Candidate(Err(vec![format!("{file}: the file is gone; what it said stays in force")]));
         }
-        let problems: Vec<String> = NEEDED
+        let problems: Vec<String> = SECRETS
             .iter()
             .filter_map(|(channel, secrets)| self.not_startable(&loaded, channel, secrets))
             .collect();
@@ -102,9 +102,16 @@ impl Reloader {
         }
     }
 
-    fn not_startable(&self, loaded: &Loaded, channel: &str, secrets: &[&str]) -> Option<String> {
+    /// Why an edit may not enable the channel: this process does not have the secrets that its delivery needs.
+    fn not_startable(&self, loaded: &Loaded, channel: &str, secrets: &[Secret]) -> Option<String> {
         let enabled = format!("{channel}.enabled");
-        let blank: Vec<&str> = secrets.iter().copied().filter(|secret| self.boot.is_blank(secret)).collect();
+        // The delivery of this process, whatever the edit says: it waits for the restart, too.
+        let delivery = EventDelivery::named(self.boot.text(&format!("{channel}.delivery")));
+        let blank: Vec<&str> = secrets
+            .iter()
+            .filter(|secret| secret.is_needed(delivery) && self.boot.is_blank(secret.key))
+            .map(|secret| secret.key)
+            .collect();
         if blank.is_empty() || !loaded.values.is_on(&enabled) {
             return None;
         }

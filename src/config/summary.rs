@@ -5,23 +5,30 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::live::Live;
 use super::secret::without_password;
-use super::{Boot, Coordination};
+use super::{Boot, Coordination, EventDelivery};
 
 /// What it comes to: a name and a few words each, no secret among them.
 #[must_use]
 pub fn summary(boot: &Boot, live: &Live) -> [(&'static str, String); 4] {
-    let enabled = [
-        ("lark", live.lark.enabled),
-        ("slack", live.slack.enabled),
-        ("console", live.console.enabled),
-    ];
-    let enabled = enabled.into_iter().filter_map(|(name, on)| on.then_some(name.to_owned()));
     [
-        ("channels", listed(enabled.collect())),
+        ("channels", channels(boot, live)),
         ("model", model(live)),
         ("database", database(boot)),
         ("tools", tools(boot)),
     ]
+}
+
+fn channels(boot: &Boot, live: &Live) -> String {
+    let platform = |name: &str, delivery: EventDelivery| match delivery {
+        EventDelivery::Webhook => format!("{name} (events by webhook)"),
+        EventDelivery::Socket => format!("{name} (events over sockets)"),
+    };
+    let enabled = [
+        (live.lark.enabled, platform("lark", boot.lark.delivery)),
+        (live.slack.enabled, platform("slack", boot.slack.delivery)),
+        (live.console.enabled, String::from("console")),
+    ];
+    listed(enabled.into_iter().filter_map(|(on, words)| on.then_some(words)).collect())
 }
 
 fn model(live: &Live) -> String {

@@ -20,6 +20,7 @@ use countersign_agent::tools::McpServer;
 use secrecy::SecretString;
 use serde::Deserialize;
 
+use super::delivery::EventDelivery;
 use super::key::Key;
 use super::kind::{Finding, Kind, Sections};
 use super::sections::{self, Findings, Form, NAME};
@@ -52,6 +53,8 @@ const fn whole(min: i64, max: i64) -> Kind {
     Kind::Whole { min, max }
 }
 
+const DELIVERY: Kind = one_of(&["webhook", "socket"]);
+
 const fn one_of(words: &'static [&'static str]) -> Kind {
     Kind::Choice(words)
 }
@@ -79,14 +82,16 @@ keys! {
         /// Lark's API, without a trailing slash.
         #[serde(deserialize_with = "deserialize::url")]
         base_url: String = Kind::Url { blank: false }, "https://open.feishu.cn";
+        /// How events reach us.
+        delivery: EventDelivery = DELIVERY, "webhook";
         /// App ID.
         #[serde(deserialize_with = "deserialize::trimmed")]
         app_id: String = Kind::Text, "''";
         /// App Secret.
         app_secret: SecretString = Kind::Secret, "''";
-        /// Verification Token.
+        /// Verification Token; webhooks only.
         verification_token: SecretString = Kind::Secret, "''";
-        /// Encrypt Key. Without it, events come unsigned.
+        /// Encrypt Key; webhooks only. Without it, they come unsigned.
         #[serde(deserialize_with = "deserialize::optional_secret")]
         encrypt_key: Option<SecretString> = Kind::Secret, "''";
     }
@@ -98,7 +103,11 @@ keys! {
         /// Slack's API, without a trailing slash.
         #[serde(deserialize_with = "deserialize::url")]
         base_url: String = Kind::Url { blank: false }, "https://slack.com/api";
-        /// Signing Secret.
+        /// How events reach us.
+        delivery: EventDelivery = DELIVERY, "webhook";
+        /// App-level token, `xapp-…`; sockets only.
+        app_token: SecretString = Kind::Secret, "''";
+        /// Signing Secret; webhooks only.
         signing_secret: SecretString = Kind::Secret, "''";
         /// The Signing Secret that a rotation replaces.
         #[serde(deserialize_with = "deserialize::optional_secret")]
@@ -264,7 +273,7 @@ keys! {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// HTTP in, API, console.
+    /// Events in, by webhook or over sockets; API, console.
     Webhooks,
     /// Turns and messages out.
     Workers,

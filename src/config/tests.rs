@@ -1,5 +1,6 @@
 //! Layers: what wins, and what is told.
 
+mod delivery;
 mod profiles;
 mod secrets;
 

@@ -61,9 +61,14 @@ impl<'a> LayeredValues<'a> {
         })
     }
 
+    /// The key's value, if it is a text.
+    pub(super) fn text(self, path: &str) -> Option<&'a str> {
+        self.at(path).and_then(|value| text(&value.kind))
+    }
+
     /// Is the key's value a blank text?
     pub(super) fn is_blank(self, path: &str) -> bool {
-        self.at(path).is_some_and(|value| is_blank(&value.kind))
+        self.text(path).is_some_and(is_blank)
     }
 
     /// Is the key's value `true`?
@@ -93,9 +98,14 @@ impl Values {
         of_class.filter(differs).map(|key| key.path).collect()
     }
 
+    /// The key's value, if it is a text.
+    pub(super) fn text(&self, path: &str) -> Option<&str> {
+        self.0.get(path).and_then(text)
+    }
+
     /// Is the key's value a blank text?
     pub(super) fn is_blank(&self, path: &str) -> bool {
-        self.0.get(path).is_some_and(is_blank)
+        self.text(path).is_some_and(is_blank)
     }
 
     /// Is the key's value `true`?
@@ -109,8 +119,15 @@ fn is_named(section: &Value, name: &str) -> bool {
     matches!(members.get(NAME), Some(Value { kind: ValueKind::String(own), .. }) if own == name)
 }
 
-fn is_blank(kind: &ValueKind) -> bool {
-    matches!(kind, ValueKind::String(text) if text.trim().is_empty())
+fn text(kind: &ValueKind) -> Option<&str> {
+    match kind {
+        ValueKind::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
 }
 
 fn is_on(kind: &ValueKind) -> bool {

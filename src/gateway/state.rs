@@ -127,7 +127,7 @@ pub struct GatewayParts {
     pub console_token: Option<SecretString>,
     /// `channels.lark.app_id`.
     pub lark_app: String,
-    /// No encrypt key: Lark's events come unsigned.
+    /// Lark's events come unsigned: webhooks without an encrypt key.
     pub lark_unsigned: bool,
     /// `store.retention_days`.
     pub retention: Duration,

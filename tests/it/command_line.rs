@@ -164,6 +164,17 @@ async fn send_slack_reaches_a_running_gateway() {
     assert!(objections.iter().all(|what| what.starts_with("reactions.add")), "{objections:?}");
 }
 
+/// interface (I): over a socket only the platform can send, so `send` says at once what to do instead.
+#[tokio::test]
+async fn send_says_that_a_socket_takes_no_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    for (channel, delivery) in [("lark", "CHANNELS__LARK__DELIVERY"), ("slack", "CHANNELS__SLACK__DELIVERY")] {
+        let ran = run(folder.path(), &[(delivery, "socket")], &["send", channel, "--text", "OK"]).await;
+        assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
+        one_line(&ran.err, &format!("channels.{channel}.delivery is socket"));
+    }
+}
+
 /// design: SIGTERM ends `serve` with status 0 after it said where it listens and nothing else on stdout.
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_ends_well_when_asked() {

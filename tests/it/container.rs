@@ -166,6 +166,7 @@ fn the_environment_is_understood() {
             assert!(name.ends_with("_FILE"), "{name}");
             *value = match file {
                 "database_url" => secret(file, "postgres://countersign:pw@postgres/countersign\n"),
+                "slack_app_token" => secret(file, "xapp-0123456789abcdef\n"),
                 other => secret(other, "xoxb-0123456789abcdef\n"),
             };
         }

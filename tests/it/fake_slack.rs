@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::app;
-use countersign::config::SlackSecrets;
+use countersign::config::{EventDelivery, SlackSecrets};
 use countersign_agent::domain::{Clock, Ids};
 use countersign_playground::{FakeSlack, Fault, Tenant, Words};
 use serde_json::{Value, json};
@@ -25,6 +25,8 @@ impl Bench {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let secrets = SlackSecrets {
             base_url: slack.base_url(),
+            delivery: EventDelivery::Webhook,
+            app_token: "".into(),
             signing_secret: "ss-slack-test-0123456789".into(),
             previous_signing_secret: None,
             bot_token: TOKEN.into(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::channels::{Channel as _, Delivery, DeliveryError, LarkClient, Receipt};
-use countersign::config::LarkSecrets;
+use countersign::config::{EventDelivery, LarkSecrets};
 use countersign_agent::domain::{
     CardState, ChannelKind, Clock, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, OutboxOp, ReactionMark, TurnReason,
 };
@@ -34,6 +34,7 @@ impl Bench {
         lark.learn("om_request", "oc_1");
         let secrets = LarkSecrets {
             base_url: lark.base_url(),
+            delivery: EventDelivery::Webhook,
             app_id: String::from("cli_x"),
             app_secret: SecretString::from(secret),
             verification_token: SecretString::from("v"),

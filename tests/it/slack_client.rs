@@ -5,7 +5,7 @@ mod stub;
 use std::time::Duration;
 
 use countersign::channels::{Channel as _, Delivery, DeliveryError, FormContext, Receipt, SlackClient, revise_form};
-use countersign::config::SlackSecrets;
+use countersign::config::{EventDelivery, SlackSecrets};
 use countersign_agent::domain::{
     CardState, ChannelKind, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, OutboxOp, ReactionMark, TurnReason,
 };
@@ -33,6 +33,8 @@ impl Bench {
         let slack = Stub::start().await;
         let secrets = SlackSecrets {
             base_url: slack.base_url.clone(),
+            delivery: EventDelivery::Webhook,
+            app_token: "".into(),
             signing_secret: SecretString::from("s"),
             previous_signing_secret: None,
             bot_token: SecretString::from(token),

@@ -283,6 +283,33 @@ fn a_channel_without_secrets_needs_a_restart() {
     }
 }
 
+/// interface (I): which secrets an edit needs to enable a channel goes by the delivery of the process, which waits for a restart itself.
+#[test]
+fn a_channel_is_enabled_with_the_secrets_of_this_process() {
+    let sockets = [
+        ("channels.slack.delivery", "socket"),
+        ("channels.slack.app_token", "xapp-1"),
+        ("channels.slack.bot_token", "xoxb-1"),
+    ];
+    let enabled = ("channels.slack.enabled", "true");
+    let site = Site::new(&sockets);
+    let (mut reloader, _) = site.start();
+    site.edit(&[enabled]);
+    match look(&mut reloader) {
+        Edit::Taken { hot, restart, .. } => assert_eq!((hot, restart), (vec![enabled.0], vec![])),
+        other => panic!("{other:?}"),
+    }
+    // Webhooks without a signing secret would be open to anybody, though the edit wants none.
+    let site = Site::new(&sockets[1..]);
+    let (mut reloader, _) = site.start();
+    site.edit(&[enabled, sockets[0]]);
+    let told = refused(&mut reloader);
+    assert!(
+        told.len() == 1 && told[0].contains("started without channels.slack.signing_secret"),
+        "{told:?}"
+    );
+}
+
 /// design: a file that vanishes is not an edit that says "all defaults"; a default file that appears is one.
 #[test]
 fn a_file_may_vanish_and_come_back() {

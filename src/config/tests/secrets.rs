@@ -11,7 +11,7 @@ fn blank_secrets_of_an_enabled_channel() {
         &[
             "config.yaml:3: channels.lark.app_id: found a blank, must be set when channels.lark.enabled is true",
             "config.yaml:4: channels.lark.app_secret: found a blank, must be set when channels.lark.enabled is true",
-            "env COUNTERSIGN__CHANNELS__LARK__VERIFICATION_TOKEN: channels.lark.verification_token: found a blank, must be set when channels.lark.enabled is true",
+            "env COUNTERSIGN__CHANNELS__LARK__VERIFICATION_TOKEN: channels.lark.verification_token: found a blank, must be set when channels.lark.enabled is true and channels.lark.delivery is webhook",
         ],
     );
     assert!(loaded(LARK, &[]).live.lark.enabled);

@@ -8,9 +8,14 @@ use crate::support::lark_push::{event, push};
 use crate::support::slack_push;
 
 async fn manifest(channel: &str, url: &str) -> String {
+    printed(&["manifest", channel, "--public-url", url]).await
+}
+
+async fn printed(args: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let ran = run(folder.path(), &[], &["manifest", channel, "--public-url", url]).await;
+    let ran = run(folder.path(), &[], args).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert!(!ran.out.contains("PUBLIC_URL") && !ran.out.contains(['{', '}']), "{}", ran.out);
     ran.out
 }
 
@@ -41,7 +46,37 @@ async fn slack_manifest_is_whole() {
         "https://bot.example/gate/webhooks/slack/events"
     );
     assert_eq!(settings["socket_mode_enabled"], false);
-    assert!(!text.contains("PUBLIC_URL"));
+}
+
+/// interface (I): the manifest for Socket Mode has no URL of ours and is the same in everything else. Its comment says which token a
+/// manifest cannot make.
+#[tokio::test]
+async fn slack_manifest_for_sockets_has_no_urls() {
+    let text = printed(&["manifest", "slack", "--socket"]).await;
+    assert!(!text.contains("http"), "{text}");
+    for word in [
+        "App-Level Tokens",
+        "connections:write",
+        "channels.slack.app_token",
+        "channels.slack.delivery",
+    ] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+    let sockets: Value = serde_saphyr::from_str(&text).unwrap();
+    let webhooks = manifest("slack", "https://bot.example").await;
+    assert!(!webhooks.contains("App-Level Tokens"), "{webhooks}");
+    let mut expected: Value = serde_saphyr::from_str(&webhooks).unwrap();
+    let removed = [
+        ("/features/slash_commands/0", "url"),
+        ("/settings/event_subscriptions", "request_url"),
+        ("/settings/interactivity", "request_url"),
+    ];
+    for (section, url) in removed {
+        let section = expected.pointer_mut(section).unwrap().as_object_mut().unwrap();
+        assert!(section.remove(url).is_some(), "{url}");
+    }
+    expected["settings"]["socket_mode_enabled"] = true.into();
+    assert_eq!(sockets, expected);
 }
 
 /// interface: every event that the Slack app subscribes to has the scope that Slack wants for it, and no scope is there for nothing.
@@ -114,7 +149,32 @@ async fn lark_list_names_what_is_handled() {
     }
 }
 
-/// interface: a URL that the platforms cannot push to is bad usage.
+/// interface (I): the list for the long connection has the same permissions and events, and in place of URLs and keys the two subscription
+/// modes, each to be saved while the gateway is connected.
+#[tokio::test]
+async fn lark_list_for_sockets_has_two_modes() {
+    let sockets = printed(&["manifest", "lark", "--socket"]).await;
+    let webhooks = manifest("lark", "https://bot.example").await;
+    let only = |text: &str, other: &str| {
+        let lines = text.lines().filter(|line| !other.lines().any(|known| known == *line));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let (added, left_out) = (only(&sockets, &webhooks), only(&webhooks, &sockets));
+    for words in [
+        "countersign serve",
+        "使用长连接接收事件",
+        "使用长连接接收回调",
+        "only be saved while it is connected",
+        "channels.lark.delivery: socket",
+    ] {
+        assert!(added.contains(words), "{words} in {added}");
+    }
+    assert!(!added.contains("http") && added.lines().count() <= 6, "{added}");
+    assert_eq!(left_out.matches("https://bot.example/webhooks/").count(), 2, "{left_out}");
+    assert!(left_out.contains("encrypt_key") && left_out.lines().count() == 5, "{left_out}");
+}
+
+/// interface: a URL that the platforms cannot push to is bad usage; so is a URL beside sockets, and neither of them.
 #[tokio::test]
 async fn odd_urls_are_bad_usage() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,6 +182,12 @@ async fn odd_urls_are_bad_usage() {
         let ran = run(folder.path(), &[], &["manifest", "slack", "--public-url", url]).await;
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{ran:?}");
     }
-    let ran = run(folder.path(), &[], &["manifest", "slack"]).await;
-    assert_eq!(ran.code, 2, "{ran:?}");
+    for args in [
+        &["manifest", "slack"][..],
+        &["manifest", "lark", "--socket", "--public-url", "https://bot.example"],
+    ] {
+        let ran = run(folder.path(), &[], args).await;
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{ran:?}");
+        assert!(ran.err.contains("--socket") && ran.err.contains("--public-url"), "{ran:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Signs requests as the platforms do, written apart from the product so that one can check the other.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use countersign::config::LarkSecrets;
+use countersign::config::{EventDelivery, LarkSecrets};
 use countersign_agent::domain::Millis;
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
@@ -13,6 +13,7 @@ pub const NOW: Millis = Millis(1_765_432_101_500);
 pub fn lark_secrets(app_id: &str, token: &str, encrypt_key: &str) -> LarkSecrets {
     LarkSecrets {
         base_url: "http://127.0.0.1:9".to_owned(),
+        delivery: EventDelivery::Webhook,
         app_id: app_id.to_owned(),
         app_secret: SecretString::from("app-secret-0123456789"),
         verification_token: SecretString::from(token),

@@ -1,7 +1,7 @@
 //! Requests to a Slack app as the platform makes them, straight into the hook, and the bodies that most tests vary.
 
 use countersign::channels::{Refusal, SlackHook, SlackReceived as Received};
-use countersign::config::SlackSecrets;
+use countersign::config::{EventDelivery, SlackSecrets};
 use countersign_agent::domain::{Inbound, InboundBody, InboundMessage};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -16,6 +16,8 @@ pub const FORM: &str = "application/x-www-form-urlencoded";
 pub fn slack_secrets(secret: &str, previous: &str) -> SlackSecrets {
     SlackSecrets {
         base_url: "http://127.0.0.1:9".to_owned(),
+        delivery: EventDelivery::Webhook,
+        app_token: "".into(),
         signing_secret: SecretString::from(secret),
         previous_signing_secret: (!previous.is_empty()).then(|| SecretString::from(previous)),
         bot_token: SecretString::from("xoxb-test-0123456789"),
