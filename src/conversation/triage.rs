@@ -117,6 +117,10 @@ impl Conversations {
                 RowEnd::LookUp(groups) => {
                     // No transaction waits for a platform.
                     drop(tx);
+                    // The other telling of a mention was handled a moment ago: nobody needs an answer for this one.
+                    if self.drop_copy(row).await? {
+                        return Ok(true);
+                    }
                     self.groups.look_up(row.inbound.conversation.channel, &groups).await;
                     looked_up = true;
                 }
@@ -179,15 +183,17 @@ impl Conversations {
     }
 
     /// Platforms push an event again until they hear 200 in time, and Slack tells of a mention twice.
-    async fn drop_copy(&self, row: &InboxRow) -> Result<(), StoreError> {
+    /// `false` means that it is no copy.
+    async fn drop_copy(&self, row: &InboxRow) -> Result<bool, StoreError> {
         let mut tx = self.ledger.begin_in(&row.inbound.conversation).await?;
-        if tx.drop_copy(row.id).await? {
+        let dropped = tx.drop_copy(row.id).await?;
+        if dropped {
             tx.commit().await?;
             let channel = row.inbound.conversation.channel.as_str();
             counter!("countersign_duplicates_total", "channel" => channel).increment(1);
             tracing::info!(inbox = row.id, event_id = %row.inbound.event_key, kind = row.inbound.body.name(), "a copy of what was triaged before");
         }
-        Ok(())
+        Ok(dropped)
     }
 
     async fn give_up(&self, row: &InboxRow) -> Result<(), StoreError> {

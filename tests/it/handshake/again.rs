@@ -315,9 +315,11 @@ async fn the_request_that_was_taken_back_ends_the_new_turn(on: On) {
     world.tap(u, c, &lapsed, "ask_again", None).await.done("已再次发起");
     world.card_after(c, &card).await;
     world.recall(u, c, &request).await;
-    world.quiet().await;
-    let turns = world.turns_in(c).await;
-    let reasons: Vec<&Value> = turns.iter().map(|turn| &turn["reason"]).collect();
-    assert_eq!(reasons, ["expired", "cancelled"]);
+    eventually("the end of the new turn", async || {
+        let turns = world.turns_in(c).await;
+        let reasons: Vec<&Value> = turns.iter().map(|turn| &turn["reason"]).collect();
+        (reasons == ["expired", "cancelled"]).then_some(())
+    })
+    .await;
     world.end().await;
 }

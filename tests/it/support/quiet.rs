@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use countersign_agent::domain::Millis;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
 
 use super::api::eventually;
@@ -47,6 +48,15 @@ async fn wait(world: &World, count: &'static str, what: &str) {
     };
     // The clock is read before the rows are: a lane that became due in between is not due by that reading, but by the next one.
     eventually(what, || async { (look().await && look().await).then_some(()) }).await;
+}
+
+/// Until when the platform's rates hold the next message back, if they hold one.
+pub async fn held_back(world: &World) -> Option<Millis> {
+    sqlx::any::install_default_drivers();
+    let mut conn = AnyConnection::connect(world.database_url()).await.ok()?;
+    let query = "SELECT CAST(MIN(held_until) AS BIGINT) AS at FROM outbox WHERE state = 'waiting' AND owner = '' AND held_until > $1";
+    let row = sqlx::query(query).bind(world.clock.now().0).fetch_one(&mut conn).await.ok()?;
+    row.try_get("at").ok().map(Millis)
 }
 
 /// The first column of a query, as text.

@@ -20,6 +20,7 @@ use super::api::{Api, PATIENCE, eventually};
 use super::fake_model::FakeModel;
 use super::platform::On;
 use super::process::{Process, STARTS};
+use super::quiet;
 use super::settings::{change, load};
 use super::stores::Pairing;
 
@@ -35,6 +36,9 @@ pub const SLACK_SECRETS: &[(&str, &str)] = &[
     ("CHANNELS__SLACK__SIGNING_SECRET", "ss-slack-test-0123456789"),
     ("CHANNELS__SLACK__BOT_TOKEN", "xoxb-slack-test-0123456789"),
 ];
+
+/// After so long without news, what is waited for may be held back.
+const HELD_BACK: Duration = Duration::from_secs(3);
 
 /// The gateway, in whichever form.
 enum Gateway {
@@ -406,16 +410,21 @@ impl World {
         }
     }
 
-    /// Waits until the played platform has seen something.
-    pub async fn seen<T>(&self, what: &str, found: impl FnMut(&Snapshot) -> Option<T>) -> T {
-        match self.chat.wait_for(PATIENCE, found).await {
-            Some(found) => found,
-            None => {
-                let chat = self.chat.snapshot();
-                let words: Vec<String> = chat.messages.iter().map(|m| format!("[{}] {}", m.chat, m.words())).collect();
-                panic!("not seen: {what}; the chat: {words:#?}; turns: {:#?}", self.api.turns().await);
+    /// Waits until the played platform has seen something. What the platform's rates hold back is due by the world's clock: one that only the
+    /// test moves goes on for it.
+    pub async fn seen<T>(&self, what: &str, mut found: impl FnMut(&Snapshot) -> Option<T>) -> T {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if let Some(found) = self.chat.wait_for(HELD_BACK, &mut found).await {
+                return found;
+            }
+            if let Some(at) = quiet::held_back(self).await {
+                self.clock.advance(at.since(self.clock.now()));
             }
         }
+        let chat = self.chat.snapshot();
+        let words: Vec<String> = chat.messages.iter().map(|m| format!("[{}] {}", m.chat, m.words())).collect();
+        panic!("not seen: {what}; the chat: {words:#?}; turns: {:#?}", self.api.turns().await);
     }
 
     /// Waits for a card of `chat` with an OK button whose review waits, and until the gateway knows of its arrival.

@@ -235,3 +235,20 @@ async fn own_posts_and_attachments() {
     assert_eq!(world.notices().await, [Notice::NotText {}]);
     assert_eq!(world.decision(&gate).await, "open");
 }
+
+/// A mention that is told twice asks the platform once who belongs to the approvers' group.
+#[tokio::test]
+async fn a_copy_asks_no_platform() {
+    let mut world = World::with(|live| live.lark.approvers = Approvers::Listed(vec![String::from("od-ops")])).await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    world.gate(&turn, GateKind::PlanReview, 1).await;
+    let word = says("2", "u2", "OK");
+    world.accept(word.clone()).await;
+    let mut twin = word.inbound;
+    twin.event_key = String::from("ev_twin");
+    world.receive(twin).await;
+    world.conversations.triage().await.unwrap();
+    assert_eq!(world.groups_asked(), 1);
+    assert!(matches!(world.notices().await.as_slice(), [Notice::GroupUnknown { .. }]));
+}

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use countersign::channels::BoxFuture;
@@ -26,15 +27,17 @@ pub struct World {
     pub clock: Clock,
     pub live: Live,
     posted: u32,
+    groups: SilentGroups,
     pub store: Store,
 }
 
-/// No setting here names a group.
-#[derive(Debug)]
-struct NoGroups;
+/// A platform that tells nobody who belongs to its groups, and counts how often it is asked.
+#[derive(Clone, Debug, Default)]
+struct SilentGroups(Arc<AtomicUsize>);
 
-impl GroupDirectory for NoGroups {
+impl GroupDirectory for SilentGroups {
     fn members<'a>(&'a self, _: ChannelKind, _: &'a str) -> BoxFuture<'a, Option<HashSet<String>>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
         Box::pin(std::future::ready(None))
     }
 }
@@ -61,13 +64,16 @@ impl World {
         let (ledger, clock) = (store.ledger.clone(), store.clock.clone());
         let mut live = live();
         edit(&mut live);
-        let conversations = Conversations::new(ledger.clone(), Settings::new(live.clone()), clock.clone(), Arc::new(NoGroups));
+        let groups = SilentGroups::default();
+        let directory = Arc::new(groups.clone());
+        let conversations = Conversations::new(ledger.clone(), Settings::new(live.clone()), clock.clone(), directory);
         let world = Self {
             ledger,
             conversations,
             clock,
             live,
             posted: 0,
+            groups,
             store,
         };
         world.introduce().await;
@@ -85,7 +91,17 @@ impl World {
     pub fn conversations_with(&self, edit: impl FnOnce(&mut Live)) -> Conversations {
         let mut live = self.live.clone();
         edit(&mut live);
-        Conversations::new(self.ledger.clone(), Settings::new(live), self.clock.clone(), Arc::new(NoGroups))
+        Conversations::new(
+            self.ledger.clone(),
+            Settings::new(live),
+            self.clock.clone(),
+            Arc::new(self.groups.clone()),
+        )
+    }
+
+    /// How often the platform was asked who belongs to a group.
+    pub fn groups_asked(&self) -> usize {
+        self.groups.0.load(Ordering::Relaxed)
     }
 
     /// A second passes; then `words` come in and are triaged.
