@@ -339,7 +339,11 @@ impl Http {
 
     /// The client that opens WebSockets to the platform whose API has this address.
     fn upgrades_for(&self, url: &str) -> reqwest::Client {
-        let client = if is_here(url) { &self.here_upgrades } else { &self.outside_upgrades };
+        let client = if is_here(url) {
+            &self.here_upgrades
+        } else {
+            &self.outside_upgrades
+        };
         client.clone()
     }
 }

@@ -40,7 +40,7 @@ pub trait SocketPlatform: Send + Sync + fmt::Debug {
 
 /// A message on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Frame {
+pub(in crate::channels) enum Frame {
     /// UTF-8 text.
     Text(String),
     /// Bytes.
@@ -50,7 +50,7 @@ pub enum Frame {
 }
 
 /// One platform's language on one connection: frames in, frames out, and no I/O.
-pub trait SocketProtocol: Send + fmt::Debug {
+pub(in crate::channels) trait SocketProtocol: Send + fmt::Debug {
     /// Does the platform say when the connection is ready? Otherwise it is from the start.
     fn waits_for_greeting(&self) -> bool;
 
@@ -66,7 +66,7 @@ pub trait SocketProtocol: Send + fmt::Debug {
 
 /// How a dead peer is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Liveness {
+pub(in crate::channels) struct Liveness {
     /// Between two pings.
     pub every: Duration,
     /// After a ping some frame must come within this time.
@@ -74,7 +74,7 @@ pub struct Liveness {
 }
 
 /// What a frame means.
-pub enum SocketRead {
+pub(in crate::channels) enum SocketRead {
     /// Nothing.
     Nothing,
     /// Events may come from now on.
@@ -90,7 +90,7 @@ pub enum SocketRead {
 }
 
 /// An event of a connection.
-pub struct SocketEvent {
+pub(in crate::channels) struct SocketEvent {
     /// What was read of it.
     pub received: Result<SocketReceived, Refusal>,
     /// What goes back, if anything does.

@@ -80,7 +80,11 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
             return part(&name, "disabled", None);
         }
         let (sockets, said) = sockets(gateway, kind);
-        let status = if sockets == "ok" && !problems.is_empty() { "degraded" } else { sockets };
+        let status = if sockets == "ok" && !problems.is_empty() {
+            "degraded"
+        } else {
+            sockets
+        };
         let said: Vec<String> = said.into_iter().chain(problems).collect();
         part(&name, status, (!said.is_empty()).then(|| said.join("; ")))
     };

@@ -247,7 +247,10 @@ impl Keeper {
     }
 
     fn refused(&self, why: &str) {
-        warn!(channel = self.kind.as_str(), why, "the platform takes no connection of ours until an admin has changed something");
+        warn!(
+            channel = self.kind.as_str(),
+            why, "the platform takes no connection of ours until an admin has changed something"
+        );
         self.gateway.socket_standings().refused(self.kind, why);
     }
 }

@@ -137,7 +137,10 @@ pub const METERS: &[Meter] = &[
         "countersign_socket_events_total",
         &[
             label("channel", "lark slack"),
-            label("outcome", "accepted decided ignored handshake unauthorized bad_request unavailable internal"),
+            label(
+                "outcome",
+                "accepted decided ignored handshake unauthorized bad_request unavailable internal",
+            ),
         ],
         "Events that came over connections to platforms, by what became of them",
     ),

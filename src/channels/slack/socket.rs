@@ -54,11 +54,13 @@ impl SlackSockets {
     async fn connect(&self) -> Result<Socket, DeliveryError> {
         let address = open_socket(&self.http, &self.base_url, self.app_token.expose_secret()).await;
         let address = address.map_err(|refused: SlackFailure| refused.error)?;
-        let stream = dial(&self.upgrades, &address).await.map_err(|error: DialError| DeliveryError::Retry {
-            reason: format!("Slack Socket Mode: {error}"),
-            after: None,
-            uncertain: false,
-        })?;
+        let stream = dial(&self.upgrades, &address)
+            .await
+            .map_err(|error: DialError| DeliveryError::Retry {
+                reason: format!("Slack Socket Mode: {error}"),
+                after: None,
+                uncertain: false,
+            })?;
         Ok(Socket::new(stream, Box::new(SlackProtocol), String::new()))
     }
 }

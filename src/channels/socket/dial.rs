@@ -112,12 +112,7 @@ mod tests {
         assert_eq!(there("ws://127.0.0.1:9/x").as_deref(), Some("http://127.0.0.1:9/x"));
         assert_eq!(there("ws://[::1]:9/x").as_deref(), Some("http://[::1]:9/x"));
         assert_eq!(there("ws://localhost/x").as_deref(), Some("http://localhost/x"));
-        for bad in [
-            "ws://example.com/x",
-            "ws://127.0.0.1.example.com/",
-            "https://example.com/",
-            "",
-        ] {
+        for bad in ["ws://example.com/x", "ws://127.0.0.1.example.com/", "https://example.com/", ""] {
             assert_eq!(there(bad), None, "{bad}");
         }
     }

@@ -221,7 +221,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
 
     /// Any frame is a sign of life.
     fn take(&mut self, frame: Option<Result<Message, Error>>, clock: &Clock) -> Result<SocketRead, Ending> {
-        let over = |how| if self.ends_at.is_some() { Ending::Recycled } else { Ending::Lost(how) };
+        let over = |how| {
+            if self.ends_at.is_some() {
+                Ending::Recycled
+            } else {
+                Ending::Lost(how)
+            }
+        };
         let message = match frame {
             Some(Ok(message)) => message,
             Some(Err(Error::Capacity(_))) => return Err(over("a message is too long")),

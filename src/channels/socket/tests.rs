@@ -92,7 +92,11 @@ async fn pair() -> Pair {
                 book.lock().unwrap().push(text.clone());
                 assert_ne!(text, "a bug");
                 commits.acquire().await.unwrap().forget();
-                if text == "refused" { SocketAnswer::NotTaken } else { SocketAnswer::Taken(Some(json!({}))) }
+                if text == "refused" {
+                    SocketAnswer::NotTaken
+                } else {
+                    SocketAnswer::Taken(Some(json!({})))
+                }
             }
         };
         socket.serve(&Clock::system(), signals, handle).await
@@ -177,9 +181,15 @@ async fn a_burst_keeps_pings_answered() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(pair.handled.lock().unwrap().len(), 256, "no more than these wait for the ledger");
     pair.ledger.add_permits(300);
-    for number in 0..300 {
-        assert_eq!(pair.hears().await, Some(number.to_string()));
+    let mut answered = Vec::new();
+    while answered.len() < 300 {
+        answered.push(pair.hears().await.unwrap());
     }
+    let all: Vec<String> = (0..300).map(|number| number.to_string()).collect();
+    assert_eq!(*pair.handled.lock().unwrap(), all, "handed over in their order");
+    // They are acknowledged as they are stored.
+    answered.sort_by_key(|number| number.parse::<u32>().unwrap());
+    assert_eq!(answered, all);
 }
 
 /// reach §1.2: a platform that never greets is left after ten seconds.
@@ -277,6 +287,7 @@ async fn it_says_goodbye() {
             };
             assert_eq!(close.map(|frame| frame.code), Some(CloseCode::Normal));
             assert!(pair.peer.next().await.is_none());
+            drop(pair.peer);
         }
         assert_eq!(pair.serving.await.unwrap(), Ending::Stopped);
         assert_eq!(began.elapsed().as_secs(), u64::from(!answers));

@@ -21,7 +21,14 @@ pub struct SocketPlace {
 
 impl Tx {
     /// Takes one of the `most` places of `app` for `owner`, until `until`. `None` means that all are taken.
-    pub async fn take_socket_place(&mut self, app: &str, most: u32, owner: &str, now: Millis, until: Millis) -> Result<Option<SocketPlace>> {
+    pub async fn take_socket_place(
+        &mut self,
+        app: &str,
+        most: u32,
+        owner: &str,
+        now: Millis,
+        until: Millis,
+    ) -> Result<Option<SocketPlace>> {
         let taken = sqlx::query("SELECT place FROM socket_places WHERE app = $1 AND until > $2")
             .bind(app)
             .bind(now.0)

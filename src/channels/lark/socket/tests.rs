@@ -65,7 +65,13 @@ fn answer_of(frame: &SocketFrame) -> (Frame, Value) {
 /// reach §2.4, §2.5: an event needs no token; its frame goes back whole, with what became of it and the time that it took.
 #[test]
 fn the_frame_goes_back_with_the_answer() {
-    let headers = [("type", "event"), ("message_id", "m1"), ("sum", "1"), ("seq", "0"), ("trace_id", "t1")];
+    let headers = [
+        ("type", "event"),
+        ("message_id", "m1"),
+        ("sum", "1"),
+        ("seq", "0"),
+        ("trace_id", "t1"),
+    ];
     let answers = [
         (SocketAnswer::Taken(None), json!({"code": 200})),
         (SocketAnswer::NotTaken, json!({"code": 500})),
@@ -163,10 +169,9 @@ fn errors_have_their_class() {
         other => panic!("{other:?}"),
     };
     let endpoint = |code: i64| {
-        class(not_opened(LarkFailure {
-            code,
-            ..LarkFailure::from(DeliveryError::Content(String::from("said")))
-        }))
+        let mut failure = LarkFailure::from(DeliveryError::Content(String::from("said")));
+        failure.code = code;
+        class(not_opened(failure))
     };
     let upgrade = |name: &'static str, code: &str| {
         let mut headers = HeaderMap::new();
