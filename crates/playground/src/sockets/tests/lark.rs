@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Client, End, SocketFault, Sockets, event, fails, http, lark_people, opens, refusal, violations};
 use crate::fake_lark::FakeLark;
-use crate::sockets::Pieces;
 use crate::sockets::frame::Frame;
+use crate::sockets::{Pieces, client_config};
 use crate::stage::Fault;
 use countersign_agent::domain::Clock;
 
@@ -111,7 +111,7 @@ async fn a_ping_is_answered() {
     client.hears_nothing().await;
     assert_eq!(bench.sockets.open(), 0);
     bench.sockets.fault(SocketFault::Greeting(r#"{"ReconnectCount":1}"#.to_owned()));
-    for told in [json!({ "ReconnectCount": 1 }), super::super::client_config()] {
+    for told in [json!({ "ReconnectCount": 1 }), client_config()] {
         client.send(ping().encode()).await;
         let pong = client.frame().await;
         assert_eq!((pong.method, pong.header("type")), (0, Some("pong")));
