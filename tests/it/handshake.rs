@@ -1,4 +1,4 @@
-//! The handshake over HTTP, encrypted and signed: a plan waits, the right person answers, only then work is done.
+//! The handshake over HTTP, encrypted and signed, or over sockets: a plan waits, the right person answers, only then work is done.
 
 pub(crate) mod actions;
 mod again;

@@ -1,6 +1,6 @@
 //! The button for changes on Slack, which opens a form, and words beside the thread.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::platform::On;
 use crate::support::quiet::quiet;
@@ -16,7 +16,7 @@ async fn a_form_for_changes() {
     let press = world.tenant.tap("U0U1", "C0C1", &card.id, &card.button("revise").unwrap(), None);
     for _ in 0..2 {
         // Pressed again because nothing happened at once: a trigger opens one form.
-        assert_eq!(world.push(&press).await, json!(""));
+        assert_eq!(world.push(&press).await, Value::Null);
     }
     let form = world.seen("the form", |seen| seen.forms.first().cloned()).await;
     let review = world.api.review_in("C0C1").await;
@@ -29,8 +29,8 @@ async fn a_form_for_changes() {
     let empty = world.tenant.submit("U0U1", &form, "  ").unwrap();
     assert_eq!(world.push(&empty).await["response_action"], "errors");
     let sent = world.tenant.submit("U0U1", &form, "写到 report-v2.md").unwrap();
-    assert_eq!(world.push(&sent).await, json!(""), "the form closes");
-    assert_eq!(world.push(&sent).await, json!(""), "and closes when it is sent once more");
+    assert_eq!(world.push(&sent).await, Value::Null, "the form closes");
+    assert_eq!(world.push(&sent).await, Value::Null, "and closes when it is sent once more");
     world.hears("C0C1", "整理笔记（修改后）").await;
     let late = world.tenant.submit("U0U1", &form, "等等").unwrap();
     let answer = world.push(&late).await;

@@ -5,6 +5,7 @@ pub mod api;
 pub mod badinput;
 pub mod browser;
 pub mod command;
+pub mod deliveries;
 pub mod fake_model;
 pub mod fleet;
 pub mod gallery;

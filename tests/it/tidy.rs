@@ -145,6 +145,7 @@ const TELLS_OF_THE_SKIP: &[&str] = &[
     "skip(",
     "Pairing::Sqlite.runs()",
     "Pairing::Postgres.runs()",
+    "Delivery::Webhook.runs()",
     "RedisServer::start(",
     "PostgresServer::start(",
     "Browser::start(",

@@ -1,4 +1,4 @@
-//! A Lark server on loopback that checks what it gets: token, bot info, create, reply, patch, reactions.
+//! A Lark server on loopback that checks what it gets: token, bot info, create, reply, patch, reactions, sockets.
 //!
 //! The demo plays its chat through it and the tests assert on it. It refuses what the real platform refuses
 //! and remembers every violation.
@@ -13,6 +13,7 @@ use axum::Router;
 use axum::routing::{get, patch, post};
 use countersign_agent::domain::Clock;
 
+use super::sockets::Sockets;
 use super::stage::{FREE_PORT, Server, Stage};
 
 /// The bot's open id in this tenant.
@@ -29,6 +30,7 @@ pub struct FakeLark {
 #[derive(Clone, Debug)]
 struct Shared {
     stage: Stage,
+    sockets: Sockets,
     keys: Arc<Mutex<Keys>>,
     app_id: Arc<str>,
     app_secret: Arc<str>,
@@ -64,13 +66,15 @@ impl FakeLark {
     /// # Errors
     /// When no port can be had.
     pub async fn start(app_id: &str, app_secret: &str, clock: Clock) -> std::io::Result<Self> {
+        let stage = Stage::new(clock);
         let shared = Shared {
-            stage: Stage::new(clock),
+            sockets: Sockets::lark(stage.clone()),
+            stage,
             keys: Arc::default(),
             app_id: Arc::from(app_id),
             app_secret: Arc::from(app_secret),
         };
-        let server = Server::start(FREE_PORT, routes(shared.clone())).await?;
+        let server = Server::start(FREE_PORT, routes(shared.clone()), shared.sockets.clone()).await?;
         Ok(Self { server, shared })
     }
 
@@ -78,6 +82,12 @@ impl FakeLark {
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.server.addr)
+    }
+
+    /// Its long connections.
+    #[must_use]
+    pub fn sockets(&self) -> Sockets {
+        self.shared.sockets.clone()
     }
 
     /// The tokens that are good now.
@@ -100,6 +110,7 @@ fn routes(shared: Shared) -> Router {
         .route("/open-apis/im/v1/messages/{id}/reply", post(handlers::reply))
         .route("/open-apis/im/v1/messages/{id}", patch(handlers::patch))
         .route("/open-apis/im/v1/messages/{id}/reactions", post(handlers::react))
+        .route("/callback/ws/endpoint", post(handlers::endpoint))
         .route("/open-apis/contact/v3/users/find_by_department", get(handlers::members))
         .with_state(shared)
 }

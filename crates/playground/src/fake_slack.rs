@@ -1,4 +1,4 @@
-//! A Slack Web API on loopback that checks what it gets: messages, updates, notes, forms, marks, and reading back.
+//! A Slack Web API on loopback that checks what it gets: messages, updates, notes, forms, marks, reading back, and sockets.
 //!
 //! The demo plays its chat through it and the tests assert on it. It refuses what the real platform refuses
 //! and remembers every violation.
@@ -16,6 +16,7 @@ use axum::Router;
 use axum::routing::post;
 use countersign_agent::domain::{Clock, Ids, Millis};
 
+use super::sockets::Sockets;
 use super::stage::{FREE_PORT, Server, Stage};
 
 /// The bot's user id in this workspace.
@@ -42,8 +43,16 @@ pub struct FakeSlack {
 #[derive(Clone, Debug)]
 struct Shared {
     stage: Stage,
+    sockets: Sockets,
     workspace: Workspace,
     token: Arc<str>,
+    app_token: Arc<Mutex<Option<String>>>,
+}
+
+impl Shared {
+    fn app_token(&self) -> MutexGuard<'_, Option<String>> {
+        self.app_token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What the workspace hands out: time stamps, which are its message ids, and triggers. Shared by the bot's side and the
@@ -150,16 +159,19 @@ impl FakeSlack {
     /// # Errors
     /// When `addr` cannot be had.
     pub async fn start_at(addr: SocketAddr, bot_token: &str, clock: Clock, ids: Ids) -> std::io::Result<Self> {
+        let stage = Stage::new(clock.clone());
         let shared = Shared {
-            stage: Stage::new(clock.clone()),
+            sockets: Sockets::slack(stage.clone()),
+            stage,
             workspace: Workspace::new(clock, ids),
             token: Arc::from(bot_token),
+            app_token: Arc::default(),
         };
         let routes = Router::new()
             .route("/api/{method}", post(handlers::method))
             .fallback(handlers::unknown)
             .with_state(shared.clone());
-        let server = Server::start(addr, routes).await?;
+        let server = Server::start(addr, routes, shared.sockets.clone()).await?;
         Ok(Self { server, shared })
     }
 
@@ -167,6 +179,17 @@ impl FakeSlack {
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/api", self.server.addr)
+    }
+
+    /// From now on this app-level token, and no other, opens sockets. Before, none does.
+    pub fn set_app_token(&self, token: &str) {
+        *self.shared.app_token() = Some(token.to_owned());
+    }
+
+    /// Its Socket Mode.
+    #[must_use]
+    pub fn sockets(&self) -> Sockets {
+        self.shared.sockets.clone()
     }
 
     /// Time stamps and triggers, for the people of this workspace.

@@ -11,6 +11,7 @@ mod fake_slack;
 mod people;
 mod posted;
 mod seal;
+mod sockets;
 mod stage;
 
 pub use check_card::check_card;
@@ -22,4 +23,5 @@ pub use fake_slack::{FakeSlack, SLACK_BOT, TEAM, Workspace};
 pub use people::{Event, Parcel, TENANT_KEY, Tenant, Words};
 pub use posted::{Call, Form, Note, Posted, Snapshot};
 pub use seal::{LarkApp, Sealed, SlackApp, seal};
+pub use sockets::{Link, Pieces, SocketFault, Sockets};
 pub use stage::{Fault, Stage};

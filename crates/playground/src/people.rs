@@ -13,14 +13,23 @@ use slack::SlackPeople;
 
 use super::fake_slack::Workspace;
 use super::posted::Form;
+use super::sockets::Sockets;
 use crate::seal::{LarkApp, SlackApp};
 
 /// Sends events to one gateway.
 #[derive(Clone, Debug)]
 pub struct Tenant {
-    http: reqwest::Client,
-    base: String,
+    door: Door,
     people: People,
+}
+
+/// How events reach the gateway.
+#[derive(Clone, Debug)]
+enum Door {
+    /// As signed requests to the gateway at `base`.
+    Http { http: reqwest::Client, base: String },
+    /// Over the sockets that gateways have opened.
+    Sockets(Sockets),
 }
 
 #[derive(Clone, Debug)]
@@ -61,16 +70,28 @@ pub struct Event {
     pub message_id: String,
 }
 
-/// One request as the platform would push it.
+impl Event {
+    /// What is told, in the order in which it arrives. Which of two tellings comes first is not said: half of them the one way.
+    fn tellings(&self) -> Vec<&Value> {
+        let mut tellings = vec![&self.body];
+        tellings.extend(&self.twin);
+        if self.message_id.ends_with(['0', '2', '4', '6', '8']) {
+            tellings.reverse();
+        }
+        tellings
+    }
+}
+
+/// One request as the platform would push it, or one event as it goes over a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parcel {
-    /// Path below `/webhooks/`.
+    /// Path below `/webhooks/`; for a socket its last part.
     pub path: String,
     /// Content type.
     pub content_type: &'static str,
-    /// The signature's headers.
+    /// The signature's headers; none for a socket.
     pub headers: Vec<(String, String)>,
-    /// Body.
+    /// Body; for a socket the plain payload as JSON.
     pub body: Vec<u8>,
 }
 
@@ -99,8 +120,7 @@ impl Tenant {
             ids,
         });
         Self {
-            http,
-            base: trimmed(base),
+            door: Door::Http { http, base: trimmed(base) },
             people,
         }
     }
@@ -123,18 +143,27 @@ impl Tenant {
             ids,
         });
         Self {
-            http,
-            base: trimmed(base),
+            door: Door::Http { http, base: trimmed(base) },
             people,
         }
     }
 
-    /// These people, talking to the gateway at `base` (after a restart on another port).
+    /// These people, talking to the gateway at `base` (after a restart on another port). Those who talk through sockets still do.
     #[must_use]
     pub fn at(&self, base: &str) -> Self {
+        let mut moved = self.clone();
+        if let Door::Http { base: known, .. } = &mut moved.door {
+            *known = trimmed(base);
+        }
+        moved
+    }
+
+    /// These people, talking to whichever gateway has opened `sockets`.
+    #[must_use]
+    pub fn through(&self, sockets: Sockets) -> Self {
         Self {
-            base: trimmed(base),
-            ..self.clone()
+            door: Door::Sockets(sockets),
+            people: self.people.clone(),
         }
     }
 
@@ -250,42 +279,39 @@ impl Tenant {
         }
     }
 
-    /// Signs, and on Lark encrypts: the requests that the platform makes of it.
+    /// The requests that the platform makes of an event: signed, and on Lark encrypted. A socket needs neither.
     #[must_use]
     pub fn seal(&self, event: &Event) -> Vec<Parcel> {
-        match &self.people {
-            People::Lark(people) => vec![people.seal(event)],
-            People::Slack(people) => people.seal(event),
-        }
+        let seal = |body: &Value| match (&self.door, &self.people) {
+            (Door::Sockets(_), _) => Parcel {
+                path: event.path.to_owned(),
+                content_type: "application/json",
+                headers: Vec::new(),
+                body: body.to_string().into_bytes(),
+            },
+            (Door::Http { .. }, People::Lark(people)) => people.seal(event.path, body),
+            (Door::Http { .. }, People::Slack(people)) => people.seal(event.path, body),
+        };
+        event.tellings().into_iter().map(seal).collect()
     }
 
-    /// Posts the requests one after the other; gives status and body of the first that was not taken, else of the last.
+    /// Posts the parcels one after the other; gives status and body (null when it is empty) of the first that was not taken, else
+    /// of the last. See [`Sockets::push`] for what they are over a socket.
     ///
     /// # Errors
-    /// When the gateway cannot be reached.
+    /// When the gateway cannot be reached, or does not acknowledge over a socket.
     pub async fn post(&self, parcels: &[Parcel]) -> anyhow::Result<(u16, Value)> {
         let mut answer = (0, Value::Null);
         for parcel in parcels {
-            answer = self.request(parcel).await?;
+            answer = match &self.door {
+                Door::Http { http, base } => request(http, base, parcel).await?,
+                Door::Sockets(sockets) => sockets.carry(&parcel.path, &serde_json::from_slice(&parcel.body)?).await?,
+            };
             if answer.0 != 200 {
                 break;
             }
         }
         Ok(answer)
-    }
-
-    async fn request(&self, parcel: &Parcel) -> anyhow::Result<(u16, Value)> {
-        let mut request = self
-            .http
-            .post(format!("{}/webhooks/{}", self.base, parcel.path))
-            .header("content-type", parcel.content_type);
-        for (name, value) in &parcel.headers {
-            request = request.header(name, value);
-        }
-        let response = request.body(parcel.body.clone()).send().await.context("no gateway answers there")?;
-        let status = response.status().as_u16();
-        let text = response.text().await.unwrap_or_default();
-        Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
     }
 
     /// Seals and sends a message; gives its id.
@@ -298,6 +324,23 @@ impl Tenant {
         anyhow::ensure!(status == 200, "the gateway answered {status}: {body}");
         Ok(event.message_id)
     }
+}
+
+async fn request(http: &reqwest::Client, base: &str, parcel: &Parcel) -> anyhow::Result<(u16, Value)> {
+    let mut request = http
+        .post(format!("{base}/webhooks/{}", parcel.path))
+        .header("content-type", parcel.content_type);
+    for (name, value) in &parcel.headers {
+        request = request.header(name, value);
+    }
+    let response = request.body(parcel.body.clone()).send().await.context("no gateway answers there")?;
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap_or_default();
+    let body = match text.as_str() {
+        "" => Value::Null,
+        text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
+    };
+    Ok((status, body))
 }
 
 fn trimmed(base: &str) -> String {

@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::posted::{Call, Posted, Snapshot};
+use super::sockets::Sockets;
 
 /// How a call goes wrong.
 #[derive(Clone, Debug)]
@@ -256,26 +257,28 @@ pub(super) const FREE_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LO
 pub(super) struct Server {
     pub(super) addr: SocketAddr,
     stop: CancellationToken,
+    sockets: Sockets,
 }
 
 impl Server {
-    /// Listens on `addr`.
+    /// Listens on `addr`, for calls and for sockets.
     ///
     /// # Errors
     /// When `addr` cannot be had.
-    pub(super) async fn start(addr: SocketAddr, routes: Router) -> std::io::Result<Self> {
+    pub(super) async fn start(addr: SocketAddr, routes: Router, sockets: Sockets) -> std::io::Result<Self> {
         let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
         let stop = CancellationToken::new();
-        let serving = axum::serve(listener, routes).with_graceful_shutdown(stop.clone().cancelled_owned());
+        let serving = axum::serve(listener, routes.merge(sockets.routes())).with_graceful_shutdown(stop.clone().cancelled_owned());
         tokio::spawn(serving.into_future());
-        Ok(Self { addr, stop })
+        Ok(Self { addr, stop, sockets })
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.cancel();
+        self.sockets.drop_all();
     }
 }
 

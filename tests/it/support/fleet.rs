@@ -222,16 +222,9 @@ impl Fleet {
 
     /// Waits until this process has ended by itself.
     pub async fn ended(&mut self, number: usize) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let process = self.process(number);
-            if let Some(status) = process.ended(Duration::ZERO) {
-                self.replicas[number].process = None;
-                self.front.put(number, None);
-                return status;
-            }
-            assert!(Instant::now() < until, "still alive; its log: {}", process.log());
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let status = self.process(number).ends().await;
+        self.replicas[number].process = None;
+        self.front.put(number, None);
+        status
     }
 }

@@ -1,15 +1,18 @@
 //! What people do in a world besides talking, and how a test sees that nothing more is to come.
 
 use countersign_agent::domain::Millis;
-use countersign_playground::Sealed;
-use countersign_playground::{Event, Posted, Words};
+use countersign_playground::{Event, Posted, Sealed, Sockets, Words};
 use serde_json::{Value, json};
 
 use super::api::eventually;
+use super::deliveries::Delivery;
 use super::fake_model::Script;
 use super::heard::Heard;
 use super::platform::On;
 use super::world::{To, World};
+
+/// What a gateway answers that could not store an event: as a request, and over a socket.
+pub const NOT_STORED: [u16; 2] = [503, 500];
 
 /// A reply to `message` in a group, with the bot mentioned.
 pub fn reply(message: &str) -> To<'_> {
@@ -102,12 +105,30 @@ impl World {
     pub async fn push(&self, event: &Event) -> Value {
         for _ in 0..5 {
             let (status, body) = self.tenant.post(&self.tenant.seal(event)).await.unwrap();
-            if status != 503 {
+            if !NOT_STORED.contains(&status) {
                 assert_eq!(status, 200, "{body}");
                 return body;
             }
         }
         panic!("the gateway stores nothing");
+    }
+
+    /// An event that the gateway cannot read. As a request it is refused. Over a socket it is acknowledged, or it would come again.
+    pub async fn push_unreadable(&self, event: &Event) {
+        let expected = match Delivery::told(self.settings(), self.on) {
+            Delivery::Webhook => 400,
+            Delivery::Socket => 200,
+        };
+        let (status, body) = self.tenant.post(&self.tenant.seal(event)).await.unwrap();
+        assert_eq!(status, expected, "{body}");
+    }
+
+    /// The played platform's sockets.
+    pub fn sockets(&self) -> Sockets {
+        match self.on {
+            On::Lark => self.lark().sockets(),
+            On::Slack => self.slack().sockets(),
+        }
     }
 
     /// The one request of an event on Lark.

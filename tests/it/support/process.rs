@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use super::api::PATIENCE;
+
 /// How long processes on a shared database hold a lane; long enough for a machine that is busy with other tests.
 pub const LEASE_MS: &str = "2000";
 
@@ -122,6 +124,18 @@ impl Process {
                 return None;
             }
             std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until the process has ended by itself, while the test's other tasks go on.
+    pub async fn ends(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.ended(Duration::ZERO) {
+                return status;
+            }
+            assert!(Instant::now() < until, "still alive; its log: {}", self.log());
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 

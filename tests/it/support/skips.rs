@@ -13,6 +13,8 @@ pub enum Missing {
     Mount,
     /// The other pairing of stores: the test is about that one, and runs there.
     Pairing,
+    /// The other way by which events come: the test is about that one, and runs there.
+    Delivery,
 }
 
 impl Missing {
@@ -22,6 +24,7 @@ impl Missing {
             Self::Browser => "browser",
             Self::Mount => "mount",
             Self::Pairing => "pairing",
+            Self::Delivery => "delivery",
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use countersign::app::{self, Parts, Running, StartError};
 use countersign::config::Loaded;
@@ -17,6 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::api::{Api, PATIENCE, eventually};
+use super::deliveries::{Delivery, SLACK_APP_TOKEN};
 use super::fake_model::FakeModel;
 use super::platform::On;
 use super::process::{Process, STARTS};
@@ -220,6 +221,7 @@ impl World {
             }
             On::Slack => {
                 let slack = FakeSlack::start(SLACK_SECRETS[1].1, clock.clone(), Ids::random()).await.unwrap();
+                slack.set_app_token(SLACK_APP_TOKEN);
                 let base = slack.base_url();
                 (Fake::Slack(slack), base, SLACK_SECRETS)
             }
@@ -241,7 +243,7 @@ impl World {
         ];
         settings.extend(more.map(|(key, value)| (on.setting(key), value)));
         settings.extend(Pairing::of_this_run().settings(folder.path()).await);
-        change(&mut settings, on, extra);
+        let delivery = Delivery::configure(&mut settings, on, extra);
         let Loaded { boot, .. } = load(&settings, "");
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let (nowhere, ids) = ("http://127.0.0.1:1", Ids::random());
@@ -252,7 +254,7 @@ impl World {
                 Tenant::slack(http, nowhere, &boot.slack, Some(slack.workspace()), clock.clone(), ids),
             ),
         };
-        Self {
+        let mut world = Self {
             on,
             chat,
             fake,
@@ -266,7 +268,9 @@ impl World {
             yaml: String::new(),
             tools: None,
             gateway: Gateway::Stopped,
-        }
+        };
+        world.tenant = delivery.of(&world.tenant, world.sockets());
+        world
     }
 
     /// The played Lark.
@@ -367,24 +371,22 @@ impl World {
         matches!(self.gateway, Gateway::Here(_))
     }
 
+    /// The binary, if the gateway is one.
+    pub fn try_child(&mut self) -> Option<&mut Process> {
+        match &mut self.gateway {
+            Gateway::Process(process) => Some(process),
+            Gateway::Here(_) | Gateway::Stopped => None,
+        }
+    }
+
     /// The binary.
     pub fn child(&mut self) -> &mut Process {
-        match &mut self.gateway {
-            Gateway::Process(process) => process,
-            Gateway::Here(_) | Gateway::Stopped => panic!("this world has no process"),
-        }
+        self.try_child().expect("this world has no process")
     }
 
     /// Waits until the binary has ended by itself, while the fakes go on.
     pub async fn ended(&mut self) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.child().ended(Duration::ZERO) {
-                return status;
-            }
-            assert!(Instant::now() < until, "still alive; its log: {}", self.child().log());
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        self.child().ends().await
     }
 
     /// What a gateway of this world is told.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{BOT, Shared};
 use crate::check_card;
 use crate::posted::Posted;
+use crate::sockets::{SERVICE, client_config};
 use crate::stage::{Fault, broken};
 
 /// Stale or unknown tenant token; comes with HTTP 400.
@@ -23,6 +24,8 @@ const BAD_MEMBERS: i64 = 40_003;
 const NO_DEPARTMENT: i64 = 40_004;
 /// The person may not use the bot.
 const NO_AVAILABILITY: i64 = 230_013;
+/// The app's id or secret is wrong, for a long connection; comes with HTTP 200.
+const BAD_APP: i64 = 514;
 /// The message is not there.
 const GONE: i64 = 230_011;
 
@@ -39,6 +42,20 @@ pub(super) async fn token(State(shared): State<Shared>, Json(body): Json<Value>)
     let token = format!("t-tenant-token-{:010}", keys.issued);
     keys.tokens.insert(token.clone());
     Json(json!({ "code": 0, "msg": "ok", "tenant_access_token": token, "expire": 7200 })).into_response()
+}
+
+/// `POST /callback/ws/endpoint`: the address of one long connection.
+pub(super) async fn endpoint(State(shared): State<Shared>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
+    let lost = match shared.stage.begin_call("socket", &body, fault_answer).await {
+        Ok(lost) => lost,
+        Err(answer) => return answer,
+    };
+    if body["AppID"] != *shared.app_id || body["AppSecret"] != *shared.app_secret {
+        return Json(json!({ "code": BAD_APP, "msg": "auth failed" })).into_response();
+    }
+    let address = shared.sockets.address(&headers);
+    let url = format!("{address}&device_id=7{:018}&service_id={SERVICE}", shared.stage.now().0);
+    finish(json!({ "URL": url, "ClientConfig": client_config() }), lost)
 }
 
 /// `GET /bot/v3/info`.

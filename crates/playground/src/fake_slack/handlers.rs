@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM, chat};
 use crate::stage::{Fault, broken};
 
+/// The method that gives out the address of a socket. It alone takes the app-level token.
+const OPEN: &str = "apps.connections.open";
+
 /// The members of an answer beside `ok`, or the refusal.
 pub(super) type Answer = Result<Value, Refusal>;
 
@@ -61,7 +64,10 @@ async fn serve(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) 
         Err(answer) => return answer,
     };
     let outcome = arguments.and_then(|arguments| {
-        authorized(shared, headers, &arguments)?;
+        authorized(shared, method, headers, &arguments)?;
+        if method == OPEN {
+            return Ok(json!({ "url": format!("{}&app_id={APP_ID}", shared.sockets.address(headers)) }));
+        }
         act(shared, method, &arguments)
     });
     let answer = match outcome {
@@ -118,6 +124,7 @@ fn act(shared: &Shared, method: &str, arguments: &Value) -> Answer {
 fn endpoint(method: &str, arguments: &Value) -> &'static str {
     match method {
         "auth.test" => "bot",
+        OPEN => "socket",
         "chat.postMessage" if arguments["thread_ts"].is_string() => "reply",
         "chat.postMessage" => "create",
         "chat.update" => "patch",
@@ -133,7 +140,7 @@ fn endpoint(method: &str, arguments: &Value) -> &'static str {
     }
 }
 
-/// JSON for what posts, a form for what reads; either for marks and `auth.test`, as the reference has it.
+/// JSON for what posts, a form for what reads; either for the rest, as the reference has it.
 fn arguments(method: &str, headers: &HeaderMap, body: &[u8]) -> Answer {
     let kind = headers
         .get(header::CONTENT_TYPE)
@@ -166,14 +173,20 @@ fn arguments(method: &str, headers: &HeaderMap, body: &[u8]) -> Answer {
     }
 }
 
-fn authorized(shared: &Shared, headers: &HeaderMap, arguments: &Value) -> Result<(), Refusal> {
+fn authorized(shared: &Shared, method: &str, headers: &HeaderMap, arguments: &Value) -> Result<(), Refusal> {
     if !arguments["token"].is_null() {
         return Err(Refusal::objection("invalid_arguments", "the token is among the arguments"));
     }
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    match given.and_then(|value| value.strip_prefix("Bearer ")) {
+    let given = given.and_then(|value| value.strip_prefix("Bearer "));
+    let (right, other_kind) = match method {
+        OPEN => (shared.app_token().clone(), "xoxb-"),
+        _ => (Some(shared.token.to_string()), "xapp-"),
+    };
+    match given {
         None => Err(Refusal::objection("not_authed", "no bearer token")),
-        Some(token) if token == &*shared.token => Ok(()),
+        Some(token) if right.as_deref() == Some(token) => Ok(()),
+        Some(token) if token.starts_with(other_kind) => Err(Refusal::fair("not_allowed_token_type")),
         Some(_) => Err(Refusal::fair("invalid_auth")),
     }
 }

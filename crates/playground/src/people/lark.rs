@@ -104,14 +104,14 @@ impl LarkPeople {
         }
     }
 
-    /// Encrypts and signs.
-    pub(super) fn seal(&self, event: &Event) -> Parcel {
+    /// Encrypts and signs an event of `path`.
+    pub(super) fn seal(&self, path: &str, body: &Value) -> Parcel {
         let mut iv = [0; 16];
         let token = self.ids.token();
         iv.copy_from_slice(&token.as_bytes()[..16]);
-        let sealed = seal(self.app.clone(), self.clock.now(), &token, iv, event.body.to_string().as_bytes());
+        let sealed = seal(self.app.clone(), self.clock.now(), &token, iv, body.to_string().as_bytes());
         Parcel {
-            path: format!("lark/{}", event.path),
+            path: format!("lark/{path}"),
             content_type: "application/json; charset=utf-8",
             headers: sealed.headers,
             body: sealed.body,

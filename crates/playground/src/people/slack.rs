@@ -163,17 +163,8 @@ impl SlackPeople {
         json!({ "id": user, "username": "somebody", "name": "somebody", "team_id": TEAM })
     }
 
-    /// Signs one request, or the two of a mention. Which of them comes first is not said: half of them the one way.
-    pub(super) fn seal(&self, event: &Event) -> Vec<Parcel> {
-        let mut parcels = vec![self.sign(event.path, &event.body)];
-        parcels.extend(event.twin.as_ref().map(|twin| self.sign(event.path, twin)));
-        if event.message_id.ends_with(['0', '2', '4', '6', '8']) {
-            parcels.reverse();
-        }
-        parcels
-    }
-
-    fn sign(&self, path: &str, body: &Value) -> Parcel {
+    /// Signs an event of `path`.
+    pub(super) fn seal(&self, path: &str, body: &Value) -> Parcel {
         let (content_type, bytes) = match path {
             "events" => ("application/json", body.to_string()),
             "interactions" => (

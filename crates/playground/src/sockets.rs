@@ -1,0 +1,324 @@
+//! The sockets of the played platforms: gateways open them, events go out over them, and acknowledgements come back.
+//!
+//! One hub serves both platforms. What is different between them is a [`Wire`].
+
+mod frame;
+mod lark;
+mod link;
+mod slack;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::Router;
+use axum::extract::ws::{Message, WebSocketUpgrade};
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::people::Event;
+use crate::stage::Stage;
+use lark::LarkWire;
+use link::Line;
+use slack::SlackWire;
+
+pub(crate) use lark::{SERVICE, client_config};
+pub use link::Link;
+
+/// The longest wait for a connection, for an acknowledgement, and for a peer that does not read.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// An event is sent so many times, when each connection goes away before its acknowledgement.
+const ATTEMPTS: u32 = 10;
+
+/// How something goes wrong, once: the next connection, the next greeting, or the next event.
+#[derive(Clone, Debug)]
+pub enum SocketFault {
+    /// The upgrade is refused.
+    Refuse {
+        /// HTTP status.
+        status: u16,
+        /// Headers of the answer, such as `Handshake-Status`.
+        headers: Vec<(String, String)>,
+    },
+    /// The connection is accepted and never answers anything, not even pings of the WebSocket protocol.
+    HalfOpen,
+    /// The connection is never greeted: no hello (Slack), no pong (Lark). No event is sent over it.
+    NoGreeting,
+    /// The connection breaks right after the upgrade, without a close frame.
+    BreakAfterUpgrade,
+    /// The connection breaks right after its hello (Slack) or its first pong (Lark), without a close frame.
+    BreakAfterGreeting,
+    /// The next greeting of any connection says this: the whole hello (Slack), or the payload of the pong (Lark).
+    Greeting(String),
+    /// The connection that gets the next event breaks before the acknowledgement, without a close frame.
+    BreakAfterEvent,
+    /// The next event goes out in pieces (Lark).
+    Pieces(Pieces),
+}
+
+/// An event in several frames.
+#[derive(Clone, Debug)]
+pub struct Pieces {
+    /// So many parts the payload is cut into, of the same length but for the last.
+    pub parts: usize,
+    /// `sum` of every frame; the number of parts, if nothing is to be wrong.
+    pub sum: usize,
+    /// Which parts are sent, from 0, in this order: left out, repeated, in any order.
+    pub order: Vec<usize>,
+}
+
+/// Status and body, as HTTP would have them.
+type Answer = (u16, Value);
+
+/// What is different between the platforms' connections. It reads and writes messages, and does no I/O.
+trait Wire: Debug + Send + Sync {
+    /// Where connections are opened.
+    fn path(&self) -> &'static str;
+
+    /// Is a connection greeted at once, or only when it pings?
+    fn speaks_first(&self) -> bool;
+
+    /// The greeting of a connection that is one of `connections`; with `told`, in these words.
+    fn greet(&self, connections: usize, told: Option<String>) -> Greeting;
+
+    /// Event number `number`, which has been sent `attempt` times. The error says why it cannot be sent.
+    fn letter(&self, number: u64, path: &str, payload: &Value, attempt: u32, pieces: Option<&Pieces>) -> Result<Letter, String>;
+
+    /// What a gateway's message is. The error says what is wrong with it.
+    fn read(&self, message: &Message) -> Result<Heard, String>;
+
+    /// What an acknowledgement of `sent` says. The error says what is wrong with it.
+    fn answer(&self, sent: &Message, ack: &Message) -> Result<Answer, String>;
+}
+
+/// What a connection hears first.
+struct Greeting {
+    words: Vec<Message>,
+    /// Events go over it from now on.
+    stays: bool,
+}
+
+/// An event as messages. The acknowledgement answers the last of them.
+struct Letter {
+    /// Names the event in its acknowledgement.
+    key: String,
+    messages: Vec<Message>,
+}
+
+/// What a gateway says.
+enum Heard {
+    /// It wants to be greeted.
+    Ping,
+    /// It has the event of this key.
+    Ack(String),
+}
+
+/// The sockets that gateways have opened to a played platform.
+#[derive(Clone, Debug)]
+pub struct Sockets(Arc<Hub>);
+
+#[derive(Debug)]
+struct Hub {
+    stage: Stage,
+    wire: Box<dyn Wire>,
+    /// Greeted connections, oldest first.
+    links: watch::Sender<Vec<Link>>,
+    books: Mutex<Books>,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    /// The last number that was given out.
+    number: u64,
+    /// Given out and not used yet.
+    tickets: BTreeSet<String>,
+    /// Whose turn it is.
+    turn: usize,
+    opened: usize,
+    redelivered: usize,
+    faults: Vec<SocketFault>,
+    /// Ends every connection of now.
+    all: CancellationToken,
+}
+
+impl Sockets {
+    pub(super) fn slack(stage: Stage) -> Self {
+        Self::over(Box::new(SlackWire), stage)
+    }
+
+    pub(super) fn lark(stage: Stage) -> Self {
+        Self::over(Box::new(LarkWire(stage.clone())), stage)
+    }
+
+    fn over(wire: Box<dyn Wire>, stage: Stage) -> Self {
+        Self(Arc::new(Hub {
+            stage,
+            wire,
+            links: watch::Sender::default(),
+            books: Mutex::default(),
+        }))
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.0.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends an event over one of the greeted connections, each in its turn, and waits for the acknowledgement. A connection that
+    /// goes away before it has acknowledged gets the event sent again over another. A twin is not sent: [`crate::Tenant::post`]
+    /// sends both.
+    ///
+    /// Gives status and body as HTTP would: on Slack 200 and the acknowledgement's payload or null; on Lark its `code` and what its
+    /// `data` holds, or `{}`.
+    ///
+    /// # Errors
+    /// When no gateway has a connection for 20 s, when the acknowledgement does not come in 20 s, and when it is wrong.
+    pub async fn push(&self, event: &Event) -> anyhow::Result<(u16, Value)> {
+        self.carry(event.path, &event.body).await
+    }
+
+    /// Sends `payload`, an event of `path` (`events`, `interactions`, `commands`, `cards`). See [`Sockets::push`].
+    pub(super) async fn carry(&self, path: &str, payload: &Value) -> anyhow::Result<Answer> {
+        for attempt in 0..ATTEMPTS {
+            let link = self.next_link().await?;
+            let fault = self.take_fault(|fault| matches!(fault, SocketFault::BreakAfterEvent | SocketFault::Pieces(_)));
+            let (breaks, pieces) = match &fault {
+                Some(SocketFault::Pieces(pieces)) => (false, Some(pieces)),
+                other => (other.is_some(), None),
+            };
+            let letter = self.0.wire.letter(self.number(), path, payload, attempt, pieces);
+            if let Some(answer) = link.carry(letter.map_err(anyhow::Error::msg)?, breaks).await? {
+                return Ok(answer);
+            }
+            self.books().redelivered += 1;
+        }
+        anyhow::bail!("{ATTEMPTS} connections went away before they acknowledged the event")
+    }
+
+    async fn next_link(&self) -> anyhow::Result<Link> {
+        let mut links = self.0.links.subscribe();
+        let some = tokio::time::timeout(PATIENCE, links.wait_for(|links| !links.is_empty())).await;
+        let links = some.context("no gateway has a connection")??.clone();
+        let mut books = self.books();
+        books.turn += 1;
+        let link = links.get(books.turn % links.len()).cloned();
+        link.context("no connection")
+    }
+
+    /// The greeted connections, oldest first.
+    #[must_use]
+    pub fn links(&self) -> Vec<Link> {
+        self.0.links.borrow().clone()
+    }
+
+    /// How many greeted connections there are.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.0.links.borrow().len()
+    }
+
+    /// How many connections were ever greeted and stayed.
+    #[must_use]
+    pub fn opened(&self) -> usize {
+        self.books().opened
+    }
+
+    /// How often an event was sent again because its connection went away.
+    #[must_use]
+    pub fn redelivered(&self) -> usize {
+        self.books().redelivered
+    }
+
+    /// Lets the next connection, greeting or event go wrong. Faults of the request for an address go to the stage, whose name for it is
+    /// `socket`.
+    pub fn fault(&self, fault: SocketFault) {
+        self.books().faults.push(fault);
+    }
+
+    /// Breaks every connection, greeted or not, without a close frame.
+    pub fn drop_all(&self) {
+        std::mem::take(&mut self.books().all).cancel();
+    }
+
+    /// The first fault that is wanted now.
+    fn take_fault(&self, wanted: impl Fn(&SocketFault) -> bool) -> Option<SocketFault> {
+        let mut books = self.books();
+        let at = books.faults.iter().position(wanted)?;
+        Some(books.faults.remove(at))
+    }
+
+    /// A number that nothing else has.
+    fn number(&self) -> u64 {
+        let mut books = self.books();
+        books.number += 1;
+        books.number
+    }
+
+    fn violation(&self, what: String) {
+        self.0.stage.lock().violation(what);
+        self.0.stage.tell_change();
+    }
+
+    /// The address of one connection, on the host that was asked for it.
+    pub(super) fn address(&self, asked: &HeaderMap) -> String {
+        let host = asked.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let ticket = format!("ticket-{}", self.number());
+        self.books().tickets.insert(ticket.clone());
+        format!("ws://{host}{}?ticket={ticket}", self.0.wire.path())
+    }
+
+    /// Where connections are opened.
+    pub(super) fn routes(&self) -> Router {
+        Router::new().route(self.0.wire.path(), get(upgrade)).with_state(self.clone())
+    }
+
+    /// Events go over `link` from now on.
+    fn enter(&self, link: &Link) {
+        let entered = self.0.links.send_if_modified(|links| {
+            let new = !links.contains(link);
+            links.extend(new.then(|| link.clone()));
+            new
+        });
+        self.books().opened += usize::from(entered);
+    }
+
+    fn leave(&self, link: &Link) {
+        self.0.links.send_modify(|links| links.retain(|known| known != link));
+    }
+}
+
+/// Opens a connection. The ticket of the address is good once.
+async fn upgrade(State(sockets): State<Sockets>, Query(query): Query<BTreeMap<String, String>>, asked: WebSocketUpgrade) -> Response {
+    let ticket = query.get("ticket").cloned().unwrap_or_default();
+    if !sockets.books().tickets.remove(&ticket) {
+        sockets.violation(format!("a connection with the ticket {ticket:?}, which is not good any more"));
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    let fault = sockets.take_fault(|fault| {
+        use SocketFault::{BreakAfterGreeting, BreakAfterUpgrade, HalfOpen, NoGreeting, Refuse};
+        matches!(
+            fault,
+            Refuse { .. } | HalfOpen | NoGreeting | BreakAfterUpgrade | BreakAfterGreeting
+        )
+    });
+    if let Some(SocketFault::Refuse { status, headers }) = &fault {
+        let mut refusal = StatusCode::from_u16(*status).unwrap_or(StatusCode::FORBIDDEN).into_response();
+        for (name, value) in headers {
+            if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
+                refusal.headers_mut().insert(name, value);
+            }
+        }
+        return refusal;
+    }
+    let all = sockets.books().all.clone();
+    asked.on_upgrade(move |socket| Line::new(sockets, socket, fault, &all).live())
+}
