@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use countersign::app::{self, Parts, Running, StartError};
 use countersign::config::Loaded;
