@@ -74,6 +74,7 @@ pub(in crate::channels) struct Liveness {
 }
 
 /// What a frame means.
+#[expect(clippy::large_enum_variant, reason = "one lives per frame, and nearly every one is an event")]
 pub(in crate::channels) enum SocketRead {
     /// Nothing.
     Nothing,
@@ -94,11 +95,13 @@ pub(in crate::channels) struct SocketEvent {
     /// What was read of it.
     pub received: Result<SocketReceived, Refusal>,
     /// What goes back, if anything does.
-    pub answer: Box<dyn FnOnce(&SocketAnswer) -> Option<Frame> + Send>,
+    pub answer: Acknowledge,
 }
 
+/// Makes the frame that acknowledges an event. `None` means that none is sent.
+pub(in crate::channels) type Acknowledge = Box<dyn FnOnce(&SocketAnswer) -> Option<Frame> + Send>;
+
 /// What a platform's reader found in an event.
-#[expect(clippy::large_enum_variant, reason = "one lives per event")]
 pub enum SocketReceived {
     /// Of Lark.
     Lark(LarkReceived),

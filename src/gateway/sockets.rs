@@ -4,7 +4,6 @@
 mod place;
 mod standing;
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -269,24 +268,19 @@ async fn serve(gateway: Gateway, kind: ChannelKind, socket: Socket, signals: Sig
 }
 
 /// Stores or decides one event.
-fn take(gateway: Gateway, kind: ChannelKind, received: Result<SocketReceived, Refusal>) -> impl Future<Output = SocketAnswer> + Send {
-    async move {
-        let channel = kind.as_str();
-        let taken = match received {
-            Ok(SocketReceived::Slack(received)) => intake::slack(&gateway, received, CLICK_TIME).await,
-            Ok(SocketReceived::Lark(received)) => intake::lark(&gateway, received, CLICK_TIME).await,
-            // It would come again, and be read no better.
-            Err(refusal) => {
-                let error = intake::refused(&gateway, channel, "socket", None, refusal);
-                counter!("countersign_socket_events_total", "channel" => channel, "outcome" => error.code()).increment(1);
-                return SocketAnswer::Taken(None);
-            }
-        };
-        let (outcome, answer) = match taken {
-            Ok((outcome, body)) => (outcome.as_str(), SocketAnswer::Taken(body)),
-            Err(error) => (error.code(), SocketAnswer::NotTaken),
-        };
-        counter!("countersign_socket_events_total", "channel" => channel, "outcome" => outcome).increment(1);
-        answer
-    }
+async fn take(gateway: Gateway, kind: ChannelKind, received: Result<SocketReceived, Refusal>) -> SocketAnswer {
+    let channel = kind.as_str();
+    let taken = match received {
+        Ok(SocketReceived::Slack(received)) => intake::slack(&gateway, received, CLICK_TIME).await,
+        Ok(SocketReceived::Lark(received)) => intake::lark(&gateway, received, CLICK_TIME).await,
+        Err(refusal) => Err(intake::refused(&gateway, channel, "socket", None, refusal)),
+    };
+    let (outcome, answer) = match taken {
+        Ok((outcome, body)) => (outcome.as_str(), SocketAnswer::Taken(body)),
+        // What cannot be read would come again, and be read no better.
+        Err(error) if error.status().is_client_error() => (error.code(), SocketAnswer::Taken(None)),
+        Err(error) => (error.code(), SocketAnswer::NotTaken),
+    };
+    counter!("countersign_socket_events_total", "channel" => channel, "outcome" => outcome).increment(1);
+    answer
 }
