@@ -95,16 +95,10 @@ pub const GROUP: To<'static> = To {
 pub const DIRECT: To<'static> = To {
     group: false,
     mention: false,
-    reply_to: None,
-    thread: None,
+    ..GROUP
 };
 /// In a group, without a mention.
-pub const ASIDE: To<'static> = To {
-    group: true,
-    mention: false,
-    reply_to: None,
-    thread: None,
-};
+pub const ASIDE: To<'static> = To { mention: false, ..GROUP };
 
 impl World {
     /// A world in this process, on Lark. `extra` are settings as `SECTION__KEY` (`CHAT__KEY`: of the platform); `answer` is
@@ -227,10 +221,8 @@ impl World {
             }
         };
         let model = FakeModel::with_fn(answer).await;
-        let mut settings: Vec<(String, String)> = secrets
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect();
+        let mut settings = Vec::new();
+        change(&mut settings, on, secrets);
         let more = [
             ("SERVER__BIND", "127.0.0.1:0".to_owned()),
             ("CHAT__ENABLED", "true".to_owned()),
