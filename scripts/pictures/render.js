@@ -9,6 +9,7 @@ const el = (tag, cls, ...kids) => {
   return node;
 };
 const unknown = (what) => el("div", "unknown", `not drawn: ${what}`);
+const box = (ticked, text) => el("div", "box", `${ticked ? "☑" : "☐"} ${text}`);
 const decode = (text) => {
   const box = document.createElement("textarea");
   box.innerHTML = text;
@@ -108,6 +109,7 @@ function larkElement(element) {
     }
     case "hr": return el("hr", "");
     case "button": return el("span", `button ${element.type}`, element.text.content);
+    case "checker": return box(element.checked, element.text.content);
     case "column_set": return el("div", "columns", ...element.columns.map((column) => el("div", "column", ...column.elements.map(larkElement))));
     case "form": return el("div", "form", ...element.elements.map(larkElement));
     case "input": return el("div", "input", el("div", "label", element.label?.content ?? ""), el("div", "field", element.placeholder?.content ?? ""));
@@ -180,10 +182,21 @@ function slackBlock(block) {
     case "divider": return el("hr", "");
     case "rich_text": return el("div", "rich", ...block.elements.map(richElement));
     case "markdown": return markdown(block.text, "lark");
-    case "actions": return el("div", "actions", ...block.elements.map((element) => (element.type === "button" ? el("span", `button ${element.style ?? ""}`, element.text.text) : unknown(element.type))));
+    case "actions": return el("div", "actions", ...block.elements.map(slackAction));
     case "table": return el("table", "", ...block.rows.map((row) => el("tr", "", ...row.map((value) => el("td", "", ...cell(value))))));
     case "input": return el("div", "input", el("div", "label", block.label.text), el("div", "field", block.element.placeholder?.text ?? ""), block.hint ? el("div", "hint", block.hint.text) : null);
     default: return unknown(block.type);
+  }
+}
+
+function slackAction(element) {
+  switch (element.type) {
+    case "button": return el("span", `button ${element.style ?? ""}`, element.text.text);
+    case "checkboxes": {
+      const ticked = new Set((element.initial_options ?? []).map((option) => option.value));
+      return el("div", "boxes", ...element.options.map((option) => box(ticked.has(option.value), option.text.text)));
+    }
+    default: return unknown(element.type);
   }
 }
 
