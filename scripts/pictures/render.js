@@ -144,6 +144,7 @@ function richInline(element) {
     case "text": return dress(document.createTextNode(element.text));
     case "link": return dress(el("a", "", element.text ?? element.url));
     case "user": return el("span", "at", `@${element.user_id}`);
+    case "channel": return el("span", "at", `#${element.channel_id}`);
     case "emoji": return document.createTextNode(`:${element.name}:`);
     case "date": return document.createTextNode(element.fallback ?? "");
     default: return unknown(element.type);
