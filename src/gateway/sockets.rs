@@ -25,6 +25,8 @@ pub(super) use standing::SocketStandings;
 pub(super) const CONNECTIONS: usize = 2;
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A platform that replaces one connection after the other gets no more of them than this allows.
+const SHORTEST_LIFE: Duration = Duration::from_millis(50);
 /// After so long a life a broken connection is no sign of lasting trouble.
 const LONG_LIFE: Duration = Duration::from_secs(60);
 /// The pause after an error that only an admin can mend, unless the settings change before.
@@ -65,8 +67,8 @@ impl Connection {
 enum Next {
     /// Open a connection, after this pause.
     Open(Duration),
-    /// Open one at once, while the one before goes on.
-    Replace(Connection),
+    /// Open one after this pause, while the one before goes on.
+    Replace(Connection, Duration),
     /// The settings or the platform must change first.
     Wait,
 }
@@ -96,7 +98,10 @@ impl Keeper {
                 Err(next) => next,
             };
             match next {
-                Next::Replace(connection) => before = Some(connection),
+                Next::Replace(connection, pause) => {
+                    before = Some(connection);
+                    self.wait(pause).await;
+                }
                 Next::Open(pause) => self.wait(pause).await,
                 Next::Wait => self.wait(REFUSED_PAUSE).await,
             }
@@ -108,6 +113,9 @@ impl Keeper {
 
     /// Waits, but not longer than the settings stay as they are.
     async fn wait(&self, pause: Duration) {
+        if pause.is_zero() {
+            return;
+        }
         let seen = self.gateway.settings.current();
         let changed = self.gateway.settings.until(|live| !std::ptr::eq(live, &*seen));
         tokio::select! {
@@ -186,7 +194,8 @@ impl Keeper {
                 info!(channel = self.kind.as_str(), connection = name, reason, "the platform replaces a connection");
                 counter!("countersign_socket_reconnects_total", "channel" => self.kind.as_str(), "reason" => "recycled").increment(1);
                 *failures = 0;
-                return Next::Replace(connection);
+                let pause = SHORTEST_LIFE.saturating_sub(connection.since.elapsed());
+                return Next::Replace(connection, pause);
             }
             () = disabled => {
                 connection.close().await;
@@ -208,7 +217,7 @@ impl Keeper {
         match ending {
             Ending::Stopped | Ending::Recycled => Next::Open(Duration::ZERO),
             Ending::TooMany => {
-                self.trouble("the app has more connections than the platform allows");
+                self.trouble(ending.why());
                 Next::Open(CROWDED_PAUSE + self.up_to(CROWDED_PAUSE))
             }
             Ending::SwitchedOff(why) => {

@@ -12,7 +12,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 pub enum MeterKind {
     /// Only up.
     Counter,
-    /// Up and down; read from the ledger when it is asked for.
+    /// Up and down.
     Gauge,
     /// Seconds in buckets.
     Seconds,

@@ -1,6 +1,6 @@
 //! The first step of a connection: an HTTP request that asks for the WebSocket protocol.
 //!
-//! The HTTP client of all other calls makes it, so that proxy, certificates and time limits are the same.
+//! An HTTP client with the settings of all other calls makes it, so that proxy and certificates are the same.
 
 use std::net::IpAddr;
 use std::time::Duration;

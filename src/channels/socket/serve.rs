@@ -62,6 +62,18 @@ impl Ending {
             Self::Lost(_) => "lost",
         }
     }
+
+    /// In words, for people.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Stopped => "it was closed",
+            Self::Recycled => "the platform replaces it",
+            Self::TooMany => "the app has more connections than the platform allows",
+            Self::SwitchedOff(why) => why,
+            Self::Lost(how) => how,
+        }
+    }
 }
 
 /// A connection that was just opened.
@@ -172,7 +184,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                         return ending;
                     }
                 }
-                () = at(line.silent_from.map(|since| since + liveness.within)) => return Ending::Lost("the peer is silent"),
+                // While nothing is read, the peer's silence is our own.
+                () = at(line.silent_from.map(|since| since + liveness.within)), if in_flight.len() < IN_FLIGHT => return Ending::Lost("the peer is silent"),
                 () = at(line.ends_at) => {
                     line.answer_the_rest(&mut in_flight).await;
                     line.close().await;

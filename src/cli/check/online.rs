@@ -8,11 +8,13 @@ use countersign_agent::domain::Clock;
 use countersign_agent::model::Provider;
 use futures_util::future::join_all;
 use secrecy::SecretString;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::verdict::Verdict;
 use super::{clock, mcp, model, slack};
 use crate::app::{Http, socket_platforms};
-use crate::channels::{Channel, DeliveryError, LarkClient, LarkHook, SocketPlatform};
+use crate::channels::{Channel, DeliveryError, LarkClient, LarkHook, Signals, SocketAnswer, SocketPlatform};
 use crate::cli::{problem, result};
 use crate::config::{Boot, Coordination, Live};
 use crate::store::{Ledger, SchemaState, StoreError, look_at_redis};
@@ -102,11 +104,31 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Tria
     Ok(done.map(|(what, verdict)| Trial { what, verdict }).collect())
 }
 
-/// Does a connection for events open? It is closed at once.
+/// Does a connection for events open, and does the platform greet it? It is closed then. An event that comes in between is not acknowledged, so
+/// that the platform sends it to the gateway.
 async fn try_socket(platform: &dyn SocketPlatform) -> Verdict {
-    match platform.open().await {
-        Ok(_) => Verdict::Good(String::from("a connection for events opens")),
-        Err(error) => Verdict::Bad(error.to_string()),
+    let socket = match platform.open().await {
+        Ok(socket) => socket,
+        Err(error) => return Verdict::Bad(error.to_string()),
+    };
+    let (greeted, is_greeted) = oneshot::channel();
+    let (recycle, _) = oneshot::channel();
+    let stop = CancellationToken::new();
+    let signals = Signals {
+        greeted,
+        recycle,
+        stop: stop.clone(),
+    };
+    let clock = Clock::system();
+    let mut serving = std::pin::pin!(socket.serve(&clock, signals, async |_| SocketAnswer::NotTaken));
+    tokio::select! {
+        biased;
+        ending = &mut serving => Verdict::Bad(ending.why().to_owned()),
+        Ok(()) = is_greeted => {
+            stop.cancel();
+            serving.await;
+            Verdict::Good(String::from("a connection for events opens"))
+        }
     }
 }
 
