@@ -1,0 +1,39 @@
+//! Hundreds of events at once.
+
+use axum::body::Bytes;
+use axum::extract::ws::Message;
+use futures_util::future::join_all;
+
+use super::{ANSWER, answered_once, ask, connected};
+use crate::support::api::eventually;
+use crate::support::platform::{On, on_both};
+
+/// More than one connection hands to the ledger at a time, for both of them together.
+const EVENTS: usize = 300;
+
+on_both! {
+    hundreds_at_once_arrive_once_each,
+}
+
+/// interface (I), reach §1.5: 300 events at once are a task each, and pings are answered meanwhile.
+async fn hundreds_at_once_arrive_once_each(on: On) {
+    let world = connected(on).await;
+    let links = world.sockets().links();
+    let names: Vec<String> = (0..EVENTS).map(|number| format!("burst{number}")).collect();
+    let pings = async {
+        for link in &links {
+            link.send(Message::Ping(Bytes::from_static(b"are you there?")));
+        }
+        let answered = || async { links.iter().all(|link| link.pongs() == 1).then_some(()) };
+        eventually("pongs", answered).await;
+        world.chat.snapshot().messages.len()
+    };
+    let asking = join_all(names.iter().map(|name| ask(&world, name)));
+    let (_, told) = tokio::join!(asking, pings);
+    assert!(told < EVENTS, "pings waited for all of the events");
+    let answers = || async { (world.chat.posted() >= EVENTS).then_some(()) };
+    eventually(&format!("{EVENTS} times {ANSWER}"), answers).await;
+    answered_once(&world, &names).await;
+    assert_eq!((world.sockets().redelivered(), world.sockets().opened()), (0, 2));
+    world.end().await;
+}
