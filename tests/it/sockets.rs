@@ -10,6 +10,7 @@ mod measured;
 mod metrics;
 mod opening;
 mod places;
+mod proxied;
 mod refused;
 mod secrets;
 mod together;
