@@ -86,16 +86,21 @@ async fn answered_once(world: &World, names: &[impl AsRef<str>]) {
     for chat in &chats {
         world.hears(chat, ANSWER).await;
     }
-    // Not until everything is delivered: hundreds of marks take minutes by Slack's rates.
-    heard(world).await;
-    let works = |turn: &Value| turn["status"] == "running" || turn["status"] == "queued";
-    let rests = || async { (!world.api.turns().await.iter().any(works)).then_some(()) };
-    eventually("every task at its end", rests).await;
+    rests(world).await;
     let seen = world.chat.snapshot();
     for chat in &chats {
         assert_eq!(seen.in_chat(chat).count(), 1, "answers in {chat}");
     }
     assert_eq!(world.model.seen().len(), names.len(), "questions to the model");
+}
+
+/// Waits until everything that came in has its meaning, and every task of it its end. Not until everything is delivered: by Slack's rates
+/// hundreds of marks take minutes.
+async fn rests(world: &World) {
+    heard(world).await;
+    let works = |turn: &Value| turn["status"] == "running" || turn["status"] == "queued";
+    let rests = || async { (!world.api.turns().await.iter().any(works)).then_some(()) };
+    eventually("every task at its end", rests).await;
 }
 
 /// What `/readyz` says of the channel.
