@@ -207,7 +207,12 @@ impl Sockets {
     async fn next_link(&self) -> anyhow::Result<Link> {
         let mut links = self.0.links.subscribe();
         let some = tokio::time::timeout(PATIENCE, links.wait_for(|links| links.iter().any(Link::lives))).await;
-        let links: Vec<Link> = some.context("no gateway has a connection")??.iter().filter(|link| link.lives()).cloned().collect();
+        let links: Vec<Link> = some
+            .context("no gateway has a connection")??
+            .iter()
+            .filter(|link| link.lives())
+            .cloned()
+            .collect();
         let mut books = self.books();
         books.turn += 1;
         let link = links.get(books.turn % links.len()).cloned();

@@ -12,7 +12,9 @@ on_both! {
 async fn online(world: &World, changed: &[(&str, &str)]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     let mut settings: Vec<(&str, &str)> = world.settings().iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-    settings.retain(|(key, _)| !key.starts_with("STORE__") && !key.starts_with("MODEL__") && !changed.iter().any(|(changed, _)| changed == key));
+    settings.retain(|(key, _)| {
+        !key.starts_with("STORE__") && !key.starts_with("MODEL__") && !changed.iter().any(|(changed, _)| changed == key)
+    });
     settings.extend(changed);
     let ran = run(folder.path(), &settings, &["check", "--online"]).await;
     assert!(!format!("{ran:?}").contains("0123456789"), "a secret is shown: {ran:?}");
@@ -26,7 +28,10 @@ async fn a_connection_is_tried(on: On) {
     let key = format!("channels.{}.delivery: ", on.name());
     let good = online(&world, &[]).await;
     assert_eq!(good.code, 0, "{good:?}");
-    assert!(good.out.contains(&format!("# online: {key}a connection for events opens")), "{good:?}");
+    assert!(
+        good.out.contains(&format!("# online: {key}a connection for events opens")),
+        "{good:?}"
+    );
     super::opens(&world, 0).await;
     let wrong = match on {
         On::Slack => ("CHANNELS__SLACK__APP_TOKEN", "xapp-wrong-0123456789"),
@@ -38,5 +43,8 @@ async fn a_connection_is_tried(on: On) {
         On::Slack => "not permitted: Slack apps.connections.open: invalid_auth",
         On::Lark => "not permitted: Lark code 514",
     };
-    assert!(bad.err.lines().any(|line| line.starts_with(&format!("online: {key}{told}"))), "{bad:?}");
+    assert!(
+        bad.err.lines().any(|line| line.starts_with(&format!("online: {key}{told}"))),
+        "{bad:?}"
+    );
 }

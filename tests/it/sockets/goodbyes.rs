@@ -19,7 +19,10 @@ async fn a_planned_switch_has_no_gap() {
         names.push(format!("during-{reason}"));
         ask(&world, &names[names.len() - 1]).await;
         opens(&world, 3).await;
-        assert!(world.sockets().links().contains(&old), "{reason}: it serves until the platform closes it");
+        assert!(
+            world.sockets().links().contains(&old),
+            "{reason}: it serves until the platform closes it"
+        );
         assert_eq!(world.sockets().opened(), before + 1, "{reason}");
         // Each connection gets one of these.
         for number in 0..3 {

@@ -34,10 +34,7 @@ async fn pieces_are_joined_in_any_order() {
 #[tokio::test]
 async fn an_event_that_is_not_whole_comes_again() {
     let world = connected(On::Lark).await;
-    let faults = [
-        ("missing", pieces(3, &[0, 2])),
-        ("long", pieces(65, &[0, 1, 2])),
-    ];
+    let faults = [("missing", pieces(3, &[0, 2])), ("long", pieces(65, &[0, 1, 2]))];
     let mut names = Vec::new();
     for (number, (name, fault)) in faults.into_iter().enumerate() {
         world.sockets().fault(fault);

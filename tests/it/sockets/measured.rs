@@ -1,4 +1,4 @@
-//! How long nothing comes in after a break. `cargo test --release --test it sockets::measured -- --ignored --nocapture` prints it.
+//! How long nothing comes in after a break. `cargo test --test it sockets::measured -- --ignored --nocapture` prints it.
 
 use std::time::{Duration, Instant};
 

@@ -59,7 +59,16 @@ async fn connections_and_their_events_are_counted(on: On) {
         counts(&world, "reconnects_total", ",reason=\"switched_off\"", 1.0).await;
         counts(&world, "connections", "", 0.0).await;
     }
-    let webhooks = world.api.http().get(world.api.url("/metrics")).send().await.unwrap().text().await.unwrap();
+    let webhooks = world
+        .api
+        .http()
+        .get(world.api.url("/metrics"))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
     let channel = format!("countersign_webhook_requests_total{{channel=\"{}\"", on.name());
     let requests = webhooks.lines().filter(|line| line.starts_with(&channel));
     for line in requests {

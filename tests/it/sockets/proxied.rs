@@ -25,7 +25,14 @@ impl Outside {
     /// `None` means that nothing here makes certificates.
     async fn start(on: On) -> Option<Self> {
         let world = World::without_gateway(on, &over_sockets(on, &[]), answerer).await;
-        let there = base(&world).strip_prefix("http://").unwrap().split('/').next().unwrap().parse().unwrap();
+        let there = base(&world)
+            .strip_prefix("http://")
+            .unwrap()
+            .split('/')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
         let front = TlsFront::start(world.folder.path(), there).await?;
         Some(Self { world, front })
     }
@@ -34,7 +41,8 @@ impl Outside {
     fn serve(&mut self, host: &str, https: String, none: &str) -> Process {
         let base = base(&self.world);
         let path = base.strip_prefix("http://").unwrap().split_once('/').map_or("", |(_, path)| path);
-        self.world.set(&[("CHAT__BASE_URL", format!("https://{host}/{path}").trim_end_matches('/'))]);
+        self.world
+            .set(&[("CHAT__BASE_URL", format!("https://{host}/{path}").trim_end_matches('/'))]);
         let variables = [
             ("HTTPS_PROXY", https),
             ("NO_PROXY", none.to_owned()),

@@ -70,7 +70,12 @@ async fn no_secret_of_a_connection_is_told(on: On) {
         let log = world.child().log();
         assert!(log.contains("no connection to the platform"), "it logs: {log}");
         let secrets = SECRETS.iter().skip(1).chain(SLACK_SECRETS).map(|(_, secret)| *secret);
-        let kept = [("the log", &log), ("/readyz", &ready), ("/metrics", &metrics), ("the database", &stored)];
+        let kept = [
+            ("the log", &log),
+            ("/readyz", &ready),
+            ("/metrics", &metrics),
+            ("the database", &stored),
+        ];
         for secret in secrets.chain([SLACK_APP_TOKEN, "ticket"]) {
             for (place, text) in kept {
                 let line = text.lines().find(|line| line.contains(secret));

@@ -52,12 +52,20 @@ async fn ten_connections_of_one_app_are_enough() {
     let api = Api::new(&format!("http://{}", sixth.addr));
     let told = || async {
         let (_, ready) = api.try_get("/readyz").await;
-        let part = ready["parts"].as_array()?.iter().find(|part| part["name"] == "channel.slack")?.clone();
+        let part = ready["parts"]
+            .as_array()?
+            .iter()
+            .find(|part| part["name"] == "channel.slack")?
+            .clone();
         let said = part["message"].as_str()?.to_owned();
         (part["status"] == "degraded" && said.contains("open elsewhere")).then_some(())
     };
     eventually("a sixth gateway that says why it has no connection", told).await;
-    assert_eq!((asked(&world), world.sockets().open()), (10, 10), "it does not even ask for an address");
+    assert_eq!(
+        (asked(&world), world.sockets().open()),
+        (10, 10),
+        "it does not even ask for an address"
+    );
     let old = world.sockets().links()[0].clone();
     old.disconnect("refresh_requested");
     let replaced = || async { (!world.sockets().links().contains(&old) && world.sockets().open() == 10).then_some(()) };

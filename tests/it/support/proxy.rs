@@ -54,7 +54,9 @@ async fn tunnel(client: TcpStream, to: SocketAddr, wanted: Option<String>, book:
         name.eq_ignore_ascii_case("proxy-authorization").then_some(value)
     });
     // The scheme's name is no matter of case.
-    let given = given.and_then(|given| given.split_once(' ')).map(|(scheme, rest)| format!("{} {rest}", scheme.to_lowercase()));
+    let given = given
+        .and_then(|given| given.split_once(' '))
+        .map(|(scheme, rest)| format!("{} {rest}", scheme.to_lowercase()));
     let opens = wanted.is_none() || wanted == given;
     book.lock().unwrap().push((target, opens));
     if !opens {
