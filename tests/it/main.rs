@@ -77,6 +77,7 @@ mod slack_places;
 mod slack_sweep;
 mod slack_vectors;
 mod soak;
+mod sockets;
 mod stopping;
 mod store_actions;
 mod store_audit;

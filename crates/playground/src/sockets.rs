@@ -206,8 +206,13 @@ impl Sockets {
 
     async fn next_link(&self) -> anyhow::Result<Link> {
         let mut links = self.0.links.subscribe();
-        let some = tokio::time::timeout(PATIENCE, links.wait_for(|links| !links.is_empty())).await;
-        let links = some.context("no gateway has a connection")??.clone();
+        let some = tokio::time::timeout(PATIENCE, links.wait_for(|links| links.iter().any(Link::lives))).await;
+        let links: Vec<Link> = some
+            .context("no gateway has a connection")??
+            .iter()
+            .filter(|link| link.lives())
+            .cloned()
+            .collect();
         let mut books = self.books();
         books.turn += 1;
         let link = links.get(books.turn % links.len()).cloned();
@@ -268,12 +273,14 @@ impl Sockets {
         self.0.stage.tell_change();
     }
 
-    /// The address of one connection, on the host that was asked for it.
+    /// The address of one connection, on the host that was asked for it. Whoever asked by another name than that of this machine came through
+    /// something that speaks TLS.
     pub(super) fn address(&self, asked: &HeaderMap) -> String {
         let host = asked.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let ticket = format!("ticket-{}", self.number());
         self.books().tickets.insert(ticket.clone());
-        format!("ws://{host}{}?ticket={ticket}", self.0.wire.path())
+        let scheme = if host.starts_with("127.") { "ws" } else { "wss" };
+        format!("{scheme}://{host}{}?ticket={ticket}", self.0.wire.path())
     }
 
     /// Where connections are opened.

@@ -118,8 +118,10 @@ impl SocketPlatform for LarkSockets {
 
 /// The endpoint has codes of its own. One that nobody knows is worth another try: the platform has sent new ones for "busy".
 fn not_opened(failure: LarkFailure) -> DeliveryError {
-    by_code(failure.code, &failure.error.to_string()).unwrap_or(match failure.error {
-        DeliveryError::Content(reason) | DeliveryError::Gone(reason) => again(reason, None),
+    use DeliveryError::{Content, Forbidden, Gone, Retry};
+    let (Content(reason) | Gone(reason) | Forbidden(reason) | Retry { reason, .. }) = &failure.error;
+    by_code(failure.code, reason).unwrap_or(match failure.error {
+        Content(reason) | Gone(reason) => again(reason, None),
         other => other,
     })
 }

@@ -11,6 +11,8 @@ pub enum Missing {
     Browser,
     /// The right to mount a file system.
     Mount,
+    /// The program `openssl`, which makes certificates.
+    Openssl,
     /// The other pairing of stores: the test is about that one, and runs there.
     Pairing,
     /// The other way by which events come: the test is about that one, and runs there.
@@ -23,6 +25,7 @@ impl Missing {
             Self::Servers => "servers",
             Self::Browser => "browser",
             Self::Mount => "mount",
+            Self::Openssl => "openssl",
             Self::Pairing => "pairing",
             Self::Delivery => "delivery",
         }

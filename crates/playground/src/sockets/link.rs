@@ -1,6 +1,7 @@
 //! One connection: what goes over it, and how it ends.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ struct Ends {
     orders: mpsc::Sender<Order>,
     /// What was sent and not acknowledged yet, by the event's key.
     waiting: Mutex<BTreeMap<String, Waiting>>,
+    /// Pongs of the WebSocket protocol that came.
+    pongs: AtomicUsize,
     /// The connection is gone, or is to go at once.
     over: CancellationToken,
 }
@@ -73,6 +76,17 @@ impl Link {
     /// From now on nothing is read and nothing is written, not even a pong, and the connection stays open.
     pub fn freeze(&self) {
         self.order(Order::Freeze);
+    }
+
+    /// How many pings of the WebSocket protocol the gateway has answered. [`Link::send`] sends one.
+    #[must_use]
+    pub fn pongs(&self) -> usize {
+        self.0.pongs.load(Ordering::Relaxed)
+    }
+
+    /// Can events go over it? One that was cut is known for a moment longer.
+    pub(super) fn lives(&self) -> bool {
+        !self.0.over.is_cancelled()
     }
 
     fn order(&self, order: Order) {
@@ -128,6 +142,7 @@ impl Line {
         let link = Link(Arc::new(Ends {
             orders: sender,
             waiting: Mutex::default(),
+            pongs: AtomicUsize::default(),
             over: all.child_token(),
         }));
         Self {
@@ -211,6 +226,9 @@ impl Line {
     }
 
     async fn hear(&mut self, message: Message) -> Result<(), Over> {
+        if matches!(message, Message::Pong(_)) {
+            self.link.0.pongs.fetch_add(1, Ordering::Relaxed);
+        }
         // The WebSocket library answers these three.
         if matches!(message, Message::Ping(_) | Message::Pong(_) | Message::Close(_)) {
             return Ok(());

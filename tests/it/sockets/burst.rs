@@ -1,0 +1,45 @@
+//! Hundreds of events at once.
+
+use axum::body::Bytes;
+use axum::extract::ws::Message;
+use futures_util::future::join_all;
+
+use super::{ask, connected, rests};
+use crate::support::api::eventually;
+use crate::support::platform::{On, on_both};
+
+/// More than one connection hands to the ledger at a time, for both of them together.
+const EVENTS: usize = 300;
+
+on_both! {
+    hundreds_at_once_arrive_once_each,
+}
+
+/// interface (I), reach §1.5: 300 events at once are a task each, and pings are answered meanwhile.
+async fn hundreds_at_once_arrive_once_each(on: On) {
+    let world = connected(on).await;
+    let links = world.sockets().links();
+    let names: Vec<String> = (0..EVENTS).map(|number| format!("burst{number}")).collect();
+    let pings = async {
+        for link in &links {
+            link.send(Message::Ping(Bytes::from_static(b"are you there?")));
+        }
+        let answered = || async { links.iter().all(|link| link.pongs() == 1).then_some(()) };
+        eventually("pongs", answered).await;
+        world.model.seen().len()
+    };
+    let asking = join_all(names.iter().map(|name| ask(&world, name)));
+    let (_, begun) = tokio::join!(asking, pings);
+    assert!(begun < EVENTS, "pings waited for all of the events");
+    let all = || async { (world.model.seen().len() >= EVENTS).then_some(()) };
+    eventually("as many questions to the model", all).await;
+    rests(&world).await;
+    // What is posted follows by the platform's rates, and nobody waits for it here.
+    for name in &names {
+        let turns = world.api.get(&format!("/api/v1/turns?chat={}", on.direct(name))).await;
+        assert_eq!(turns["items"].as_array().unwrap().len(), 1, "{name}: {turns}");
+    }
+    assert_eq!(world.model.seen().len(), EVENTS);
+    assert_eq!((world.sockets().redelivered(), world.sockets().opened()), (0, 2));
+    world.end().await;
+}
